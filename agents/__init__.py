@@ -1,0 +1,1 @@
+"""Strategists, judges and language model adapters behind the protocols that services declare."""

@@ -1,0 +1,1 @@
+"""Text templates of the model calls and their content-hashed loader."""

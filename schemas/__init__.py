@@ -1,0 +1,1 @@
+"""Contracts: frozen models, enums and errors that every room shares. Imports nothing of ours."""

@@ -1,0 +1,1 @@
+"""Policy loop, reflections, memory, statistics, journal and store. Protocols live here, their adapters outside."""

@@ -1,0 +1,1 @@
+"""What people start: command line, backtest runner, paper worker, feeds and console."""
