@@ -1,1 +1,1 @@
-"""Policy loop, reflections, memory, statistics, journal and store. Protocols live here, their adapters outside."""
+"""Policy loop, reflections, memory, statistics, journal and store; protocols live here, adapters outside."""

@@ -1,1 +1,1 @@
-"""The deterministic engine: arrays in, arrays and events out. No I/O, clock, randomness, database or model."""
+"""The deterministic engine: arrays in, arrays and events out; no I/O, clock, randomness, database, model."""

@@ -1,0 +1,20 @@
+.PHONY: check test bench lock data
+
+check:  ## everything that must hold before a commit lands
+	uv run ruff format --check
+	uv run ruff check
+	uv run mypy
+	uv run lint-imports
+	uv run pytest
+
+test:  ## the tests alone
+	uv run pytest
+
+bench:  ## timings; never part of the tests
+	uv run python -m benchmarks
+
+lock:  ## raise every pin to the newest resolution and rewrite the hashed export
+	uv run --no-project python tools/lock.py
+
+data:  ## rebuild the embedded bars and their NOTICE from the source package
+	uv run --group data python -m tools.build_sample_data
