@@ -1,1 +1,1 @@
-"""Contracts: frozen models, enums and errors that every room shares. Imports nothing of ours."""
+"""Contracts: frozen pydantic models, closed enums and the error tree. Imports nothing of ours."""

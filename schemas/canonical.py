@@ -1,0 +1,78 @@
+"""Canonical JSON and content hashes: the one byte form in which anything is hashed or journalled.
+
+Sorted keys, no spaces, shortest round-trip floats, -0.0 written 0.0, non-finite numbers refused (an unknown value is
+null), times as integer nanoseconds. Called by every contract, the journal and the order ids.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ID_LENGTH = 16
+
+
+def datetime_to_ns(moment: datetime) -> int:
+    """Nanoseconds since the epoch of an aware datetime; exact, no float on the way.
+
+    Raises:
+        ValueError: the datetime is naive.
+    """
+    if moment.tzinfo is None:
+        raise ValueError(f"naive time {moment!r}: give it a time zone")
+    delta = moment - EPOCH
+    return ((delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds) * 1_000
+
+
+def ns_to_datetime(ns: int) -> datetime:
+    """Aware UTC datetime of integer nanoseconds, cut to microseconds."""
+    seconds, rest = divmod(ns, 1_000_000_000)
+    return datetime.fromtimestamp(seconds, tz=UTC).replace(microsecond=rest // 1_000)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"non-finite number {value!r} has no canonical form: write null for unknown")
+        return 0.0 if value == 0.0 else float(value)
+    if isinstance(value, datetime):
+        return datetime_to_ns(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(_plain(item) for item in value)
+    raise TypeError(f"no canonical form for {type(value).__name__} {value!r}")
+
+
+def canonical_json(value: Any) -> str:
+    """Canonical JSON text of plain data (mappings, sequences, numbers, strings, enums, aware datetimes).
+
+    Raises:
+        ValueError: a number is not finite, or a time is naive.
+        TypeError: a value has no canonical form.
+    """
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def content_hash(value: Any) -> str:
+    """SHA-256 (64 hex digits) of the canonical JSON of `value`."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def content_id(value: Any) -> str:
+    """First 16 hex digits of `content_hash`: the readable id of an order, fill, episode or artifact."""
+    return content_hash(value)[:ID_LENGTH]

@@ -1,0 +1,209 @@
+"""The configuration tree: frozen, closed, with documented defaults; one TOML section per model.
+
+`runtime` says where things lie and how fast they run and is never hashed; `config_hash` covers everything else, so two
+runs of the same decisions share it. Read once by `worker.settings`.
+"""
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from schemas.canonical import content_hash
+from schemas.contract import Contract
+from schemas.reflection import NoLearnZone
+from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind
+
+HEARTBEAT_BARS = {"1m": 15, "5m": 12, "15m": 12, "1h": 12, "4h": 12, "1d": 5}
+
+
+class AccountSettings(Contract):
+    """The simulated account, in quote currency."""
+
+    name: str = "paper"
+    cash: float = Field(default=100_000.0, gt=0)
+
+
+class ExecutionSettings(Contract):
+    """How orders fill. Defaults are the conservative choice of each pair."""
+
+    fee_bps: float = Field(default=5.0, ge=0, le=1_000, description="per side, of notional")
+    slippage_bps: float = Field(default=2.0, ge=0, le=1_000, description="per side, against the order")
+    fill: Literal["next_open", "close"] = "next_open"
+    level_base: Literal["fill", "signal_close"] = "signal_close"
+    entry_bar_exits: bool = True
+    both_hit: Literal["stop", "target", "ohlc", "near", "color"] = "stop"
+    gap: Literal["open", "level"] = "open"
+
+
+class EnvelopeSettings(Contract):
+    """Limits of the portfolio; fractions of equity. A breach flattens at the next open and halts entries."""
+
+    risk_fraction: float = Field(default=0.005, gt=0, le=0.02, description="risk at the stop per trade")
+    max_gross_exposure: float = Field(default=1.0, gt=0, le=10)
+    max_daily_loss: float = Field(default=0.03, gt=0, lt=1)
+    max_drawdown: float = Field(default=0.20, gt=0, lt=1)
+    drawdown_release_bars: int = Field(default=20, ge=1)
+    recovery_bars: int = Field(default=60, ge=1, description="half risk until a new high of this many bars")
+    cooldown_bars: int = Field(default=3, ge=1)
+    allowed_symbols: tuple[str, ...] = Field(default=(), description="empty: every symbol of the data")
+    allowed_directions: tuple[Literal["long", "short"], ...] = ("long", "short")
+    allowed_playbooks: tuple[str, ...] = Field(default=(), description="empty: every loaded playbook")
+    no_learn_zones: tuple[NoLearnZone, ...] = ()
+
+
+class PolicyLoopSettings(Contract):
+    """Which events start an evaluation, and how often."""
+
+    events: tuple[PolicyEventKind, ...] = (
+        PolicyEventKind.REGIME_CHANGE,
+        PolicyEventKind.POSITION_OPENED,
+        PolicyEventKind.POSITION_CLOSED,
+        PolicyEventKind.VOLATILITY_BAND_SHIFT,
+        PolicyEventKind.HEARTBEAT,
+    )
+    heartbeat_s: int | None = Field(default=None, ge=1, description="None: the table of the timeframe")
+    minimum_interval_s: int = Field(default=900, ge=0)
+    minimum_interval_bars: int = Field(default=3, ge=0)
+    max_revisions: int = Field(default=2, ge=0, le=2)
+    strategist: Literal["rules"] = "rules"
+    playbooks: str | None = Field(default=None, description="folder of playbook files; None: the embedded ones")
+
+    def heartbeat_bars(self, timeframe: str) -> int:
+        """Own bars between heartbeats, at least one."""
+        if self.heartbeat_s is None:
+            return HEARTBEAT_BARS[timeframe]
+        return max(1, -(-self.heartbeat_s // TIMEFRAME_SECONDS[timeframe]))
+
+    def minimum_bars(self, timeframe: str) -> int:
+        """Own bars between evaluations: the larger of the time and the bar setting."""
+        return max(self.minimum_interval_bars, -(-self.minimum_interval_s // TIMEFRAME_SECONDS[timeframe]))
+
+
+class ReflectionSettings(Contract):
+    """The fast reflection. `off` is the only way to trade without one, and the summary says so first."""
+
+    mode: Literal["off", "deterministic", "full"] = "deterministic"
+    budget_event_ms: float = Field(default=250.0, gt=0)
+    budget_heartbeat_ms: float = Field(default=500.0, gt=0)
+    min_reward_to_risk: float = Field(default=0.8, gt=0)
+    max_staleness_bars: int = Field(default=2, ge=0)
+    contradiction_share: float = Field(default=0.75, gt=0.5, le=1, description="share of nearest cases that lost")
+    minimum_cases: int = Field(default=6, ge=2, description="fewer eligible cases: memory is insufficient")
+    conviction_tolerance: float = Field(default=0.25, ge=0, le=1, description="conviction above the hit rate")
+
+
+class MemorySettings(Contract):
+    """Contrastive retrieval: quotas of nearest winners, losers and failure patterns."""
+
+    winners: int = Field(default=3, ge=1, le=20)
+    losers: int = Field(default=3, ge=1, le=20)
+    failures: int = Field(default=2, ge=1, le=20)
+
+
+class HighLevelSettings(Contract):
+    """Cadence and gates of the slow loop. `interval` None: daily on intraday bars, weekly on daily bars."""
+
+    enabled: bool = True
+    interval: Literal["daily", "weekly"] | None = None
+    minimum_episodes: int = Field(default=20, ge=20)
+    structural_interval_days: int = Field(default=7, ge=7)
+    window_bars: int | None = Field(default=None, ge=1, description="None: everything known")
+
+    def interval_for(self, timeframe: str) -> Literal["daily", "weekly"]:
+        """The interval in force for a timeframe."""
+        return self.interval or ("weekly" if timeframe == "1d" else "daily")
+
+
+class GateSettings(Contract):
+    """What a lesson has to show. See `docs` on the gate for formulas."""
+
+    mode: Literal["runbook_or", "graded", "significance_only"] = "graded"
+    q: float = Field(default=0.10, gt=0, lt=0.5)
+    minimum_trades: int = Field(default=20, ge=20)
+    regime_minimum: int = Field(default=20, ge=20)
+    bet_unit: Literal["auto", "trade", "overlap", "day", "week", "month"] = "auto"
+    winsor_low: float = Field(default=-3.0, lt=0)
+    winsor_high: float = Field(default=4.0, gt=0)
+    reference_r: float = 0.0
+
+
+class JudgeSettings(Contract):
+    """Bounds of the judge's actions and of the lifecycle that follows them."""
+
+    model: Literal["rules"] = "rules"
+    minimum_eligible_playbooks: int = Field(default=2, ge=2)
+    action_ttl_bars: int = Field(default=252, ge=1)
+    shadow_ttl_bars: int = Field(default=756, ge=1)
+    promotion_minimum_trades: int = Field(default=20, ge=20)
+    promotion_alpha: float = Field(default=0.05, gt=0, lt=0.5)
+    max_open_experiments: int = Field(default=3, ge=0)
+
+
+class LlmSettings(Contract):
+    """The language model, when one is configured."""
+
+    provider: Literal["none", "anthropic"] = "none"
+    fast_model: str = "claude-haiku-5-5"
+    slow_model: str = "claude-opus-5-5"
+
+
+class DeliberationSettings(Contract):
+    """Whether long texts are reviewed before they are stored."""
+
+    review_reports: bool = True
+
+
+class DataSettings(Contract):
+    """What is traded. Where it lies is in `runtime`."""
+
+    label: Literal["open", "close"] = "open"
+    symbols: tuple[str, ...] = Field(default=(), description="empty: every symbol of the data")
+    timeframe: str | None = None
+
+
+class RuntimeSettings(Contract):
+    """Where things lie; never hashed."""
+
+    db: str = "sqlite:///thinktwice.db"
+    data: str | None = Field(default=None, description="bar file; None: the embedded daily bars")
+    tz: str | None = None
+    start: str | None = None
+    end: str | None = None
+    out: str | None = None
+    flush_rows: int = Field(default=2_000, ge=1)
+
+
+class Settings(Contract):
+    """The whole tree."""
+
+    seed: int = Field(default=0, ge=0)
+    data: DataSettings = DataSettings()
+    account: AccountSettings = AccountSettings()
+    execution: ExecutionSettings = ExecutionSettings()
+    envelope: EnvelopeSettings = EnvelopeSettings()
+    policy_loop: PolicyLoopSettings = PolicyLoopSettings()
+    reflection: ReflectionSettings = ReflectionSettings()
+    memory: MemorySettings = MemorySettings()
+    high_level: HighLevelSettings = HighLevelSettings()
+    gate: GateSettings = GateSettings()
+    judge: JudgeSettings = JudgeSettings()
+    llm: LlmSettings = LlmSettings()
+    deliberation: DeliberationSettings = DeliberationSettings()
+    runtime: RuntimeSettings = RuntimeSettings()
+
+    @model_validator(mode="after")
+    def _full_needs_a_model(self) -> "Settings":
+        if self.reflection.mode == "full" and self.llm.provider == "none":
+            raise ValueError("reflection.mode 'full' needs a model: set llm.provider, or use 'deterministic'")
+        return self
+
+    def hashed(self) -> dict[str, Any]:
+        """Everything but `runtime`, as plain data."""
+        payload = self.payload()
+        del payload["runtime"]
+        return payload
+
+    @property
+    def config_hash(self) -> str:
+        """SHA-256 over everything but `runtime`."""
+        return content_hash(self.hashed())

@@ -1,0 +1,42 @@
+"""The shape every contract shares: frozen, closed, and split into what is hashed and what is only recorded."""
+
+from functools import cached_property
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from schemas.canonical import content_hash
+
+
+class Contract(BaseModel):
+    """Frozen model that refuses unknown fields.
+
+    `telemetry_fields` names what is measured rather than decided (latencies, token counts). They are kept out of
+    `payload()` and so out of every hash, and come back through `telemetry()`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
+    telemetry_fields: ClassVar[frozenset[str]] = frozenset()
+
+    def payload(self) -> dict[str, Any]:
+        """The hashed part as plain data, nested contracts included."""
+        return {name: _payload_of(getattr(self, name)) for name in type(self).model_fields if name not in self.telemetry_fields}
+
+    def telemetry(self) -> dict[str, Any]:
+        """The measured part: never hashed, stored beside the payload."""
+        return {name: getattr(self, name) for name in sorted(self.telemetry_fields)}
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 over the whole payload in canonical JSON."""
+        return content_hash(self.payload())
+
+
+def _payload_of(value: Any) -> Any:
+    if isinstance(value, Contract):
+        return value.payload()
+    if isinstance(value, dict):
+        return {key: _payload_of(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list, frozenset)):
+        return [_payload_of(item) for item in value]
+    return value

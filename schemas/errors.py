@@ -1,0 +1,88 @@
+"""One error tree, sorted by who must act.
+
+    ThinktwiceError
+    |-- OperatorError            the person at the keyboard: exit code 2
+    |   |-- ConfigError          a setting, an option, a playbook file
+    |   `-- DataError            bars, a file, a request
+    |-- StrategistError          whoever proposed
+    |   |-- InvalidProposal      the proposal cannot be compiled or is incomplete
+    |   |-- RuleError            a rule text is not a rule
+    |   `-- FreezeRefused        no result or verdict for exactly this proposal and snapshot
+    |-- InfrastructureError      a machine or a service; carries `retryable`
+    |   |-- StoreError
+    |   |-- ModelError
+    |   `-- FeedError
+    `-- InvariantViolation       us: a guarantee of this program did not hold
+
+Messages name the value with `!r`, the limit, and the next step.
+"""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+class ThinktwiceError(Exception):
+    """Root of the tree; `context` carries ids for the journal and the log."""
+
+    def __init__(self, message: str, **context: Any) -> None:
+        super().__init__(message)
+        self.context = context
+
+
+class OperatorError(ThinktwiceError):
+    """The operator gave something that cannot be used."""
+
+
+class ConfigError(OperatorError):
+    """A setting, an option or a playbook file is wrong."""
+
+
+class DataError(OperatorError):
+    """Bars, a data file or a request are wrong."""
+
+
+class StrategistError(ThinktwiceError):
+    """A proposal cannot be used; the strategist has to answer differently."""
+
+
+class InvalidProposal(StrategistError):
+    """The proposal is incomplete or cannot be compiled."""
+
+
+class RuleError(StrategistError):
+    """A rule text does not parse, or names something that does not exist."""
+
+
+class FreezeRefused(StrategistError):
+    """A proposal without a passing reflection and an approving verdict for exactly its hashes."""
+
+
+class InfrastructureError(ThinktwiceError):
+    """A machine or service failed; `retryable` says whether the same call may succeed later."""
+
+    def __init__(self, message: str, *, retryable: bool = False, **context: Any) -> None:
+        super().__init__(message, **context)
+        self.retryable = retryable
+
+
+class StoreError(InfrastructureError):
+    """The store is locked, corrupt, away or not writable."""
+
+
+class ModelError(InfrastructureError):
+    """A language model failed, refused, or answered something that is not an answer."""
+
+
+class FeedError(InfrastructureError):
+    """A market feed failed."""
+
+
+class InvariantViolation(ThinktwiceError):
+    """A guarantee of this program did not hold: a bug, or somebody went around the door."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?` for the closest known name, else the empty string; ready to append to a message."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,123 @@
+"""Playbooks: what a trader writes in a file and the engine trades, with bounds within which a lesson may move it."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from schemas.contract import Contract
+from schemas.regime import RegimeLabels
+from schemas.vocabulary import Direction, Structure, Trend, VersionState, VolatilityBand
+
+
+class DirectionRules(Contract):
+    """Rules of one direction. `{name}` stands for a parameter; stop, target and refinement are price expressions.
+
+    `activation` None means: the setup bar's extreme is broken in the direction. `refinement` is a tighter stop, read
+    on every bar of the activation window.
+    """
+
+    setup: str
+    activation: str | None = None
+    stop: str
+    target: str
+    invalidation: str
+    refinement: str | None = None
+
+
+class Expectation(Contract):
+    """What trades of this playbook are expected to look like; R multiples after costs, holds in bars."""
+
+    source: Literal["design", "measured"] = "design"
+    expectancy_r: float = 0.0
+    weight_trades: float = Field(default=20.0, gt=0)
+    hit_rate: float = Field(ge=0, le=1)
+    hold_p50_bars: float = Field(gt=0)
+    hold_p90_bars: float = Field(gt=0)
+    winner_mae_p80_r: float = Field(le=0, description="80 % of winners stay above this excursion, in R")
+    mfe_p50_r: float = Field(ge=0, description="median best excursion, in R")
+
+    @model_validator(mode="after")
+    def _quantiles_ascend(self) -> "Expectation":
+        if self.hold_p90_bars < self.hold_p50_bars:
+            raise ValueError(f"hold_p90_bars {self.hold_p90_bars} is below hold_p50_bars {self.hold_p50_bars}")
+        return self
+
+
+class Parameter(Contract):
+    """A number used in rules, with the small grid from which a lesson may choose another value."""
+
+    value: float
+    grid: tuple[float, ...] = Field(min_length=2, max_length=9)
+    role: Literal["threshold", "invalidation"] = "threshold"
+    risk_reducing: Literal["up", "down", "none"] = "none"
+
+    @model_validator(mode="after")
+    def _value_on_grid(self) -> "Parameter":
+        if tuple(sorted(set(self.grid))) != self.grid:
+            raise ValueError(f"grid {list(self.grid)} must ascend without repeats")
+        if self.value not in self.grid:
+            raise ValueError(f"value {self.value} is not on its grid {list(self.grid)}")
+        return self
+
+
+class Eligibility(Contract):
+    """Regimes in which a playbook may be proposed; `banned` holds `trend/volatility` cells taken out by a lesson."""
+
+    trend: tuple[Trend, ...] = Field(min_length=1)
+    volatility: tuple[VolatilityBand, ...] = Field(min_length=1)
+    structure: tuple[Structure, ...] = Field(min_length=1)
+    banned: tuple[str, ...] = ()
+
+    def allows(self, labels: RegimeLabels) -> bool:
+        """Whether these labels are eligible."""
+        return (
+            labels.trend in self.trend
+            and labels.volatility in self.volatility
+            and labels.structure in self.structure
+            and labels.key not in self.banned
+        )
+
+
+class PlaybookDefinition(Contract):
+    """One version of a playbook. The version number is part of the content; its hash is its identity."""
+
+    id: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)
+    version: int = Field(default=1, ge=1)
+    title: str
+    description: str
+    enabled: bool = True
+    timeframes: tuple[str, ...] = ()
+    eligibility: dict[Direction, Eligibility]
+    rules: dict[Direction, DirectionRules]
+    parameters: dict[str, Parameter] = {}
+    rationale_terms: dict[Direction, tuple[str, ...]]
+    horizon_bars: int = Field(ge=2, le=500)
+    activation_window_bars: int = Field(default=3, ge=1, le=50)
+    risk_fraction: float = Field(default=0.005, gt=0, le=0.02)
+    minimum_episodes: int = Field(default=20, ge=20)
+    expectation: Expectation
+    known_at: int | None = Field(default=None, description="ns; None for a version that came in a file")
+
+    @model_validator(mode="after")
+    def _same_directions(self) -> "PlaybookDefinition":
+        if not self.rules:
+            raise ValueError("rules: give at least one of rules.long and rules.short")
+        for name in ("eligibility", "rationale_terms"):
+            if set(getattr(self, name)) != set(self.rules):
+                raise ValueError(f"{name} must name the same directions as rules: {sorted(self.rules)}")
+        return self
+
+
+class PlaybookVersion(Contract):
+    """One definition with its place in the lifecycle and the reason it is there."""
+
+    definition: PlaybookDefinition
+    state: VersionState
+    parent_hash: str | None = None
+    report_id: str | None = None
+    verdict_id: str | None = None
+    action_id: str | None = None
+    since: int = Field(description="ns; the bar close from which the state holds")
+    expires_at: int | None = None
+    reason: str
+    evidence: dict[str, float | int | str | None] = {}

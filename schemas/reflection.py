@@ -1,0 +1,296 @@
+"""Contracts of both reflections and of tick validation (seed 002, step 1).
+
+The names and fields of the seed are kept; typed findings stand beside the seed's readable lists, and everything that
+is measured rather than decided (latency) is telemetry and never hashed.
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from schemas.contract import Contract
+from schemas.playbook import PlaybookDefinition
+from schemas.proposal import PolicyProposal
+from schemas.snapshot import MemoryBaseRates, PolicySnapshot
+from schemas.vocabulary import (
+    CheckName,
+    EvidenceGrade,
+    InvocationOutcome,
+    PolicyState,
+    RecommendedAction,
+    ReflectionStatus,
+    Severity,
+    TickEventKind,
+)
+
+
+class TickValidationEvent(Contract):
+    """One change that tick validation saw on one bar of one symbol. Prices in quote currency, `r` in R."""
+
+    kind: TickEventKind
+    symbol: str | None
+    bar_label: int
+    ts_event: int
+    known_at: int
+    detail: dict[str, Any] = {}
+
+
+class TickValidationResult(Contract):
+    """Counters of one stretch of tick validation; the three forbidden counters are zero or the run has failed."""
+
+    bars_validated: int = Field(ge=0)
+    events: dict[str, int]
+    llm_calls: int = Field(ge=0)
+    memory_reads: int = Field(ge=0)
+    policy_writes: int = Field(ge=0)
+
+
+class ReflectionInvocationMeta(Contract):
+    """How one invocation of a reflection went, whatever it said."""
+
+    telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
+
+    cadence: Literal["policy_loop", "high_level"]
+    source: str = Field(description="policy event, or slot")
+    outcome: InvocationOutcome
+    skip_reason: str | None = None
+    batch_size: int | None = None
+    tier: Literal["deterministic", "consolidated"] = "deterministic"
+    latency_ms: float = Field(default=0.0, ge=0)
+
+
+class Remedy(Contract):
+    """What would satisfy a finding: this field of the proposal, at most or at least this value."""
+
+    field: str
+    op: Literal["at_most", "at_least", "equals"]
+    value: float | int | str
+
+
+class Finding(Contract):
+    """One typed finding of one check. `code` is stable; `message` is for people."""
+
+    check: CheckName
+    code: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    severity: Severity
+    message: str
+    evidence: tuple[str, ...] = ()
+    remedy: Remedy | None = None
+
+
+class MemoryCase(Contract):
+    """One retrieved episode with its distance to the query, rounded to 1e-9."""
+
+    episode_id: str
+    symbol: str
+    playbook_id: str
+    direction: Literal["long", "short"]
+    r: float
+    distance: float = Field(ge=0)
+    failure_mode: str | None = None
+    known_at: int
+
+
+class MemorySummary(Contract):
+    """Bounded result of one contrastive retrieval. `insufficient` names the buckets that could not be filled.
+
+    Base rates come from the whole eligible population (same playbook and direction, known at the clock), never from
+    the retrieved cases.
+    """
+
+    known_at: int
+    winners: tuple[MemoryCase, ...] = ()
+    losers: tuple[MemoryCase, ...] = ()
+    failures: tuple[MemoryCase, ...] = ()
+    base_rates: MemoryBaseRates
+    insufficient: tuple[str, ...] = ()
+
+
+class NoLearnZone(Contract):
+    """A declared interval [start, end] in ns (halt, feed gap, split day) whose outcomes teach nothing."""
+
+    start: int
+    end: int
+    symbol: str | None = None
+    reason: str
+
+
+class InvariantContext(Contract):
+    """The deterministic guardrails in force at the boundary."""
+
+    kill_switch: bool = False
+    halted: bool = False
+    allowed_symbols: tuple[str, ...] = ()
+    allowed_directions: tuple[Literal["long", "short"], ...] = ("long", "short")
+    allowed_playbooks: tuple[str, ...] = ()
+    max_risk_fraction: float = 0.01
+    max_gross_exposure: float = 1.0
+    gross_exposure: float = Field(default=0.0, ge=0)
+    max_horizon_bars: int = 250
+    max_activation_window_bars: int = 10
+    max_staleness_bars: int = 2
+    min_reward_to_risk: float = 0.8
+    cost_bps_per_side: float = Field(default=7.0, ge=0)
+    no_learn_zones: tuple[NoLearnZone, ...] = ()
+
+
+class PolicyLevelReflectionRequest(Contract):
+    """Everything the four checks need; `thinktwice check FILE` reads exactly this.
+
+    `memory` None means that nothing was retrieved (the finding then says `insufficient`); the service fills it after
+    the cheap checks have passed. `previous` is the policy frozen before, if any.
+    """
+
+    snapshot: PolicySnapshot
+    proposal: PolicyProposal
+    playbook: PlaybookDefinition
+    state: PolicyState
+    memory: MemorySummary | None = None
+    invariants: InvariantContext
+
+
+class PolicyLevelReflectionResult(Contract):
+    """Verdict of the fast reflection on exactly one proposal under exactly one snapshot."""
+
+    telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
+
+    status: ReflectionStatus
+    coherence_findings: tuple[str, ...] = ()
+    invariant_findings: tuple[str, ...] = ()
+    memory_findings: tuple[str, ...] = ()
+    expectation_findings: tuple[str, ...] = ()
+    requested_revisions: tuple[str, ...] = ()
+    latency_ms: int = Field(default=0, ge=0)
+    findings: tuple[Finding, ...] = ()
+    snapshot_hash: str
+    proposal_hash: str
+    playbook_hash: str
+    prompt_hash: str
+    meta: ReflectionInvocationMeta
+    checks_run: tuple[CheckName, ...] = ()
+    memory: MemorySummary | None = None
+    deferred: tuple[str, ...] = Field(default=(), description="needs handed to the next high-level request")
+
+
+class DeferredItem(Contract):
+    """Something the fast path wanted but may not do; the next `HighLevelReflectionRequest` carries it."""
+
+    raised_at: int
+    symbol: str
+    text: str
+    reflection_hash: str
+
+
+class ClusterFinding(Contract):
+    """One cluster of resolved episodes, graded. R multiples after costs, winsorised."""
+
+    playbook_id: str
+    regime: str | None
+    timeframe: str | None
+    n: int = Field(ge=0)
+    blocks: int = Field(ge=0)
+    mean_r: float | None
+    reference_r: float
+    e_value: float | None
+    lower_r: float | None
+    upper_r: float | None
+    smallest_detectable_r: float | None
+    alpha: float
+    family_id: str
+    family_size: int
+    grade: EvidenceGrade
+    strongest_action: RecommendedAction
+    reason: str
+    win_rate: float | None = None
+    hold_p50_bars: float | None = None
+    hold_p90_bars: float | None = None
+    hold_calibration_z: float | None = None
+    mae_p80_r: float | None = None
+    mfe_p50_r: float | None = None
+    failure_modes: dict[str, int] = {}
+    evidence: tuple[str, ...] = Field(default=(), description="episode ids")
+
+
+class GridTrial(Contract):
+    """One value of a parameter's grid, evaluated on the window after costs; it has joined the tested family."""
+
+    playbook_id: str
+    parameter: str
+    value: float
+    n: int
+    mean_r: float | None
+    e_value: float | None
+
+
+class Recommendation(Contract):
+    """What the report recommends; evidence for the judge, never a command."""
+
+    action: RecommendedAction
+    playbook_id: str | None
+    regime: str | None = None
+    change: dict[str, Any] = {}
+    grade: EvidenceGrade
+    confidence: float = Field(ge=0, le=1)
+    reason: str
+    evidence_refs: tuple[str, ...] = ()
+
+
+class UntradedSignal(Contract):
+    """A signal that never became a position, with what would have happened; kept apart from episodes."""
+
+    symbol: str
+    playbook_id: str
+    direction: Literal["long", "short"]
+    label: int
+    reason: Literal["unfilled", "expired", "blocked"]
+    counterfactual_r: float | None
+    known_at: int
+
+
+class HighLevelReflectionRequest(Contract):
+    """Batch for one slow reflection: all of it known at `known_at`, episodes by id and by value."""
+
+    slot: int
+    known_at: int
+    window_start: datetime
+    window_end: datetime
+    timeframe: str
+    episode_ids: tuple[str, ...]
+    new_episodes: int
+    judge_actions: tuple[str, ...] = ()
+    deferred_items: tuple[DeferredItem, ...] = ()
+    untraded_signals: tuple[UntradedSignal, ...] = ()
+    drift_inputs: dict[str, Any] = {}
+    structural_allowed: bool = True
+    epoch: int = 0
+
+
+class HighLevelReflectionReport(Contract):
+    """Typed report of one slow reflection (seed 002, step 4)."""
+
+    telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
+
+    window_start: datetime
+    window_end: datetime
+    n_episodes: int = Field(ge=0)
+    regime_cluster_summary: tuple[dict[str, Any], ...] = ()
+    playbook_findings: tuple[dict[str, Any], ...] = ()
+    drift_findings: tuple[str, ...] = ()
+    recommendations: tuple[Recommendation, ...] = ()
+    evidence_refs: tuple[str, ...] = ()
+    clusters: tuple[ClusterFinding, ...] = ()
+    expectation_misses: tuple[str, ...] = ()
+    failure_modes: dict[str, int] = {}
+    grid_trials: tuple[GridTrial, ...] = ()
+    untraded: dict[str, Any] = {}
+    judge_actions_seen: tuple[str, ...] = ()
+    deferred_seen: tuple[str, ...] = ()
+    recommended_action: RecommendedAction = RecommendedAction.HOLD
+    insufficient_sample: bool
+    narrative: str
+    prompt_hash: str
+    request_hash: str
+    known_at: int
+    meta: ReflectionInvocationMeta
+    latency_ms: int = Field(default=0, ge=0)

@@ -1,0 +1,120 @@
+"""Protocols of the services' collaborators; implemented in `services`, `agents` and `worker`, satisfied by shape.
+
+The fast path receives readers only: they have no method that writes, so a write neither type-checks nor runs (R8).
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from schemas.judge import BoundaryVerdict, ReplanVerdict
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.reflection import Finding, HighLevelReflectionReport, MemorySummary, PolicyLevelReflectionResult
+from schemas.regime import RegimeLabels
+from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
+from schemas.vocabulary import Direction
+
+
+@dataclass(frozen=True)
+class MemoryQuery:
+    """What a proposal looks like to memory; `fingerprint` holds five ranks in [0, 1]."""
+
+    symbol: str
+    playbook_id: str
+    direction: Direction
+    fingerprint: tuple[float, ...]
+
+
+class MemoryReader(Protocol):
+    """Read-only contrastive memory; each read passes the clock."""
+
+    def retrieve(self, query: MemoryQuery, known_at: int) -> MemorySummary:
+        """Nearest winners, losers and failure patterns known at `known_at`."""
+        ...
+
+    def base_rates(
+        self, known_at: int, playbook_id: str | None = None, direction: Direction | None = None
+    ) -> MemoryBaseRates:
+        """Counts over the whole eligible population known at `known_at`."""
+        ...
+
+
+class PlaybookReader(Protocol):
+    """Read-only view of the playbook registry."""
+
+    def active(self) -> tuple[PlaybookVersion, ...]:
+        """Active versions by playbook id."""
+        ...
+
+    def get(self, playbook_id: str) -> PlaybookVersion:
+        """The active version of one playbook."""
+        ...
+
+    def eligible(self, labels: RegimeLabels, timeframe: str) -> tuple[tuple[PlaybookDefinition, Direction], ...]:
+        """Enabled playbooks and directions that these labels allow, by id, long before short."""
+        ...
+
+
+class ExpectationReader(Protocol):
+    """Read-only point-in-time expectations."""
+
+    def summary(self, definition: PlaybookDefinition, known_at: int) -> ExpectationSummary:
+        """Design prior and resolved trades of one playbook, shrunken together."""
+        ...
+
+
+@dataclass(frozen=True)
+class ModelReply:
+    """Raw text of a model with what it cost; validation is the caller's."""
+
+    text: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    latency_ms: float
+
+
+class LanguageModel(Protocol):
+    """One call, one deadline; every failure is a `ModelError`."""
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        """The model's raw reply within the deadline."""
+        ...
+
+
+@dataclass(frozen=True)
+class Revision:
+    """What a strategist is told when its proposal was not passed."""
+
+    proposal: PolicyProposal
+    findings: tuple[Finding, ...]
+    reason: str
+    round: int
+
+
+class Strategist(Protocol):
+    """Answers one snapshot; sees a revision request on rounds after the first."""
+
+    async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
+        """A proposal, a held position, a tighter stop, or an abstention."""
+        ...
+
+
+class Judge(Protocol):
+    """Decision gate at the policy boundary and over high-level reports."""
+
+    async def validate_boundary(
+        self,
+        snapshot: PolicySnapshot,
+        proposal: PolicyProposal,
+        reflection: PolicyLevelReflectionResult,
+        playbook: PlaybookDefinition,
+    ) -> BoundaryVerdict:
+        """Approve, revise, reject or stand down, with the reflection as evidence."""
+        ...
+
+    async def replan(
+        self, report: HighLevelReflectionReport, definitions: tuple[PlaybookDefinition, ...], open_experiments: int
+    ) -> ReplanVerdict:
+        """Turn a report into typed actions, or hold; the report is evidence, never a command."""
+        ...

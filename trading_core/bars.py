@@ -1,0 +1,245 @@
+"""BarSeries: the one form in which bars enter the engine, checked at the door.
+
+Arrays of shape (T, S) in C order, float64, with a presence mask; a missing bar is missing, never invented. Labels are
+never shifted: results show the input's own labels. Called by the runner, `simulate` and every feed.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.errors import DataError, nearest
+from schemas.vocabulary import TIMEFRAME_SECONDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+COLUMNS = ("open", "high", "low", "close", "volume")
+NS = 1_000_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class BarSeries:
+    """Bars of S symbols on one time axis of T labels.
+
+    Attributes:
+        times: int64 (T,), UTC ns labels, strictly increasing.
+        symbols: names in ascending order; column s belongs to symbols[s].
+        timeframe: one of `TIMEFRAME_SECONDS`.
+        label: whether a label is the open or the close of its bar.
+        open, high, low, close, volume: float64 (T, S); NaN where absent.
+        present: bool (T, S).
+    """
+
+    times: IntArray
+    symbols: tuple[str, ...]
+    timeframe: str
+    label: Literal["open", "close"]
+    open: FloatArray
+    high: FloatArray
+    low: FloatArray
+    close: FloatArray
+    volume: FloatArray
+    present: BoolArray
+
+    def __post_init__(self) -> None:
+        self._check_axes()
+        for s in range(len(self.symbols)):
+            self._check_symbol(s)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(T, S)."""
+        return self.present.shape[0], self.present.shape[1]
+
+    @cached_property
+    def close_times(self) -> IntArray:
+        """int64 (T,): the ns at which each bar is known."""
+        if self.label == "close":
+            return self.times
+        return self.times + TIMEFRAME_SECONDS[self.timeframe] * NS
+
+    @cached_property
+    def bar_count(self) -> int:
+        """Number of present symbol-bars."""
+        return int(self.present.sum())
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash over the canonical arrays: labels, symbols, timeframe and present values."""
+        digest = hashlib.sha256(repr((self.symbols, self.timeframe, self.label)).encode())
+        digest.update(self.times.tobytes())
+        for name in COLUMNS:
+            digest.update(getattr(self, name)[self.present].tobytes())
+        digest.update(np.packbits(self.present).tobytes())
+        return digest.hexdigest()
+
+    def select(
+        self,
+        symbols: tuple[str, ...] | None = None,
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+    ) -> "BarSeries":
+        """Bars of some symbols with start <= label <= end; rows in which none of them is present are dropped.
+
+        Raises:
+            DataError: an unknown symbol, or nothing is left.
+        """
+        names = self.symbols if not symbols else tuple(sorted(set(symbols)))
+        for name in names:
+            if name not in self.symbols:
+                raise DataError(
+                    f"unknown symbol {name!r}: the data has {', '.join(self.symbols)}.{nearest(name, self.symbols)}"
+                )
+        columns = [self.symbols.index(name) for name in names]
+        keep = self.present[:, columns].any(axis=1)
+        if start_ns is not None:
+            keep &= self.times >= start_ns
+        if end_ns is not None:
+            keep &= self.times <= end_ns
+        if not keep.any():
+            raise DataError("no bars left after --symbols, --from and --to: widen the selection")
+        rows = np.flatnonzero(keep)
+        arrays = {name: _array(getattr(self, name)[np.ix_(rows, columns)]) for name in COLUMNS}
+        present = np.ascontiguousarray(self.present[np.ix_(rows, columns)])
+        return BarSeries(self.times[rows].copy(), names, self.timeframe, self.label, present=present, **arrays)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: "pd.DataFrame | Mapping[str, pd.DataFrame]",
+        *,
+        timeframe: str | None = None,
+        label: Literal["open", "close"] = "open",
+        symbol: str = "SYMBOL",
+    ) -> "BarSeries":
+        """Bars from one pandas frame, or from a dict of them by symbol.
+
+        Args:
+            frame: columns open, high, low, close, volume (volume may be absent and is then 0); aware index.
+            timeframe: None infers it from the modal spacing.
+            label: what the index labels mean; they are never shifted.
+            symbol: name of the symbol when a single frame is given.
+
+        Raises:
+            DataError: naming the first offending rows.
+        """
+        frames = {str(k): v for k, v in frame.items()} if isinstance(frame, Mapping) else {symbol: frame}
+        if not frames:
+            raise DataError("no frames given: pass at least one symbol")
+        labels = {name: _labels(name, part) for name, part in frames.items()}
+        symbols = tuple(sorted(frames))
+        times = np.unique(np.concatenate([labels[name] for name in symbols]))
+        shape = (times.size, len(symbols))
+        arrays = {name: np.full(shape, np.nan) for name in COLUMNS}
+        present = np.zeros(shape, dtype=np.bool_)
+        for s, name in enumerate(symbols):
+            rows = np.searchsorted(times, labels[name])
+            present[rows, s] = True
+            for column in COLUMNS:
+                arrays[column][rows, s] = _column(name, frames[name], column)
+        found = timeframe or infer_timeframe(labels)
+        return cls(times, symbols, found, label, present=present, **arrays)
+
+    def _check_axes(self) -> None:
+        if self.timeframe not in TIMEFRAME_SECONDS:
+            known = ", ".join(TIMEFRAME_SECONDS)
+            raise DataError(f"timeframe {self.timeframe!r} is not one of {known}.{nearest(self.timeframe, TIMEFRAME_SECONDS)}")
+        if self.times.size == 0 or not self.symbols:
+            raise DataError("no bars: the series is empty")
+        if list(self.symbols) != sorted(set(self.symbols)):
+            raise DataError(f"symbols {self.symbols!r} must ascend without repeats")
+        steps = np.flatnonzero(np.diff(self.times) <= 0)
+        if steps.size:
+            raise DataError(f"times must strictly increase: row {int(steps[0]) + 1} does not come after row {int(steps[0])}")
+        for name in COLUMNS:
+            array = getattr(self, name)
+            if array.shape != (self.times.size, len(self.symbols)):
+                raise DataError(f"{name} has shape {array.shape}, not {(self.times.size, len(self.symbols))}")
+
+    def _check_symbol(self, s: int) -> None:
+        rows = np.flatnonzero(self.present[:, s])
+        o, h, low, c, v = (getattr(self, name)[rows, s] for name in COLUMNS)
+        checks: tuple[tuple[str, Any], ...] = (
+            ("has a value that is NaN or infinite", ~np.isfinite(o + h + low + c + v)),
+            ("has a price that is not above zero", (o <= 0) | (h <= 0) | (low <= 0) | (c <= 0)),
+            ("has high below low", h < low),
+            ("has open or close outside low..high", (o < low) | (o > h) | (c < low) | (c > h)),
+            ("has negative volume", v < 0),
+        )
+        for problem, bad in checks:
+            if bad.any():
+                first = rows[np.flatnonzero(bad)[:3]]
+                at = ", ".join(str(np.datetime64(int(self.times[row]), "ns"))[:19] + "Z" for row in first)
+                k = int(np.flatnonzero(bad)[0])
+                raise DataError(
+                    f"{self.symbols[s]}: {int(bad.sum())} bar(s) where the row {problem}, first at {at} "
+                    f"(open {o[k]!s} high {h[k]!s} low {low[k]!s} close {c[k]!s} volume {v[k]!s}); "
+                    "correct or remove these rows",
+                    symbol=self.symbols[s],
+                    label=int(self.times[first[0]]),
+                )
+
+
+def infer_timeframe(labels: Mapping[str, IntArray]) -> str:
+    """The timeframe of the modal spacing of all symbols.
+
+    Raises:
+        DataError: fewer than two bars, or a spacing that is no known timeframe.
+    """
+    steps = np.concatenate([np.diff(part) for part in labels.values()])
+    if steps.size == 0:
+        raise DataError("one bar has no spacing: give the timeframe, for example --timeframe 1d")
+    values, counts = np.unique(steps, return_counts=True)
+    mode = int(values[int(np.argmax(counts))])
+    for name, seconds in TIMEFRAME_SECONDS.items():
+        if seconds * NS == mode:
+            return name
+    known = ", ".join(TIMEFRAME_SECONDS)
+    raise DataError(f"the usual spacing of the bars is {mode / NS:g} s, which is no timeframe of {known}")
+
+
+def _labels(symbol: str, frame: "pd.DataFrame") -> IntArray:
+    import pandas as pd
+
+    index = frame.index
+    if not isinstance(index, pd.DatetimeIndex):
+        raise DataError(f"{symbol}: the index is a {type(index).__name__}, not times: set a UTC DatetimeIndex")
+    if index.tz is None:
+        raise DataError(f"{symbol}: naive times: localise the index, for example frame.tz_localize('UTC') (--tz ZONE)")
+    if index.hasnans:
+        raise DataError(f"{symbol}: the index has missing times (NaT): remove those rows")
+    stamps = index.tz_convert("UTC").as_unit("ns").asi8.astype(np.int64)
+    if stamps.size == 0:
+        raise DataError(f"{symbol}: no rows")
+    steps = np.flatnonzero(np.diff(stamps) <= 0)
+    if steps.size:
+        row = int(steps[0]) + 1
+        word = "repeats" if stamps[row] == stamps[row - 1] else "comes before"
+        raise DataError(f"{symbol}: row {row} ({index[row]}) {word} the row above it: times must strictly increase")
+    return stamps
+
+
+def _column(symbol: str, frame: "pd.DataFrame", column: str) -> FloatArray:
+    names = {str(name).lower(): name for name in frame.columns}
+    if column not in names:
+        if column == "volume":
+            return np.zeros(len(frame))
+        found = ", ".join(map(str, frame.columns))
+        raise DataError(f"{symbol}: no column {column!r} among {found}.{nearest(column, names)}")
+    try:
+        return frame[names[column]].to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{symbol}: column {column!r} holds something that is not a number: {error}") from error
+
+
+def _array(values: FloatArray) -> FloatArray:
+    return np.require(values, dtype=np.float64, requirements=["C", "W", "O"])
