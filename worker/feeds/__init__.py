@@ -1,0 +1,1 @@
+"""Where bars come from: files, the embedded sample, generated worlds and exchanges."""

@@ -1,0 +1,215 @@
+"""Bars from the operator's own files: CSV or Parquet; long, single-symbol or wide; or a folder of such files.
+
+Nothing is shifted, resampled, filled or dropped: a file is taken as it stands, or refused with the value, its
+row and the next step. Called for `--data` and by the embedded sample; `BarSeries` itself judges the prices.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from schemas.errors import DataError, nearest
+from schemas.vocabulary import TIMEFRAME_SECONDS
+from trading_core.bars import BarSeries, infer_timeframe
+from worker.feeds.bar_columns import FIELDS, Fields, Layout, recognise
+from worker.feeds.bar_tables import CSV_SUFFIXES, PARQUET_SUFFIXES, BarTable, read_table
+from worker.feeds.bar_times import utc_labels, zone_named
+from worker.feeds.time_range import Moment, range_ns
+
+
+@dataclass(frozen=True)
+class SymbolRows:
+    """The rows of one symbol in file order.
+
+    Attributes:
+        symbol: its name.
+        table: the file the rows come from.
+        rows: int (n,), their positions in that file.
+        times: int64 (n,), UTC ns labels.
+        values: float64 (n,) for each field.
+    """
+
+    symbol: str
+    table: BarTable
+    rows: npt.NDArray[np.intp]
+    times: npt.NDArray[np.int64]
+    values: dict[str, npt.NDArray[np.float64]]
+
+    def place(self, k: int) -> str:
+        """Where the k-th row of this symbol stands."""
+        return self.table.place(int(self.rows[k]))
+
+
+def load_bar_file(
+    path: str | Path,
+    *,
+    symbols: Sequence[str] | None = None,
+    timeframe: str | None = None,
+    tz: str | None = None,
+    label: Literal["open", "close"] = "open",
+    start: Moment | None = None,
+    end: Moment | None = None,
+) -> BarSeries:
+    """The bars of a CSV or Parquet file, or of a folder of such files.
+
+    Columns are recognised by name, in any case and order: time, symbol (long format), open, high, low, close,
+    volume. Wide files have columns like `AAPL_open`; there an all-empty bar of one symbol is a missing bar.
+
+    Args:
+        path: the file or folder.
+        symbols: keep these. A file without a symbol column takes its symbol from here if exactly one is
+            given, else from its own name.
+        timeframe: must match the usual spacing of the bars; None infers it.
+        tz: zone of times that carry none; times with a zone and epoch integers ignore it.
+        label: whether a time names the open or the close of its bar.
+        start: first label kept, UTC, inclusive; a date means its first instant.
+        end: last label kept, UTC, inclusive; a date means the whole day.
+
+    Raises:
+        DataError: the file or the request cannot be used; it names the value, its place and the next step.
+    """
+    start_ns, end_ns = range_ns(start, end)
+    zone = zone_named(tz)
+    _check_timeframe_name(timeframe)
+    wanted = tuple(symbols or ())
+    parts = [part for table, name in _tables(Path(path), wanted) for part in _parts(table, name, zone)]
+    series = _series(parts, timeframe, label)
+    return series.select(wanted or None, start_ns, end_ns)
+
+
+def _tables(path: Path, wanted: tuple[str, ...]) -> Iterator[tuple[BarTable, str]]:
+    if not path.is_dir():
+        yield read_table(path), wanted[0] if len(wanted) == 1 else _stem(path)
+        return
+    suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
+    files = sorted(file for file in path.iterdir() if file.name.lower().endswith(suffixes) and file.is_file())
+    if not files:
+        raise DataError(
+            f"folder {str(path)!r} holds no file ending in {', '.join(suffixes)}: one file a symbol is read"
+        )
+    for file in files:
+        yield read_table(file), _stem(file)
+
+
+def _stem(path: Path) -> str:
+    return path.name.split(".")[0].upper() or path.name
+
+
+def _parts(table: BarTable, name: str, zone: ZoneInfo | None) -> Iterator[SymbolRows]:
+    layout = recognise(table.names, table.path.name)
+    times = utc_labels(table.columns[layout.time], table.place, zone)
+    if layout.single is None:
+        yield from _wide_parts(table, layout.wide, times)
+        return
+    values = {field: table.numbers(column) for field, column in layout.single.items()}
+    _check_finite(table, layout.single, values, np.ones(times.size, dtype=np.bool_))
+    for symbol, rows in _rows_by_symbol(table, layout, name):
+        yield SymbolRows(symbol, table, rows, times[rows], {field: values[field][rows] for field in FIELDS})
+
+
+def _rows_by_symbol(table: BarTable, layout: Layout, name: str) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
+    if layout.symbol is None:
+        yield name, np.arange(len(table.columns[layout.time]))
+        return
+    symbols, codes = np.unique(table.texts(layout.symbol), return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes))
+    for symbol, rows in zip(symbols, np.split(order, ends[:-1]), strict=True):
+        yield str(symbol), rows
+
+
+def _wide_parts(
+    table: BarTable, wide: dict[str, Fields], times: npt.NDArray[np.int64]
+) -> Iterator[SymbolRows]:
+    anywhere = np.zeros(times.size, dtype=np.bool_)
+    for symbol, fields in sorted(wide.items()):
+        values = {field: table.numbers(column) for field, column in fields.items()}
+        there = ~np.all([np.isnan(array) for array in values.values()], axis=0)
+        anywhere |= there
+        _check_finite(table, fields, values, there)
+        rows = np.flatnonzero(there)
+        if rows.size:
+            yield SymbolRows(
+                symbol, table, rows, times[rows], {field: values[field][rows] for field in FIELDS}
+            )
+    if not anywhere.all():
+        row = int(np.flatnonzero(~anywhere)[0])
+        raise DataError(f"{table.place(row)}: no symbol has a bar here: remove the row")
+
+
+def _check_finite(
+    table: BarTable, fields: Fields, values: dict[str, npt.NDArray[np.float64]], there: npt.NDArray[np.bool_]
+) -> None:
+    for field, array in values.items():
+        bad = np.flatnonzero(there & ~np.isfinite(array))
+        if bad.size:
+            row = int(bad[0])
+            problem = "is empty or NaN" if np.isnan(array[row]) else "is infinite"
+            raise DataError(
+                f"{table.place(row)}: {table.names[fields[field]]!r} {problem}: "
+                "correct it, or remove the whole row (a missing bar is an absent row)"
+            )
+
+
+def _series(parts: list[SymbolRows], timeframe: str | None, label: Literal["open", "close"]) -> BarSeries:
+    by_symbol: dict[str, SymbolRows] = {}
+    for part in parts:
+        if part.symbol in by_symbol:
+            files = f"{by_symbol[part.symbol].table.path.name} and {part.table.path.name}"
+            raise DataError(f"symbol {part.symbol!r} stands in both {files}: keep it in one of them")
+        _check_order(part)
+        by_symbol[part.symbol] = part
+    _check_spacing(by_symbol, timeframe)
+    frames = {symbol: _frame(part) for symbol, part in by_symbol.items()}
+    try:
+        return BarSeries.from_frame(frames, timeframe=timeframe, label=label)
+    except DataError as error:
+        raise _placed(error, by_symbol) from error
+
+
+def _frame(part: SymbolRows) -> pd.DataFrame:
+    return pd.DataFrame(part.values, index=pd.DatetimeIndex(part.times.astype("datetime64[ns]"), tz="UTC"))
+
+
+def _placed(error: DataError, parts: dict[str, SymbolRows]) -> DataError:
+    """The same error with the place of the bar that the engine's door refused."""
+    part = parts.get(str(error.context.get("symbol")))
+    if part is None or "label" not in error.context:
+        return error
+    k = int(np.searchsorted(part.times, error.context["label"]))
+    return DataError(f"{part.place(k)}: {error}", **error.context)
+
+
+def _check_order(part: SymbolRows) -> None:
+    steps = np.flatnonzero(np.diff(part.times) <= 0)
+    if steps.size == 0:
+        return
+    k = int(steps[0]) + 1
+    shown = str(np.datetime64(int(part.times[k]), "ns"))[:19] + "Z"
+    word = "repeats" if part.times[k] == part.times[k - 1] else "comes before"
+    cure = "remove one of the two rows" if word == "repeats" else "sort the file by time"
+    raise DataError(f"{part.place(k)}: {part.symbol} time {shown} {word} that of {part.place(k - 1)}: {cure}")
+
+
+def _check_timeframe_name(timeframe: str | None) -> None:
+    if timeframe is not None and timeframe not in TIMEFRAME_SECONDS:
+        guess = nearest(timeframe, TIMEFRAME_SECONDS)
+        raise DataError(f"--timeframe {timeframe!r} is not one of {', '.join(TIMEFRAME_SECONDS)}.{guess}")
+
+
+def _check_spacing(parts: dict[str, SymbolRows], timeframe: str | None) -> None:
+    labels = {symbol: part.times for symbol, part in parts.items()}
+    if timeframe is None or all(times.size < 2 for times in labels.values()):
+        return
+    found = infer_timeframe(labels)
+    if found != timeframe:
+        raise DataError(
+            f"--timeframe {timeframe} does not match the bars, whose usual spacing is {found}: "
+            "leave the option out, or resample the file first"
+        )

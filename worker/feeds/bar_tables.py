@@ -1,0 +1,201 @@
+"""A bar file as raw columns: CSV (plain or gzip) and Parquet become one table that knows each row's place.
+
+Values are read, not judged: text stays text until a column is asked for as numbers or names. Called by
+`bar_files`; every failure of the bytes is a `DataError` that names the file and, where known, the line.
+"""
+
+import csv
+import gzip
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as pa_csv
+from pyarrow import parquet as pa_parquet
+
+from schemas.errors import DataError
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+CSV_SUFFIXES = (".csv", ".csv.gz")
+_EMPTY_WORDS = ["", "nan", "na", "n/a", "null", "none"]
+_SEPARATORS = ",;\t|"
+
+
+@dataclass(frozen=True)
+class BarTable:
+    """Columns of one file by position, in file order.
+
+    Attributes:
+        path: the file.
+        names: header names as written.
+        columns: one Arrow array for each name.
+        row_word: what a row is called in this format, "line" or "row".
+        first_row: number of the first row of data, counted as the file's reader counts.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    columns: tuple[Any, ...]
+    row_word: str
+    first_row: int
+
+    def place(self, row: int) -> str:
+        """Where a row of data (from 0) stands in the file."""
+        return f"{self.path.name} {self.row_word} {row + self.first_row}"
+
+    def numbers(self, column: int) -> npt.NDArray[np.float64]:
+        """A column as float64; an empty cell is NaN.
+
+        Raises:
+            DataError: a value that is not a number, by its row.
+        """
+        array = self.columns[column]
+        if _is_text(array.type):
+            array = self._parsed(column, _without_empty_words(array))
+        elif not (pa.types.is_integer(array.type) or _is_real(array.type)):
+            raise DataError(
+                f"{self.path.name}: column {self.names[column]!r} holds {array.type}: store it as numbers"
+            )
+        floats = pc.cast(array, pa.float64(), safe=False)
+        return np.array(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+    def texts(self, column: int) -> npt.NDArray[np.object_]:
+        """A column of names as stripped text.
+
+        Raises:
+            DataError: an empty name, by its row, or a column that holds no names.
+        """
+        array = self.columns[column]
+        if not (_is_text(array.type) or pa.types.is_integer(array.type)):
+            raise DataError(f"{self.path.name}: column {self.names[column]!r} holds {array.type}, not names")
+        stripped = pc.fill_null(pc.utf8_trim_whitespace(pc.cast(array, pa.string())), "")
+        names: npt.NDArray[np.object_] = stripped.to_numpy(zero_copy_only=False).astype(object)
+        empty = np.flatnonzero(names == "")
+        if empty.size:
+            raise DataError(f"{self.place(int(empty[0]))}: {self.names[column]!r} is empty: name the symbol")
+        return names
+
+    def _parsed(self, column: int, texts: Any) -> Any:
+        if _parses(texts):
+            return pc.cast(texts, pa.float64())
+        low, high = 0, len(texts)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if _parses(texts[low:middle]) else (low, middle)
+        raise DataError(
+            f"{self.place(low)}: {self.names[column]!r} is {texts[low].as_py()!r}, not a number: "
+            "correct or remove the row"
+        )
+
+
+def read_table(path: Path) -> BarTable:
+    """The raw columns of a CSV or Parquet file, told apart by suffix, else by content.
+
+    Raises:
+        DataError: the file is missing, unreadable, empty, or neither format.
+    """
+    data = _bytes_of(path)
+    if path.name.lower().endswith(PARQUET_SUFFIXES) or data[:4] == b"PAR1":
+        return _read_parquet(path, data)
+    if data[:2] == b"\x1f\x8b":
+        data = _gunzip(path, data)
+    return _read_csv(path, data)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise DataError(f"no such file: {str(path)!r}; give an existing CSV or Parquet file") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {str(path)!r}: {error}") from error
+    if not data:
+        raise DataError(f"{path.name} is empty: it needs a header and at least two bars")
+    return data
+
+
+def _gunzip(path: Path, data: bytes) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path.name} is not a complete gzip file: {error}; fetch it again") from error
+
+
+def _read_parquet(path: Path, data: bytes) -> BarTable:
+    try:
+        table = pa_parquet.ParquetFile(pa.BufferReader(data)).read()
+        columns = tuple(_plain(column) for column in table.columns)
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise DataError(f"{path.name} is not a readable Parquet file: {_first_line(error)}") from error
+    if table.num_rows == 0:
+        raise DataError(f"{path.name} has columns and no rows: it needs at least two bars")
+    return BarTable(path, tuple(map(str, table.column_names)), columns, "row", 1)
+
+
+def _read_csv(path: Path, data: bytes) -> BarTable:
+    names, separator = _header(path, data)
+    lines = data.rstrip(b"\r\n") + b"\n"
+    if len(lines.splitlines()) < 2:
+        raise DataError(f"{path.name} has a header and no rows: it needs at least two bars")
+    positions = [str(i) for i in range(len(names))]
+    try:
+        table = pa_csv.read_csv(
+            pa.BufferReader(lines),
+            # One thread: only then does an error name its row.
+            read_options=pa_csv.ReadOptions(use_threads=False, skip_rows=1, column_names=positions),
+            parse_options=pa_csv.ParseOptions(delimiter=separator, ignore_empty_lines=False),
+            convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(positions, pa.string())),
+        )
+    except pa.ArrowException as error:
+        raise DataError(
+            f"{path.name} is not a CSV table of {len(names)} columns: {_first_line(error)}"
+        ) from error
+    return BarTable(path, names, tuple(table.columns), "line", 2)
+
+
+def _header(path: Path, data: bytes) -> tuple[tuple[str, ...], str]:
+    try:
+        text = (data.splitlines() or [b""])[0].decode("utf-8-sig")
+        separator = max(_SEPARATORS, key=text.count)
+        names = next(csv.reader([text], delimiter=separator), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path.name} is neither UTF-8 CSV nor Parquet: {error}") from error
+    if not any(name.strip() for name in names):
+        raise DataError(f"{path.name} line 1 is blank: the first line must name the columns")
+    return tuple(name.strip() for name in names), separator
+
+
+def _plain(column: Any) -> Any:
+    is_dictionary = pa.types.is_dictionary(column.type)
+    return pc.cast(column, column.type.value_type) if is_dictionary else column
+
+
+def _is_text(kind: Any) -> bool:
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def _is_real(kind: Any) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _without_empty_words(texts: Any) -> Any:
+    stripped = pc.utf8_trim_whitespace(pc.cast(texts, pa.string()))
+    empty = pc.is_in(pc.utf8_lower(stripped), value_set=pa.array(_EMPTY_WORDS))
+    return pc.if_else(empty, pa.scalar(None, pa.string()), stripped)
+
+
+def _parses(texts: Any) -> bool:
+    try:
+        pc.cast(texts, pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
