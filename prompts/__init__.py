@@ -1,8 +1,8 @@
 """Text templates of the model calls and their content-hashed loader.
 
-A template file has two parts, divided by one line: instructions without placeholders (the same for every call, so a
-provider can cache them) and a request with `{{name}}` placeholders. The hash covers the file's whole text and stands on
-every artifact the template had a part in. Read by `services` and `agents`; imports nothing of ours.
+A template file has two parts, divided by one line: instructions without placeholders (the same for every call,
+so a provider can cache them) and a request with `{{name}}` placeholders. The hash covers the file's whole text and
+stands on every artifact the template had a part in. Read by `services` and `agents`; imports nothing of ours.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ class PromptTemplate:
         return frozenset(PLACEHOLDER.findall(self.text.partition(DIVIDER)[2]))
 
     def render(self, **values: str) -> str:
-        """The request with every placeholder filled, in one pass: text inside a value is never expanded again.
+        """The request with every placeholder filled in one pass; text inside a value is never expanded again.
 
         Raises:
             PromptError: a placeholder has no value, or a value has no placeholder.
@@ -54,8 +54,9 @@ class PromptTemplate:
         if missing:
             raise PromptError(f"prompt {self.name!r}: no value for placeholder {', '.join(sorted(missing))}")
         if unknown:
+            names = ", ".join(sorted(unknown))
             raise PromptError(
-                f"prompt {self.name!r}: no placeholder {', '.join(sorted(unknown))}; it has {sorted(self.placeholders)}"
+                f"prompt {self.name!r}: no placeholder {names}; it has {sorted(self.placeholders)}"
             )
         request = self.text.partition(DIVIDER)[2].strip()
         return PLACEHOLDER.sub(lambda match: values[match.group(1)], request)
@@ -65,7 +66,8 @@ def template_from_text(name: str, text: str) -> PromptTemplate:
     """Check and hash one template text.
 
     Raises:
-        PromptError: the divider is missing or repeated, a part is empty, or the instructions hold a placeholder.
+        PromptError: the divider is missing or repeated, a part is empty, or the instructions hold a
+            placeholder.
     """
     normal = text.replace("\r\n", "\n")
     if normal.count(DIVIDER) != 1:
