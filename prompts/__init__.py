@@ -1,9 +1,9 @@
 """Text templates of the model calls and their content-hashed loader.
 
 A template file has two parts, divided by one line: instructions without placeholders (the same for every
-call, so a provider can cache them) and a request with `{{name}}` placeholders. The hash covers the file's whole
-text and stands on every artifact the template had a part in. Read by `services` and `agents`; imports nothing
-of ours.
+call, so a provider can cache them) and a request with `{{name}}` placeholders. The hash covers the whole text
+and stands on every artifact the template had a part in. Read by `services` and `agents`; imports nothing of
+ours.
 """
 
 import hashlib
