@@ -1,0 +1,95 @@
+"""The hash chain: what a journal row is, how it is linked to the one before, and whether stored rows fit.
+
+A link covers the previous hash, a header (sequence, times, kind, symbol) and the payload text exactly as
+stored, so no byte of a row and no row can be changed, dropped, added or moved unseen. Telemetry is measured,
+not decided: it is stored beside the payload and never hashed. Pure; called by the writer, by `verify` and by
+the tests.
+"""
+
+import hashlib
+import json
+from collections.abc import AsyncIterable
+from dataclasses import dataclass
+
+GENESIS_HASH = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRow:
+    """One row. `payload` is canonical JSON text; `seq` counts from 0; times are integer ns, UTC."""
+
+    seq: int
+    ts_event: int
+    known_at: int
+    kind: str
+    symbol: str | None
+    payload: str
+    telemetry: str | None
+    prev_hash: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class ChainReport:
+    """Result of a chain check. `problem` says what is wrong at `seq`, the first row that does not fit."""
+
+    ok: bool
+    rows: int
+    head_hash: str
+    problem: str | None = None
+    seq: int | None = None
+
+
+def link(
+    prev_hash: str, *, seq: int, ts_event: int, known_at: int, kind: str, symbol: str | None, payload: str
+) -> str:
+    """SHA-256 (64 hex digits) over previous hash, header and payload text, each on its own line."""
+    header = json.dumps([seq, ts_event, known_at, kind, symbol], separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(f"{prev_hash}\n{header}\n{payload}".encode()).hexdigest()
+
+
+def relink(row: JournalRow) -> str:
+    """The hash that a stored row should have, from its other fields."""
+    return link(
+        row.prev_hash,
+        seq=row.seq,
+        ts_event=row.ts_event,
+        known_at=row.known_at,
+        kind=row.kind,
+        symbol=row.symbol,
+        payload=row.payload,
+    )
+
+
+def misfit(row: JournalRow, seq: int, prev_hash: str) -> str | None:
+    """Why `row` cannot be row `seq` after `prev_hash`, or None when it fits."""
+    if row.seq != seq:
+        return f"row {seq} is missing: the next stored row is {row.seq}"
+    if row.prev_hash != prev_hash:
+        return f"row {seq} does not follow the row before it"
+    if relink(row) != row.hash:
+        return f"row {seq} ({row.kind}) was changed after it was written"
+    return None
+
+
+async def check_chain(rows: AsyncIterable[JournalRow], *, events: int, head_hash: str) -> ChainReport:
+    """Walk rows in order of sequence and hold them against the number and head that the run row records.
+
+    Args:
+        rows: stored rows, ascending.
+        events: how many rows the run recorded.
+        head_hash: hash of the last row the run recorded.
+    """
+    count, head = 0, GENESIS_HASH
+    async for row in rows:
+        problem = misfit(row, count, head)
+        if problem is not None:
+            return ChainReport(False, count, head, problem, count)
+        count, head = count + 1, row.hash
+    if count != events:
+        return ChainReport(False, count, head, f"{events} rows were recorded and {count} are stored", count)
+    if head != head_hash:
+        return ChainReport(
+            False, count, head, "the last row is not the recorded head of the chain", count - 1
+        )
+    return ChainReport(True, count, head)

@@ -1,0 +1,34 @@
+"""The closed list of journal kinds: what tick validation reports, and what the loops around it decide.
+
+The writer refuses any other kind, so that a reader who asks for one (`--kind`) can be told the nearest name.
+"""
+
+from schemas.vocabulary import TickEventKind
+
+GENESIS = "genesis"
+RUN_FINISHED = "run_finished"
+
+TICK_KINDS: frozenset[str] = frozenset(kind.value for kind in TickEventKind)
+LOOP_KINDS: frozenset[str] = frozenset(
+    {
+        GENESIS,
+        "policy_event",
+        "policy_skip",
+        "policy_snapshot",
+        "policy_proposal",
+        "policy_reflection",
+        "boundary_verdict",
+        "policy_frozen",
+        "policy_evaluation",
+        "episode",
+        "shadow_episode",
+        "slow_skip",
+        "high_level_request",
+        "high_level_report",
+        "replan_verdict",
+        "playbook_version",
+        "error",
+        RUN_FINISHED,
+    }
+)
+JOURNAL_KINDS: frozenset[str] = TICK_KINDS | LOOP_KINDS

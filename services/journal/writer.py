@@ -1,0 +1,98 @@
+"""JournalWriter: the one way in which anything is recorded.
+
+`append` is synchronous and only buffers; rows leave through `checkpoint` (when enough have gathered) and
+`flush`, which the runner awaits between bars. A failed or cancelled flush keeps its rows: sinks are
+idempotent by sequence number.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from schemas.canonical import canonical_json
+from schemas.errors import InvariantViolation, nearest
+from services.journal.chain import GENESIS_HASH, JournalRow, link
+from services.journal.kinds import JOURNAL_KINDS
+
+
+class JournalSink(Protocol):
+    """Takes rows in order of sequence; taking the same rows twice changes nothing."""
+
+    async def write(self, rows: list[JournalRow]) -> None:
+        """Keep or compare these rows."""
+        ...
+
+
+class JournalWriter:
+    """Appends to the chain of one run.
+
+    Attributes:
+        head_hash: hash of the last appended row; 64 zeros before the first.
+        counts: number of appended rows by kind.
+    """
+
+    def __init__(self, sink: JournalSink, flush_rows: int = 2_000) -> None:
+        self._sink = sink
+        self._flush_rows = flush_rows
+        self._buffer: list[JournalRow] = []
+        self._events = 0
+        self.head_hash = GENESIS_HASH
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def events(self) -> int:
+        """Number of rows appended so far, flushed or not."""
+        return self._events
+
+    def append(
+        self,
+        kind: str,
+        *,
+        ts_event: int,
+        known_at: int,
+        symbol: str | None = None,
+        payload: Mapping[str, Any],
+        telemetry: Mapping[str, Any] | None = None,
+    ) -> JournalRow:
+        """Link one row to the chain and buffer it.
+
+        Args:
+            kind: one of `JOURNAL_KINDS`.
+            ts_event: ns at which it happened.
+            known_at: ns at which it could be known; never before `ts_event`.
+            symbol: None for what concerns the portfolio or the run.
+            payload: what was decided; hashed as canonical JSON.
+            telemetry: what was measured; stored, never hashed.
+
+        Raises:
+            InvariantViolation: an unknown kind, or something known before it happened.
+            ValueError: the payload has no canonical form (a number that is not finite, a naive time).
+        """
+        if kind not in JOURNAL_KINDS:
+            raise InvariantViolation(f"journal kind {kind!r} is not declared.{nearest(kind, JOURNAL_KINDS)}")
+        if known_at < ts_event:
+            raise InvariantViolation(f"{kind} is known at {known_at}, before it happened at {ts_event}")
+        text = canonical_json(payload)
+        header: dict[str, Any] = {"seq": self._events, "ts_event": ts_event, "known_at": known_at}
+        header |= {"kind": kind, "symbol": symbol, "payload": text}
+        digest = link(self.head_hash, **header)
+        measured = None if telemetry is None else canonical_json(telemetry)
+        row = JournalRow(**header, telemetry=measured, prev_hash=self.head_hash, hash=digest)
+        self._buffer.append(row)
+        self._events += 1
+        self.head_hash = digest
+        self.counts[kind] += 1
+        return row
+
+    async def checkpoint(self) -> None:
+        """Flush when at least `flush_rows` rows have gathered; cheap to await after every boundary."""
+        if len(self._buffer) >= self._flush_rows:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Hand every buffered row to the sink."""
+        if not self._buffer:
+            return
+        rows = list(self._buffer)
+        await self._sink.write(rows)
+        del self._buffer[: len(rows)]

@@ -1,0 +1,48 @@
+"""The engine: one writer transaction at a time on SQLite, bounded waits on PostgreSQL."""
+
+from typing import Any
+
+from sqlalchemy import Connection, event
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from services.store.urls import StoreUrl
+
+WRITES = "thinktwice_writes"
+
+
+def build_engine(url: StoreUrl, *, create: bool, timeout_s: float) -> AsyncEngine:
+    """Engine of a store; nothing is opened yet.
+
+    Args:
+        url: the checked address.
+        create: whether a missing SQLite file may be made.
+        timeout_s: longest wait for a lock (SQLite) or for one command (PostgreSQL).
+    """
+    address = url.engine_url(create=create)
+    if url.dialect == "postgresql":
+        return create_async_engine(
+            address,
+            pool_pre_ping=True,
+            pool_timeout=timeout_s,
+            connect_args={"timeout": timeout_s, "command_timeout": 12 * timeout_s},
+        )
+    engine = create_async_engine(address, connect_args={"timeout": timeout_s, "isolation_level": None})
+    event.listen(engine.sync_engine, "connect", _journal_mode if create else _foreign_keys)
+    event.listen(engine.sync_engine, "begin", _begin)
+    return engine
+
+
+def _foreign_keys(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _journal_mode(connection: Any, record: Any) -> None:
+    _foreign_keys(connection, record)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+
+
+def _begin(connection: Connection) -> None:
+    # A deferred transaction that reads and then writes fails at once when another process wrote in between.
+    writes = connection.get_execution_options().get(WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,124 @@
+"""Runs: numbered by the store, closed once, found by id, unique prefix or `latest`."""
+
+import json
+from typing import Any
+
+from sqlalchemy import Row, func, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from schemas.errors import ConfigError, StoreError, nearest
+from services.journal.chain import GENESIS_HASH
+from services.store.engine import WRITES
+from services.store.failures import store_errors
+from services.store.records import NewRun, RunRecord, RunStatus
+from services.store.tables import runs
+from services.store.urls import StoreUrl
+
+LATEST = "latest"
+SHOWN = 5
+
+
+class RunRepository:
+    """Creates, closes and finds runs."""
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+        self._engine = engine
+        self._writer = engine.execution_options(**{WRITES: True})
+        self._url = url
+
+    async def create(self, run: NewRun) -> RunRecord:
+        """Store a new run as `running`; its number and id are unique among concurrent processes."""
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                await self._one_numbering(connection)
+                number = (await connection.scalar(select(func.max(runs.c.number))) or 0) + 1
+                record = RunRecord(
+                    **vars(run),
+                    run_id=f"r{number:04d}",
+                    number=number,
+                    status="running",
+                    events=0,
+                    head_hash=GENESIS_HASH,
+                    document=None,
+                )
+                await connection.execute(runs.insert(), _columns(record))
+        return record
+
+    async def close(self, run_id: str, status: RunStatus, document: dict[str, Any] | None = None) -> None:
+        """Mark a running run as finished, interrupted or failed, with its final document if there is one.
+
+        Raises:
+            StoreError: the run is not running.
+        """
+        values = {"status": status, "document": None if document is None else _json(document)}
+        running = (runs.c.run_id == run_id) & (runs.c.status == "running")
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                result = await connection.execute(update(runs).where(running).values(values))
+        if result.rowcount != 1:
+            raise StoreError(f"run {run_id!r} is not running: it cannot be marked {status}")
+
+    async def all(self) -> list[RunRecord]:
+        """Every run, oldest first."""
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                found = (await connection.execute(select(runs).order_by(runs.c.number))).all()
+        return [_record(row) for row in found]
+
+    async def find(self, name: str) -> RunRecord:
+        """The run with this id, this unique prefix of an id, or the newest for `latest`.
+
+        Raises:
+            ConfigError: no such run, or several.
+        """
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                known = (
+                    (await connection.execute(select(runs.c.run_id).order_by(runs.c.number))).scalars().all()
+                )
+                run_id = self._chosen(name, list(known))
+                row = (await connection.execute(select(runs).where(runs.c.run_id == run_id))).one()
+        return _record(row)
+
+    def _chosen(self, name: str, known: list[str]) -> str:
+        if not known:
+            raise ConfigError(
+                f"no run {name!r}: {self._url.text} holds no run yet; `thinktwice backtest` makes one"
+            )
+        if name == LATEST:
+            return known[-1]
+        matches = (
+            [name] if name in known else [run_id for run_id in known if name and run_id.startswith(name)]
+        )
+        if len(matches) == 1:
+            return matches[0]
+        some = ", ".join((matches or known)[-SHOWN:])
+        if matches:
+            raise ConfigError(f"run {name!r} is not unique: {len(matches)} runs start so, among them {some}")
+        raise ConfigError(
+            f"no run {name!r} in {self._url.text}: the newest are {some}; "
+            f"see `thinktwice runs`.{nearest(name, known)}"
+        )
+
+    async def _one_numbering(self, connection: AsyncConnection) -> None:
+        if self._url.dialect == "postgresql":
+            await connection.execute(text("LOCK TABLE runs IN EXCLUSIVE MODE"))
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _columns(record: RunRecord) -> dict[str, Any]:
+    values = dict(vars(record))
+    for name in ("config", "data", "environment"):
+        values[name] = _json(values[name])
+    return values
+
+
+def _record(row: Row[Any]) -> RunRecord:
+    values = dict(row._mapping)
+    for name in ("config", "data", "environment"):
+        values[name] = json.loads(values[name])
+    values["document"] = None if values["document"] is None else json.loads(values["document"])
+    return RunRecord(**values)

@@ -1,0 +1,88 @@
+"""Store addresses: `sqlite:///PATH` and `postgresql://...`; the drivers are ours, passwords never printed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from schemas.errors import ConfigError, nearest
+
+SCHEMES = ("sqlite", "postgresql", "postgres")
+FORMS = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE"
+
+
+@dataclass(frozen=True)
+class StoreUrl:
+    """A checked address. `text` is safe to print; `path` is set for SQLite, `server` for PostgreSQL."""
+
+    dialect: Literal["sqlite", "postgresql"]
+    text: str
+    path: Path | None = None
+    server: URL | None = None
+
+    def engine_url(self, *, create: bool) -> URL:
+        """The address for the engine; a SQLite file is made only when `create` is true."""
+        if self.server is not None:
+            return self.server
+        mode = "rwc" if create else "rw"
+        return URL.create(
+            "sqlite+aiosqlite", database=f"file:{quote(str(self.path))}", query={"mode": mode, "uri": "true"}
+        )
+
+
+def masked(text: str) -> str:
+    """`text` with the password of a server address replaced by `***`, wherever it stands in it."""
+    scheme, separator, rest = text.partition("://")
+    if not separator or scheme == "sqlite":
+        return text
+    user_info, at, host = rest.rpartition("@")
+    if at:
+        rest = f"{user_info.split(':', 1)[0]}:***@{host}" if ":" in user_info else f"{user_info}@{host}"
+    address, question, query = rest.partition("?")
+    if question:
+        pairs = (pair.partition("=") for pair in query.split("&"))
+        address += "?" + "&".join(f"{k}={'***' if 'pass' in k.lower() else v}" for k, _, v in pairs)
+    return f"{scheme}://{address}"
+
+
+def parse_url(text: str) -> StoreUrl:
+    """The checked form of a `--db` value.
+
+    Raises:
+        ConfigError: no known scheme, no path, or an address that cannot be read.
+    """
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        raise ConfigError(f"--db {masked(text)!r} has no scheme: {FORMS}")
+    if scheme not in SCHEMES:
+        raise ConfigError(f"--db scheme {scheme!r} is not known: {FORMS}.{nearest(scheme, SCHEMES)}")
+    return _sqlite(text, rest) if scheme == "sqlite" else _postgresql(text, rest)
+
+
+def _sqlite(text: str, rest: str) -> StoreUrl:
+    path = rest.removeprefix("/")
+    if not rest.startswith("/") or not path or path == ":memory:":
+        raise ConfigError(
+            f"--db {text!r} names no file: write sqlite:///PATH, for example sqlite:///thinktwice.db"
+        )
+    if "?" in path or "\0" in path:
+        raise ConfigError(
+            f"--db {text!r}: options after '?' are not supported for SQLite: write sqlite:///PATH"
+        )
+    return StoreUrl("sqlite", text, path=Path(path))
+
+
+def _postgresql(text: str, rest: str) -> StoreUrl:
+    shown = masked(text)
+    try:
+        url = make_url(f"postgresql+asyncpg://{rest}")
+    except (ArgumentError, ValueError) as error:
+        raise ConfigError(f"--db {shown!r} cannot be read as an address: {FORMS}") from error
+    if not url.database:
+        raise ConfigError(f"--db {shown!r} names no database: {FORMS}")
+    if "sslmode" in url.query:
+        url = url.update_query_dict({"ssl": url.query["sslmode"]}).difference_update_query(["sslmode"])
+    return StoreUrl("postgresql", shown, server=url)
