@@ -1,0 +1,220 @@
+"""Resolve the configuration once, at the start: defaults, one TOML file, the environment, then flags.
+
+Environment names are `THINKTWICE_SECTION__KEY` (`THINKTWICE_SEED` for the seed). Whatever names no setting is
+refused with the nearest name; whatever has the wrong type is refused with its key, its value and where it
+came from. No file is read unasked.
+"""
+
+import json
+import math
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, time
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from schemas.config import Settings
+from schemas.contract import Contract
+from schemas.errors import ConfigError, nearest
+
+PREFIX = "THINKTWICE_"
+NOT_SETTINGS = frozenset({"THINKTWICE_CACHE_DIR"})
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class ResolvedSettings:
+    """The tree in force. `origins` says for each key that is not a default where its value came from."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+    def rows(self) -> Iterator[tuple[str, Any, str]]:
+        """(key, value, origin) of every setting, in the order of the tree."""
+        payload = self.settings.payload()
+        for key in FIELDS:
+            section, _, name = key.rpartition(".")
+            yield key, (payload[section] if section else payload)[name], self.origins.get(key, DEFAULT)
+
+
+def _fields() -> dict[str, FieldInfo]:
+    found: dict[str, FieldInfo] = {}
+    for name, field in Settings.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, Contract):
+            found |= {f"{name}.{key}": inner for key, inner in section.model_fields.items()}
+        else:
+            found[name] = field
+    return found
+
+
+FIELDS: dict[str, FieldInfo] = _fields()
+SECTIONS = tuple(sorted({key.split(".")[0] for key in FIELDS if "." in key}))
+ENVIRONMENT = {PREFIX + key.upper().replace(".", "__"): key for key in FIELDS}
+
+
+def load_settings(
+    config: Path | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, tuple[str, Any]] | None = None,
+) -> ResolvedSettings:
+    """The settings in force.
+
+    Args:
+        config: TOML file with one table per section; None reads none.
+        environment: None for the environment of the process.
+        flags: key -> (option as typed, value); a value of None was not given.
+
+    Raises:
+        ConfigError: an unreadable file, an unknown name, or a value that does not fit.
+    """
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    layers = (
+        _from_file(config),
+        _from_environment(os.environ if environment is None else environment),
+        _from_flags(flags or {}),
+    )
+    for layer in layers:
+        for key, value, origin in layer:
+            values[key], origins[key] = _checked(key, value, origin), origin
+    return ResolvedSettings(_tree(values, origins), origins)
+
+
+def _from_file(config: Path | None) -> Iterator[tuple[str, Any, str]]:
+    if config is None:
+        return
+    origin = f"file {config}"
+    for name, value in _read_toml(config).items():
+        if name not in SECTIONS:
+            yield _known(name, origin), value, origin
+            continue
+        if not isinstance(value, dict):
+            raise ConfigError(f"{origin}: {name!r} is a section: write [{name}] with its keys below")
+        for key, inner in value.items():
+            yield _known(f"{name}.{key}", origin), inner, origin
+
+
+def _read_toml(config: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(config.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"config file {str(config)!r} does not exist: check the path") from error
+    except OSError as error:
+        raise ConfigError(f"config file {str(config)!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"config file {str(config)!r} is not UTF-8 text: save it as UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"config file {str(config)!r} is not TOML: {error}") from error
+
+
+def _known(key: str, where: str) -> str:
+    if key in FIELDS:
+        return key
+    section, dot, name = key.partition(".")
+    if not dot:
+        known = [*SECTIONS, *(top for top in FIELDS if "." not in top)]
+        raise ConfigError(f"{where}: no section or setting {section!r}.{nearest(section, known)}")
+    names = [inner.split(".")[1] for inner in FIELDS if inner.startswith(f"{section}.")]
+    guess = nearest(name, names) or f" It has {', '.join(names)}."
+    raise ConfigError(f"{where}: no setting {name!r} in section [{section}].{guess}")
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
+    for name in sorted(environment):
+        if not name.startswith(PREFIX) or name in NOT_SETTINGS:
+            continue
+        if name not in ENVIRONMENT:
+            raise ConfigError(f"environment variable {name!r} names no setting.{nearest(name, ENVIRONMENT)}")
+        key, origin = ENVIRONMENT[name], f"env {name}"
+        yield key, _from_text(key, environment[name], origin), origin
+
+
+def _from_text(key: str, text: str, origin: str) -> Any:
+    annotation: Any = FIELDS[key].annotation
+    if get_origin(annotation) is tuple:
+        return _listed(key, text, origin)
+    if text == "" and NoneType in get_args(annotation):
+        return None
+    try:
+        return TypeAdapter(annotation).validate_strings(text)
+    except ValidationError as error:
+        raise _refused(key, text, origin, error) from error
+
+
+def _listed(key: str, text: str, origin: str) -> Any:
+    if not text.lstrip().startswith("["):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{origin}: {key} = {text!r} is not a JSON list: {error}") from error
+
+
+def _from_flags(flags: Mapping[str, tuple[str, Any]]) -> Iterator[tuple[str, Any, str]]:
+    for key, (option, value) in flags.items():
+        if value is not None:
+            yield key, value, f"flag {option}"
+
+
+def _checked(key: str, value: Any, origin: str) -> Any:
+    field = FIELDS[key]
+    try:
+        text = json.dumps(_jsonable(value))
+        adapter: TypeAdapter[Any] = TypeAdapter(_annotated(field))
+        return adapter.validate_json(text, strict=True)
+    except ValidationError as error:
+        raise _refused(key, value, origin, error) from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ConfigError(f"{origin}: {key} = {_shown(value)}: {error}") from error
+
+
+def _annotated(field: FieldInfo) -> Any:
+    return Annotated[field.annotation, field] if field.metadata else field.annotation
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("the number is not finite")
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(inner) for inner in value]
+    return value
+
+
+def _refused(key: str, value: Any, origin: str, error: ValidationError) -> ConfigError:
+    problems = error.errors(include_url=False)
+    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    reason = first["msg"][:1].lower() + first["msg"][1:]
+    choices = [choice for choice in get_args(FIELDS[key].annotation) if isinstance(choice, str)]
+    guess = nearest(value, choices) if isinstance(value, str) else ""
+    return ConfigError(f"{origin}: {key}{place} = {_shown(value)}: {reason}{'.' + guess if guess else ''}")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _tree(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        (nested.setdefault(section, {}) if section else nested)[name] = value
+    try:
+        return Settings.model_validate(nested)
+    except ValidationError as error:
+        message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        given = ", ".join(f"{key} from {origin}" for key, origin in origins.items())
+        raise ConfigError(f"{message} (given: {given})") from error
