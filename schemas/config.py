@@ -40,6 +40,7 @@ class EnvelopeSettings(Contract):
 
     risk_fraction: float = Field(default=0.005, gt=0, le=0.02, description="risk at the stop per trade")
     max_gross_exposure: float = Field(default=1.0, gt=0, le=10)
+    max_exposure_drift: float = Field(default=0.25, ge=0, description="a breach above the cap by this share")
     max_daily_loss: float = Field(default=0.03, gt=0, lt=1)
     max_drawdown: float = Field(default=0.20, gt=0, lt=1)
     drawdown_release_bars: int = Field(default=20, ge=1)

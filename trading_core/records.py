@@ -1,0 +1,152 @@
+"""Layouts of everything the kernel reads and writes: state is data, so a snapshot of the engine is a copy of it.
+
+All records are plain structured numpy arrays; the kernel never allocates. `t` is a row of the bar arrays, `own` counts
+a symbol's own present bars, prices are in quote currency, fractions of equity are plain numbers.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from schemas.vocabulary import ExitReason, TickEventKind
+
+# One record per symbol.
+SYMBOL: Final = np.dtype(
+    [
+        ("state", "i8"),
+        ("own", "i8"),  # number of this symbol's bars seen so far
+        ("last_t", "i8"),
+        ("last_close", "f8"),
+        ("last_heartbeat", "i8"),
+        ("bits", "i8"),  # boundary bits of the bar just finished
+        ("armed_own", "i8"),
+        ("setup_high", "f8"),
+        ("setup_low", "f8"),
+        ("armed_stop", "f8"),  # refined stop of the armed thesis, NaN when none
+        # the accepted entry order
+        ("order", "i8"),  # 1 while an entry order rests
+        ("order_t", "i8"),
+        ("order_quantity", "f8"),
+        ("order_base", "f8"),
+        ("order_stop", "f8"),
+        ("order_target", "f8"),
+        ("order_risk", "f8"),
+        # the open position and its one exit authority
+        ("direction", "i8"),  # +1 long, -1 short, 0 flat
+        ("quantity", "f8"),
+        ("entry_price", "f8"),
+        ("entry_t", "i8"),
+        ("entry_own", "i8"),
+        ("entry_fee", "f8"),
+        ("signal_t", "i8"),
+        ("stop", "f8"),
+        ("target", "f8"),
+        ("risk", "f8"),  # planned risk per unit, > 0
+        ("mae", "f8"),  # per unit, <= 0
+        ("mfe", "f8"),  # per unit, >= 0
+        ("time_stop", "i8"),
+        ("exit_reason", "i8"),  # queued exit at the next open, -1 none
+        ("exit_own", "i8"),
+        ("position_policy", "i8"),
+        ("position_invalidation", "i8"),
+        # the frozen policy in force
+        ("policy", "i8"),  # reference of the owner, -1 none
+        ("policy_direction", "i8"),
+        ("policy_first_t", "i8"),
+        ("policy_expires_own", "i8"),
+        ("policy_window", "i8"),
+        ("policy_horizon", "i8"),
+        ("policy_risk", "f8"),
+        ("policy_immediate", "i8"),  # the setup itself orders: rule research and shadow ledgers
+        ("policy_standing", "i8"),  # never spent and never expires
+        ("policy_stop_pct", "f8"),
+        ("policy_target_pct", "f8"),
+        ("k_setup", "i8"),
+        ("k_activation", "i8"),
+        ("k_invalidation", "i8"),
+        ("k_stop", "i8"),
+        ("k_target", "i8"),
+        ("k_refinement", "i8"),
+    ]
+)
+
+# One record for the portfolio.
+PORTFOLIO: Final = np.dtype(
+    [
+        ("cash", "f8"),
+        ("equity", "f8"),
+        ("gross", "f8"),
+        ("peak", "f8"),
+        ("day", "i8"),
+        ("day_start", "f8"),
+        ("halt_day", "i8"),  # halted until the day after this one, -1 none
+        ("halt_until", "i8"),  # halted until this row after a drawdown, -1 none
+        ("recovery_from", "i8"),  # row of the release after a drawdown, -1 none
+        ("recovery_high", "f8"),
+        ("kill", "i8"),
+        ("kill_seen", "i8"),
+        ("exposure_halt", "i8"),
+        ("fees", "f8"),
+        ("bars", "i8"),  # symbol-bars validated
+        ("fault", "i8"),
+    ]
+)
+
+EVENT: Final = np.dtype([("t", "i8"), ("s", "i8"), ("kind", "i8"), ("a", "i8"), ("b", "i8"), ("x", "f8", (6,))])
+
+TRADE: Final = np.dtype(
+    [
+        ("s", "i8"),
+        ("policy", "i8"),
+        ("direction", "i8"),
+        ("signal_t", "i8"),
+        ("entry_t", "i8"),
+        ("exit_t", "i8"),
+        ("entry_price", "f8"),
+        ("exit_price", "f8"),
+        ("quantity", "f8"),
+        ("fees", "f8"),
+        ("pnl", "f8"),
+        ("r", "f8"),
+        ("mae_r", "f8"),
+        ("mfe_r", "f8"),
+        ("bars_held", "i8"),
+        ("reason", "i8"),
+    ]
+)
+
+PARAMETERS: Final = np.dtype(
+    [
+        ("fee", "f8"),  # fraction of notional per side
+        ("slippage", "f8"),
+        ("fill_close", "i8"),
+        ("base_fill", "i8"),
+        ("entry_bar_exits", "i8"),
+        ("both_hit", "i8"),
+        ("gap_open", "i8"),
+        ("fixed_quantity", "f8"),  # NaN: size by risk at the stop
+        ("max_risk", "f8"),
+        ("max_gross", "f8"),
+        ("gross_breach", "f8"),
+        ("max_daily_loss", "f8"),
+        ("max_drawdown", "f8"),
+        ("release_bars", "i8"),
+        ("recovery_bars", "i8"),
+        ("cooldown", "i8"),
+        ("heartbeat", "i8"),  # own bars, 0 never
+        ("stale_bars", "i8"),
+        ("emit", "i8"),
+        ("boundaries", "i8"),  # 0: never stop for a policy event
+    ]
+)
+
+BOTH_HIT: Final = ("stop", "target", "ohlc", "near", "color")
+REFUSALS: Final = ("wrong_side", "no_planned_risk", "halted", "no_capacity", "level_unknown", "envelope", "retired")
+CLAMPS: Final = ("risk_cap", "gross_exposure", "recovery_half_risk")
+BREACHES: Final = ("daily_loss", "drawdown", "gross_exposure", "kill_switch")
+
+BIT_REGIME, BIT_BAND, BIT_OPENED, BIT_CLOSED, BIT_HEARTBEAT = 1, 2, 4, 8, 16
+BIT_INVALIDATION, BIT_ENVELOPE, BIT_KILL, BIT_STALE, BIT_SHOCK = 32, 64, 128, 256, 512
+
+KIND: Final = {kind: code for code, kind in enumerate(TickEventKind)}
+EXIT: Final = {reason: code for code, reason in enumerate(ExitReason)}

@@ -1,0 +1,385 @@
+"""TriggerEngine: the kernel with its state, its rule columns and the doors through which the policy loop may touch it.
+
+`advance` validates bars until a boundary and returns what happened as typed events; it is the tick path, guarded
+against model calls, memory reads and policy writes. Between calls the policy loop may install or retire a policy,
+tighten a stop and mark an evaluation. Called by the runner and, block by block, by shadow ledgers.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.config import EnvelopeSettings, ExecutionSettings
+from schemas.errors import InvariantViolation
+from schemas.reflection import TickValidationEvent
+from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState
+from trading_core import records as rec
+from trading_core.bars import BarSeries
+from trading_core.kernel import FAULT, advance, emit
+from trading_core.state_machine import IDLE, INVALIDATED, LEGAL, STATES, THESIS_ARMED
+from trading_core.tick_events import PolicyTag, TickEventDecoder
+from trading_core.tick_guard import TickGuard
+
+DAY_NS = 86_400_000_000_000
+STALE_BARS = 5
+EVENTS = {
+    rec.BIT_REGIME: PolicyEventKind.REGIME_CHANGE,
+    rec.BIT_OPENED: PolicyEventKind.POSITION_OPENED,
+    rec.BIT_CLOSED: PolicyEventKind.POSITION_CLOSED,
+    rec.BIT_BAND: PolicyEventKind.VOLATILITY_BAND_SHIFT,
+    rec.BIT_HEARTBEAT: PolicyEventKind.HEARTBEAT,
+}
+OVERRIDES = {
+    rec.BIT_INVALIDATION: OverrideReason.INVALIDATION_HIT,
+    rec.BIT_ENVELOPE: OverrideReason.ENVELOPE_BREACH,
+    rec.BIT_KILL: OverrideReason.KILL_SWITCH,
+    rec.BIT_STALE: OverrideReason.STALE_DATA,
+    rec.BIT_SHOCK: OverrideReason.VOLATILITY_SHOCK,
+}
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A policy boundary of one symbol at the close of row `t`."""
+
+    s: int
+    t: int
+    events: tuple[PolicyEventKind, ...]
+    overrides: tuple[OverrideReason, ...]
+    state: PolicyState
+
+
+@dataclass(frozen=True)
+class Advance:
+    """What one call validated: typed events in order, closed trades as records, boundaries in symbol order."""
+
+    t: int
+    events: tuple[TickValidationEvent, ...]
+    trades: npt.NDArray[Any]
+    boundaries: tuple[Boundary, ...]
+    bars_validated: int
+
+
+@dataclass(frozen=True)
+class PolicyOrders:
+    """A policy in the engine's terms: rule columns by index, -1 where there is none (see `TriggerEngine.columns`)."""
+
+    tag: PolicyTag
+    direction: int
+    setup: int
+    activation: int
+    invalidation: int
+    stop: int
+    target: int
+    refinement: int
+    window: int
+    horizon: int
+    risk_fraction: float
+    immediate: bool = False
+    standing: bool = False
+    stop_pct: float = float("nan")
+    target_pct: float = float("nan")
+
+
+def parameter_record(
+    execution: ExecutionSettings,
+    envelope: EnvelopeSettings | None,
+    *,
+    heartbeat: int,
+    emit_events: bool,
+    fixed_quantity: float = float("nan"),
+) -> npt.NDArray[Any]:
+    """The kernel's parameter record (1,). Without an envelope nothing limits size, exposure or loss."""
+    p = np.zeros(1, dtype=rec.PARAMETERS)
+    p["fee"], p["slippage"] = execution.fee_bps * 1e-4, execution.slippage_bps * 1e-4
+    p["fill_close"] = execution.fill == "close"
+    p["base_fill"] = execution.level_base == "fill"
+    p["entry_bar_exits"] = execution.entry_bar_exits
+    p["both_hit"] = rec.BOTH_HIT.index(execution.both_hit)
+    p["gap_open"] = execution.gap == "open"
+    p["fixed_quantity"] = fixed_quantity
+    p["heartbeat"], p["emit"], p["boundaries"] = heartbeat, emit_events, emit_events
+    if envelope is None:
+        for name in ("max_risk", "max_gross", "gross_breach", "max_daily_loss", "max_drawdown"):
+            p[name] = np.inf
+        return p
+    p["max_risk"], p["max_gross"] = envelope.risk_fraction, envelope.max_gross_exposure
+    p["gross_breach"] = envelope.max_gross_exposure * (1.0 + envelope.max_exposure_drift)
+    p["max_daily_loss"], p["max_drawdown"] = envelope.max_daily_loss, envelope.max_drawdown
+    p["release_bars"], p["recovery_bars"] = envelope.drawdown_release_bars, envelope.recovery_bars
+    p["cooldown"], p["stale_bars"] = envelope.cooldown_bars, STALE_BARS
+    return p
+
+
+def fresh_state(symbols: int, cash: float) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Symbol records (S,) and portfolio record (1,) before the first bar."""
+    state = np.zeros(symbols, dtype=rec.SYMBOL)
+    for name in ("last_t", "policy", "position_policy", "exit_reason", "position_invalidation"):
+        state[name] = -1
+    for name in ("k_setup", "k_activation", "k_invalidation", "k_stop", "k_target", "k_refinement"):
+        state[name] = -1
+    for name in ("armed_stop", "policy_stop_pct", "policy_target_pct"):
+        state[name] = np.nan
+    portfolio = np.zeros(1, dtype=rec.PORTFOLIO)
+    for name in ("cash", "equity", "peak", "day_start"):
+        portfolio[name] = cash
+    for name in ("day", "halt_day", "halt_until", "recovery_from"):
+        portfolio[name] = -1
+    return state, portfolio
+
+
+class TriggerEngine:
+    """Engine of one run over one `BarSeries`.
+
+    Attributes:
+        t: the next row to validate.
+        state, portfolio: records, see `records`; read by snapshots, written by the kernel and the methods here.
+        equity, gross: float64 (T,), NaN until validated.
+    """
+
+    def __init__(
+        self,
+        bars: BarSeries,
+        flags: npt.NDArray[np.uint8],
+        parameters: npt.NDArray[Any],
+        cash: float,
+        guard: TickGuard,
+        decoder: TickEventDecoder,
+    ) -> None:
+        rows, symbols = bars.shape
+        self.bars = bars
+        self.guard = guard
+        self.state, self.portfolio = fresh_state(symbols, cash)
+        self.parameters = parameters
+        self.equity = np.full(rows, np.nan)
+        self.gross = np.full(rows, np.nan)
+        self.t = 0
+        self.columns = RuleBank(rows)
+        self._decoder = decoder
+        self._tags: list[PolicyTag] = []
+        self._entries: dict[int, dict[str, Any]] = {}
+        self._flags = np.require(flags, dtype=np.uint8, requirements=["C", "W"])
+        self._days = bars.times // DAY_NS
+        self._events = np.zeros(max(4_096, 64 * symbols), dtype=rec.EVENT)
+        self._count = np.zeros(1, dtype=np.int64)
+        self._trades = np.zeros(max(1_024, 4 * symbols), dtype=rec.TRADE)
+        self._n_trades = np.zeros(1, dtype=np.int64)
+
+    @property
+    def done(self) -> bool:
+        """Whether every bar has been validated."""
+        return self.t >= self.bars.shape[0]
+
+    def advance(self, until: int | None = None) -> Advance:
+        """Validate bars from `t` to the next boundary, a full buffer, or row `until` (exclusive).
+
+        Raises:
+            InvariantViolation: an illegal transition, or something forbidden ran inside the tick path.
+        """
+        end = self.bars.shape[0] if until is None else min(until, self.bars.shape[0])
+        before = int(self.portfolio["bars"][0])
+        self._count[0] = 0
+        self._n_trades[0] = 0
+        with self.guard.tick_path():
+            self.t, code = self._run_kernel(end)
+        if code == FAULT:
+            source, target = divmod(int(self.portfolio["fault"][0]) - 1, len(STATES))
+            raise InvariantViolation(f"illegal transition {STATES[source]} -> {STATES[target]} at row {self.t - 1}")
+        events = tuple(self._decoded(k) for k in range(int(self._count[0])))
+        return Advance(
+            t=self.t,
+            events=events,
+            trades=self._trades[: int(self._n_trades[0])].copy(),
+            boundaries=self._boundaries(self.t - 1),
+            bars_validated=int(self.portfolio["bars"][0]) - before,
+        )
+
+    def _run_kernel(self, end: int) -> tuple[int, int]:
+        b = self.bars
+        t, code = advance(
+            self.t, end, b.open, b.high, b.low, b.close, b.present, self._days, self._flags, self.columns.truths,
+            self.columns.numbers, self.state, self.portfolio, self.parameters, self._events, self._count,
+            self._trades, self._n_trades, self.equity, self.gross,
+        )  # fmt: skip
+        return int(t), int(code)
+
+    def _decoded(self, k: int) -> TickValidationEvent:
+        return self._decoder.decode(self._events[k], self._tags, self._entries)
+
+    def _boundaries(self, t: int) -> tuple[Boundary, ...]:
+        found = []
+        for s, bits in enumerate(self.state["bits"].tolist()):
+            if bits == 0 or not self.bars.present[t, s]:
+                continue
+            events = tuple(kind for bit, kind in EVENTS.items() if bits & bit)
+            overrides = tuple(reason for bit, reason in OVERRIDES.items() if bits & bit)
+            found.append(Boundary(s, t, events, overrides, STATES[int(self.state["state"][s])]))
+        return tuple(found)
+
+    def install(self, s: int, orders: PolicyOrders) -> tuple[TickValidationEvent, ...]:
+        """Put a frozen policy in force for symbol `s`; its rules are first evaluated on the next bar.
+
+        A resting entry of the policy before it is taken back. A symbol with a position accepts a policy only if it
+        is standing (shadow ledgers): one exit authority per position.
+
+        Raises:
+            InvariantViolation: the symbol holds a position.
+        """
+        st = self.state[s]
+        if st["direction"] != 0 and not orders.standing:
+            raise InvariantViolation(f"{self.bars.symbols[s]} holds a position: its exits belong to the policy that opened it")
+        events = self.retire(s)
+        self._tags.append(orders.tag)
+        own = int(st["own"])
+        values: dict[str, Any] = {
+            "policy": len(self._tags) - 1,
+            "policy_direction": orders.direction,
+            "policy_first_t": self.t,
+            "policy_expires_own": own + orders.horizon,
+            "policy_window": orders.window,
+            "policy_horizon": orders.horizon,
+            "policy_risk": orders.risk_fraction,
+            "policy_immediate": orders.immediate,
+            "policy_standing": orders.standing,
+            "policy_stop_pct": orders.stop_pct,
+            "policy_target_pct": orders.target_pct,
+            "k_setup": orders.setup,
+            "k_activation": orders.activation,
+            "k_invalidation": orders.invalidation,
+            "k_stop": orders.stop,
+            "k_target": orders.target,
+            "k_refinement": orders.refinement,
+            "armed_stop": np.nan,
+        }
+        for name, value in values.items():
+            st[name] = value
+        return events
+
+    def retire(self, s: int) -> tuple[TickValidationEvent, ...]:
+        """Take the frozen policy of symbol `s` out of force; a position keeps its exits, a resting entry does not stay."""
+        st = self.state[s]
+        st["policy"] = -1
+        st["order"] = 0
+        if st["state"] == THESIS_ARMED or (st["state"] == INVALIDATED and st["direction"] == 0):
+            return (self._transition(s, IDLE),)
+        return ()
+
+    def _transition(self, s: int, target: int) -> TickValidationEvent:
+        st = self.state[s]
+        if LEGAL[int(st["state"]), target] == 0:
+            raise InvariantViolation(f"illegal transition {STATES[int(st['state'])]} -> {STATES[target]}")
+        event = self._written("state_transition", s, int(st["state"]), target)
+        st["state"] = target
+        return event
+
+    def tighten_stop(self, s: int, level: float) -> TickValidationEvent:
+        """Move the stop of an open position closer to the market; nothing else is allowed.
+
+        Raises:
+            InvariantViolation: no position, a looser stop, or a stop on the wrong side of the last close.
+        """
+        st = self.state[s]
+        direction, stop, close = int(st["direction"]), float(st["stop"]), float(st["last_close"])
+        if direction == 0:
+            raise InvariantViolation(f"{self.bars.symbols[s]} has no position whose stop could be tightened")
+        if not (level - stop) * direction > 0 or not (close - level) * direction > 0:
+            raise InvariantViolation(f"stop {level!r} is not tighter than {stop!r} and behind the close {close!r}")
+        event = self._written("stop_tightened", s, direction, int(st["position_policy"]), stop, level)
+        st["stop"] = level
+        return event
+
+    def _written(self, kind: str, s: int, a: int, b: int, x0: float = 0.0, x1: float = 0.0) -> TickValidationEvent:
+        self._count[0] = 0
+        code = [str(member) for member in rec.KIND].index(kind)
+        emit(self._events, self._count, 1, self.t - 1, s, code, a, b, x0, x1, 0.0, 0.0, 0.0, 0.0)
+        return self._decoded(0)
+
+    def mark_evaluated(self, s: int) -> None:
+        """Restart the heartbeat of symbol `s`; only a real evaluation does this, never a skip."""
+        self.state["last_heartbeat"][s] = self.state["own"][s]
+
+    def set_kill_switch(self, on: bool) -> None:
+        """The operator's switch: positions are flattened at the next open and entries stay blocked until it is off."""
+        self.portfolio["kill"][0] = int(on)
+        self.portfolio["kill_seen"][0] = 0
+
+    def halted(self) -> bool:
+        """Whether the envelope blocks entries at the close of the last validated bar."""
+        port = self.portfolio[0]
+        t = self.t - 1
+        return bool(port["kill"] == 1 or port["halt_day"] >= port["day"] >= 0 or port["halt_until"] >= t)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that decides the future of the engine, copied; see `restore`."""
+        return {
+            "t": self.t,
+            "state": self.state.copy(),
+            "portfolio": self.portfolio.copy(),
+            "tags": list(self._tags),
+            "entries": {s: dict(entry) for s, entry in self._entries.items()},
+            "columns": self.columns.copy(),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Continue from a snapshot: the same bars give the same future."""
+        self.t = saved["t"]
+        self.state = saved["state"].copy()
+        self.portfolio = saved["portfolio"].copy()
+        self._tags = list(saved["tags"])
+        self._entries = {s: dict(entry) for s, entry in saved["entries"].items()}
+        self.columns = saved["columns"].copy()
+
+
+class RuleBank:
+    """Rule columns by index: int8 (K, T) truths and float64 (K, T) prices, grown by doubling."""
+
+    def __init__(self, rows: int) -> None:
+        self._truths = np.zeros((8, rows), dtype=np.int8)
+        self._numbers = np.zeros((8, rows), dtype=np.float64)
+        self._truth_index: dict[tuple[str, int], int] = {}
+        self._number_index: dict[tuple[str, int], int] = {}
+
+    @property
+    def truths(self) -> npt.NDArray[np.int8]:
+        """Boolean columns (K, T)."""
+        return self._truths
+
+    @property
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """Price columns (K, T)."""
+        return self._numbers
+
+    def truth(self, key: tuple[str, int], column: npt.NDArray[np.int8]) -> int:
+        """Index of the boolean column of a rule text and symbol, stored on first use."""
+        if key not in self._truth_index:
+            k = len(self._truth_index)
+            self._truths = _room(self._truths, k)
+            self._truths[k] = column
+            self._truth_index[key] = k
+        return self._truth_index[key]
+
+    def number(self, key: tuple[str, int], column: npt.NDArray[np.float64]) -> int:
+        """Index of the price column of a rule text and symbol, stored on first use."""
+        if key not in self._number_index:
+            k = len(self._number_index)
+            self._numbers = _room(self._numbers, k)
+            self._numbers[k] = column
+            self._number_index[key] = k
+        return self._number_index[key]
+
+    def copy(self) -> "RuleBank":
+        """An independent copy."""
+        twin = RuleBank(self._truths.shape[1])
+        twin._truths, twin._numbers = self._truths.copy(), self._numbers.copy()
+        twin._truth_index, twin._number_index = dict(self._truth_index), dict(self._number_index)
+        return twin
+
+
+def _room(bank: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
+    if k < bank.shape[0]:
+        return bank
+    grown = np.zeros((2 * bank.shape[0], bank.shape[1]), dtype=bank.dtype)
+    grown[: bank.shape[0]] = bank
+    return grown
