@@ -1,0 +1,54 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from services.statistics.confidence_sequence import confidence_edges, confidence_interval
+from services.statistics.eprocess import log_e_above, log_e_below
+from services.statistics.expectancy import Trades, observe
+
+VALUES = arrays(np.float64, st.integers(1, 80), elements=st.floats(-3.0, 4.0))
+
+
+def edges(values, alpha):
+    low, high = np.full_like(values, -3.0), np.full_like(values, 4.0)
+    return confidence_edges(values, low, high, alpha, -3.0, 4.0)
+
+
+@given(VALUES, st.floats(-2.5, 3.5), st.sampled_from([0.05, 0.1, 0.004]))
+def test_interval_excludes_a_mean_exactly_when_the_e_process_refutes_it(values, mean, alpha):
+    lower, upper = edges(values, alpha)
+    low, high = np.full_like(values, -3.0), np.full_like(values, 4.0)
+    limit, near = np.log(2 / alpha), 1e-3
+    if abs(mean - lower) > near:
+        assert (mean < lower) == (log_e_above(values, low, high, mean) >= limit)
+    if abs(mean - upper) > near:
+        assert (mean > upper) == (log_e_below(values, low, high, mean) >= limit)
+
+
+@given(VALUES)
+def test_interval_at_a_smaller_alpha_is_wider(values):
+    (lower, upper), (lower_strict, upper_strict) = edges(values, 0.1), edges(values, 0.01)
+    assert lower_strict <= lower <= upper <= upper_strict
+
+
+def test_interval_covers_the_true_mean_at_every_look():
+    draw = np.random.default_rng(3)
+    values = np.where(draw.random((400, 200)) < 0.4, 2.0, -1.0)
+    truth = 0.2
+    missed = np.zeros(400, dtype=bool)
+    for look in range(10, 201, 10):
+        lower, upper = edges(values[:, :look], 0.1)
+        missed |= (lower > truth) | (truth > upper)
+    assert missed.mean() <= 0.10
+
+
+def test_interval_of_no_observations_is_the_winsor_range():
+    assert confidence_interval(observe(Trades.of([]), "week", -3.0, 4.0), 0.1) == (-3.0, 4.0)
+
+
+def test_interval_of_a_hundred_outcomes_has_the_width_that_was_simulated():
+    draw = np.random.default_rng(11)
+    values = np.clip(draw.standard_t(3, (200, 100)) / np.sqrt(3), -3.0, 4.0)
+    lower, upper = edges(values, 0.05)
+    assert 0.2 < np.median(upper - lower) / 2 < 0.4
