@@ -1,0 +1,203 @@
+"""Nodes: a feature is a small graph of recurrences over the raw columns of one symbol's own present bars.
+
+A node is a value: two features that share a part share the node, and a program computes it once. This module
+knows what each operation means and how long it stays unknown; the arithmetic itself is in `recurrences`.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+RAW_COLUMNS = ("open", "high", "low", "close", "volume", "hour", "day_of_week", "month")
+RANK_WINDOW = 252
+RANK_MINIMUM = 60
+
+
+class Op(IntEnum):
+    """Operations of `recurrences.run`; the numbers are the operation codes."""
+
+    RAW = 0
+    ADD = 1
+    SUBTRACT = 2
+    MULTIPLY = 3
+    DIVIDE = 4
+    SCALE = 5
+    ABSOLUTE = 6
+    POSITIVE = 7
+    DOMINANT = 8
+    LOG = 9
+    LAG = 10
+    MEAN = 11
+    STDEV = 12
+    EMA = 13
+    WILDER = 14
+    WILDER_SUM = 15
+    TRUE_RANGE = 16
+    EXTREME = 17
+    RANK = 18
+
+
+WINDOWED = frozenset({Op.LAG, Op.MEAN, Op.STDEV, Op.EXTREME, Op.RANK})
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation on up to three inputs.
+
+    Attributes:
+        op: what is done.
+        inputs: nodes read, at most three.
+        length: window or smoothing length in own bars.
+        second: EMA: known values skipped before the seed; EXTREME: 1 leaves the current bar out; RANK: the
+            fewest values that have a rank.
+        scale: SCALE: the factor; EXTREME: +1 for the highest, -1 for the lowest.
+        column: RAW: the column's name.
+    """
+
+    op: Op
+    inputs: tuple["Node", ...] = ()
+    length: int = 0
+    second: int = 0
+    scale: float = 1.0
+    column: str = ""
+
+    @property
+    def lookback(self) -> int:
+        """Own bars before the first bar on which the value can be known."""
+        return self._own_lookback() + max((node.lookback for node in self.inputs), default=0)
+
+    @property
+    def state_size(self) -> int:
+        """float64 cells of saved state: a header of four, and the window when there is one."""
+        if self.op in (Op.RAW, Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.SCALE, Op.ABSOLUTE):
+            return 0
+        return 4 + (self.length if self.op in WINDOWED else 0)
+
+    def _own_lookback(self) -> int:
+        if self.op is Op.LAG:
+            return self.length
+        if self.op is Op.EXTREME:
+            return self.length - 1 + self.second
+        if self.op is Op.EMA:
+            return self.length - 1 + self.second
+        if self.op is Op.RANK:
+            return self.second - 1
+        if self.op in (Op.MEAN, Op.STDEV, Op.WILDER, Op.WILDER_SUM):
+            return self.length - 1
+        return 1 if self.op is Op.TRUE_RANGE else 0
+
+
+def raw(column: str) -> Node:
+    """A column of the bars."""
+    return Node(Op.RAW, column=column)
+
+
+OPEN, HIGH, LOW, CLOSE, VOLUME = (raw(name) for name in RAW_COLUMNS[:5])
+
+
+def add(a: Node, b: Node) -> Node:
+    """Sum a + b."""
+    return Node(Op.ADD, (a, b))
+
+
+def subtract(a: Node, b: Node) -> Node:
+    """Difference a - b."""
+    return Node(Op.SUBTRACT, (a, b))
+
+
+def multiply(a: Node, b: Node) -> Node:
+    """Product a * b."""
+    return Node(Op.MULTIPLY, (a, b))
+
+
+def divide(a: Node, b: Node) -> Node:
+    """Quotient a / b; unknown where b is zero."""
+    return Node(Op.DIVIDE, (a, b))
+
+
+def scale(factor: float, x: Node) -> Node:
+    """Constant multiple factor * x."""
+    return Node(Op.SCALE, (x,), scale=factor)
+
+
+def absolute(x: Node) -> Node:
+    """|x|."""
+    return Node(Op.ABSOLUTE, (x,))
+
+
+def positive(x: Node) -> Node:
+    """Positive part: x where it is above zero, else 0."""
+    return Node(Op.POSITIVE, (x,))
+
+
+def dominant(a: Node, b: Node) -> Node:
+    """Larger move: a where it is above zero and above b, else 0 (Wilder's directional movement)."""
+    return Node(Op.DOMINANT, (a, b))
+
+
+def log(x: Node) -> Node:
+    """Natural logarithm; unknown at or below zero."""
+    return Node(Op.LOG, (x,))
+
+
+def lag(x: Node, n: int) -> Node:
+    """Value of x n own bars ago."""
+    return Node(Op.LAG, (x,), length=n)
+
+
+def change(x: Node, n: int = 1) -> Node:
+    """Change of x over n own bars."""
+    return subtract(x, lag(x, n))
+
+
+def mean(x: Node, n: int) -> Node:
+    """Simple mean of the last n."""
+    return Node(Op.MEAN, (x,), length=n)
+
+
+def stdev(x: Node, n: int) -> Node:
+    """Population standard deviation of the last n."""
+    return Node(Op.STDEV, (x,), length=n)
+
+
+def ema(x: Node, n: int, skip: int = 0) -> Node:
+    """Exponential mean with factor 2 / (n + 1), seeded by the simple mean of n values after `skip`."""
+    return Node(Op.EMA, (x,), length=n, second=skip)
+
+
+def wilder(x: Node, n: int) -> Node:
+    """Wilder's mean: factor 1 / n, seeded by the simple mean of the first n values."""
+    return Node(Op.WILDER, (x,), length=n)
+
+
+def wilder_sum(x: Node, n: int) -> Node:
+    """Wilder's running sum: s - s / n + x, seeded by the sum of the first n - 1 values."""
+    return Node(Op.WILDER_SUM, (x,), length=n)
+
+
+def true_range() -> Node:
+    """Largest of high - low and the distances of high and low from the close before."""
+    return Node(Op.TRUE_RANGE, (HIGH, LOW, CLOSE))
+
+
+def atr(n: int) -> Node:
+    """Wilder's mean of the true range."""
+    return wilder(true_range(), n)
+
+
+def highest(x: Node, n: int, before: bool) -> Node:
+    """Highest of n values: of the n bars before the current one, or of the last n with it."""
+    return Node(Op.EXTREME, (x,), length=n, second=int(before), scale=1.0)
+
+
+def lowest(x: Node, n: int, before: bool) -> Node:
+    """Lowest of n values; see `highest`."""
+    return Node(Op.EXTREME, (x,), length=n, second=int(before), scale=-1.0)
+
+
+def rank(x: Node, window: int = RANK_WINDOW, minimum: int = RANK_MINIMUM) -> Node:
+    """Percentile rank in [0, 1] of x among its last `window` known values, unknown before `minimum` of them.
+
+    (values below + half of the other ties) / (values - 1); values within 1e-9 of each other, relatively, are
+    ties, so that rounding never decides a rank.
+    """
+    return Node(Op.RANK, (x,), length=window, second=minimum)
