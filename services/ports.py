@@ -4,12 +4,21 @@ The fast path receives readers only: they have no method that writes, so a write
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from enum import StrEnum
+from typing import Any, Protocol
 
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.proposal import PolicyProposal, StrategistAnswer
-from schemas.reflection import Finding, HighLevelReflectionReport, MemorySummary, PolicyLevelReflectionResult
+from schemas.reflection import (
+    Finding,
+    HighLevelReflectionReport,
+    InvariantContext,
+    MemorySummary,
+    PolicyLevelReflectionRequest,
+    PolicyLevelReflectionResult,
+    ReflectionInvocationMeta,
+)
 from schemas.regime import RegimeLabels
 from schemas.snapshot import ExpectationSummary, MemoryBaseRates, PolicySnapshot
 from schemas.vocabulary import Direction
@@ -92,11 +101,89 @@ class Revision:
     round: int
 
 
+@dataclass
+class RevisionBudget:
+    """Revision rounds left at one boundary; one counter shared by reflection and judge."""
+
+    limit: int
+    used: int = 0
+
+    def take(self) -> bool:
+        """Use one round; False when none is left."""
+        if self.used >= self.limit:
+            return False
+        self.used += 1
+        return True
+
+
+class PlanEnd(StrEnum):
+    """How a plan provider's answer ended."""
+
+    PASSED = "passed"
+    BLOCKED = "blocked"
+    STAND_DOWN = "stand_down"
+    NO_PROPOSAL = "no_proposal"
+
+
+@dataclass(frozen=True)
+class PlanRound:
+    """One answer of the strategist with the reflection it met; both None where there was no proposal."""
+
+    answer: StrategistAnswer
+    request: PolicyLevelReflectionRequest | None = None
+    reflection: "PolicyLevelReflectionResult | ReflectionInvocationMeta | None" = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a plan provider hands to the policy loop: every round, the last one decides."""
+
+    end: PlanEnd
+    rounds: tuple[PlanRound, ...]
+    reason: str
+
+    @property
+    def last(self) -> PlanRound:
+        """The deciding round."""
+        return self.rounds[-1]
+
+
+class EventJournal(Protocol):
+    """Append-only journal, seen from the services."""
+
+    def append(
+        self,
+        kind: str,
+        *,
+        ts_event: int,
+        known_at: int,
+        symbol: str | None = None,
+        payload: dict[str, Any],
+        telemetry: dict[str, Any] | None = None,
+    ) -> Any:
+        """Append one event."""
+        ...
+
+
 class Strategist(Protocol):
     """Answers one snapshot; sees a revision request on rounds after the first."""
 
     async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
         """A proposal, a held position, a tighter stop, or an abstention."""
+        ...
+
+
+class PlanProvider(Protocol):
+    """Strategist and fast reflection as one: nothing leaves it unreflected."""
+
+    async def provide(
+        self,
+        snapshot: PolicySnapshot,
+        invariants: InvariantContext,
+        budget: RevisionBudget,
+        revision: Revision | None = None,
+    ) -> Plan:
+        """A reflected plan for one boundary."""
         ...
 
 
@@ -107,10 +194,13 @@ class Judge(Protocol):
         self,
         snapshot: PolicySnapshot,
         proposal: PolicyProposal,
-        reflection: PolicyLevelReflectionResult,
+        reflection: "PolicyLevelReflectionResult | ReflectionInvocationMeta",
         playbook: PlaybookDefinition,
     ) -> BoundaryVerdict:
-        """Approve, revise, reject or stand down, with the reflection as evidence."""
+        """Approve, revise, reject or stand down, with the reflection as evidence.
+
+        `reflection` is an invocation record only when the fast reflection is switched off.
+        """
         ...
 
     async def replan(

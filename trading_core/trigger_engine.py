@@ -296,6 +296,10 @@ class TriggerEngine:
         emit(self._events, self._count, 1, self.t - 1, s, code, a, b, x0, x1, 0.0, 0.0, 0.0, 0.0)
         return self._decoded(0)
 
+    def tag(self, reference: int) -> PolicyTag:
+        """Owner behind a policy reference of the state or of a trade record."""
+        return self._tags[reference]
+
     def mark_evaluated(self, s: int) -> None:
         """Restart the heartbeat of symbol `s`; only a real evaluation does this, never a skip."""
         self.state["last_heartbeat"][s] = self.state["own"][s]

@@ -1,0 +1,1 @@
+"""Strategists and the plan provider that reflects whatever they propose."""

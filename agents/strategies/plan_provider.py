@@ -1,0 +1,101 @@
+"""PlanProvider: strategist and fast reflection as one, so that nothing leaves it unreflected.
+
+It runs the policy-level reflection on every proposal before the policy loop may freeze it, cached or fresh, first or
+revised. `revise` is a bounded resubmission with the findings; an identical resubmission, or no round left, is a stand-
+down; `block` ends the plan. With reflection switched off each proposal carries the record that says so.
+"""
+
+from collections.abc import Callable, Sequence
+
+from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.reflection import (
+    InvariantContext,
+    PolicyLevelReflectionRequest,
+    PolicyLevelReflectionResult,
+    ReflectionInvocationMeta,
+)
+from schemas.snapshot import PolicySnapshot
+from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
+from services.policy_level_reflection_service import PolicyLevelReflectionService
+from services.ports import Plan, PlanEnd, PlanRound, PlaybookReader, Revision, RevisionBudget, Strategist
+from trading_core.rules import LintFinding
+
+Linter = Callable[[PolicySnapshot, PolicyProposal], Sequence[LintFinding]]
+
+
+class ReflectingPlanProvider:
+    """The plan provider of backtest and live trading alike.
+
+    Args:
+        strategist: who proposes.
+        reflection: the fast reflection, or None only when it is switched off.
+        playbooks: read-only registry.
+        linter: checks a proposal's rules against the bars known at the snapshot.
+    """
+
+    def __init__(
+        self,
+        strategist: Strategist,
+        reflection: PolicyLevelReflectionService | None,
+        playbooks: PlaybookReader,
+        linter: Linter,
+    ) -> None:
+        self._strategist = strategist
+        self._reflection = reflection
+        self._playbooks = playbooks
+        self._linter = linter
+
+    async def provide(
+        self,
+        snapshot: PolicySnapshot,
+        invariants: InvariantContext,
+        budget: RevisionBudget,
+        revision: Revision | None = None,
+    ) -> Plan:
+        """Answers until one passes, is blocked, or the rounds are used."""
+        rounds: list[PlanRound] = []
+        while True:
+            answer = await self._strategist.answer(snapshot, revision)
+            proposal = answer.proposal
+            if answer.kind is not PlanKind.PROPOSE or proposal is None:
+                rounds.append(PlanRound(answer))
+                end = PlanEnd.NO_PROPOSAL if revision is None else PlanEnd.STAND_DOWN
+                return Plan(end, tuple(rounds), answer.reason)
+            if revision is not None and proposal.content_hash == revision.proposal.content_hash:
+                rounds.append(PlanRound(answer))
+                return Plan(PlanEnd.STAND_DOWN, tuple(rounds), "identical resubmission")
+            one = await self._reflected(snapshot, invariants, answer, proposal)
+            rounds.append(one)
+            if not isinstance(one.reflection, PolicyLevelReflectionResult):
+                return Plan(PlanEnd.PASSED, tuple(rounds), "reflection is switched off")
+            if one.reflection.status is ReflectionStatus.PASS:
+                return Plan(PlanEnd.PASSED, tuple(rounds), "passed")
+            reason = "; ".join(finding.code for finding in one.reflection.findings)
+            if one.reflection.status is ReflectionStatus.BLOCK:
+                return Plan(PlanEnd.BLOCKED, tuple(rounds), reason)
+            if not budget.take():
+                return Plan(PlanEnd.STAND_DOWN, tuple(rounds), f"no revision left: {reason}")
+            revision = Revision(proposal, one.reflection.findings, reason, budget.used)
+
+    async def _reflected(
+        self,
+        snapshot: PolicySnapshot,
+        invariants: InvariantContext,
+        answer: StrategistAnswer,
+        proposal: PolicyProposal,
+    ) -> PlanRound:
+        source = snapshot.events[0] if snapshot.events else "none"
+        if self._reflection is None:
+            meta = ReflectionInvocationMeta(
+                cadence="policy_loop", source=source, outcome=InvocationOutcome.DISABLED, skip_reason="reflection off"
+            )
+            return PlanRound(answer, None, meta)
+        request = PolicyLevelReflectionRequest(
+            snapshot=snapshot,
+            proposal=proposal,
+            playbook=self._playbooks.get(proposal.playbook_id).definition,
+            state=snapshot.state,
+            invariants=invariants,
+        )
+        result = await self._reflection.reflect(request, source=source, lint=self._linter(snapshot, proposal))
+        return PlanRound(answer, request, result)

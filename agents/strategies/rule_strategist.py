@@ -1,0 +1,147 @@
+"""The `rules` strategist: a real one that needs no model.
+
+It ranks the playbooks that the regime allows by shrunken point-in-time expectancy, then by fewest episodes, then by
+id, and proposes the first. On a revision it applies what would satisfy the findings if that only tightens, else it
+offers the next playbook. A pure function of the snapshot and the revision.
+"""
+
+from dataclasses import dataclass
+
+from schemas.playbook import PlaybookDefinition
+from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.reflection import Finding
+from schemas.regime import RegimeView
+from schemas.snapshot import PolicySnapshot, PositionView
+from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
+from services.playbooks.registry import render_rules
+from services.ports import PlaybookReader, Revision
+
+TIGHTENING = {"conviction": 4, "horizon_bars": 0, "activation_window_bars": 0}
+BREAK_EVEN_AT_R = 1.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One playbook and direction that the regime allows, with its rank."""
+
+    playbook: PlaybookDefinition
+    direction: Direction
+    expectancy_r: float
+    episodes: int
+
+
+class RuleStrategist:
+    """Strategist of the rules tier.
+
+    Args:
+        playbooks: read-only registry.
+        allowed_directions: directions the envelope allows.
+    """
+
+    def __init__(self, playbooks: PlaybookReader, allowed_directions: tuple[str, ...] = ("long", "short")) -> None:
+        self._playbooks = playbooks
+        self._directions = allowed_directions
+
+    async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
+        """A proposal, a held or tightened position, or an abstention with its reason."""
+        if snapshot.position is not None:
+            return hold_or_tighten(snapshot, snapshot.position)
+        if snapshot.regime is None:
+            return StrategistAnswer(kind=PlanKind.ABSTAIN, reason="no regime yet")
+        ranked = self.ranked(snapshot, snapshot.regime)
+        if revision is None:
+            return self._propose(snapshot, snapshot.regime, ranked, 0)
+        tightened = tighten(revision.proposal, revision.findings)
+        if tightened is not None:
+            return StrategistAnswer(kind=PlanKind.PROPOSE, reason=f"tightened: {revision.reason}", proposal=tightened)
+        tried = (revision.proposal.playbook_id, revision.proposal.direction)
+        places = [k for k, one in enumerate(ranked) if (one.playbook.id, one.direction) == tried]
+        return self._propose(snapshot, snapshot.regime, ranked, places[0] + 1 if places else len(ranked))
+
+    def ranked(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[Candidate]:
+        """Eligible playbooks and directions, best first."""
+        known = {one.playbook_id: one for one in snapshot.expectations}
+        candidates = [
+            Candidate(playbook, direction, known[playbook.id].expectancy_r, known[playbook.id].n)
+            for playbook, direction in self._playbooks.eligible(regime.labels, snapshot.timeframe)
+            if direction in self._directions
+        ]
+        return sorted(candidates, key=lambda one: (-one.expectancy_r, one.episodes, one.playbook.id, one.direction))
+
+    def _propose(
+        self, snapshot: PolicySnapshot, regime: RegimeView, ranked: list[Candidate], place: int
+    ) -> StrategistAnswer:
+        if place >= len(ranked):
+            reason = "no playbook is eligible in this regime" if not ranked else "no other eligible playbook"
+            return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=f"{reason} ({regime.labels.key})")
+        one = ranked[place]
+        reason = f"rank {place + 1} of {len(ranked)}: expectancy {one.expectancy_r:.3f}R over {one.episodes} episodes"
+        return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal_of(one, regime))
+
+
+def proposal_of(one: Candidate, regime: RegimeView) -> PolicyProposal:
+    """The playbook's own rules as one hypothesis for this regime."""
+    rules = render_rules(one.playbook, one.direction)
+    labels = regime.labels
+    terms = ", ".join(one.playbook.rationale_terms[one.direction])
+    return PolicyProposal(
+        playbook_id=one.playbook.id,
+        direction=one.direction,
+        thesis=f"{one.playbook.title}, {one.direction}: {terms}.",
+        setup=rules.setup,
+        activation=rules.activation,
+        activation_window_bars=one.playbook.activation_window_bars,
+        refinement=rules.refinement,
+        stop=rules.stop,
+        target=rules.target,
+        invalidation=rules.invalidation,
+        horizon_bars=one.playbook.horizon_bars,
+        conviction=conviction(regime),
+        rationale=(
+            f"Go {one.direction}: {terms}. Regime is trend {labels.trend}, volatility {labels.volatility}, "
+            f"structure {labels.structure}."
+        ),
+    )
+
+
+def conviction(regime: RegimeView) -> float:
+    """Strength of the setting in [0.3, 1]: strong trend and volume raise it, high volatility lowers it."""
+    trend, volatility, _, volume, _ = regime.fingerprint
+    return round(0.3 + 0.3 * trend + 0.2 * volume + 0.2 * (1.0 - volatility), 4)
+
+
+def tighten(proposal: PolicyProposal, findings: tuple[Finding, ...]) -> PolicyProposal | None:
+    """The proposal with every major finding's remedy applied; None when one of them is no mere tightening."""
+    updates: dict[str, float | int] = {}
+    for finding in findings:
+        if finding.severity not in (Severity.MAJOR, Severity.BLOCKER):
+            continue
+        remedy = finding.remedy
+        if remedy is None or remedy.op != "at_most" or remedy.field not in TIGHTENING or isinstance(remedy.value, str):
+            return None
+        digits = TIGHTENING[remedy.field]
+        value = int(remedy.value) if digits == 0 else _floor(float(remedy.value), digits)
+        updates[remedy.field] = min(value, updates.get(remedy.field, value))
+    if not updates or any(value >= getattr(proposal, name) for name, value in updates.items()):
+        return None
+    return PolicyProposal(**{**proposal.payload(), **updates})
+
+
+def _floor(value: float, digits: int) -> float:
+    rounded = round(value, digits)
+    return rounded if rounded <= value else round(rounded - 10.0**-digits, digits)
+
+
+def hold_or_tighten(snapshot: PolicySnapshot, position: PositionView) -> StrategistAnswer:
+    """Keep the position; move the stop to break-even once it is 1R ahead, and halfway to the close on a shock."""
+    sign = 1.0 if position.direction == "long" else -1.0
+    level = None
+    if str(OverrideReason.VOLATILITY_SHOCK) in snapshot.events:
+        level = position.stop + 0.5 * (snapshot.close - position.stop)
+        reason = "volatility shock: stop halfway to the close"
+    elif position.r_now >= BREAK_EVEN_AT_R:
+        level = position.entry_price
+        reason = "1R ahead: stop to the entry price"
+    if level is not None and (level - position.stop) * sign > 0 and (snapshot.close - level) * sign > 0:
+        return StrategistAnswer(kind=PlanKind.TIGHTEN, reason=reason, tighter_stop=level)
+    return StrategistAnswer(kind=PlanKind.HOLD, reason="the position's own exits are in charge")

@@ -1,0 +1,73 @@
+"""Build the episode of a closed trade from the trade record and the policy that opened it.
+
+The context is that of the decision (regime, fingerprint, conviction at the freeze), so nothing of the outcome leaks
+into what an episode is compared by.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from schemas.canonical import content_id
+from schemas.episode import Episode
+from schemas.policy import FrozenPolicy
+from schemas.reflection import NoLearnZone
+from services.high_level.failure_modes import classify
+from trading_core.bars import BarSeries
+from trading_core.tick_events import REASONS
+
+
+def build_episode(
+    trade: Any,
+    bars: BarSeries,
+    policy: FrozenPolicy,
+    structure: str,
+    no_learn_zones: Sequence[NoLearnZone] = (),
+    ledger: Literal["live", "shadow"] = "live",
+) -> Episode:
+    """The episode of one trade record.
+
+    Args:
+        trade: one element of the engine's trade buffer.
+        bars: the bars it was traded on.
+        policy: the policy that opened it.
+        structure: structure label at the freeze.
+        no_learn_zones: declared intervals; an episode that touches one teaches nothing.
+        ledger: which ledger it belongs to.
+    """
+    symbol = bars.symbols[int(trade["s"])]
+    entry, exit_ = int(bars.times[int(trade["entry_t"])]), int(bars.times[int(trade["exit_t"])])
+    known_at = int(bars.close_times[int(trade["exit_t"])])
+    episode = Episode(
+        episode_id=content_id([policy.policy_id, symbol, entry, exit_, ledger]),
+        symbol=symbol,
+        timeframe=bars.timeframe,
+        playbook_id=policy.playbook_id,
+        playbook_version=policy.playbook_version,
+        playbook_hash=policy.playbook_hash,
+        policy_id=policy.policy_id,
+        direction=policy.proposal.direction,
+        regime=policy.regime_key,
+        structure=structure,
+        fingerprint=policy.fingerprint,
+        conviction=policy.proposal.conviction,
+        entry_label=entry,
+        exit_label=exit_,
+        known_at=known_at,
+        entry_price=float(trade["entry_price"]),
+        exit_price=float(trade["exit_price"]),
+        quantity=float(trade["quantity"]),
+        fees=float(trade["fees"]),
+        pnl=float(trade["pnl"]),
+        r=float(trade["r"]),
+        mae_r=float(trade["mae_r"]),
+        mfe_r=float(trade["mfe_r"]),
+        hold_bars=int(trade["bars_held"]),
+        exit_reason=REASONS[int(trade["reason"])],
+        ledger=ledger,
+        no_learn=any(_touches(zone, symbol, entry, known_at) for zone in no_learn_zones),
+    )
+    return episode.model_copy(update={"failure_mode": classify(episode)})
+
+
+def _touches(zone: NoLearnZone, symbol: str, start: int, end: int) -> bool:
+    return zone.symbol in (None, symbol) and zone.start <= end and start <= zone.end

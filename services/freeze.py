@@ -1,0 +1,99 @@
+"""Freeze: the only door through which a proposal becomes a policy.
+
+It demands a passing reflection and an approving verdict for exactly this proposal hash and this snapshot hash. With
+reflection switched off it demands the invocation record that says so, which only that setting can make.
+"""
+
+from schemas.errors import FreezeRefused
+from schemas.judge import BoundaryVerdict
+from schemas.playbook import PlaybookDefinition
+from schemas.policy import FrozenPolicy
+from schemas.proposal import PolicyProposal
+from schemas.reflection import PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.snapshot import PolicySnapshot
+from schemas.vocabulary import InvocationOutcome, JudgeDecision, ReflectionStatus
+
+Evidence = PolicyLevelReflectionResult | ReflectionInvocationMeta
+
+
+def freeze(
+    proposal: PolicyProposal,
+    snapshot: PolicySnapshot,
+    playbook: PlaybookDefinition,
+    reflection: Evidence | None,
+    verdict: BoundaryVerdict | None,
+    *,
+    risk_fraction: float,
+    model: str,
+    prompt_hash: str | None,
+    previous: FrozenPolicy | None,
+    reflection_off: bool = False,
+) -> FrozenPolicy:
+    """The frozen policy of a proposal that passed.
+
+    Raises:
+        FreezeRefused: no result, no verdict, a verdict or result for something else, or one that did not pass.
+    """
+    passed = _passed_reflection(reflection, proposal.content_hash, snapshot.content_hash, reflection_off)
+    approved = _approving_verdict(verdict, passed, proposal.content_hash, snapshot.content_hash)
+    if snapshot.regime is None:
+        raise FreezeRefused("the snapshot has no regime: the symbol is still warming up")
+    if proposal.playbook_id != playbook.id:
+        raise FreezeRefused(f"the proposal names playbook {proposal.playbook_id!r}, not {playbook.id!r}")
+    return FrozenPolicy(
+        symbol=snapshot.symbol,
+        proposal=proposal,
+        playbook_id=playbook.id,
+        playbook_version=playbook.version,
+        playbook_hash=playbook.content_hash,
+        regime_key=snapshot.regime.labels.key,
+        fingerprint=snapshot.regime.fingerprint,
+        risk_fraction=risk_fraction,
+        frozen_at=snapshot.ts_event,
+        snapshot_hash=snapshot.content_hash,
+        proposal_hash=proposal.content_hash,
+        reflection_hash=passed.content_hash,
+        verdict_hash=approved.content_hash,
+        prompt_hash=prompt_hash,
+        model=model,
+        replaces=None if previous is None else previous.policy_id,
+        changed_fields=changed_fields(previous, proposal),
+    )
+
+
+def changed_fields(previous: FrozenPolicy | None, proposal: PolicyProposal) -> tuple[str, ...]:
+    """The fields in which a proposal differs from the policy before it; empty without one."""
+    if previous is None:
+        return ()
+    names = type(proposal).model_fields
+    return tuple(name for name in names if getattr(previous.proposal, name) != getattr(proposal, name))
+
+
+def _passed_reflection(
+    reflection: Evidence | None, proposal_hash: str, snapshot_hash: str, off: bool
+) -> Evidence:
+    if reflection is None:
+        raise FreezeRefused("no reflection result: a provider that omits reflection cannot trade")
+    if isinstance(reflection, ReflectionInvocationMeta):
+        if not off or reflection.outcome is not InvocationOutcome.DISABLED:
+            raise FreezeRefused(f"an invocation record {reflection.outcome!r} is no result while reflection is on")
+        return reflection
+    if reflection.proposal_hash != proposal_hash or reflection.snapshot_hash != snapshot_hash:
+        raise FreezeRefused("the reflection result belongs to another proposal or snapshot")
+    if reflection.status is not ReflectionStatus.PASS:
+        raise FreezeRefused(f"the reflection said {reflection.status}")
+    return reflection
+
+
+def _approving_verdict(
+    verdict: BoundaryVerdict | None, reflection: Evidence, proposal_hash: str, snapshot_hash: str
+) -> BoundaryVerdict:
+    if verdict is None:
+        raise FreezeRefused("no verdict of the judge")
+    if verdict.proposal_hash != proposal_hash or verdict.snapshot_hash != snapshot_hash:
+        raise FreezeRefused("the verdict belongs to another proposal or snapshot")
+    if verdict.reflection_hash != reflection.content_hash:
+        raise FreezeRefused("the verdict was given on another reflection")
+    if verdict.decision is not JudgeDecision.APPROVE:
+        raise FreezeRefused(f"the judge said {verdict.decision}")
+    return verdict

@@ -1,0 +1,28 @@
+"""The deterministic guardrails in force at a boundary, gathered from the settings and the portfolio."""
+
+from schemas.config import Settings
+from schemas.reflection import InvariantContext
+from schemas.snapshot import PolicySnapshot
+from services.ports import PlaybookReader
+
+
+def invariant_context(
+    settings: Settings, snapshot: PolicySnapshot, playbooks: PlaybookReader, symbols: tuple[str, ...]
+) -> InvariantContext:
+    """Guardrails for one snapshot; empty lists of the settings mean everything that is loaded."""
+    envelope = settings.envelope
+    loaded = tuple(version.definition.id for version in playbooks.active() if version.definition.enabled)
+    return InvariantContext(
+        kill_switch=snapshot.risk.kill_switch,
+        halted=snapshot.risk.halted,
+        allowed_symbols=envelope.allowed_symbols or symbols,
+        allowed_directions=envelope.allowed_directions,
+        allowed_playbooks=envelope.allowed_playbooks or loaded,
+        max_risk_fraction=envelope.risk_fraction,
+        max_gross_exposure=envelope.max_gross_exposure,
+        gross_exposure=snapshot.risk.gross_exposure,
+        max_staleness_bars=settings.reflection.max_staleness_bars,
+        min_reward_to_risk=settings.reflection.min_reward_to_risk,
+        cost_bps_per_side=settings.execution.fee_bps + settings.execution.slippage_bps,
+        no_learn_zones=envelope.no_learn_zones,
+    )

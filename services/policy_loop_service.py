@@ -1,0 +1,308 @@
+"""The policy loop: gate, snapshot, reflected plan, judge, freeze - one boundary at a time, in symbol order.
+
+Every link is demanded by the next one: a plan without a reflection has no verdict, and freeze refuses anything without
+both for exactly its hashes. An exception is an `error`: it is journalled and counted, and no order comes from it.
+"""
+
+import time
+from dataclasses import dataclass
+
+from schemas.config import Settings
+from schemas.errors import InvalidProposal
+from schemas.judge import BoundaryVerdict
+from schemas.policy import FrozenPolicy
+from schemas.proposal import PolicyProposal
+from schemas.reflection import InvariantContext, PolicyLevelReflectionRequest, PolicyLevelReflectionResult
+from schemas.snapshot import PolicySnapshot
+from schemas.vocabulary import CheckName, EvaluationOutcome, JudgeDecision, PlanKind, PolicyEventKind, Severity
+from services.freeze import freeze
+from services.invariant_context import invariant_context
+from services.policy_checks.invariants import check_invariants
+from services.policy_compiler import compile_policy
+from services.policy_counters import PolicyCounters
+from services.policy_gate import BoundaryFacts, GateDecision, decide
+from services.policy_records import PolicyJournal, tick_event
+from services.ports import EventJournal, Judge, Plan, PlanEnd, PlanProvider, PlanRound, PlaybookReader, Revision, RevisionBudget
+from services.snapshot_builder import SnapshotBuilder
+from trading_core.rules import RuleColumns
+from trading_core.trigger_engine import Boundary, TriggerEngine
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one evaluation ended."""
+
+    outcome: EvaluationOutcome
+    reason: str
+    policy: FrozenPolicy | None = None
+
+
+class PolicyLoopService:
+    """Policy loop of one run.
+
+    Attributes:
+        policies: every frozen policy by id.
+        counters: what happened; telemetry.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        engine: TriggerEngine,
+        columns: RuleColumns,
+        builder: SnapshotBuilder,
+        provider: PlanProvider,
+        judge: Judge,
+        playbooks: PlaybookReader,
+        journal: EventJournal,
+    ) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._columns = columns
+        self._builder = builder
+        self._provider = provider
+        self._judge = judge
+        self._playbooks = playbooks
+        self._journal = journal
+        self._last_evaluation: dict[int, int] = {}
+        self._in_flight: set[int] = set()
+        self.policies: dict[str, FrozenPolicy] = {}
+        self.structures: dict[str, str] = {}
+        self.counters = PolicyCounters()
+        self.blocked: list[tuple[int, int, PolicyProposal]] = []
+
+    async def on_boundary(self, boundary: Boundary) -> None:
+        """Gate one boundary; evaluate it when the gate admits it."""
+        bars = self._engine.bars
+        own = int(self._engine.state["own"][boundary.s])
+        facts = BoundaryFacts(
+            state=boundary.state,
+            events=boundary.events,
+            overrides=boundary.overrides,
+            own_bar=own,
+            last_evaluation_bar=self._last_evaluation.get(boundary.s),
+            warming_up=self._builder.regime(boundary.t, boundary.s) is None,
+            in_flight=boundary.s in self._in_flight,
+        )
+        decision = decide(facts, self._settings.policy_loop, bars.timeframe)
+        now = int(bars.close_times[boundary.t])
+        record = PolicyJournal(self._journal, bars.symbols[boundary.s], int(bars.times[boundary.t]), now)
+        self._count(boundary, decision)
+        record.event(boundary, decision)
+        for skip in decision.skips:
+            record.skip(boundary, skip)
+        if not decision.evaluate:
+            return
+        self._in_flight.add(boundary.s)
+        self._last_evaluation[boundary.s] = own
+        self._engine.mark_evaluated(boundary.s)
+        try:
+            await self._evaluate(boundary, record)
+        finally:
+            self._in_flight.discard(boundary.s)
+
+    def _count(self, boundary: Boundary, decision: GateDecision) -> None:
+        kinds = [str(event) for event in boundary.events] or [str(PolicyEventKind.SAFETY_OVERRIDE)]
+        self.counters.events.update(kinds)
+        self.counters.skips.update(str(skip.reason) for skip in decision.skips)
+        self.counters.overrides.update(str(reason) for reason in decision.overrides)
+
+    async def _evaluate(self, boundary: Boundary, record: PolicyJournal) -> None:
+        started = time.perf_counter()
+        self.counters.evaluations += 1
+        in_force = self.in_force(boundary.s)
+        snapshot = self._builder.build(boundary, in_force, self.opened_by(boundary.s))
+        record.snapshot(snapshot)
+        budget = RevisionBudget(self._settings.policy_loop.max_revisions)
+        try:
+            ending = await self._decide(boundary, snapshot, budget, record)
+        except Exception as error:  # the one boundary of the policy loop: fails closed, journalled, counted
+            record.error("policy_loop", error)
+            self.counters.errors += 1
+            self.counters.reflections["error"] += 1
+            ending = self._without_policy(boundary, snapshot, EvaluationOutcome.ERROR, f"error: {type(error).__name__}")
+        self.counters.revisions += budget.used
+        latency_ms = (time.perf_counter() - started) * 1e3
+        self._measure(boundary, latency_ms)
+        self.counters.outcomes[str(ending.outcome)] += 1
+        policy_id = None if ending.policy is None else ending.policy.policy_id
+        record.evaluation(snapshot.content_hash, ending.outcome, ending.reason, budget.used, policy_id, latency_ms)
+
+    def _measure(self, boundary: Boundary, latency_ms: float) -> None:
+        self.counters.evaluation_ms.append(latency_ms)
+        quiet = boundary.events == (PolicyEventKind.HEARTBEAT,) and not boundary.overrides
+        reflection = self._settings.reflection
+        self.counters.over_budget += latency_ms > (reflection.budget_heartbeat_ms if quiet else reflection.budget_event_ms)
+
+    def in_force(self, s: int) -> FrozenPolicy | None:
+        """The frozen policy in force for a symbol, if any."""
+        return self._policy(int(self._engine.state["policy"][s]))
+
+    def opened_by(self, s: int) -> FrozenPolicy | None:
+        """The policy that opened the symbol's position, if any."""
+        return self._policy(int(self._engine.state["position_policy"][s]))
+
+    def _policy(self, reference: int) -> FrozenPolicy | None:
+        return None if reference < 0 else self.policies[self._engine.tag(reference).policy_id]
+
+    async def _decide(
+        self, boundary: Boundary, snapshot: PolicySnapshot, budget: RevisionBudget, record: PolicyJournal
+    ) -> Ending:
+        invariants = invariant_context(self._settings, snapshot, self._playbooks, self._engine.bars.symbols)
+        revision: Revision | None = None
+        rounds = 0
+        while True:
+            plan = await self._provider.provide(snapshot, invariants, budget, revision)
+            for one in plan.rounds:
+                record.round(rounds, snapshot, one)
+                self._count_round(one)
+                rounds += 1
+            if plan.end is PlanEnd.NO_PROPOSAL:
+                return self._without_proposal(boundary, snapshot, plan, invariants)
+            if plan.end is not PlanEnd.PASSED:
+                return self._refused(boundary, snapshot, plan, invariants)
+            if snapshot.position is not None:
+                return Ending(EvaluationOutcome.HELD, "a position is open: keep or tighten only", self.opened_by(boundary.s))
+            verdict = await self._verdict(snapshot, plan)
+            record.verdict(verdict)
+            self.counters.decisions[str(verdict.decision)] += 1
+            if verdict.decision is JudgeDecision.APPROVE:
+                return self._freeze(boundary, snapshot, plan, verdict, record)
+            if verdict.decision is not JudgeDecision.REVISE:
+                keep = verdict.decision is JudgeDecision.REJECT
+                return self._fall_back(boundary, snapshot, f"judge: {verdict.reason}", invariants, keep)
+            if not budget.take():
+                return self._stand_down(boundary, "judge asked for a revision and none is left")
+            revision = self._revision(plan, verdict, budget)
+
+    async def _verdict(self, snapshot: PolicySnapshot, plan: Plan) -> BoundaryVerdict:
+        proposal, reflection = plan.last.answer.proposal, plan.last.reflection
+        if proposal is None or reflection is None:
+            raise InvalidProposal("a plan passed without a proposal or without a reflection")
+        playbook = self._playbooks.get(proposal.playbook_id).definition
+        return await self._judge.validate_boundary(snapshot, proposal, reflection, playbook)
+
+    def _revision(self, plan: Plan, verdict: BoundaryVerdict, budget: RevisionBudget) -> Revision:
+        proposal, reflection = plan.last.answer.proposal, plan.last.reflection
+        if proposal is None:
+            raise InvalidProposal("the judge asked to revise a plan without a proposal")
+        findings = reflection.findings if isinstance(reflection, PolicyLevelReflectionResult) else ()
+        return Revision(proposal, findings, f"judge: {verdict.reason}", budget.used)
+
+    def _count_round(self, one: PlanRound) -> None:
+        self.counters.answers[str(one.answer.kind)] += 1
+        reflection = one.reflection
+        if isinstance(reflection, PolicyLevelReflectionResult):
+            self.counters.reflections[str(reflection.status)] += 1
+            self.counters.invocations[str(reflection.meta.outcome)] += 1
+            self.counters.finding_codes.update(finding.code for finding in reflection.findings)
+            self.counters.reflection_ms.append(reflection.meta.latency_ms)
+        elif reflection is not None:
+            self.counters.invocations[str(reflection.outcome)] += 1
+
+    def _freeze(
+        self, boundary: Boundary, snapshot: PolicySnapshot, plan: Plan, verdict: BoundaryVerdict, record: PolicyJournal
+    ) -> Ending:
+        answer = plan.last.answer
+        if self._engine.t - 1 != boundary.t:
+            return Ending(EvaluationOutcome.STALE, f"{self._engine.t - 1 - boundary.t} bars later than its snapshot")
+        if answer.proposal is None:
+            raise InvalidProposal("nothing to freeze: the plan has no proposal")
+        playbook = self._playbooks.get(answer.proposal.playbook_id).definition
+        policy = freeze(
+            answer.proposal,
+            snapshot,
+            playbook,
+            plan.last.reflection,
+            verdict,
+            risk_fraction=min(playbook.risk_fraction, self._settings.envelope.risk_fraction),
+            model=answer.model,
+            prompt_hash=answer.prompt_hash,
+            previous=self.in_force(boundary.s),
+            reflection_off=self._settings.reflection.mode == "off",
+        )
+        orders = compile_policy(policy, boundary.s, self._columns, self._engine.columns)
+        self.policies[policy.policy_id] = policy
+        if snapshot.regime is not None:
+            self.structures[policy.policy_id] = str(snapshot.regime.labels.structure)
+        for event in self._engine.install(boundary.s, orders):
+            tick_event(self._journal, event)
+        record.frozen(policy)
+        return Ending(EvaluationOutcome.FROZEN, verdict.reason, policy)
+
+    def _without_proposal(
+        self, boundary: Boundary, snapshot: PolicySnapshot, plan: Plan, invariants: InvariantContext
+    ) -> Ending:
+        answer = plan.last.answer
+        if answer.kind is PlanKind.TIGHTEN and answer.tighter_stop is not None:
+            tick_event(self._journal, self._engine.tighten_stop(boundary.s, answer.tighter_stop))
+            return Ending(EvaluationOutcome.TIGHTENED, answer.reason, self.opened_by(boundary.s))
+        if answer.kind is PlanKind.HOLD or snapshot.position is not None:
+            return Ending(EvaluationOutcome.HELD, answer.reason, self.opened_by(boundary.s))
+        policy = self.in_force(boundary.s)
+        if policy is None:
+            return Ending(EvaluationOutcome.ABSTAINED, answer.reason)
+        return self._fall_back(boundary, snapshot, f"abstained: {answer.reason}", invariants, True)
+
+    def _refused(
+        self, boundary: Boundary, snapshot: PolicySnapshot, plan: Plan, invariants: InvariantContext
+    ) -> Ending:
+        if plan.end is PlanEnd.STAND_DOWN:
+            return self._stand_down(boundary, plan.reason)
+        reflection, proposal = plan.last.reflection, plan.last.answer.proposal
+        if proposal is not None:
+            self.blocked.append((boundary.t, boundary.s, proposal))
+        by_invariant = isinstance(reflection, PolicyLevelReflectionResult) and any(
+            finding.check is CheckName.INVARIANT and finding.severity is Severity.BLOCKER
+            for finding in reflection.findings
+        )
+        return self._fall_back(boundary, snapshot, f"blocked: {plan.reason}", invariants, not by_invariant)
+
+    def _fall_back(
+        self, boundary: Boundary, snapshot: PolicySnapshot, reason: str, invariants: InvariantContext, may_keep: bool
+    ) -> Ending:
+        """The previous policy stays only if it still passes the invariants on this snapshot; else stand down."""
+        previous = self.in_force(boundary.s)
+        if may_keep and previous is not None and self._still_valid(previous, snapshot, invariants):
+            return Ending(EvaluationOutcome.KEPT_PREVIOUS, reason, previous)
+        return self._stand_down(boundary, reason)
+
+    def _still_valid(self, policy: FrozenPolicy, snapshot: PolicySnapshot, invariants: InvariantContext) -> bool:
+        playbook = self._playbooks.get(policy.playbook_id).definition
+        if playbook.content_hash != policy.playbook_hash or snapshot.regime is None:
+            return False
+        if not playbook.eligibility[policy.proposal.direction].allows(snapshot.regime.labels):
+            return False
+        request = PolicyLevelReflectionRequest(
+            snapshot=snapshot, proposal=policy.proposal, playbook=playbook, state=snapshot.state, invariants=invariants
+        )
+        return not any(finding.severity is Severity.BLOCKER for finding in check_invariants(request))
+
+    def _stand_down(self, boundary: Boundary, reason: str) -> Ending:
+        for event in self._engine.retire(boundary.s):
+            tick_event(self._journal, event)
+        return Ending(EvaluationOutcome.STOOD_DOWN, reason)
+
+    def _without_policy(
+        self, boundary: Boundary, snapshot: PolicySnapshot, outcome: EvaluationOutcome, reason: str
+    ) -> Ending:
+        """After an error: like a block, the previous policy stays only if the invariants pass without help."""
+        invariants = invariant_context(self._settings, snapshot, self._playbooks, self._engine.bars.symbols)
+        ending = self._fall_back(boundary, snapshot, reason, invariants, True)
+        return Ending(outcome, reason, ending.policy)
+
+    def retire_playbook(self, playbook_id: str | None) -> tuple[str, ...]:
+        """Retire frozen policies of a playbook (None: of all), as a replan demands; positions keep their exits.
+
+        Returns:
+            The symbols whose policy was retired.
+        """
+        retired = []
+        for s, symbol in enumerate(self._engine.bars.symbols):
+            policy = self.in_force(s)
+            if policy is None or playbook_id not in (None, policy.playbook_id):
+                continue
+            for event in self._engine.retire(s):
+                tick_event(self._journal, event)
+            retired.append(symbol)
+        return tuple(retired)

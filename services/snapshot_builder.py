@@ -1,0 +1,148 @@
+"""Builds the PolicySnapshot of a boundary from the engine, the regime columns, memory and expectations.
+
+It reads rows up to the decision bar only and passes the clock to every reader. Called by the policy loop; whoever gets
+the snapshot sees nothing else of the market.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.policy import FrozenPolicy
+from schemas.regime import RegimeLabels, RegimeView
+from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
+from schemas.vocabulary import Structure, Trend, VolatilityBand
+from services.clock import SimulatedClock
+from services.ports import ExpectationReader, MemoryReader, PlaybookReader
+from trading_core.regime import RegimeColumns
+from trading_core.trigger_engine import Boundary, TriggerEngine
+
+TRENDS, BANDS, STRUCTURES = tuple(Trend), tuple(VolatilityBand), tuple(Structure)
+RAW = ("open", "high", "low", "close", "volume")
+
+
+def regime_view(regimes: RegimeColumns, t: int, s: int) -> RegimeView | None:
+    """Labels and fingerprint of symbol `s` at row `t`; None while warming up."""
+    codes = (int(regimes.trend[t, s]), int(regimes.volatility[t, s]), int(regimes.structure[t, s]))
+    ranks = regimes.fingerprint[t, s]
+    if min(codes) < 0 or not np.isfinite(ranks).all():
+        return None
+    labels = RegimeLabels(trend=TRENDS[codes[0]], volatility=BANDS[codes[1]], structure=STRUCTURES[codes[2]])
+    return RegimeView(labels=labels, fingerprint=tuple(float(rank) for rank in ranks))
+
+
+class SnapshotBuilder:
+    """Builder of one run.
+
+    Args:
+        engine: state, bars and portfolio.
+        regimes: regime columns (T, S).
+        features: feature columns by name, each (T, S).
+        memory, expectations, playbooks: readers.
+        clock: refuses anything later than the decision bar.
+    """
+
+    def __init__(
+        self,
+        engine: TriggerEngine,
+        regimes: RegimeColumns,
+        features: Mapping[str, npt.NDArray[np.float64]],
+        memory: MemoryReader,
+        expectations: ExpectationReader,
+        playbooks: PlaybookReader,
+        clock: SimulatedClock,
+    ) -> None:
+        self._engine = engine
+        self._regimes = regimes
+        self._features = features
+        self._memory = memory
+        self._expectations = expectations
+        self._playbooks = playbooks
+        self._clock = clock
+        self._first_row = [int(np.argmax(bars)) for bars in engine.bars.present.T]
+
+    def regime(self, t: int, s: int) -> RegimeView | None:
+        """Regime of symbol `s` at row `t`, None while warming up."""
+        return regime_view(self._regimes, t, s)
+
+    def build(self, boundary: Boundary, policy: FrozenPolicy | None, opened_by: FrozenPolicy | None) -> PolicySnapshot:
+        """The snapshot of one boundary.
+
+        Args:
+            boundary: the boundary.
+            policy: the policy in force, if any.
+            opened_by: the policy that opened the position, if any.
+        """
+        t, s = boundary.t, boundary.s
+        bars, state = self._engine.bars, self._engine.state[s]
+        now = int(bars.close_times[t])
+        self._clock.check(now)
+        names = (*boundary.events, *boundary.overrides)
+        return PolicySnapshot(
+            symbol=bars.symbols[s],
+            timeframe=bars.timeframe,
+            bar_label=int(bars.times[t]),
+            ts_event=now,
+            known_at=now,
+            close=float(state["last_close"]),
+            events=tuple(str(name) for name in names),
+            state=boundary.state,
+            regime=self.regime(t, s),
+            features=self._feature_values(t, s),
+            position=self._position(t, s, opened_by),
+            active_policy_id=None if policy is None else policy.policy_id,
+            risk=self.risk(),
+            base_rates=self._memory.base_rates(now),
+            expectations=tuple(
+                self._expectations.summary(version.definition, now) for version in self._playbooks.active()
+            ),
+            data_window=DataWindow(
+                first_label=int(bars.times[self._first_row[s]]), last_label=int(bars.times[t]), bars=int(state["own"])
+            ),
+            staleness_bars=t - int(state["last_t"]),
+        )
+
+    def _feature_values(self, t: int, s: int) -> dict[str, float | None]:
+        values: dict[str, float | None] = {name: float(getattr(self._engine.bars, name)[t, s]) for name in RAW}
+        for name, column in self._features.items():
+            value = float(column[t, s])
+            values[name] = value if np.isfinite(value) else None
+        return values
+
+    def _position(self, t: int, s: int, opened_by: FrozenPolicy | None) -> PositionView | None:
+        state = self._engine.state[s]
+        direction = int(state["direction"])
+        if direction == 0 or opened_by is None:
+            return None
+        risk = float(state["risk"])
+        return PositionView(
+            direction="long" if direction > 0 else "short",
+            quantity=float(state["quantity"]),
+            entry_price=float(state["entry_price"]),
+            entry_label=int(self._engine.bars.times[int(state["entry_t"])]),
+            stop=float(state["stop"]),
+            target=float(state["target"]),
+            bars_held=int(state["own"] - state["entry_own"]),
+            r_now=(float(state["last_close"]) - float(state["entry_price"])) * direction / risk,
+            mae_r=float(state["mae"]) / risk,
+            mfe_r=float(state["mfe"]) / risk,
+            playbook_id=opened_by.playbook_id,
+            policy_id=opened_by.policy_id,
+            thesis=opened_by.proposal.thesis,
+        )
+
+    def risk(self) -> RiskState:
+        """The portfolio as the envelope sees it after the last validated bar."""
+        port = self._engine.portfolio[0]
+        equity = float(port["equity"])
+        return RiskState(
+            equity=equity,
+            cash=float(port["cash"]),
+            gross_exposure=float(port["gross"]) / equity,
+            drawdown=max(0.0, 1.0 - equity / float(port["peak"])),
+            daily_loss=max(0.0, 1.0 - equity / float(port["day_start"])),
+            risk_fraction=float(self._engine.parameters["max_risk"][0]),
+            halted=self._engine.halted(),
+            kill_switch=bool(port["kill"] == 1),
+        )
