@@ -1,0 +1,121 @@
+"""What trades of a playbook are like, as known at a time: design prior and resolved trades, blended.
+
+A figure is (prior * weight + measured * n) / (weight + n), n being the trades it was measured on; for the
+winners' excursion these are the winners. Live episodes of every version of a playbook count; no-learn and
+shadow episodes do not.
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+
+from schemas.episode import Episode
+from schemas.errors import InvariantViolation
+from schemas.playbook import PlaybookDefinition
+from schemas.snapshot import ExpectationSummary
+from services.clock import SimulatedClock
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationView:
+    """Read-only expectations for the fast path."""
+
+    _summary: Callable[[PlaybookDefinition, int], ExpectationSummary]
+
+    def summary(self, definition: PlaybookDefinition, known_at: int) -> ExpectationSummary:
+        """See `ExpectationBook.summary`."""
+        return self._summary(definition, known_at)
+
+
+class ExpectationBook:
+    """Resolved trades by playbook, in the order in which they became known."""
+
+    def __init__(self, clock: SimulatedClock) -> None:
+        self._clock = clock
+        self._trades: dict[str, list[Episode]] = {}
+        self._ids: set[str] = set()
+        self._cache: dict[str, dict[tuple[str, int], ExpectationSummary]] = {}
+        self.ignored = 0
+
+    def record(self, episode: Episode) -> bool:
+        """Take one resolved trade in; False, and counted in `ignored`, if it may not teach.
+
+        Raises:
+            InvariantViolation: the episode was recorded already.
+        """
+        if episode.no_learn or episode.ledger == "shadow":
+            self.ignored += 1
+            return False
+        if episode.episode_id in self._ids:
+            raise InvariantViolation(
+                f"episode {episode.episode_id!r} was recorded already", episode_id=episode.episode_id
+            )
+        self._ids.add(episode.episode_id)
+        insort(self._trades.setdefault(episode.playbook_id, []), episode, key=_order)
+        self._cache.pop(episode.playbook_id, None)
+        return True
+
+    def reader(self) -> ExpectationView:
+        """The reading side, without a way to record."""
+        return ExpectationView(self.summary)
+
+    def summary(self, definition: PlaybookDefinition, known_at: int) -> ExpectationSummary:
+        """Expectation of one playbook version from its prior and the trades known at `known_at`.
+
+        Raises:
+            InvariantViolation: `known_at` lies after the clock.
+        """
+        self._clock.check(known_at)
+        trades = self._trades.get(definition.id, [])
+        n = bisect_right(trades, known_at, key=lambda episode: episode.known_at)
+        cache = self._cache.setdefault(definition.id, {})
+        key = (definition.content_hash, n)
+        if key not in cache:
+            cache[key] = summarise(definition, trades[:n])
+        return cache[key]
+
+
+def summarise(definition: PlaybookDefinition, trades: Sequence[Episode]) -> ExpectationSummary:
+    """Shrink the measured figures of `trades` towards the definition's prior.
+
+    Measured: mean R, share of wins (`Episode.outcome`), 50 % and 90 % quantiles of the hold in bars, 20 %
+    quantile of the winners' MAE (80 % of them stay above it) and the median MFE; quantiles interpolate
+    linearly.
+    """
+    prior = definition.expectation
+    winners = [episode for episode in trades if episode.outcome == "win"]
+
+    def blend(design: float, measured: float, n: int) -> float:
+        return (design * prior.weight_trades + measured * n) / (prior.weight_trades + n)
+
+    n = len(trades)
+    holds = [float(episode.hold_bars) for episode in trades]
+    return ExpectationSummary(
+        playbook_id=definition.id,
+        playbook_version=definition.version,
+        n=n,
+        prior=prior,
+        expectancy_r=blend(prior.expectancy_r, _mean([episode.r for episode in trades]), n),
+        hit_rate=blend(prior.hit_rate, len(winners) / n if n else 0.0, n),
+        hold_p50_bars=blend(prior.hold_p50_bars, _quantile(holds, 0.5), n),
+        hold_p90_bars=blend(prior.hold_p90_bars, _quantile(holds, 0.9), n),
+        winner_mae_p80_r=blend(
+            prior.winner_mae_p80_r, _quantile([e.mae_r for e in winners], 0.2), len(winners)
+        ),
+        mfe_p50_r=blend(prior.mfe_p50_r, _quantile([e.mfe_r for e in trades], 0.5), n),
+    )
+
+
+def _order(episode: Episode) -> tuple[int, str]:
+    return episode.known_at, episode.episode_id
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fsum(values) / len(values) if values else 0.0
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    return float(np.quantile(np.array(values), share)) if values else 0.0

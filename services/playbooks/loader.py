@@ -1,0 +1,183 @@
+"""Playbook files into checked definitions: TOML, one playbook a file, one clear line for whatever is wrong.
+
+Every rule must parse for every value of every parameter's grid, so that no lesson can later move a playbook
+to a value that does not work. Any bytes give definitions or a `ConfigError`; nothing else is raised.
+"""
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from schemas.errors import ConfigError, RuleError, nearest
+from schemas.playbook import Parameter, PlaybookDefinition
+from schemas.vocabulary import TIMEFRAME_SECONDS, Trend, VolatilityBand
+from services.playbooks.diagnosis import explain
+from services.playbooks.rendering import placeholders, render_text, rule_texts
+from trading_core.rules import parse
+
+EMBEDDED = Path(__file__).parent / "definitions"
+MAX_BYTES = 64_000
+MAX_INTEGER = 2**53
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+CELLS = tuple(f"{trend}/{volatility}" for trend in Trend for volatility in VolatilityBand)
+KIND_OF_ROLE = {
+    "setup": "boolean",
+    "activation": "boolean",
+    "stop": "number",
+    "target": "number",
+    "invalidation": "boolean",
+    "refinement": "number",
+}
+
+
+def load_playbooks(folder: Path | None = None) -> tuple[PlaybookDefinition, ...]:
+    """Definitions of every `*.toml` of a folder, by id; None reads the embedded ones.
+
+    Raises:
+        ConfigError: naming file, field and reason; also for a missing or empty folder and an id given twice.
+    """
+    place = EMBEDDED if folder is None else folder
+    advice = "or leave policy_loop.playbooks unset to use the embedded ones"
+    if not place.is_dir():
+        raise ConfigError(f"playbook folder {str(place)!r} does not exist: create it, {advice}")
+    found: dict[str, tuple[Path, PlaybookDefinition]] = {}
+    for path in sorted(place.glob("*.toml")):
+        definition = read_playbook(path)
+        if definition.id in found:
+            other = found[definition.id][0].name
+            raise _bad(
+                path, "id", f"{definition.id!r} is the id of {other!r} already: give each file its own"
+            )
+        found[definition.id] = (path, definition)
+    if not found:
+        raise ConfigError(f"playbook folder {str(place)!r} holds no *.toml file: add one, {advice}")
+    return tuple(found[name][1] for name in sorted(found))
+
+
+def read_playbook(path: Path) -> PlaybookDefinition:
+    """The definition in one file.
+
+    Raises:
+        ConfigError: naming file, field and reason.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"playbook file {str(path)!r} cannot be read: {error.strerror}") from error
+    return parse_playbook(data, path)
+
+
+def parse_playbook(data: bytes, path: Path) -> PlaybookDefinition:
+    """The definition in the bytes of a file; `path` is for messages only.
+
+    Raises:
+        ConfigError: naming file, field and reason.
+    """
+    document = _document(data, path)
+    for field, value in _leaves(document):
+        _check_leaf(path, field, value)
+    try:
+        definition = PlaybookDefinition.model_validate_json(json.dumps(document), strict=True)
+    except ValidationError as error:
+        raise _bad(path, *explain(document, error)) from error
+    _check_definition(path, definition)
+    return definition
+
+
+def _bad(path: Path, field: str, reason: str) -> ConfigError:
+    return ConfigError(f"playbook file {path.name!r}, {field}: {reason}", file=str(path), field=field)
+
+
+def _document(data: bytes, path: Path) -> dict[str, Any]:
+    if len(data) > MAX_BYTES:
+        raise _bad(path, "the file", f"has {len(data)} bytes, more than {MAX_BYTES}: split it")
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise _bad(path, "the file", f"is not UTF-8 at byte {error.start}: save it as UTF-8") from error
+    except ValueError as error:
+        raise _bad(path, "the file", f"is not TOML: {error}") from error
+    except RecursionError as error:
+        raise _bad(path, "the file", "nests too deeply: a playbook has three levels") from error
+
+
+def _leaves(value: Any, field: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{field}.{key}" if field else str(key))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _leaves(item, f"{field}[{position}]")
+    else:
+        yield field, value
+
+
+def _check_leaf(path: Path, field: str, value: Any) -> None:
+    if isinstance(value, str | bool):
+        return
+    if not isinstance(value, int | float):
+        raise _bad(path, field, f"a {type(value).__name__} has no place in a playbook: use text or a number")
+    if not math.isfinite(value) or abs(value) > MAX_INTEGER:
+        raise _bad(path, field, f"{value!r} is not a finite number of ordinary size")
+
+
+def _check_definition(path: Path, definition: PlaybookDefinition) -> None:
+    if definition.known_at is not None:
+        raise _bad(path, "known_at", "is set by the program, never in a file: remove this line")
+    for name in definition.timeframes:
+        if name not in TIMEFRAME_SECONDS:
+            known = ", ".join(TIMEFRAME_SECONDS)
+            reason = f"{name!r} is not one of {known}.{nearest(name, TIMEFRAME_SECONDS)}"
+            raise _bad(path, "timeframes", reason)
+    for direction, eligibility in definition.eligibility.items():
+        for cell in eligibility.banned:
+            if cell not in CELLS:
+                reason = f"{cell!r} is not a trend/volatility cell.{nearest(cell, CELLS)}"
+                raise _bad(path, f"eligibility.{direction}.banned", reason)
+    _check_terms(path, definition)
+    _check_parameters(path, definition)
+    for direction, rules in definition.rules.items():
+        for role, text in rule_texts(rules).items():
+            try:
+                _check_rule(role, text, definition.parameters)
+            except (ConfigError, RuleError) as error:
+                raise _bad(path, f"rules.{direction}.{role}", str(error)) from error
+
+
+def _check_terms(path: Path, definition: PlaybookDefinition) -> None:
+    seen: dict[str, str] = {}
+    for direction, terms in sorted(definition.rationale_terms.items()):
+        field = f"rationale_terms.{direction}"
+        if not terms or any(not term.strip() for term in terms):
+            raise _bad(path, field, f"give words that a rationale for {direction} uses, none of them empty")
+        for term in terms:
+            if seen.setdefault(term.lower(), direction) != direction:
+                raise _bad(path, field, f"{term!r} stands for the other direction too: remove one")
+
+
+def _check_parameters(path: Path, definition: PlaybookDefinition) -> None:
+    texts = [text for rules in definition.rules.values() for text in rule_texts(rules).values()]
+    used = {name for text in texts for name in placeholders(text)}
+    for name in definition.parameters:
+        field = f"parameters.{name}"
+        if not NAME.fullmatch(name):
+            raise _bad(path, field, "use lower case letters, digits and _ in a name")
+        if name not in used:
+            raise _bad(path, field, f"no rule uses {{{name}}}: use it or remove it.{nearest(name, used)}")
+
+
+def _check_rule(role: str, text: str, parameters: dict[str, Parameter]) -> None:
+    """The rule parses, and is of its role's kind, for every value on every grid it uses."""
+    values = {name: parameter.value for name, parameter in parameters.items()}
+    names = [name for name in sorted(set(placeholders(text))) if name in parameters]
+    variants = [values, *(values | {name: value} for name in names for value in parameters[name].grid)]
+    for rendered in dict.fromkeys(render_text(text, variant) for variant in variants):
+        kind = parse(rendered).kind
+        if kind != KIND_OF_ROLE[role]:
+            raise ConfigError(f"must be a {KIND_OF_ROLE[role]} rule, but {rendered!r} is a {kind} rule")

@@ -1,0 +1,155 @@
+"""Registry of playbook versions: one place that writes, and readers that cannot.
+
+The registry keeps the latest standing of every version and the whole history of transitions; it enforces
+which transition may follow which and that each playbook has at most one active version. Policy, fast
+reflection and judge get `reader()`: an object over read-only views, without a reference to anything that
+writes (R8).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from schemas.errors import ConfigError, InvariantViolation, nearest
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.regime import RegimeLabels
+from schemas.vocabulary import Direction, VersionState
+from services.playbooks.loader import load_playbooks
+from services.playbooks.rendering import render_rules
+from trading_core.tick_guard import TickGuard
+
+__all__ = ["TRANSITIONS", "PlaybookRegistry", "RegistryReader", "load_playbooks", "render_rules"]
+
+TRANSITIONS: Mapping[VersionState | None, frozenset[VersionState]] = MappingProxyType(
+    {
+        None: frozenset({VersionState.CANDIDATE, VersionState.ACTIVE}),
+        VersionState.CANDIDATE: frozenset({VersionState.SHADOW, VersionState.RETIRED}),
+        VersionState.SHADOW: frozenset({VersionState.ACTIVE, VersionState.EXPIRED, VersionState.RETIRED}),
+        VersionState.ACTIVE: frozenset({VersionState.EXPIRED, VersionState.RETIRED}),
+        VersionState.EXPIRED: frozenset(),
+        VersionState.RETIRED: frozenset({VersionState.ACTIVE}),  # a rollback
+    }
+)
+_DIRECTIONS: tuple[Direction, ...] = ("long", "short")
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryReader:
+    """Read-only view of a registry; follows it as it changes and has no way to change it."""
+
+    _active: Mapping[str, PlaybookVersion]
+    _latest: Mapping[str, PlaybookVersion]
+
+    def active(self) -> tuple[PlaybookVersion, ...]:
+        """Active versions by playbook id."""
+        return tuple(self._active[name] for name in sorted(self._active))
+
+    def get(self, playbook_id: str) -> PlaybookVersion:
+        """The active version of one playbook.
+
+        Raises:
+            ConfigError: no active playbook has this id; names the nearest.
+        """
+        if playbook_id not in self._active:
+            known = ", ".join(sorted(self._active))
+            raise ConfigError(
+                f"unknown playbook {playbook_id!r}: active are {known}.{nearest(playbook_id, self._active)}"
+            )
+        return self._active[playbook_id]
+
+    def by_hash(self, version_hash: str) -> PlaybookVersion:
+        """The latest standing of the version whose definition has this content hash.
+
+        Raises:
+            InvariantViolation: no version was ever recorded under it.
+        """
+        if version_hash not in self._latest:
+            raise InvariantViolation(
+                f"no playbook version has the hash {version_hash!r}", version_hash=version_hash
+            )
+        return self._latest[version_hash]
+
+    def eligible(
+        self, labels: RegimeLabels, timeframe: str
+    ) -> tuple[tuple[PlaybookDefinition, Direction], ...]:
+        """Enabled playbooks and directions that labels and timeframe allow, by id, long before short."""
+        return tuple(
+            (definition, direction)
+            for definition in (version.definition for version in self.active())
+            if definition.enabled and (not definition.timeframes or timeframe in definition.timeframes)
+            for direction in _DIRECTIONS
+            if direction in definition.eligibility and definition.eligibility[direction].allows(labels)
+        )
+
+
+class PlaybookRegistry:
+    """Every version of every playbook. Only the lifecycle writes, through `record`."""
+
+    def __init__(self, definitions: Sequence[PlaybookDefinition], guard: TickGuard, known_at: int) -> None:
+        """Start with `definitions` active since `known_at` (ns).
+
+        Raises:
+            ConfigError: no definitions, or an id given twice.
+        """
+        self._guard = guard
+        self._active: dict[str, PlaybookVersion] = {}
+        self._latest: dict[str, PlaybookVersion] = {}
+        self._history: list[PlaybookVersion] = []
+        if not definitions:
+            raise ConfigError("no playbooks: there is nothing to trade")
+        for definition in sorted(definitions, key=lambda item: item.id):
+            if definition.id in self._active:
+                raise ConfigError(f"playbook id {definition.id!r} is given twice")
+            self.record(
+                PlaybookVersion(
+                    definition=definition, state=VersionState.ACTIVE, since=known_at, reason="file"
+                )
+            )
+
+    def reader(self) -> RegistryReader:
+        """A read-only view for the fast path."""
+        return RegistryReader(MappingProxyType(self._active), MappingProxyType(self._latest))
+
+    def record(self, version: PlaybookVersion) -> PlaybookVersion:
+        """Write one transition and return it.
+
+        Raises:
+            InvariantViolation: inside the tick path; the transition is not legal; it goes back in time; or
+                the playbook has another active version, which has to leave first.
+        """
+        self._guard.forbid("policy_writes")
+        version_hash, name = version.definition.content_hash, version.definition.id
+        previous = self._latest.get(version_hash)
+        state = previous.state if previous else None
+        if version.state not in TRANSITIONS[state]:
+            raise InvariantViolation(
+                f"playbook {name!r}: {state} -> {version.state} is not a legal transition"
+            )
+        if self._history and version.since < self._history[-1].since:
+            raise InvariantViolation(
+                f"playbook {name!r}: a transition at {version.since} comes after {self._history[-1].since}"
+            )
+        active = self._active.get(name)
+        if version.state is VersionState.ACTIVE:
+            if active is not None:
+                raise InvariantViolation(
+                    f"playbook {name!r} already has version {active.definition.version} active"
+                )
+            self._active[name] = version
+        elif active is not None and active.definition.content_hash == version_hash:
+            del self._active[name]
+        self._latest[version_hash] = version
+        self._history.append(version)
+        return version
+
+    def latest(self) -> tuple[PlaybookVersion, ...]:
+        """The present standing of every version, in order of first appearance."""
+        return tuple(self._latest.values())
+
+    def history(self, playbook_id: str | None = None) -> tuple[PlaybookVersion, ...]:
+        """Every transition in order, of one playbook or of all."""
+        return tuple(v for v in self._history if playbook_id is None or v.definition.id == playbook_id)
+
+    def next_number(self, playbook_id: str) -> int:
+        """The version number that a new version of this playbook gets."""
+        return 1 + max(v.definition.version for v in self._latest.values() if v.definition.id == playbook_id)

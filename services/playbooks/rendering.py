@@ -1,0 +1,76 @@
+"""Parameters into rule texts: `{name}` becomes the shortest text of its value.
+
+Pure text work; whether a rendered rule parses is the loader's question. Called by the loader, the
+strategist and the grid evaluation of the slow loop.
+"""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+from schemas.errors import ConfigError, nearest
+from schemas.playbook import DirectionRules, PlaybookDefinition
+from schemas.vocabulary import Direction
+
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+RULE_ROLES = ("setup", "activation", "stop", "target", "invalidation", "refinement")
+
+
+def number_text(value: float) -> str:
+    """Shortest text that reads back as `value`: no exponent, no trailing `.0`, negatives in parentheses."""
+    text = format(Decimal(repr(float(value))), "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return f"({text})" if text.startswith("-") and text != "-0" else text.removeprefix("-")
+
+
+def placeholders(text: str) -> tuple[str, ...]:
+    """Names in braces, in order of appearance, repeats included."""
+    return tuple(PLACEHOLDER.findall(text))
+
+
+def render_text(text: str, values: Mapping[str, float]) -> str:
+    """`text` with every `{name}` replaced by its value.
+
+    Raises:
+        ConfigError: a placeholder is not a parameter, or a brace stands alone.
+    """
+    for name in placeholders(text):
+        if name not in values:
+            known = ", ".join(sorted(values)) or "none"
+            raise ConfigError(
+                f"{{{name}}} is not a declared parameter (declared: {known}).{nearest(name, values)}"
+            )
+    rendered = PLACEHOLDER.sub(lambda match: number_text(values[match[1]]), text)
+    if "{" in rendered or "}" in rendered:
+        raise ConfigError(f"a brace stands alone in {text!r}: write parameters as {{name}}")
+    return rendered
+
+
+def rule_texts(rules: DirectionRules) -> dict[str, str]:
+    """Texts by role, in reading order; roles without a text are left out."""
+    return {role: text for role in RULE_ROLES if (text := getattr(rules, role)) is not None}
+
+
+def render_rules(
+    definition: PlaybookDefinition, direction: Direction, overrides: Mapping[str, float] | None = None
+) -> DirectionRules:
+    """Rules of one direction with the definition's parameter values filled in.
+
+    Args:
+        definition: any version of a playbook.
+        direction: one of `definition.rules`.
+        overrides: other values for some parameters, for the evaluation of a grid.
+
+    Raises:
+        ConfigError: the playbook has no rules for the direction, or a placeholder is not a parameter.
+    """
+    if direction not in definition.rules:
+        raise ConfigError(
+            f"playbook {definition.id!r} has no {direction} rules, only {', '.join(sorted(definition.rules))}"
+        )
+    values = {name: parameter.value for name, parameter in definition.parameters.items()} | dict(
+        overrides or {}
+    )
+    texts = rule_texts(definition.rules[direction])
+    return DirectionRules(**{role: render_text(text, values) for role, text in texts.items()})
