@@ -1,0 +1,1 @@
+"""Contrastive memory of resolved episodes, read point in time."""
