@@ -20,7 +20,7 @@ Z_P90 = 1.28
 
 @dataclass(frozen=True)
 class Decay:
-    """State of one detector: present level, highest level, and the first observation that raised the alarm."""
+    """State of one detector: level, highest level, and the first observation that raised the alarm."""
 
     level: float
     highest: float

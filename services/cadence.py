@@ -1,0 +1,153 @@
+"""Whether the slow loop is due: a pure function of facts, with no clock and no memory of its own.
+
+A run needs both gates: the interval has passed since the slot of the last run, and enough episodes have been
+resolved since then. Skips are not among the facts, so no skip can extend an interval. Surprise may bring an
+examination forward; it opens neither gate. Called by the backtest runner and the live worker at each slot,
+when the batch is reached, and when surprise has accumulated; never from a tick.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from schemas.vocabulary import OverrideReason, SlowSkipReason
+
+DAY_NS = 86_400_000_000_000
+INTERVAL_NS: dict[str, int] = {"daily": DAY_NS, "weekly": 7 * DAY_NS}
+FIRST_MONDAY_NS = 4 * DAY_NS
+SURPRISE_LIMIT = 1.0
+SAFETY_OVERRIDES = frozenset({OverrideReason.ENVELOPE_BREACH, OverrideReason.KILL_SWITCH})
+
+Interval = Literal["daily", "weekly"]
+Trigger = Literal["slot", "batch", "surprise"]
+
+
+@dataclass(frozen=True)
+class CadenceFacts:
+    """What is known when a run is considered; times in ns UTC.
+
+    Attributes:
+        now: the time of the examination; a slot, or the bar close at which batch or surprise was reached.
+        started_at: when the loop began; stands for the last run until there is one.
+        last_run: slot of the last successful run.
+        last_structural: slot of the last run that was allowed to recommend structural changes.
+        new_episodes: episodes resolved since the last successful run, by playbook.
+        playbook_minimum: minimum of single playbooks, where it differs from `minimum_episodes`.
+        surprise: accumulated surprise since the last run; 1 or more asks for an early examination.
+        safety_override: a listed override that lets a structural change come before its interval.
+    """
+
+    now: int
+    interval: Interval
+    started_at: int
+    last_run: int | None = None
+    last_structural: int | None = None
+    new_episodes: Mapping[str, int] = field(default_factory=dict)
+    minimum_episodes: int = 20
+    playbook_minimum: Mapping[str, int] = field(default_factory=dict)
+    surprise: float = 0.0
+    structural_interval_days: int = 7
+    safety_override: OverrideReason | None = None
+    running: bool = False
+    enabled: bool = True
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run is due at `slot`. `override` is set when only a safety override allows structural changes."""
+
+    slot: int
+    trigger: Trigger
+    structural_allowed: bool
+    override: OverrideReason | None = None
+
+
+@dataclass(frozen=True)
+class Skip:
+    """No run; the earliest slot at which the failed gate may be examined again, None when switched off."""
+
+    slot: int
+    reason: SlowSkipReason
+    next_eligible: int | None
+    counted: int
+    needed: int
+
+
+def next_slot(after_ns: int, interval: Interval) -> int:
+    """First slot strictly after a time: 00:00 UTC each day, or each Monday."""
+    length = INTERVAL_NS[interval]
+    origin = FIRST_MONDAY_NS if interval == "weekly" else 0
+    return origin + ((after_ns - origin) // length + 1) * length
+
+
+def is_slot(at_ns: int, interval: Interval) -> bool:
+    """Whether a time is exactly a slot."""
+    return next_slot(at_ns - 1, interval) == at_ns
+
+
+def counted_episodes(facts: CadenceFacts) -> int:
+    """New episodes that count towards the batch.
+
+    A playbook with a minimum of its own counts only once it has reached it; the others count as they come.
+    """
+    return sum(
+        count for name, count in facts.new_episodes.items() if count >= facts.playbook_minimum.get(name, 0)
+    )
+
+
+def time_gate_opens(facts: CadenceFacts) -> int:
+    """Earliest time at which the interval has passed; for a first run, the first slot after the start."""
+    if facts.last_run is None:
+        return next_slot(facts.started_at, facts.interval)
+    return facts.last_run + INTERVAL_NS[facts.interval]
+
+
+def structural_permission(facts: CadenceFacts) -> tuple[bool, OverrideReason | None]:
+    """Whether structural changes may be recommended, and the override if that is the only reason.
+
+    At most one structural run in `structural_interval_days`; overrides outside `SAFETY_OVERRIDES` change
+    nothing.
+    """
+    wait_ns = facts.structural_interval_days * DAY_NS
+    if facts.last_structural is None or facts.now - facts.last_structural >= wait_ns:
+        return True, None
+    if facts.safety_override in SAFETY_OVERRIDES:
+        return True, facts.safety_override
+    return False, None
+
+
+def trigger_of(facts: CadenceFacts) -> Trigger:
+    """What asked for this examination: the slot itself, surprise, or the batch that was reached."""
+    if is_slot(facts.now, facts.interval):
+        return "slot"
+    return "surprise" if facts.surprise >= SURPRISE_LIMIT else "batch"
+
+
+def due(facts: CadenceFacts) -> Run | Skip:
+    """Run, or skip with the reason and the next slot that may be examined."""
+    counted, opens = counted_episodes(facts), time_gate_opens(facts)
+    following = next_slot(facts.now, facts.interval)
+
+    def skip(reason: SlowSkipReason, next_eligible: int | None) -> Skip:
+        return Skip(facts.now, reason, next_eligible, counted, facts.minimum_episodes)
+
+    if not facts.enabled:
+        return skip(SlowSkipReason.DISABLED, None)
+    if facts.running:
+        return skip(SlowSkipReason.ALREADY_RUNNING, following)
+    if facts.now < opens:
+        return skip(SlowSkipReason.INTERVAL_NOT_ELAPSED, next_slot(opens - 1, facts.interval))
+    if counted < facts.minimum_episodes:
+        return skip(SlowSkipReason.INSUFFICIENT_EPISODES, following)
+    allowed, override = structural_permission(facts)
+    return Run(facts.now, trigger_of(facts), allowed, override)
+
+
+def examine_early(facts: CadenceFacts) -> bool:
+    """Whether a bar close between two slots is worth an examination.
+
+    True when the batch has just become full or surprise has reached its limit, and the time gate is open; the
+    examination itself is `due`, so this can open nothing.
+    """
+    full = counted_episodes(facts) >= facts.minimum_episodes
+    return facts.now >= time_gate_opens(facts) and (full or facts.surprise >= SURPRISE_LIMIT)

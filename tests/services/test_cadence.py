@@ -1,0 +1,193 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.canonical import datetime_to_ns
+from schemas.vocabulary import OverrideReason, SlowSkipReason
+from services.cadence import (
+    DAY_NS,
+    INTERVAL_NS,
+    CadenceFacts,
+    Run,
+    Skip,
+    due,
+    examine_early,
+    is_slot,
+    next_slot,
+)
+
+TIMES = st.integers(0, 4_000 * 86_400).map(lambda seconds: seconds * 1_000_000_000)
+INTERVALS = st.sampled_from(["daily", "weekly"])
+COUNTS = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.integers(0, 60))
+
+
+def at(text):
+    return datetime_to_ns(datetime.fromisoformat(text).replace(tzinfo=UTC))
+
+
+@st.composite
+def facts(draw):
+    now = draw(TIMES)
+    earlier = st.none() | st.integers(0, now)
+    return CadenceFacts(
+        now=now,
+        interval=draw(INTERVALS),
+        started_at=draw(st.integers(0, now)),
+        last_run=draw(earlier),
+        last_structural=draw(earlier),
+        new_episodes=draw(COUNTS),
+        playbook_minimum=draw(st.dictionaries(st.sampled_from(["a", "b"]), st.integers(20, 50))),
+        surprise=draw(st.floats(0, 5)),
+        structural_interval_days=draw(st.integers(7, 30)),
+        safety_override=draw(st.none() | st.sampled_from(list(OverrideReason))),
+        running=draw(st.booleans()),
+        enabled=draw(st.booleans()),
+    )
+
+
+def ready(**changes):
+    start = at("2024-01-01")
+    base = CadenceFacts(
+        now=start + 7 * DAY_NS, interval="weekly", started_at=start, last_run=start, new_episodes={"a": 20}
+    )
+    return replace(base, **changes)
+
+
+@pytest.mark.parametrize(
+    ("after", "interval", "slot"),
+    [
+        ("2024-01-01", "weekly", "2024-01-08"),
+        ("2024-01-07T23:59:59", "weekly", "2024-01-08"),
+        ("2024-01-01", "daily", "2024-01-02"),
+        ("2024-02-28T12:00", "daily", "2024-02-29"),
+    ],
+)
+def test_next_slot_is_the_following_midnight_or_monday(after, interval, slot):
+    assert next_slot(at(after), interval) == at(slot)
+    assert is_slot(at(slot), interval)
+
+
+@given(TIMES, INTERVALS)
+def test_next_slot_lies_after_and_within_one_interval(after, interval):
+    slot = next_slot(after, interval)
+    assert after < slot <= after + INTERVAL_NS[interval]
+    assert is_slot(slot, interval)
+
+
+def test_due_with_both_gates_open_is_a_run_and_with_either_shut_a_skip():
+    assert due(ready()) == Run(ready().now, "slot", True)
+    early, few = due(ready(now=ready().now - 1)), due(ready(new_episodes={"a": 19}))
+    assert isinstance(early, Skip)
+    assert isinstance(few, Skip)
+    assert (early.reason, few.reason) == (
+        SlowSkipReason.INTERVAL_NOT_ELAPSED,
+        SlowSkipReason.INSUFFICIENT_EPISODES,
+    )
+    assert (few.counted, few.needed) == (19, 20)
+
+
+@given(facts())
+def test_run_implies_both_gates(given_facts):
+    answer = due(given_facts)
+    if isinstance(answer, Run):
+        since = given_facts.started_at if given_facts.last_run is None else given_facts.last_run
+        if given_facts.last_run is not None:
+            assert given_facts.now - since >= INTERVAL_NS[given_facts.interval]
+        assert sum(given_facts.new_episodes.values()) >= given_facts.minimum_episodes
+        assert given_facts.enabled
+        assert not given_facts.running
+
+
+@given(facts(), st.floats(0, 100))
+def test_surprise_never_changes_whether_it_runs(given_facts, surprise):
+    calm, alarmed = due(replace(given_facts, surprise=0.0)), due(replace(given_facts, surprise=surprise))
+    assert type(calm) is type(alarmed)
+    if isinstance(alarmed, Run) and isinstance(calm, Run):
+        assert alarmed.structural_allowed == calm.structural_allowed
+
+
+def test_surprise_brings_the_examination_forward_once_the_time_gate_is_open():
+    between = ready(now=ready().now + DAY_NS, new_episodes={"a": 5})
+    assert not examine_early(between)
+    assert examine_early(replace(between, surprise=1.0))
+    assert isinstance(due(replace(between, surprise=1.0)), Skip)
+    assert not examine_early(ready(now=ready().now - DAY_NS, surprise=9.0))
+
+
+def test_batch_reached_between_slots_is_examined_and_run():
+    between = ready(now=ready().now + DAY_NS)
+    assert examine_early(between)
+    assert due(between) == Run(between.now, "batch", True)
+
+
+@given(facts())
+def test_skip_names_a_later_slot_or_nothing(given_facts):
+    answer = due(given_facts)
+    if isinstance(answer, Skip) and answer.next_eligible is not None:
+        assert answer.next_eligible > given_facts.now
+        assert is_slot(answer.next_eligible, given_facts.interval)
+
+
+@given(facts(), st.integers(1, 60))
+def test_skip_never_extends_the_interval(given_facts, later_days):
+    # Only the last run counts: after any number of skips the gate opens exactly when it would have.
+    later = replace(given_facts, now=given_facts.now + later_days * DAY_NS)
+    first = due(given_facts)
+    if isinstance(first, Skip) and first.reason is SlowSkipReason.INTERVAL_NOT_ELAPSED:
+        opens = first.next_eligible
+        assert opens is not None
+        answer = due(replace(later, now=opens))
+        assert isinstance(answer, Run) or answer.reason is not SlowSkipReason.INTERVAL_NOT_ELAPSED
+
+
+@given(facts())
+def test_more_episodes_never_turn_a_run_into_a_skip(given_facts):
+    more = replace(given_facts, new_episodes={k: v + 5 for k, v in given_facts.new_episodes.items()})
+    if isinstance(due(given_facts), Run):
+        assert isinstance(due(more), Run)
+
+
+def test_playbook_minimum_keeps_a_playbook_out_of_the_batch_until_it_is_reached():
+    below = ready(new_episodes={"a": 39, "b": 19}, playbook_minimum={"a": 40})
+    assert isinstance(due(below), Skip)
+    assert isinstance(due(replace(below, new_episodes={"a": 40})), Run)
+    assert isinstance(due(replace(below, new_episodes={"a": 39, "b": 20})), Run)
+
+
+@pytest.mark.parametrize(
+    ("days", "override", "allowed", "named"),
+    [
+        (7, None, True, None),
+        (6, None, False, None),
+        (6, OverrideReason.KILL_SWITCH, True, OverrideReason.KILL_SWITCH),
+        (6, OverrideReason.ENVELOPE_BREACH, True, OverrideReason.ENVELOPE_BREACH),
+        (6, OverrideReason.VOLATILITY_SHOCK, False, None),
+        (7, OverrideReason.KILL_SWITCH, True, None),
+    ],
+)
+def test_structural_change_is_weekly_at_most_unless_a_listed_override_applies(days, override, allowed, named):
+    daily = ready(interval="daily", safety_override=override)
+    answer = due(replace(daily, last_structural=daily.now - days * DAY_NS))
+    assert isinstance(answer, Run)
+    assert (answer.structural_allowed, answer.override) == (allowed, named)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"enabled": False}, SlowSkipReason.DISABLED), ({"running": True}, SlowSkipReason.ALREADY_RUNNING)],
+)
+def test_loop_that_is_off_or_busy_skips_with_its_reason(changes, reason):
+    answer = due(ready(**changes))
+    assert isinstance(answer, Skip)
+    assert answer.reason is reason
+
+
+def test_first_run_waits_for_the_first_slot_after_the_start():
+    fresh = ready(last_run=None, started_at=at("2024-01-03"), now=at("2024-01-05"))
+    answer = due(fresh)
+    assert isinstance(answer, Skip)
+    assert answer.next_eligible == at("2024-01-08")
+    assert isinstance(due(replace(fresh, now=at("2024-01-08"))), Run)
