@@ -1,0 +1,1 @@
+"""Parts of the slow reflection: clusters, failure modes, gate, drift, grid and narrative."""

@@ -1,0 +1,119 @@
+"""How a losing trade failed: predicates over the recorded facts of one episode, asked in a fixed order.
+
+Only what was recorded counts: labels and ranks at the decision, the excursions, the hold and the exit. A
+loser that no predicate matches is `unclassified`, and its share is shown. Called when an episode is built, so
+memory sees the mode.
+"""
+
+from collections.abc import Callable
+
+from schemas.episode import Episode
+from schemas.regime import FINGERPRINT
+from schemas.vocabulary import ExitReason, FailureMode, Structure, Trend
+
+WITH_TREND = {"long": Trend.UP, "short": Trend.DOWN}
+BREAK_OF = {"long": Structure.BREAKOUT, "short": Structure.BREAKDOWN}
+
+WHIPSAW_BARS = 2
+WHIPSAW_R = -1.5
+WILD_RANGE = 0.9
+THIN_VOLUME = 0.35
+HARDLY_MOVED_R = 0.5
+STRETCHED = 0.85
+LATE_RANGE = 0.8
+NEVER_WORKED_R = 0.25
+HELD_UP_R = 0.75
+BARELY_STOPPED_R = -1.25
+
+Predicate = Callable[[Episode], bool]
+
+
+def _rank(episode: Episode, name: str) -> float | None:
+    """One rank of the fingerprint in [0, 1]; None when the episode recorded none."""
+    position = FINGERPRINT.index(name)
+    return episode.fingerprint[position] if position < len(episode.fingerprint) else None
+
+
+def _at_least(episode: Episode, name: str, limit: float) -> bool:
+    rank = _rank(episode, name)
+    return rank is not None and rank >= limit
+
+
+def _trend(episode: Episode) -> str:
+    return episode.regime.partition("/")[0]
+
+
+def _with_trend(episode: Episode) -> bool:
+    return _trend(episode) == WITH_TREND[episode.direction]
+
+
+def _broke_out(episode: Episode) -> bool:
+    return episode.structure == BREAK_OF[episode.direction]
+
+
+def is_news_whipsaw(episode: Episode) -> bool:
+    """A violent move within two bars: the loss ran past the stop, or the range was extreme."""
+    ran_past = episode.mae_r <= WHIPSAW_R
+    wild = episode.exit_reason is ExitReason.STOP and _at_least(episode, "range_rank", WILD_RANGE)
+    return episode.hold_bars <= WHIPSAW_BARS and (ran_past or wild)
+
+
+def is_low_volume_breakout(episode: Episode) -> bool:
+    """Entered on a break of the range in its direction, with volume in the lower third of its year."""
+    volume = _rank(episode, "volume_rank")
+    return _broke_out(episode) and volume is not None and volume < THIN_VOLUME
+
+
+def is_false_breakout(episode: Episode) -> bool:
+    """Entered on a break of the range in its direction, which never carried half an R."""
+    return _broke_out(episode) and episode.mfe_r < HARDLY_MOVED_R
+
+
+def is_late_entry(episode: Episode) -> bool:
+    """Entered with the trend behind an expanded bar, and price turned at once."""
+    return (
+        _with_trend(episode)
+        and _at_least(episode, "range_rank", LATE_RANGE)
+        and episode.mfe_r < NEVER_WORKED_R
+    )
+
+
+def is_trend_exhaustion(episode: Episode) -> bool:
+    """Entered with a trend as strong as it has been all year, which then gave less than one R."""
+    return _with_trend(episode) and _at_least(episode, "trend_rank", STRETCHED) and episode.mfe_r < 1.0
+
+
+def is_stop_too_tight(episode: Episode) -> bool:
+    """Stopped, barely, after it had been clearly in profit: the noise was wider than the stop."""
+    return (
+        episode.exit_reason is ExitReason.STOP
+        and episode.mfe_r >= HELD_UP_R
+        and episode.mae_r >= BARELY_STOPPED_R
+    )
+
+
+def is_chop(episode: Episode) -> bool:
+    """Price went nowhere: less than half an R in favour, in a sideways market or until time ran out."""
+    directionless = _trend(episode) == Trend.SIDEWAYS or episode.exit_reason is ExitReason.TIME_STOP
+    return directionless and episode.mfe_r < HARDLY_MOVED_R
+
+
+PREDICATES: tuple[tuple[FailureMode, Predicate], ...] = (
+    (FailureMode.NEWS_WHIPSAW, is_news_whipsaw),
+    (FailureMode.LOW_VOLUME_BREAKOUT, is_low_volume_breakout),
+    (FailureMode.FALSE_BREAKOUT, is_false_breakout),
+    (FailureMode.LATE_ENTRY, is_late_entry),
+    (FailureMode.TREND_EXHAUSTION, is_trend_exhaustion),
+    (FailureMode.STOP_TOO_TIGHT, is_stop_too_tight),
+    (FailureMode.CHOP, is_chop),
+)
+
+
+def classify(episode: Episode) -> FailureMode | None:
+    """The first mode whose predicate holds, `unclassified` for another loser, None for a win or a scratch."""
+    if episode.outcome != "loss":
+        return None
+    for mode, matches in PREDICATES:
+        if matches(episode):
+            return mode
+    return FailureMode.UNCLASSIFIED
