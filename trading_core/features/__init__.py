@@ -1,5 +1,16 @@
 """Features: named recurrences over each symbol's own present bars."""
 
+from trading_core.features.columns import FeatureColumns, compute
+from trading_core.features.program import FeatureProgram
 from trading_core.features.registry import FEATURES, FeatureFamily, FeatureSpec, feature_names, resolve
 
-__all__ = ["FEATURES", "FeatureFamily", "FeatureSpec", "feature_names", "resolve"]
+__all__ = [
+    "FEATURES",
+    "FeatureColumns",
+    "FeatureFamily",
+    "FeatureProgram",
+    "FeatureSpec",
+    "compute",
+    "feature_names",
+    "resolve",
+]
