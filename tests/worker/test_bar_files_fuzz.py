@@ -42,6 +42,8 @@ ODD_COLUMNS = [
     pa.array(["2012-01-03", "2012-01-04", "2012-01-05"]).cast(pa.string_view()),
     pa.array(["a", "b", None]).dictionary_encode(),
     pa.array([b"1", b"2", b"3"]),
+    pa.array([b"1", b"\xff\xfe", b"3"]).cast(pa.string(), safe=False),
+    pa.array(["1", "2", "3"]).cast(pa.string_view()),
     pa.array([True, False, None]),
     pa.array([float("nan"), float("inf"), 0.0]),
     pa.array([1.0, 2.0, 3.0], pa.float16()),

@@ -33,7 +33,7 @@ class BarTable:
     Attributes:
         path: the file.
         names: header names as written.
-        columns: one Arrow array for each name.
+        columns: one Arrow array for each name; text is always `string`, zoned times are shown in UTC.
         row_word: what a row is called in this format, "line" or "row".
         first_row: number of the first row of data, counted as the file's reader counts.
     """
@@ -55,9 +55,9 @@ class BarTable:
             DataError: a value that is not a number, by its row.
         """
         array = self.columns[column]
-        if _is_text(array.type):
+        if pa.types.is_string(array.type):
             array = self._parsed(column, _without_empty_words(array))
-        elif not (pa.types.is_integer(array.type) or _is_real(array.type)):
+        elif not _is_number(array.type):
             raise DataError(
                 f"{self.path.name}: column {self.names[column]!r} holds {array.type}: store it as numbers"
             )
@@ -71,7 +71,7 @@ class BarTable:
             DataError: an empty name, by its row, or a column that holds no names.
         """
         array = self.columns[column]
-        if not (_is_text(array.type) or pa.types.is_integer(array.type)):
+        if not (pa.types.is_string(array.type) or pa.types.is_integer(array.type)):
             raise DataError(f"{self.path.name}: column {self.names[column]!r} holds {array.type}, not names")
         stripped = pc.fill_null(pc.utf8_trim_whitespace(pc.cast(array, pa.string())), "")
         names: npt.NDArray[np.object_] = stripped.to_numpy(zero_copy_only=False).astype(object)
@@ -129,12 +129,14 @@ def _gunzip(path: Path, data: bytes) -> bytes:
 def _read_parquet(path: Path, data: bytes) -> BarTable:
     try:
         table = pa_parquet.ParquetFile(pa.BufferReader(data)).read()
+        table.validate(full=True)
+        names = tuple(map(str, table.column_names))
         columns = tuple(_plain(column) for column in table.columns)
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise DataError(f"{path.name} is not a readable Parquet file: {_first_line(error)}") from error
     if table.num_rows == 0:
         raise DataError(f"{path.name} has columns and no rows: it needs at least two bars")
-    return BarTable(path, tuple(map(str, table.column_names)), columns, "row", 1)
+    return BarTable(path, names, columns, "row", 1)
 
 
 def _read_csv(path: Path, data: bytes) -> BarTable:
@@ -171,20 +173,22 @@ def _header(path: Path, data: bytes) -> tuple[tuple[str, ...], str]:
 
 
 def _plain(column: Any) -> Any:
-    is_dictionary = pa.types.is_dictionary(column.type)
-    return pc.cast(column, column.type.value_type) if is_dictionary else column
+    """The column with one type for all text, and zoned stamps shown in UTC, in which Arrow keeps them."""
+    if pa.types.is_dictionary(column.type):
+        column = pc.cast(column, column.type.value_type)
+    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+        return pc.cast(column, pa.string())
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        return pc.cast(column, pa.timestamp(column.type.unit, "UTC"))
+    return column
 
 
-def _is_text(kind: Any) -> bool:
-    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
-
-
-def _is_real(kind: Any) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _without_empty_words(texts: Any) -> Any:
-    stripped = pc.utf8_trim_whitespace(pc.cast(texts, pa.string()))
+    stripped = pc.utf8_trim_whitespace(texts)
     empty = pc.is_in(pc.utf8_lower(stripped), value_set=pa.array(_EMPTY_WORDS))
     return pc.if_else(empty, pa.scalar(None, pa.string()), stripped)
 

@@ -59,8 +59,8 @@ def utc_labels(column: Any, place: Place, zone: ZoneInfo | None) -> IntArray:
         DataError: empty, unreadable, naive without a zone, ambiguous or nonexistent times.
     """
     kind = column.type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    column = pc.utf8_trim_whitespace(pc.cast(column, pa.string())) if is_text else column
+    is_text = pa.types.is_string(kind)
+    column = pc.utf8_trim_whitespace(column) if is_text else column
     _check_given(column, place)
     if pa.types.is_timestamp(kind):
         return _from_stamps(column, place, zone)
@@ -76,18 +76,15 @@ def utc_labels(column: Any, place: Place, zone: ZoneInfo | None) -> IntArray:
 
 
 def _check_given(column: Any, place: Place) -> None:
-    empty = (
-        pc.is_null(column)
-        if not pa.types.is_string(column.type)
-        else pc.fill_null(pc.equal(column, ""), True)
-    )
+    empty = pc.is_null(column)
+    if pa.types.is_string(column.type):
+        empty = pc.or_kleene(empty, pc.equal(column, ""))
     rows = np.flatnonzero(empty.to_numpy(zero_copy_only=False))
     if rows.size:
         raise DataError(f"{place(int(rows[0]))}: the time is empty: remove the row")
 
 
 def _from_stamps(column: Any, place: Place, zone: ZoneInfo | None) -> IntArray:
-    # Arrow keeps zoned stamps in UTC; the zone is only how they are shown.
     if column.type.tz is not None:
         return _nanoseconds(_index(column), place)
     return _localised(_index(column), place, zone, dates_only=False)
@@ -149,13 +146,13 @@ def _parsed(texts: Any, place: Place, *, utc: bool) -> pd.DatetimeIndex:
 
 
 def _localised(index: pd.DatetimeIndex, place: Place, zone: ZoneInfo | None, *, dates_only: bool) -> IntArray:
+    _nanoseconds(index, place)  # refuses years that nothing below can show
     if zone is None:
         shown = str(index[0].date()) if dates_only else str(index[0])
         option = "--tz UTC" if dates_only else "--tz ZONE, for example --tz America/New_York or --tz UTC"
         raise DataError(
             f"{place(0)}: time {shown!r} has no time zone: name the zone of the file with {option}"
         )
-    _nanoseconds(index, place)
     never = np.ones(len(index), dtype=np.bool_)
     skipped = index.tz_localize(zone, ambiguous=never, nonexistent="NaT").isna()
     doubled = index.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna()
