@@ -41,8 +41,8 @@ This file   sha256 uncompressed:    {content_sha256}
 Change      Open, high, low and close of each row are multiplied by adjusted close / close of that
             row in float64 and written with six decimals. Both steps keep the order of numbers, so
             low <= open, close <= high holds as in the source. Volume is unchanged (raw shares). The
-            columns were renamed, the adjusted close is left out because the scaled close equals it,
-            rows are ordered by symbol and time.
+            columns were renamed, the adjusted close is left out because the scaled close equals it
+            to six decimals, rows are ordered by symbol and time.
 
 Splits      The raw prices jump on these days, the adjusted ones do not: AAPL 2000-06-21 and
             2005-02-28 (2 for 1), MSFT 2003-02-18 (2 for 1). Volume is raw, so it jumps there.
