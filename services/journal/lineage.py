@@ -1,0 +1,292 @@
+"""Why a fill happened: from the fill back to bar, ticks, policy event, findings, verdict and playbook.
+
+Everything is resolved by the ids in the journal itself; an id that leads nowhere stays in the tree, marked as
+not found. Read-only; called by `why` and, for dangling ids, by `verify`.
+"""
+
+import json
+from collections.abc import AsyncIterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from services.journal.chain import JournalRow
+from services.journal.kinds import TICK_KINDS
+
+FILL_KINDS = ("entry_filled", "exit_filled")
+ID_FIELDS = {
+    "order_accepted": "order_id",
+    "entry_filled": "fill_id",
+    "exit_filled": "fill_id",
+    "policy_event": "event_id",
+    "policy_snapshot": "snapshot_hash",
+    "policy_proposal": "proposal_hash",
+    "policy_reflection": "reflection_hash",
+    "boundary_verdict": "verdict_hash",
+    "policy_frozen": "policy_id",
+    "high_level_request": "request_hash",
+    "high_level_report": "report_id",
+    "replan_verdict": "verdict_id",
+    "playbook_version": "version_hash",
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """A journal row with its payload parsed."""
+
+    row: JournalRow
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LineageNode:
+    """One step back. `found` is false when the journal holds nothing under this id."""
+
+    title: str
+    kind: str
+    id: str | None
+    seq: int | None = None
+    known_at: int | None = None
+    symbol: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    children: tuple["LineageNode", ...] = ()
+    found: bool = True
+
+
+class JournalIndex:
+    """Events of one run by kind and id; of rows under one id the first is kept, versions are kept all."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._by_id: dict[tuple[str, str], Event] = {}
+        self._versions: dict[str, list[Event]] = {}
+
+    @classmethod
+    async def read(cls, rows: AsyncIterable[JournalRow]) -> "JournalIndex":
+        """Index of all rows of a run."""
+        index = cls()
+        async for row in rows:
+            index.add(Event(row, json.loads(row.payload)))
+        return index
+
+    def add(self, event: Event) -> None:
+        """Take one event; in order of sequence."""
+        self.events.append(event)
+        kind = event.row.kind
+        if kind == "episode":
+            key = event.payload["episode"]["episode_id"]
+        else:
+            key = event.payload.get(ID_FIELDS.get(kind, ""))
+        if key is not None:
+            self._by_id.setdefault((kind, key), event)
+        if kind == "playbook_version":
+            self._versions.setdefault(event.payload["version_hash"], []).append(event)
+
+    def get(self, kind: str, key: str | None) -> Event | None:
+        """The event of this kind and id."""
+        return None if key is None else self._by_id.get((kind, key))
+
+    def fills(self, prefix: str) -> list[Event]:
+        """Fills whose id starts with `prefix`; exactly one when it is a whole id."""
+        exact = [found for kind in FILL_KINDS if (found := self.get(kind, prefix))]
+        return exact or [
+            e for e in self.events if e.row.kind in FILL_KINDS and e.payload["fill_id"].startswith(prefix)
+        ]
+
+    def versions(self, version_hash: str) -> list[Event]:
+        """Every lifecycle step of one playbook version, in order."""
+        return self._versions.get(version_hash, [])
+
+
+def trace(index: JournalIndex, fill: Event) -> LineageNode:
+    """The tree of reasons behind a fill."""
+    payload = fill.payload
+    frozen = index.get("policy_frozen", payload.get("policy_id"))
+    children = [_bar(fill), *_order(index, fill), *_ticks(index, fill, frozen)]
+    if fill.row.kind == "exit_filled":
+        children += _entry(index, fill)
+    children.append(_policy(index, payload.get("policy_id"), frozen))
+    return _node(f"{fill.row.kind} {payload['fill_id']}", fill, payload["fill_id"], _plain(payload), children)
+
+
+def _bar(fill: Event) -> LineageNode:
+    label = fill.payload.get("bar_label")
+    facts = {"label": label, "ts_event": fill.row.ts_event, "known_at": fill.row.known_at}
+    return LineageNode("bar of the fill", "bar", None, symbol=fill.row.symbol, facts=facts)
+
+
+def _order(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
+    order_id = fill.payload.get("order_id")
+    order = index.get("order_accepted", order_id)
+    if order is not None:
+        yield _node("order", order, order_id, _plain(order.payload))
+    elif fill.row.kind == "entry_filled":
+        yield _missing("order", "order_accepted", order_id)
+
+
+def _entry(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
+    """The entry of the position that this exit closed: the symbol's last entry before it."""
+    for event in reversed(index.events[: fill.row.seq]):
+        if event.row.kind == "entry_filled" and event.row.symbol == fill.row.symbol:
+            order = list(_order(index, event))
+            yield _node(
+                "entry of the position", event, event.payload["fill_id"], _plain(event.payload), order
+            )
+            return
+
+
+def _ticks(index: JournalIndex, fill: Event, frozen: Event | None) -> Iterator[LineageNode]:
+    """Tick events of the symbol since the policy was frozen, up to the fill."""
+    if frozen is None:
+        return
+    policy_id = fill.payload["policy_id"]
+    for event in index.events[frozen.row.seq + 1 : fill.row.seq]:
+        mine = event.payload.get("policy_id", policy_id) == policy_id
+        if event.row.kind in TICK_KINDS and event.row.symbol == fill.row.symbol and mine:
+            yield _node(f"tick event {event.row.kind}", event, None, _plain(event.payload))
+
+
+def _policy(index: JournalIndex, policy_id: str | None, frozen: Event | None) -> LineageNode:
+    if frozen is None:
+        return _missing("frozen policy", "policy_frozen", policy_id)
+    policy = frozen.payload["policy"]
+    snapshot = index.get("policy_snapshot", policy["snapshot_hash"])
+    children = [
+        _policy_event(index, snapshot),
+        _snapshot(snapshot, policy["snapshot_hash"]),
+        _artifact(index, "proposal", "policy_proposal", policy["proposal_hash"], "proposal"),
+        _reflection(index, policy["reflection_hash"]),
+        _artifact(index, "judge at the boundary", "boundary_verdict", policy["verdict_hash"], "verdict"),
+        _playbook(index, policy),
+    ]
+    facts = {
+        name: policy[name]
+        for name in ("playbook_id", "playbook_version", "regime_key", "risk_fraction", "model")
+    }
+    facts |= {"direction": policy["proposal"]["direction"], "replaces": policy["replaces"]}
+    return _node("frozen policy", frozen, policy_id, facts, children)
+
+
+def _policy_event(index: JournalIndex, snapshot: Event | None) -> LineageNode:
+    event_id = None if snapshot is None else snapshot.payload["event_id"]
+    event = index.get("policy_event", event_id)
+    if event is None:
+        return _missing("policy event", "policy_event", event_id)
+    return _node("policy event", event, event_id, event.payload)
+
+
+def _snapshot(snapshot: Event | None, key: str) -> LineageNode:
+    if snapshot is None:
+        return _missing("snapshot", "policy_snapshot", key)
+    content = snapshot.payload["snapshot"]
+    facts = {
+        name: content[name]
+        for name in ("bar_label", "close", "state", "regime", "base_rates", "staleness_bars")
+    }
+    return _node("snapshot", snapshot, key, facts)
+
+
+def _reflection(index: JournalIndex, key: str) -> LineageNode:
+    event = index.get("policy_reflection", key)
+    if event is None:
+        return _missing("reflection", "policy_reflection", key)
+    result = event.payload["result"]
+    findings = tuple(
+        LineageNode(f"finding {item['code']}", "finding", None, facts=item)
+        for item in result.get("findings", ())
+    )
+    status = result.get("status", result.get("outcome"))
+    facts = {
+        "status": status,
+        "checks_run": result.get("checks_run"),
+        "prompt_hash": result.get("prompt_hash"),
+    }
+    memory = result.get("memory")
+    if memory is not None:
+        cases = [
+            case["episode_id"] for bucket in ("winners", "losers", "failures") for case in memory[bucket]
+        ]
+        facts["memory_cases"] = sorted(set(cases))
+    return _node("reflection", event, key, facts, findings)
+
+
+def _artifact(index: JournalIndex, title: str, kind: str, key: str, content: str) -> LineageNode:
+    event = index.get(kind, key)
+    return _missing(title, kind, key) if event is None else _node(title, event, key, event.payload[content])
+
+
+def _playbook(index: JournalIndex, policy: dict[str, Any]) -> LineageNode:
+    key = policy["playbook_hash"]
+    title = f"playbook {policy['playbook_id']} version {policy['playbook_version']}"
+    steps = index.versions(key)
+    if not steps:
+        return LineageNode(title, "playbook_version", key, facts={"origin": "from file"})
+    first, last = steps[0], [e for e in steps if e.row.known_at <= policy["frozen_at"]][-1:]
+    names = ("state", "reason", "since", "expires_at", "parent_hash", "action_id")
+    facts = {name: first.payload.get(name) for name in names}
+    if last:
+        facts["state"] = last[0].payload["state"]
+    report_id = first.payload.get("report_id")
+    if report_id is None:
+        return _node(title, first, key, facts | {"origin": "from file"})
+    children = (_report(index, report_id), _replan(index, first.payload.get("verdict_id")))
+    return _node(title, first, key, facts | {"origin": "from a report"}, children)
+
+
+def _report(index: JournalIndex, report_id: str) -> LineageNode:
+    event = index.get("high_level_report", report_id)
+    if event is None:
+        return _missing("report", "high_level_report", report_id)
+    report = event.payload["report"]
+    names = (
+        "window_start",
+        "window_end",
+        "n_episodes",
+        "recommended_action",
+        "insufficient_sample",
+        "narrative",
+    )
+    evidence = []
+    for key in report["evidence_refs"]:
+        episode = index.get("episode", key)
+        evidence.append(_missing("evidence", "episode", key) if episode is None else _episode(episode, key))
+    return _node("report", event, report_id, {name: report[name] for name in names}, evidence)
+
+
+def _episode(event: Event, key: str) -> LineageNode:
+    episode = event.payload["episode"]
+    names = (
+        "playbook_id",
+        "direction",
+        "regime",
+        "r",
+        "exit_reason",
+        "failure_mode",
+        "entry_label",
+        "exit_label",
+    )
+    return _node("evidence episode", event, key, {name: episode[name] for name in names})
+
+
+def _replan(index: JournalIndex, verdict_id: str | None) -> LineageNode:
+    event = index.get("replan_verdict", verdict_id)
+    if event is None:
+        return _missing("judge on the report", "replan_verdict", verdict_id)
+    verdict = event.payload["verdict"]
+    facts = {name: verdict[name] for name in ("decision", "reason", "actions")}
+    return _node("judge on the report", event, verdict_id, facts)
+
+
+def _node(
+    title: str, event: Event, key: str | None, facts: dict[str, Any], children: Any = ()
+) -> LineageNode:
+    row = event.row
+    return LineageNode(title, row.kind, key, row.seq, row.known_at, row.symbol, facts, tuple(children))
+
+
+def _missing(title: str, kind: str, key: str | None) -> LineageNode:
+    return LineageNode(title, kind, key, found=False)
+
+
+def _plain(payload: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in payload.items() if not name.endswith("_id")}

@@ -1,0 +1,155 @@
+"""`thinktwice backtest`: check everything, run, record, report. Nothing is made before all input is valid."""
+
+import asyncio
+import json as json_text
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.config import Settings
+from services.store import NewRun, Store, masked, open_store
+from worker.cli import wiring
+from worker.cli.bars import describe, load_bars
+from worker.cli.console import complain, print_json, stdout_console
+from worker.cli.options import DbOption, JsonOption
+from worker.cli.out_folder import OutFolder, stored_reports
+from worker.cli.progress import progress_bar
+from worker.environment import environment
+from worker.interrupts import Interrupts
+from worker.recorded_run import record_run
+from worker.settings import ResolvedSettings, load_settings
+
+if TYPE_CHECKING:
+    from trading_core.bars import BarSeries
+
+SHOWN_FAILURES = 5
+
+
+def backtest(
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="[CONFIG]", help="TOML file; none is read unasked.", show_default=False),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="CSV or Parquet file of bars. [embedded daily bars]", show_default=False),
+    ] = None,
+    symbols: Annotated[
+        str | None, typer.Option(help="Symbols, separated by commas. [all of the data]", show_default=False)
+    ] = None,
+    timeframe: Annotated[
+        str | None,
+        typer.Option(help="1m, 5m, 15m, 1h, 4h or 1d. [as the bars are spaced]", show_default=False),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="First bar label, UTC.", show_default=False)
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="TIME", help="Last bar label, UTC; a date is its whole day.", show_default=False
+        ),
+    ] = None,
+    tz: Annotated[
+        str | None,
+        typer.Option(metavar="ZONE", help="Zone of times in the file that have none.", show_default=False),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="What a label means: open or close of its bar. [open]", show_default=False),
+    ] = None,
+    reflection: Annotated[
+        str | None, typer.Option(help="off, deterministic or full. [deterministic]", show_default=False)
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of every draw. [0]", show_default=False)] = None,
+    db: DbOption = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Write summary.json, trades.csv, equity.csv, reports/.", show_default=False
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Run a backtest with both reflections and print what a trader reads."""
+    resolved = load_settings(
+        config,
+        flags={
+            "seed": ("--seed", seed),
+            "data.symbols": ("--symbols", _names(symbols)),
+            "data.timeframe": ("--timeframe", timeframe),
+            "data.label": ("--label", label),
+            "reflection.mode": ("--reflection", reflection),
+            "runtime.data": ("--data", data),
+            "runtime.tz": ("--tz", tz),
+            "runtime.start": ("--from", start),
+            "runtime.end": ("--to", end),
+            "runtime.db": ("--db", db),
+            "runtime.out": ("--out", out),
+        },
+    )
+    document, failures = _run(resolved, "embedded" if config is None else config.stem)
+    if json:
+        print_json(document)
+    else:
+        from worker.cli.summary import render
+
+        off = resolved.settings.reflection.mode == "off"
+        render(document, stdout_console(), reflection_off=off, failures=failures)
+    if document["errors"]:
+        run_id = document["run_id"]
+        complain(
+            f"{document['errors']} errors in run {run_id}: see `thinktwice journal {run_id} --kind error`"
+        )
+        raise typer.Exit(1)
+
+
+def _names(symbols: str | None) -> list[str] | None:
+    return None if symbols is None else [name.strip() for name in symbols.split(",") if name.strip()]
+
+
+def _run(resolved: ResolvedSettings, name: str) -> tuple[dict[str, Any], list[str]]:
+    settings = resolved.settings
+    bars = load_bars(settings)
+    definitions = wiring.playbooks(settings)
+    runner = wiring.backtest_runner()
+    folder = None if settings.runtime.out is None else OutFolder(Path(settings.runtime.out))
+    if folder is not None:
+        folder.check()
+    run = _new_run(settings, bars, name)
+
+    async def recorded() -> tuple[dict[str, Any], list[str]]:
+        async with await open_store(settings.runtime.db, create=True) as store:
+            with Interrupts() as interrupts, progress_bar("backtest", interrupts) as progress:
+                result = await record_run(
+                    runner, settings, bars, store, run, definitions=definitions, progress=progress
+                )
+            if folder is not None:
+                folder.write(result, await stored_reports(store, result.record.run_id))
+            return result.document, await _failures(store, result.record.run_id)
+
+    return asyncio.run(recorded())
+
+
+async def _failures(store: Store, run_id: str) -> list[str]:
+    rows = [row async for row in store.journal.rows(run_id, kinds={"error"})]
+    payloads = (json_text.loads(row.payload) for row in rows[:SHOWN_FAILURES])
+    lines = [f"{error['where']}: {error['type']}: {error['message']}" for error in payloads]
+    more = len(rows) - len(lines)
+    return [*lines, f"and {more} more"] if more else lines
+
+
+def _new_run(settings: Settings, bars: "BarSeries", name: str) -> NewRun:
+    config = settings.payload()
+    config["runtime"]["db"] = masked(settings.runtime.db)
+    return NewRun(
+        name=name,
+        created_at=time.time_ns(),
+        mode="backtest",
+        config_hash=settings.config_hash,
+        config=config,
+        data=describe(bars, settings),
+        environment=environment(),
+    )

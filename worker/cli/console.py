@@ -1,0 +1,52 @@
+"""Where words go: results to stdout, everything else to stderr; JSON is one document and nothing besides."""
+
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from schemas.canonical import datetime_to_ns, ns_to_datetime
+from schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PLAIN_WIDTH = 110
+
+
+def complain(message: str) -> None:
+    """One line on stderr."""
+    sys.stderr.write(f"thinktwice: {' '.join(message.split())}\n")
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout; undefined is null, never NaN."""
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def stdout_console() -> "Console":
+    """A console on stdout as it stands now; a fixed width when nobody looks at a terminal."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+def shown_time(ns: int) -> str:
+    """`2012-01-31 16:00:00Z`; the time of day is left out at midnight."""
+    moment = ns_to_datetime(ns)
+    return moment.strftime("%Y-%m-%d" if ns % 86_400_000_000_000 == 0 else "%Y-%m-%d %H:%M:%SZ")
+
+
+def time_option(text: str, option: str) -> int:
+    """Nanoseconds of an ISO time with a space or T; UTC when it carries no offset, midnight when only a date.
+
+    Raises:
+        ConfigError: not such a time.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        return datetime_to_ns(moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment)
+    except ValueError as error:
+        raise ConfigError(
+            f"{option} {text!r} is not a time: write it like 2012-01-31 or '2012-01-31 16:00'"
+        ) from error

@@ -1,0 +1,31 @@
+"""How figures are shown: fractions as percent, R with a sign, undefined as a dash; rounded nowhere else."""
+
+DASH = "-"
+
+
+def percent(fraction: float | None, digits: int = 1) -> str:
+    """`12.3 %`."""
+    return DASH if fraction is None else f"{100 * fraction:,.{digits}f} %"
+
+
+def r_multiple(value: float | None) -> str:
+    """`+0.12 R`."""
+    return DASH if value is None else f"{value:+.2f} R"
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """`1,234.50`; whole numbers without a fraction."""
+    if value is None:
+        return DASH
+    return f"{value:,d}" if isinstance(value, int) else f"{value:,.{digits}f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """`0.42 ms`."""
+    return DASH if value is None else f"{value:,.2f} ms"
+
+
+def counts(by_name: dict[str, int]) -> str:
+    """`heartbeat 12, regime_change 3`, most frequent first."""
+    ordered = sorted(by_name.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name} {count:,}" for name, count in ordered if count) or "none"

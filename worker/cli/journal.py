@@ -1,0 +1,88 @@
+"""`thinktwice journal`: the journal of a run in order, one event a line."""
+
+import asyncio
+import json as json_text
+import sys
+from typing import Annotated
+
+import typer
+
+from schemas.errors import ConfigError, nearest
+from services.journal.chain import JournalRow
+from services.journal.kinds import JOURNAL_KINDS
+from worker.cli.console import shown_time, time_option
+from worker.cli.options import DbOption, RunArgument, open_for_run
+
+LINE_WIDTH = 200
+
+
+def journal(
+    run: RunArgument,
+    kind: Annotated[
+        list[str] | None, typer.Option(help="Only this kind; give it again for more.", show_default=False)
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Only what was known at TIME (ISO, UTC), inclusive.", show_default=False
+        ),
+    ] = None,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON object a line; times in ns.")] = False,
+    telemetry: Annotated[
+        bool, typer.Option("--telemetry", help="Add what was measured, not decided.")
+    ] = False,
+    db: DbOption = None,
+) -> None:
+    """Print the journal of a run, in order."""
+    kinds = None if not kind else {_known_kind(name) for name in kind}
+    limit = None if until is None else time_option(until, "--until")
+    asyncio.run(_print(run, db, kinds, limit, jsonl=jsonl, telemetry=telemetry))
+
+
+def _known_kind(name: str) -> str:
+    if name not in JOURNAL_KINDS:
+        guess = nearest(name, JOURNAL_KINDS) or f" Kinds are {', '.join(sorted(JOURNAL_KINDS))}."
+        raise ConfigError(f"--kind {name!r} is not a kind of event.{guess}")
+    return name
+
+
+async def _print(
+    run: str, db: str | None, kinds: set[str] | None, until: int | None, *, jsonl: bool, telemetry: bool
+) -> None:
+    line = json_line if jsonl else readable_line
+    store, record = await open_for_run(db, run)
+    async with store:
+        async for row in store.journal.rows(record.run_id, kinds=kinds, until=until):
+            sys.stdout.write(line(row, telemetry=telemetry) + "\n")
+
+
+def json_line(row: JournalRow, *, telemetry: bool) -> str:
+    """The row as one JSON object; the payload is the stored text, byte for byte."""
+    head = {
+        "seq": row.seq,
+        "ts_event": row.ts_event,
+        "known_at": row.known_at,
+        "kind": row.kind,
+        "symbol": row.symbol,
+    }
+    start = json_text.dumps(head, separators=(",", ":"), ensure_ascii=False)[:-1]
+    measured = f',"telemetry":{row.telemetry or "null"}' if telemetry else ""
+    return f'{start},"payload":{row.payload},"hash":"{row.hash}"{measured}}}'
+
+
+def readable_line(row: JournalRow, *, telemetry: bool) -> str:
+    """The row for a reader: sequence, time known, kind, symbol and as much of the payload as fits."""
+    text = f"{row.seq:>6}  {shown_time(row.known_at):<20}  {row.kind:<20}  {row.symbol or '':<8}  "
+    text += _brief(row.payload) + (f"  {_brief(row.telemetry)}" if telemetry and row.telemetry else "")
+    return text if len(text) <= LINE_WIDTH else f"{text[: LINE_WIDTH - 3]}..."
+
+
+def _brief(payload: str) -> str:
+    items = json_text.loads(payload).items()
+    return " ".join(f"{key}={_short(value)}" for key, value in items if value is not None)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, (dict, list)):
+        return json_text.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,121 @@
+"""`--out DIR`: summary.json, trades.csv, equity.csv and reports/, each file replaced whole or not at all."""
+
+import csv
+import io
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from schemas.canonical import ns_to_datetime
+from schemas.episode import Episode
+from schemas.errors import ConfigError
+from services.store import Store
+from worker.cli.report_page import report_page
+from worker.recorded_run import RecordedRun
+
+REPORT_FILE = re.compile(r"[0-9a-f]{16}\.(json|md)")
+TRADE_TIMES = ("entry_label", "exit_label", "known_at")
+
+
+async def stored_reports(store: Store, run_id: str) -> list[dict[str, Any]]:
+    """Every high-level report of a run; `verdict` is the judge's on it, null while there is none."""
+    reports: dict[str, dict[str, Any]] = {}
+    async for row in store.journal.rows(run_id, kinds={"high_level_report", "replan_verdict"}):
+        payload = json.loads(row.payload)
+        if row.kind == "high_level_report":
+            reports[payload["report_id"]] = payload | {"verdict": None}
+        elif payload["report_id"] in reports:
+            reports[payload["report_id"]]["verdict"] = payload["verdict"]
+    return list(reports.values())
+
+
+class OutFolder:
+    """The folder a run is written to."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def check(self) -> None:
+        """Make sure that the folder can be written, without leaving a trace.
+
+        Raises:
+            ConfigError: it is no folder, or it cannot be written.
+        """
+        nearest = next(parent for parent in (self._path, *self._path.absolute().parents) if parent.exists())
+        try:
+            with tempfile.TemporaryFile(dir=nearest):
+                pass
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def write(self, run: RecordedRun, reports: Iterable[dict[str, Any]]) -> None:
+        """Write everything; reports of an earlier run in the same folder are removed.
+
+        Raises:
+            ConfigError: the folder cannot be written; the run itself is in the store.
+        """
+        files = {
+            "summary.json": _json(run.document),
+            "trades.csv": trades_csv(run.outcome.trades),
+            "equity.csv": equity_csv(*run.outcome.equity),
+        }
+        for report in reports:
+            files[f"reports/{report['report_id']}.json"] = _json(report)
+            files[f"reports/{report['report_id']}.md"] = report_page(report)
+        try:
+            (self._path / "reports").mkdir(parents=True, exist_ok=True)
+            for name, text in files.items():
+                _replace(self._path / name, text)
+            for stale in (self._path / "reports").iterdir():
+                if REPORT_FILE.fullmatch(stale.name) and f"reports/{stale.name}" not in files:
+                    stale.unlink()
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> ConfigError:
+        return ConfigError(
+            f"--out {str(self._path)!r} cannot be written ({error.strerror}): name another folder"
+        )
+
+
+def trades_csv(trades: Sequence[Episode]) -> str:
+    """One closed position a line; times as ISO UTC."""
+    names = [name for name in Episode.model_fields if name != "fingerprint"]
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(names)
+    for trade in trades:
+        values = trade.payload()
+        values |= {name: _iso(values[name]) for name in TRADE_TIMES}
+        writer.writerow([values[name] for name in names])
+    return table.getvalue()
+
+
+def equity_csv(times: Sequence[int], values: Sequence[float]) -> str:
+    """Equity at every bar close; times as ISO UTC."""
+    lines = (f"{_iso(int(ns))},{float(value)!r}\n" for ns, value in zip(times, values, strict=True))
+    return "time,equity\n" + "".join(lines)
+
+
+def _iso(ns: int) -> str:
+    return ns_to_datetime(ns).isoformat()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,100 @@
+"""One high-level report as a Markdown page that a trader reads; the JSON beside it holds everything."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from worker.cli.console import shown_time
+from worker.cli.figures import number, r_multiple
+
+CLUSTER_HEAD = (
+    "playbook",
+    "regime",
+    "n",
+    "mean R",
+    "interval",
+    "e-value",
+    "detectable",
+    "grade",
+    "strongest action",
+)
+CHANGE_HEAD = ("action", "playbook", "regime", "change", "grade", "reason")
+
+
+def report_page(entry: dict[str, Any]) -> str:
+    """The page of one journalled report `{report_id, report, verdict}`."""
+    report = entry["report"]
+    window = f"{shown_time(report['window_start'])} to {shown_time(report['window_end'])}"
+    lines = [
+        f"# Report {entry['report_id']}",
+        "",
+        f"Window {window}, {report['n_episodes']} episodes, known at {shown_time(report['known_at'])}. "
+        f"Recommended action: **{report['recommended_action']}**."
+        + (" The sample is insufficient." if report["insufficient_sample"] else ""),
+        "",
+        report["narrative"],
+        "",
+    ]
+    lines += _section("Clusters", CLUSTER_HEAD, [_cluster(cluster) for cluster in report["clusters"]])
+    lines += _section(
+        "Recommendations", CHANGE_HEAD, [_change(change) for change in report["recommendations"]]
+    )
+    lines += _bullets("Drift", report["drift_findings"])
+    lines += _bullets("Expectation misses", report["expectation_misses"])
+    modes = [f"{mode}: {count}" for mode, count in sorted(report["failure_modes"].items())]
+    lines += _bullets("Failure modes", modes)
+    lines += _verdict(entry["verdict"])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _cluster(cluster: dict[str, Any]) -> list[str]:
+    interval = f"{r_multiple(cluster['lower_r'])} .. {r_multiple(cluster['upper_r'])}"
+    return [
+        cluster["playbook_id"],
+        cluster["regime"] or "all",
+        str(cluster["n"]),
+        r_multiple(cluster["mean_r"]),
+        interval,
+        number(cluster["e_value"]),
+        r_multiple(cluster["smallest_detectable_r"]),
+        cluster["grade"],
+        cluster["strongest_action"],
+    ]
+
+
+def _change(change: dict[str, Any]) -> list[str]:
+    what = ", ".join(f"{key} {value}" for key, value in sorted(change["change"].items()))
+    return [
+        change["action"],
+        change["playbook_id"] or "",
+        change["regime"] or "",
+        what,
+        change["grade"],
+        change["reason"],
+    ]
+
+
+def _verdict(verdict: dict[str, Any] | None) -> list[str]:
+    if verdict is None:
+        return ["## Judge", "", "No verdict yet."]
+    lines = ["## Judge", "", f"**{verdict['decision']}**: {verdict['reason']}", ""]
+    lines += [
+        f"- {action['kind']} {action['playbook_id'] or ''}: {action['reason']}"
+        for action in verdict["actions"]
+    ]
+    lines += [f"- refused ({refused['code']}): {refused['reason']}" for refused in verdict["refused"]]
+    return lines
+
+
+def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    if not rows:
+        return []
+    table = [head, ["---"] * len(head), *rows]
+    return [f"## {title}", "", *("| " + " | ".join(map(_cell, row)) + " |" for row in table), ""]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _bullets(title: str, items: Sequence[str]) -> list[str]:
+    return [f"## {title}", "", *(f"- {item}" for item in items), ""] if items else []

@@ -1,0 +1,55 @@
+"""`thinktwice runs`: what a store holds; nothing when there is no store."""
+
+import asyncio
+from typing import Any
+
+from services.store import RunRecord, StoreMissing, open_store
+from worker.cli.console import print_json, shown_time, stdout_console
+from worker.cli.figures import percent
+from worker.cli.options import DbOption, JsonOption, store_address
+
+
+def runs(db: DbOption = None, json: JsonOption = False) -> None:
+    """List the runs of a store, oldest first."""
+    found = asyncio.run(_stored(store_address(db)))
+    if json:
+        print_json([_plain(record) for record in found])
+    elif found:
+        _render(found)
+
+
+async def _stored(address: str) -> list[RunRecord]:
+    try:
+        store = await open_store(address, create=False)
+    except StoreMissing:
+        return []
+    async with store:
+        return await store.runs.all()
+
+
+def _plain(record: RunRecord) -> dict[str, Any]:
+    fields = ("run_id", "name", "created_at", "mode", "status", "config_hash", "data", "events", "head_hash")
+    return {name: getattr(record, name) for name in (*fields, "environment")}
+
+
+def _render(found: list[RunRecord]) -> None:
+    from rich.table import Table
+
+    table = Table(
+        "run", "status", "made", "name", "symbols", "bars", "return", "trades", "events", "head", box=None
+    )
+    for record in found:
+        performance = (record.document or {}).get("performance", {})
+        table.add_row(
+            record.run_id,
+            record.status,
+            shown_time(record.created_at // 1_000_000_000 * 1_000_000_000),
+            record.name,
+            " ".join(record.data["symbols"][:6]),
+            f"{record.data['timeframe']} {record.data['bars']:,}",
+            percent(performance.get("total_return")),
+            str(performance.get("trades", "-")),
+            f"{record.events:,}",
+            record.head_hash[:12],
+        )
+    stdout_console().print(table)

@@ -1,0 +1,140 @@
+"""The summary a trader reads, from the JSON document of a run and nothing else."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from worker.cli.figures import counts, milliseconds, number, percent, r_multiple
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Document = dict[str, Any]
+Rows = Iterable[tuple[str, str]]
+OFF = "reflection is off: no proposal was reflected and no report was written"
+
+
+def render(
+    document: Document, console: "Console", *, reflection_off: bool, failures: Sequence[str] = ()
+) -> None:
+    """Print the summary.
+
+    Args:
+        document: the JSON document of the run.
+        console: where to.
+        reflection_off: the first line then says so.
+        failures: what the journalled errors said, one line each.
+    """
+    if reflection_off:
+        console.print(Text(OFF, style="bold yellow"), soft_wrap=True)
+    data = document["data"]
+    window = f"{data['start'][:10]} to {data['end'][:10]}"
+    symbols = ", ".join(data["symbols"])
+    head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {data['bars']:,} bars"
+    console.print(head, soft_wrap=True)
+    for title, rows in (
+        ("Performance", _performance(document["performance"], document["open_positions"])),
+        ("Tick validation", _ticks(document["tick_validation"], document["timing"])),
+        ("Policy loop", _policy(document["policy_loop"], document["tick_validation"]["bars_validated"])),
+        ("High-level reflection", _slow(document)),
+        ("Judge", _judge(document["judge"])),
+        ("Journal", _journal(document)),
+    ):
+        console.print(_table(title, rows))
+    style = "bold red" if document["errors"] else "green"
+    console.print(Text(f"errors: {document['errors']}", style=style))
+    for failure in failures:
+        console.print(f"  {failure}", markup=False, soft_wrap=True)
+
+
+def _table(title: str, rows: Rows) -> Table:
+    table = Table(
+        title=title, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2)
+    )
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _performance(performance: Document, open_positions: int) -> Rows:
+    total, hold = percent(performance["total_return"]), percent(performance["buy_and_hold_return"])
+    yield "return", f"{total}   buy and hold {hold}"
+    yield (
+        "Sharpe",
+        f"{number(performance['sharpe'])}   largest drawdown {percent(performance['max_drawdown'])}",
+    )
+    yield "expectancy", f"{r_multiple(performance['expectancy_r'])} a trade after costs"
+    won = percent(performance["win_rate"])
+    yield "trades", f"{performance['trades']:,}   won {won}   still open {open_positions}"
+    exposure = percent(performance["exposure"])
+    yield "costs", f"{number(float(performance['fees']))} in fees   in the market {exposure} of bars"
+
+
+def _ticks(ticks: Document, timing: Document) -> Rows:
+    speed = "" if timing["bars_per_s"] is None else f"   {timing['bars_per_s']:,.0f} bars/s"
+    yield "bars validated", f"{ticks['bars_validated']:,}{speed}"
+    yield "events", counts(ticks["events"])
+    forbidden = (ticks["llm_calls"], ticks["memory_reads"], ticks["policy_writes"])
+    yield "inside the tick path", "model calls {}, memory reads {}, policy writes {}".format(*forbidden)
+
+
+def _policy(policy: Document, bars: int) -> Rows:
+    share = percent(policy["evaluations"] / bars) if bars else "-"
+    yield "events", counts(policy["events"])
+    yield "skips", counts(policy["skips"])
+    yield "overrides", counts(policy["overrides"])
+    yield "evaluations", f"{policy['evaluations']:,} ({share} of bars)"
+    yield (
+        "frozen",
+        f"{policy['frozen']:,}   stand-downs {policy['stand_downs']:,}   revisions {policy['revisions']:,}",
+    )
+    yield "reflections", _verdicts(policy["reflections"])
+    yield "latency", _latency(policy["latency_ms"])
+
+
+def _verdicts(reflections: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in reflections.items()) or "none"
+
+
+def _latency(latency: Document) -> str:
+    tiers = latency.items() if any(isinstance(value, dict) for value in latency.values()) else [("", latency)]
+    return "\n".join(
+        f"{tier + '   ' if tier else ''}p50 {milliseconds(part['p50'])}   p95 {milliseconds(part['p95'])}   "
+        f"p99 {milliseconds(part['p99'])}"
+        for tier, part in tiers
+        if isinstance(part, dict)
+    )
+
+
+def _slow(document: Document) -> Rows:
+    slow, memory = document["high_level"], document["memory"]
+    yield (
+        "episodes",
+        f"{document['episodes']:,}   memory reads {memory['reads']:,}   {_latency(memory['latency_ms'])}",
+    )
+    yield "runs", f"{slow['runs']:,}   reports {len(slow['reports']):,}"
+    yield "skips", counts(slow["skips"])
+    yield "findings", counts(slow["findings"])
+    yield "recommendations", counts(slow["recommendations"])
+    yield "playbook versions", counts(document["playbooks"]["versions"])
+
+
+def _judge(judge: Document) -> Rows:
+    yield "at the boundary", counts(judge["boundary"])
+    yield "replans", counts(judge["replans"])
+
+
+def _journal(document: Document) -> Rows:
+    journal, timing = document["journal"], document["timing"]
+    yield "store", journal["url"]
+    yield "events", f"{journal['events']:,}   head {journal['head_hash'][:16]}"
+    seconds = ((name, timing[f"{name}_s"]) for name in ("compile", "engine", "policy", "slow", "total"))
+    yield (
+        "time",
+        "   ".join(f"{name} {number(float(value))} s" for name, value in seconds if value is not None),
+    )
+    yield "next", f"thinktwice verify {document['run_id']}   thinktwice journal {document['run_id']} --jsonl"

@@ -1,0 +1,90 @@
+"""`thinktwice verify`: does the chain of a run hold, and does running it again give the same rows."""
+
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from schemas.config import Settings
+from services.journal.chain import check_chain
+from services.store import RunRecord
+from worker.cli import wiring
+from worker.cli.bars import load_bars
+from worker.cli.console import print_json, stdout_console
+from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli.progress import progress_bar
+from worker.environment import environment
+from worker.interrupts import Interrupts
+from worker.replay import replay_run, stored_settings
+
+
+def verify(
+    run: RunArgument,
+    data: Annotated[
+        Path | None, typer.Option(help="The run's bar file, if it lies elsewhere now.", show_default=False)
+    ] = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Check the hash chain of a run and replay it: exit 0 when both hold, 1 when one does not."""
+    result = asyncio.run(_verified(run, data, db))
+    if json:
+        print_json(result)
+    else:
+        _render(result)
+    if not result["ok"]:
+        raise typer.Exit(1)
+
+
+async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, Any]:
+    store, record = await open_for_run(db, run)
+    async with store:
+        rows = store.journal.rows(record.run_id)
+        chain = await check_chain(rows, events=record.events, head_hash=record.head_hash)
+        settings = _with_bars_of(record, stored_settings(record), data)
+        bars = load_bars(settings)
+        with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
+            replay = await replay_run(
+                wiring.backtest_runner(),
+                settings,
+                bars,
+                store,
+                record,
+                definitions=wiring.playbooks(settings),
+                progress=progress,
+            )
+    return {
+        "run_id": record.run_id,
+        "status": record.status,
+        "ok": chain.ok and replay.ok,
+        "chain": asdict(chain),
+        "replay": asdict(replay),
+        "environment": {"recorded": record.environment, "present": environment()},
+    }
+
+
+def _with_bars_of(record: RunRecord, settings: Settings, data: Path | None) -> Settings:
+    path = record.data["path"] if data is None else str(data)
+    runtime = settings.runtime.model_copy(update={"data": path})
+    return settings.model_copy(update={"runtime": runtime})
+
+
+def _render(result: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    console = stdout_console()
+    chain, replay = result["chain"], result["replay"]
+    console.print(f"run {result['run_id']} ({result['status']})")
+    held = f"holds: {chain['rows']:,} rows, head {chain['head_hash'][:16]}"
+    console.print(f"chain   {held if chain['ok'] else 'BROKEN: ' + chain['problem']}", soft_wrap=True)
+    same = f"same: {replay['compared']:,} of {replay['stored']:,} rows equal"
+    differs = f"DIFFERS: {replay['problem']} ({replay['compared']:,} of {replay['stored']:,} rows equal)"
+    console.print(f"replay  {same if replay['ok'] else differs}", soft_wrap=True)
+    table = Table("environment", "recorded", "present", box=None, title_justify="left", padding=(0, 2, 0, 0))
+    recorded, present = result["environment"]["recorded"], result["environment"]["present"]
+    for name in present:
+        mark = "" if recorded.get(name) == present[name] else "  (differs)"
+        table.add_row(name, str(recorded.get(name)), f"{present[name]}{mark}")
+    console.print(table)

@@ -1,0 +1,95 @@
+"""`thinktwice why`: from a fill back to everything that led to it."""
+
+import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.errors import ConfigError
+from services.journal.lineage import Event, JournalIndex, LineageNode, trace
+from worker.cli.console import print_json, shown_time, stdout_console
+from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+SHOWN = 5
+TIME_FACTS = frozenset(
+    {"bar_label", "label", "ts_event", "known_at", "since", "expires_at"}
+    | {"window_start", "window_end", "entry_label", "exit_label"}
+)
+
+
+def why(
+    run: RunArgument,
+    fill: Annotated[str, typer.Argument(metavar="FILL", help="Fill id, or a unique prefix of one.")],
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the chain from a fill back to bar, tick events, policy event, findings, verdict and playbook."""
+    root = asyncio.run(_lineage(run, fill, db))
+    if json:
+        print_json(asdict(root))
+    else:
+        stdout_console().print(_tree(root))
+
+
+async def _lineage(run: str, fill: str, db: str | None) -> LineageNode:
+    store, record = await open_for_run(db, run)
+    async with store:
+        index = await JournalIndex.read(store.journal.rows(record.run_id))
+    return trace(index, _one(index.fills(fill), fill, record.run_id))
+
+
+def _one(found: list[Event], fill: str, run_id: str) -> Event:
+    if len(found) == 1:
+        return found[0]
+    listing = f"list them with `thinktwice journal {run_id} --kind entry_filled --kind exit_filled`"
+    if not found:
+        raise ConfigError(f"no fill {fill!r} in run {run_id}: {listing}")
+    some = ", ".join(event.payload["fill_id"] for event in found[:SHOWN])
+    raise ConfigError(f"fill {fill!r} is not unique in run {run_id} ({some}, ...): {listing}")
+
+
+def _tree(root: LineageNode) -> "Tree":
+    from rich.tree import Tree
+
+    tree = Tree(_label(root))
+    _grow(tree, root)
+    return tree
+
+
+def _grow(tree: "Tree", node: LineageNode) -> None:
+    for child in node.children:
+        _grow(tree.add(_label(child)), child)
+
+
+def _label(node: LineageNode) -> Any:
+    from rich.text import Text
+
+    label = Text(node.title, style="bold" if node.found else "bold red")
+    key = node.id[:16] if node.id else ""
+    where = (
+        ""
+        if node.seq is None or node.known_at is None
+        else f"row {node.seq}, known {shown_time(node.known_at)}"
+    )
+    label.append("  " + "  ".join(part for part in (key, node.symbol or "", where) if part), style="dim")
+    if not node.found:
+        label.append("  not found in the journal", style="red")
+    for name, value in node.facts.items():
+        if value not in (None, [], {}, ""):
+            label.append(f"\n  {name} ", style="dim")
+            label.append(_fact(name, value), style="default")
+    return label
+
+
+def _fact(name: str, value: Any) -> str:
+    if name in TIME_FACTS and isinstance(value, int):
+        return shown_time(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_fact(key, inner)}" for key, inner in value.items() if inner is not None)
+    if isinstance(value, list):
+        return "; ".join(_fact("", item) for item in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,117 @@
+"""Run a backtest into the store, so that the run row and its journal agree however the run ends.
+
+Finished, interrupted and failed runs all keep what they had decided; an interrupted one is what `verify`
+accepts up to its last row. Called by the command line; the runner itself knows no store.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from schemas.config import Settings
+from schemas.episode import Episode
+from schemas.errors import StoreError
+from schemas.playbook import PlaybookDefinition
+from services.journal.sinks import StoreSink
+from services.journal.writer import JournalWriter
+from services.store import NewRun, RunRecord, RunStatus, Store
+from worker.interrupts import RunInterrupted
+
+if TYPE_CHECKING:
+    from trading_core.bars import BarSeries
+
+Progress = Callable[[int, int], None]
+
+
+class RunOutcome(Protocol):
+    """What a runner gives back."""
+
+    @property
+    def trades(self) -> Sequence[Episode]:
+        """Closed positions in order."""
+        ...
+
+    @property
+    def equity(self) -> tuple[Sequence[int], Sequence[float]]:
+        """Close times (ns) and equity at them."""
+        ...
+
+    def document(self, run_id: str, journal_url: str) -> dict[str, Any]:
+        """The JSON document of the run."""
+        ...
+
+
+class BacktestRunner(Protocol):
+    """`worker.backtest.run_backtest`, by shape."""
+
+    async def __call__(
+        self,
+        settings: Settings,
+        bars: "BarSeries",
+        journal: JournalWriter,
+        *,
+        definitions: Sequence[PlaybookDefinition] | None = None,
+        progress: Progress | None = None,
+    ) -> RunOutcome:
+        """Run over all bars, recording into `journal`."""
+        ...
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A finished run as stored."""
+
+    record: RunRecord
+    outcome: RunOutcome
+    document: dict[str, Any]
+
+
+async def record_run(
+    runner: BacktestRunner,
+    settings: Settings,
+    bars: "BarSeries",
+    store: Store,
+    run: NewRun,
+    *,
+    definitions: Sequence[PlaybookDefinition] | None = None,
+    progress: Progress | None = None,
+) -> RecordedRun:
+    """Store the run, run it, store its end.
+
+    Args:
+        runner: the backtest.
+        settings: the configuration in force.
+        bars: the selected bars.
+        store: an open store.
+        run: what the run row says from the start.
+        definitions: playbooks; None lets the runner load them.
+        progress: told (bars done, bars in all) between bars; may raise `RunInterrupted`.
+
+    Raises:
+        RunInterrupted: the operator stopped it; the run is stored as interrupted.
+    """
+    record = await store.runs.create(run)
+    journal = JournalWriter(StoreSink(store.journal, record.run_id), settings.runtime.flush_rows)
+    try:
+        outcome = await runner(settings, bars, journal, definitions=definitions, progress=progress)
+        await journal.flush()
+        document = outcome.document(record.run_id, store.url)
+        await store.runs.close(record.run_id, "finished", document)
+    except (RunInterrupted, KeyboardInterrupt, asyncio.CancelledError) as stop:
+        await _close_early(store, record.run_id, journal, "interrupted")
+        signum = stop.signum if isinstance(stop, RunInterrupted) else signal.SIGINT
+        raise RunInterrupted(signum, record.run_id) from stop
+    except BaseException:
+        # The failure itself is what the operator has to see, not that the store could not take its last rows.
+        with suppress(StoreError):
+            await _close_early(store, record.run_id, journal, "failed")
+        raise
+    return RecordedRun(await store.runs.find(record.run_id), outcome, document)
+
+
+async def _close_early(store: Store, run_id: str, journal: JournalWriter, status: RunStatus) -> None:
+    await journal.flush()
+    await store.runs.close(run_id, status)

@@ -1,0 +1,102 @@
+"""Replay a stored run and compare it row by row: same configuration and bars must give the same hashes.
+
+Of a run that did not finish, the rows up to its last one are compared. Called by `verify`; writes nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from schemas.config import Settings
+from schemas.errors import ConfigError, ThinktwiceError
+from schemas.playbook import PlaybookDefinition
+from services.journal.chain import GENESIS_HASH
+from services.journal.sinks import ComparingSink, ReplayStopped
+from services.journal.writer import JournalWriter
+from services.store import RunRecord, Store
+from worker.recorded_run import BacktestRunner, Progress
+
+if TYPE_CHECKING:
+    from trading_core.bars import BarSeries
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """Result of a replay. `compared` rows were equal; `problem` says what happened after them."""
+
+    ok: bool
+    compared: int
+    stored: int
+    head_hash: str | None
+    problem: str | None = None
+
+
+def stored_settings(record: RunRecord) -> Settings:
+    """The settings of a stored run.
+
+    Raises:
+        ConfigError: they no longer fit, or they are not what the run recorded as hashed.
+    """
+    try:
+        settings = Settings.model_validate(record.config)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigError(
+            f"the stored configuration of {record.run_id} does not fit this version "
+            f"({place}: {first['msg']}): verify it with the version that made it"
+        ) from error
+    if settings.config_hash != record.config_hash:
+        raise ConfigError(
+            f"the stored configuration of {record.run_id} hashes to {settings.config_hash[:16]}, recorded "
+            f"was {record.config_hash[:16]}: it was changed, or another version made it"
+        )
+    return settings
+
+
+async def replay_run(
+    runner: BacktestRunner,
+    settings: Settings,
+    bars: "BarSeries",
+    store: Store,
+    record: RunRecord,
+    *,
+    definitions: Sequence[PlaybookDefinition] | None = None,
+    progress: Progress | None = None,
+) -> ReplayReport:
+    """Run again and compare; never raises for a difference."""
+    recorded = record.data["sha256"]
+    if bars.sha256 != recorded:
+        changed = (
+            f"the bars hash to {bars.sha256[:16]}, not {recorded[:16]}: name those of the run with --data"
+        )
+        return ReplayReport(False, 0, record.events, None, changed)
+    sink = ComparingSink(store.journal, record.run_id, record.events)
+    journal = JournalWriter(sink, settings.runtime.flush_rows)
+    problem: str | None = None
+    try:
+        try:
+            await runner(settings, bars, journal, definitions=definitions, progress=progress)
+        except ThinktwiceError as error:
+            problem = f"the replay failed after {journal.events} rows: {error}"
+        await journal.flush()
+    except ReplayStopped as stop:
+        return _stopped(stop, sink, record)
+    if sink.compared < record.events:
+        ended = f"the replay ended after {sink.compared} of {record.events} rows"
+        return ReplayReport(False, sink.compared, record.events, journal.head_hash, problem or ended)
+    ok = problem is None or record.status == "failed"
+    return ReplayReport(ok, sink.compared, record.events, journal.head_hash, None if ok else problem)
+
+
+def _stopped(stop: ReplayStopped, sink: ComparingSink, record: RunRecord) -> ReplayReport:
+    if stop.row is not None:
+        problem = f"row {stop.row.seq} ({stop.row.kind}) differs from the stored one"
+        return ReplayReport(False, sink.compared, record.events, None, problem)
+    if record.status == "finished":
+        problem = f"the replay went on after the {record.events} rows of the finished run"
+        return ReplayReport(False, sink.compared, record.events, None, problem)
+    head = record.head_hash if record.events else GENESIS_HASH
+    return ReplayReport(True, sink.compared, record.events, head)
