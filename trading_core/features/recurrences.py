@@ -5,8 +5,8 @@ same code and give the same bits. An unknown input gives an unknown output and l
 division by zero and a result that is not finite are unknown. No fastmath: the order of every sum is fixed.
 
 Sums of a moving mean are carried with the rounding error of every addition (Neumaier 1974), so they neither
-drift nor depend on what left the window. A standard deviation is summed anew over its window around the newest
-value: exact on a flat price, and as the newest value lies within sqrt(n - 1) deviations of the mean, the
+drift nor depend on what left the window. A standard deviation is summed anew over its window around the
+newest value: exact on a flat price, and as the newest value lies within sqrt(n - 1) deviations of the mean, the
 cancellation is bounded.
 """
 

@@ -1,5 +1,7 @@
 """The rule language over features: parse, evaluate as columns, lint."""
 
+from trading_core.rules.columns import RuleColumns
+from trading_core.rules.evaluate import evaluate, evaluate_for_symbol
 from trading_core.rules.grammar import Rule, parse
 
-__all__ = ["Rule", "parse"]
+__all__ = ["Rule", "RuleColumns", "evaluate", "evaluate_for_symbol", "parse"]
