@@ -20,7 +20,7 @@ WIDTH = len(FINGERPRINT)
 ID_BYTES = 32
 DISTANCE_UNIT = 1e-9
 WIN, LOSS, SCRATCH = 0, 1, 2
-WINNERS, LOSERS, FAILURES = 0, 1, 2
+WINNERS, LOSERS, FAILURES = WIN, LOSS, 2  # buckets; the first two are numbered like the outcome they hold
 _OUTCOME = {"win": WIN, "loss": LOSS, "scratch": SCRATCH}
 _FIRST_CAPACITY = 64
 IntArray = npt.NDArray[np.int64]
@@ -143,6 +143,14 @@ def keep(
 
 
 @njit(cache=True)
+def reach(distances: Any, filled: Any, bucket: int, quota: int) -> float:
+    """Squared distance beyond which nothing enters the bucket; one unit wider than its farthest."""
+    if filled[bucket] < quota:
+        return np.inf
+    return float(((distances[bucket, quota - 1] + 1) * DISTANCE_UNIT) ** 2)
+
+
+@njit(cache=True)
 def scan(
     fingerprints: Any,
     known: Any,
@@ -158,21 +166,25 @@ def scan(
     rows = np.zeros((3, quotas.max()), dtype=np.int64)
     distances = np.zeros((3, quotas.max()), dtype=np.int64)
     filled = np.zeros(3, dtype=np.int64)
-    counts = np.zeros(3, dtype=np.int64)
+    population, winners, losers = 0, 0, 0
+    limits = np.array([np.inf, np.inf, -1.0])  # by outcome: a scratch enters no bucket
     for row in range(size):
-        if known[row] > known_at:
-            continue
-        counts[0] += 1
-        if outcome[row] == SCRATCH:
-            continue
-        bucket = WINNERS if outcome[row] == WIN else LOSERS
-        counts[1 + bucket] += 1
+        eligible = known[row] <= known_at
+        kind = outcome[row]
+        population += eligible
+        winners += eligible & (kind == WIN)
+        losers += eligible & (kind == LOSS)
         total = 0.0
-        for k in range(fingerprints.shape[1]):
+        for k in range(WIDTH):
             gap = np.float64(fingerprints[row, k]) - np.float64(point[k])
             total += gap * gap
+        if total > limits[kind] or not eligible:
+            continue
         distance = np.int64(np.round(np.sqrt(total) / DISTANCE_UNIT))
-        keep(rows, distances, filled, bucket, quotas[bucket], row, distance, ids)
-        if failure[row]:
-            keep(rows, distances, filled, FAILURES, quotas[FAILURES], row, distance, ids)
-    return rows, distances, filled, counts
+        keep(rows, distances, filled, kind, quotas[kind], row, distance, ids)
+        limits[kind] = reach(distances, filled, kind, quotas[kind])
+        if kind == LOSS:
+            if failure[row]:
+                keep(rows, distances, filled, FAILURES, quotas[FAILURES], row, distance, ids)
+            limits[LOSS] = max(limits[LOSS], reach(distances, filled, FAILURES, quotas[FAILURES]))
+    return rows, distances, filled, np.array([population, winners, losers])
