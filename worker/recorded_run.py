@@ -17,10 +17,10 @@ from schemas.errors import StoreError
 from schemas.playbook import PlaybookDefinition
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
-from services.store import NewRun, RunRecord, RunStatus, Store
 from worker.interrupts import RunInterrupted
 
 if TYPE_CHECKING:
+    from services.store import NewRun, RunRecord, RunStatus, Store
     from trading_core.bars import BarSeries
 
 Progress = Callable[[int, int], None]
@@ -64,7 +64,7 @@ class BacktestRunner(Protocol):
 class RecordedRun:
     """A finished run as stored."""
 
-    record: RunRecord
+    record: "RunRecord"
     outcome: RunOutcome
     document: dict[str, Any]
 
@@ -73,8 +73,8 @@ async def record_run(
     runner: BacktestRunner,
     settings: Settings,
     bars: "BarSeries",
-    store: Store,
-    run: NewRun,
+    store: "Store",
+    run: "NewRun",
     *,
     definitions: Sequence[PlaybookDefinition] | None = None,
     progress: Progress | None = None,
@@ -112,6 +112,6 @@ async def record_run(
     return RecordedRun(await store.runs.find(record.run_id), outcome, document)
 
 
-async def _close_early(store: Store, run_id: str, journal: JournalWriter, status: RunStatus) -> None:
+async def _close_early(store: "Store", run_id: str, journal: JournalWriter, status: "RunStatus") -> None:
     await journal.flush()
     await store.runs.close(run_id, status)

@@ -15,10 +15,10 @@ from schemas.playbook import PlaybookDefinition
 from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
-from services.store import RunRecord, Store
 from worker.recorded_run import BacktestRunner, Progress
 
 if TYPE_CHECKING:
+    from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
 
 
@@ -33,7 +33,7 @@ class ReplayReport:
     problem: str | None = None
 
 
-def stored_settings(record: RunRecord) -> Settings:
+def stored_settings(record: "RunRecord") -> Settings:
     """The settings of a stored run.
 
     Raises:
@@ -60,8 +60,8 @@ async def replay_run(
     runner: BacktestRunner,
     settings: Settings,
     bars: "BarSeries",
-    store: Store,
-    record: RunRecord,
+    store: "Store",
+    record: "RunRecord",
     *,
     definitions: Sequence[PlaybookDefinition] | None = None,
     progress: Progress | None = None,
@@ -91,7 +91,7 @@ async def replay_run(
     return ReplayReport(ok, sink.compared, record.events, journal.head_hash, None if ok else problem)
 
 
-def _stopped(stop: ReplayStopped, sink: ComparingSink, record: RunRecord) -> ReplayReport:
+def _stopped(stop: ReplayStopped, sink: ComparingSink, record: "RunRecord") -> ReplayReport:
     if stop.row is not None:
         problem = f"row {stop.row.seq} ({stop.row.kind}) differs from the stored one"
         return ReplayReport(False, sink.compared, record.events, None, problem)

@@ -36,8 +36,10 @@ class StoreUrl:
 def masked(text: str) -> str:
     """`text` with the password of a server address replaced by `***`, wherever it stands in it."""
     scheme, separator, rest = text.partition("://")
-    if not separator or scheme == "sqlite":
+    if scheme == "sqlite":
         return text
+    if not separator:
+        scheme, rest = "", text
     user_info, at, host = rest.rpartition("@")
     if at:
         rest = f"{user_info.split(':', 1)[0]}:***@{host}" if ":" in user_info else f"{user_info}@{host}"
@@ -45,7 +47,7 @@ def masked(text: str) -> str:
     if question:
         pairs = (pair.partition("=") for pair in query.split("&"))
         address += "?" + "&".join(f"{k}={'***' if 'pass' in k.lower() else v}" for k, _, v in pairs)
-    return f"{scheme}://{address}"
+    return f"{scheme}{separator}{address}"
 
 
 def parse_url(text: str) -> StoreUrl:

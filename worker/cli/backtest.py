@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.config import Settings
-from services.store import NewRun, Store, masked, open_store
 from worker.cli import wiring
 from worker.cli.bars import describe, load_bars
 from worker.cli.console import complain, print_json, stdout_console
@@ -22,6 +21,7 @@ from worker.recorded_run import record_run
 from worker.settings import ResolvedSettings, load_settings
 
 if TYPE_CHECKING:
+    from services.store import NewRun, Store
     from trading_core.bars import BarSeries
 
 SHOWN_FAILURES = 5
@@ -30,7 +30,7 @@ SHOWN_FAILURES = 5
 def backtest(
     config: Annotated[
         Path | None,
-        typer.Argument(metavar="[CONFIG]", help="TOML file; none is read unasked.", show_default=False),
+        typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
     ] = None,
     data: Annotated[
         str | None,
@@ -111,6 +111,8 @@ def _names(symbols: str | None) -> list[str] | None:
 
 
 def _run(resolved: ResolvedSettings, name: str) -> tuple[dict[str, Any], list[str]]:
+    from services.store import open_store
+
     settings = resolved.settings
     bars = load_bars(settings)
     definitions = wiring.playbooks(settings)
@@ -133,7 +135,7 @@ def _run(resolved: ResolvedSettings, name: str) -> tuple[dict[str, Any], list[st
     return asyncio.run(recorded())
 
 
-async def _failures(store: Store, run_id: str) -> list[str]:
+async def _failures(store: "Store", run_id: str) -> list[str]:
     rows = [row async for row in store.journal.rows(run_id, kinds={"error"})]
     payloads = (json_text.loads(row.payload) for row in rows[:SHOWN_FAILURES])
     lines = [f"{error['where']}: {error['type']}: {error['message']}" for error in payloads]
@@ -141,7 +143,9 @@ async def _failures(store: Store, run_id: str) -> list[str]:
     return [*lines, f"and {more} more"] if more else lines
 
 
-def _new_run(settings: Settings, bars: "BarSeries", name: str) -> NewRun:
+def _new_run(settings: Settings, bars: "BarSeries", name: str) -> "NewRun":
+    from services.store import NewRun, masked
+
     config = settings.payload()
     config["runtime"]["db"] = masked(settings.runtime.db)
     return NewRun(

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from services.store import masked
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import JsonOption
 from worker.settings import ResolvedSettings, load_settings
@@ -22,7 +21,7 @@ def config() -> None:
 @app.command("show")
 def show(
     config: Annotated[
-        Path | None, typer.Argument(metavar="[CONFIG]", help="TOML file.", show_default=False)
+        Path | None, typer.Argument(metavar="CONFIG", help="TOML file.", show_default=False)
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -38,6 +37,8 @@ def show(
 
 
 def _shown(key: str, value: Any) -> Any:
+    from services.store import masked
+
     return masked(value) if key == "runtime.db" else value
 
 

@@ -1,12 +1,14 @@
 """Options that several commands share, and the store they name."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from schemas.errors import ConfigError
-from services.store import RunRecord, Store, StoreMissing, open_store
 from worker.settings import load_settings
+
+if TYPE_CHECKING:
+    from services.store import RunRecord, Store
 
 RunArgument = Annotated[
     str,
@@ -29,12 +31,14 @@ def store_address(db: str | None) -> str:
     return load_settings(flags={"runtime.db": ("--db", db)}).settings.runtime.db
 
 
-async def open_for_run(db: str | None, run: str) -> tuple[Store, RunRecord]:
+async def open_for_run(db: str | None, run: str) -> tuple["Store", "RunRecord"]:
     """The store and the named run in it; close the store.
 
     Raises:
         ConfigError: there is no such store, or no such run in it.
     """
+    from services.store import StoreMissing, open_store
+
     try:
         store = await open_store(store_address(db), create=False)
     except StoreMissing as error:

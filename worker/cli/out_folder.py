@@ -8,20 +8,22 @@ import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from schemas.errors import ConfigError
-from services.store import Store
 from worker.cli.report_page import report_page
 from worker.recorded_run import RecordedRun
+
+if TYPE_CHECKING:
+    from services.store import Store
 
 REPORT_FILE = re.compile(r"[0-9a-f]{16}\.(json|md)")
 TRADE_TIMES = ("entry_label", "exit_label", "known_at")
 
 
-async def stored_reports(store: Store, run_id: str) -> list[dict[str, Any]]:
+async def stored_reports(store: "Store", run_id: str) -> list[dict[str, Any]]:
     """Every high-level report of a run; `verdict` is the judge's on it, null while there is none."""
     reports: dict[str, dict[str, Any]] = {}
     async for row in store.journal.rows(run_id, kinds={"high_level_report", "replan_verdict"}):

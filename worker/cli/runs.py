@@ -1,12 +1,14 @@
 """`thinktwice runs`: what a store holds; nothing when there is no store."""
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from services.store import RunRecord, StoreMissing, open_store
 from worker.cli.console import print_json, shown_time, stdout_console
 from worker.cli.figures import percent
 from worker.cli.options import DbOption, JsonOption, store_address
+
+if TYPE_CHECKING:
+    from services.store import RunRecord
 
 
 def runs(db: DbOption = None, json: JsonOption = False) -> None:
@@ -18,7 +20,9 @@ def runs(db: DbOption = None, json: JsonOption = False) -> None:
         _render(found)
 
 
-async def _stored(address: str) -> list[RunRecord]:
+async def _stored(address: str) -> "list[RunRecord]":
+    from services.store import StoreMissing, open_store
+
     try:
         store = await open_store(address, create=False)
     except StoreMissing:
@@ -27,12 +31,12 @@ async def _stored(address: str) -> list[RunRecord]:
         return await store.runs.all()
 
 
-def _plain(record: RunRecord) -> dict[str, Any]:
+def _plain(record: "RunRecord") -> dict[str, Any]:
     fields = ("run_id", "name", "created_at", "mode", "status", "config_hash", "data", "events", "head_hash")
     return {name: getattr(record, name) for name in (*fields, "environment")}
 
 
-def _render(found: list[RunRecord]) -> None:
+def _render(found: "list[RunRecord]") -> None:
     from rich.table import Table
 
     table = Table(

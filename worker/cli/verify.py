@@ -3,13 +3,12 @@
 import asyncio
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from schemas.config import Settings
 from services.journal.chain import check_chain
-from services.store import RunRecord
 from worker.cli import wiring
 from worker.cli.bars import load_bars
 from worker.cli.console import print_json, stdout_console
@@ -18,6 +17,9 @@ from worker.cli.progress import progress_bar
 from worker.environment import environment
 from worker.interrupts import Interrupts
 from worker.replay import replay_run, stored_settings
+
+if TYPE_CHECKING:
+    from services.store import RunRecord
 
 
 def verify(
@@ -65,7 +67,7 @@ async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, An
     }
 
 
-def _with_bars_of(record: RunRecord, settings: Settings, data: Path | None) -> Settings:
+def _with_bars_of(record: "RunRecord", settings: Settings, data: Path | None) -> Settings:
     path = record.data["path"] if data is None else str(data)
     runtime = settings.runtime.model_copy(update={"data": path})
     return settings.model_copy(update={"runtime": runtime})
