@@ -12,7 +12,7 @@ from schemas.errors import InvalidProposal
 from schemas.judge import BoundaryVerdict
 from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
-from schemas.reflection import InvariantContext, PolicyLevelReflectionRequest, PolicyLevelReflectionResult
+from schemas.reflection import DeferredItem, InvariantContext, PolicyLevelReflectionRequest, PolicyLevelReflectionResult
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import CheckName, EvaluationOutcome, JudgeDecision, PlanKind, PolicyEventKind, Severity
 from services.freeze import freeze
@@ -70,6 +70,7 @@ class PolicyLoopService:
         self.structures: dict[str, str] = {}
         self.counters = PolicyCounters()
         self.blocked: list[tuple[int, int, PolicyProposal]] = []
+        self.deferred: list[DeferredItem] = []
 
     async def on_boundary(self, boundary: Boundary) -> None:
         """Gate one boundary; evaluate it when the gate admits it."""
@@ -156,6 +157,7 @@ class PolicyLoopService:
             for one in plan.rounds:
                 record.round(rounds, snapshot, one)
                 self._count_round(one)
+                self._note_deferred(snapshot, one)
                 rounds += 1
             if plan.end is PlanEnd.NO_PROPOSAL:
                 return self._without_proposal(boundary, snapshot, plan, invariants)
@@ -199,6 +201,19 @@ class PolicyLoopService:
             self.counters.reflection_ms.append(reflection.meta.latency_ms)
         elif reflection is not None:
             self.counters.invocations[str(reflection.outcome)] += 1
+
+    def _note_deferred(self, snapshot: PolicySnapshot, one: PlanRound) -> None:
+        """What the fast path wanted but may not do waits for the next high-level request."""
+        if isinstance(one.reflection, PolicyLevelReflectionResult):
+            self.deferred += [
+                DeferredItem(
+                    raised_at=snapshot.ts_event,
+                    symbol=snapshot.symbol,
+                    text=text,
+                    reflection_hash=one.reflection.content_hash,
+                )
+                for text in one.reflection.deferred
+            ]
 
     def _freeze(
         self, boundary: Boundary, snapshot: PolicySnapshot, plan: Plan, verdict: BoundaryVerdict, record: PolicyJournal

@@ -10,26 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.policy import FrozenPolicy
-from schemas.regime import RegimeLabels, RegimeView
+from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
-from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.clock import SimulatedClock
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
 from trading_core.regime import RegimeColumns
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
-TRENDS, BANDS, STRUCTURES = tuple(Trend), tuple(VolatilityBand), tuple(Structure)
 RAW = ("open", "high", "low", "close", "volume")
-
-
-def regime_view(regimes: RegimeColumns, t: int, s: int) -> RegimeView | None:
-    """Labels and fingerprint of symbol `s` at row `t`; None while warming up."""
-    codes = (int(regimes.trend[t, s]), int(regimes.volatility[t, s]), int(regimes.structure[t, s]))
-    ranks = regimes.fingerprint[t, s]
-    if min(codes) < 0 or not np.isfinite(ranks).all():
-        return None
-    labels = RegimeLabels(trend=TRENDS[codes[0]], volatility=BANDS[codes[1]], structure=STRUCTURES[codes[2]])
-    return RegimeView(labels=labels, fingerprint=tuple(float(rank) for rank in ranks))
 
 
 class SnapshotBuilder:
@@ -64,7 +52,7 @@ class SnapshotBuilder:
 
     def regime(self, t: int, s: int) -> RegimeView | None:
         """Regime of symbol `s` at row `t`, None while warming up."""
-        return regime_view(self._regimes, t, s)
+        return self._regimes.view(t, s)
 
     def build(self, boundary: Boundary, policy: FrozenPolicy | None, opened_by: FrozenPolicy | None) -> PolicySnapshot:
         """The snapshot of one boundary.

@@ -12,21 +12,19 @@ use_cache_of_these_sources()
 
 if TYPE_CHECKING:
     from trading_core.bars import BarSeries
-    from trading_core.simulate import SimulationResult, simulate
+    from trading_core.simulation import SimulationResult, simulate
 
 __all__ = ["BarSeries", "SimulationResult", "simulate"]
 
 
 def __getattr__(name: str) -> Any:
+    """Load the public entries when they are first asked for: importing the package must stay cheap."""
     if name == "BarSeries":
         from trading_core.bars import BarSeries
 
         return BarSeries
-    if name in ("simulate", "SimulationResult"):
-        # The submodule and the function share a name: once imported, the function has to win.
-        from trading_core import simulate as module
+    if name in ("SimulationResult", "simulate"):
+        from trading_core import simulation
 
-        globals()["simulate"] = module.simulate
-        globals()["SimulationResult"] = module.SimulationResult
-        return globals()[name]
+        return getattr(simulation, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

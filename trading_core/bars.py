@@ -169,7 +169,7 @@ class BarSeries:
         rows = np.flatnonzero(self.present[:, s])
         o, h, low, c, v = (getattr(self, name)[rows, s] for name in COLUMNS)
         checks: tuple[tuple[str, Any], ...] = (
-            ("has a value that is NaN or infinite", ~np.isfinite(o + h + low + c + v)),
+            ("has a value that is NaN or infinite", ~np.logical_and.reduce([np.isfinite(part) for part in (o, h, low, c, v)])),
             ("has a price that is not above zero", (o <= 0) | (h <= 0) | (low <= 0) | (c <= 0)),
             ("has high below low", h < low),
             ("has open or close outside low..high", (o < low) | (o > h) | (c < low) | (c > h)),

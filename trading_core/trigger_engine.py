@@ -18,6 +18,7 @@ from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState
 from trading_core import records as rec
 from trading_core.bars import BarSeries
 from trading_core.kernel import FAULT, advance, emit
+from trading_core.regime import RegimeColumns
 from trading_core.state_machine import IDLE, INVALIDATED, LEGAL, STATES, THESIS_ARMED
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
@@ -81,6 +82,11 @@ class PolicyOrders:
     standing: bool = False
     stop_pct: float = float("nan")
     target_pct: float = float("nan")
+
+
+def event_flags(regimes: RegimeColumns) -> npt.NDArray[np.uint8]:
+    """uint8 (T, S): bit 0 regime change, bit 1 volatility band shift, bit 2 volatility shock."""
+    return (regimes.trend_change | regimes.band_shift << 1 | regimes.shock << 2).astype(np.uint8)
 
 
 def parameter_record(

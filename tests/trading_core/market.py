@@ -1,56 +1,41 @@
-"""Bars for tests of the engine: seeded walks, shapes by hand, and symbols with missing bars."""
+"""Small markets for the engine tests: bars from plain numbers, and random ones with gaps, wide bars and missing bars."""
 
 import numpy as np
-import numpy.typing as npt
 
 from schemas.vocabulary import TIMEFRAME_SECONDS
-from trading_core.bars import NS, BarSeries
+from trading_core.bars import BarSeries
 
-START = 1_577_836_800 * NS  # 2020-01-01, a Wednesday
-FloatArray = npt.NDArray[np.float64]
-
-
-def walk(
-    seed: int, n: int, *, volatility: float = 0.01, drift: float = 0.0, start: float = 100.0
-) -> FloatArray:
-    """Closes of a seeded geometric random walk."""
-    steps = np.random.default_rng(seed).normal(drift, volatility, n)
-    return start * np.exp(np.cumsum(steps))
+NS = 1_000_000_000
+START_NS = 1_577_836_800 * NS
 
 
-def columns_of(close: FloatArray, seed: int = 0) -> dict[str, FloatArray]:
-    """Consistent open, high, low, close, volume around closes; the range is in proportion to the price."""
-    rng = np.random.default_rng(seed + 1)
-    opens = np.concatenate([close[:1], close[:-1]]) * (1 + rng.normal(0, 0.001, close.size))
-    high = np.maximum(opens, close) * (1 + rng.uniform(0, 0.004, close.size))
-    low = np.minimum(opens, close) * (1 - rng.uniform(0, 0.004, close.size))
-    return {
-        "open": opens,
-        "high": high,
-        "low": low,
-        "close": close,
-        "volume": rng.uniform(1e3, 1e6, close.size),
-    }
+def series(rows: list[tuple[float, float, float, float]], symbol: str = "X", timeframe: str = "1d") -> BarSeries:
+    """Bars of one symbol from (open, high, low, close) rows."""
+    values = np.asarray(rows, dtype=np.float64)
+    columns = [np.ascontiguousarray(values[:, k : k + 1]) for k in range(4)]
+    return _bars(columns, (symbol,), np.ones((len(rows), 1), dtype=np.bool_), timeframe)
 
 
-def series(
-    columns: dict[str, dict[str, FloatArray]],
-    *,
-    timeframe: str = "1d",
-    present: npt.NDArray[np.bool_] | None = None,
+def random_series(
+    seed: int, bars: int, symbols: int = 1, *, missing: float = 0.0, timeframe: str = "1h", scale: float = 0.01
 ) -> BarSeries:
-    """Bar series of several symbols of equal length; `present` (T, S) drops bars."""
-    symbols = tuple(sorted(columns))
-    size = next(iter(columns.values()))["close"].size
-    mask = np.ones((size, len(symbols)), dtype=np.bool_) if present is None else present
-    times = START + np.arange(size, dtype=np.int64) * TIMEFRAME_SECONDS[timeframe] * NS
-    arrays = {}
-    for name in ("open", "high", "low", "close", "volume"):
-        stacked = np.column_stack([columns[symbol][name] for symbol in symbols])
-        arrays[name] = np.ascontiguousarray(np.where(mask, stacked, np.nan))
-    return BarSeries(times, symbols, timeframe, "open", present=mask, **arrays)
+    """Random bars with gaps and wide bars; `missing` is the share of absent symbol-bars."""
+    rng = np.random.default_rng(seed)
+    close = 100.0 * np.exp(np.cumsum(rng.normal(0.0, scale, (bars, symbols)), axis=0))
+    gaps = np.where(rng.random((bars, symbols)) < 0.05, rng.normal(0.0, 4 * scale, (bars, symbols)), 0.0)
+    open_ = np.vstack([np.full((1, symbols), 100.0), close[:-1]]) * np.exp(gaps)
+    wide = np.where(rng.random((bars, symbols)) < 0.05, 4.0, 1.0)
+    high = np.maximum(open_, close) * (1.0 + wide * np.abs(rng.normal(0.0, scale / 2, (bars, symbols))))
+    low = np.minimum(open_, close) * (1.0 - wide * np.abs(rng.normal(0.0, scale / 2, (bars, symbols))))
+    present = rng.random((bars, symbols)) >= missing
+    present[:, 0] |= ~present.any(axis=1)
+    columns = [np.where(present, part, np.nan) for part in (open_, high, low, close)]
+    return _bars(columns, tuple(f"S{s:02d}" for s in range(symbols)), present, timeframe)
 
 
-def one_symbol(close: FloatArray, *, timeframe: str = "1d", seed: int = 0) -> BarSeries:
-    """Bar series of one symbol "AAA"."""
-    return series({"AAA": columns_of(close, seed)}, timeframe=timeframe)
+def _bars(
+    columns: list[np.ndarray], symbols: tuple[str, ...], present: np.ndarray, timeframe: str
+) -> BarSeries:
+    times = START_NS + np.arange(present.shape[0], dtype=np.int64) * TIMEFRAME_SECONDS[timeframe] * NS
+    volume = np.where(present, 1_000.0, np.nan)
+    return BarSeries(times, symbols, timeframe, "open", *columns, volume, present)

@@ -1,0 +1,275 @@
+"""The slow loop: when it is due it reflects on resolved episodes, hears the judge and moves playbook versions.
+
+Examined at slots, when the batch is reached and never from a tick. A report is known at the first bar close after its
+slot and reaches the judge in the same step; what it changes starts with the next bar. Every skip is an event with its
+reason, once per slot.
+"""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from schemas.canonical import ns_to_datetime
+from schemas.config import Settings
+from schemas.episode import Episode
+from schemas.judge import ReplanVerdict
+from schemas.playbook import PlaybookVersion
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.vocabulary import OverrideReason, VersionState
+from services.cadence import CadenceFacts, Run, Skip, due, examine_early, next_slot
+from services.high_level_reflection_service import HighLevelReflectionService
+from services.playbooks.lifecycle import PlaybookLifecycle
+from services.policy_loop_service import PolicyLoopService
+from services.ports import EventJournal, Judge, PlaybookReader
+from services.shadow_trials import ShadowTrials
+from services.untraded_signals import UntradedSignals
+from trading_core.bars import BarSeries
+
+
+@dataclass
+class SlowCounters:
+    """What the slow loop did; telemetry, the summary reads it."""
+
+    runs: int = 0
+    skips: Counter[str] = field(default_factory=Counter)
+    findings: Counter[str] = field(default_factory=Counter)
+    recommendations: Counter[str] = field(default_factory=Counter)
+    replans: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    applied: Counter[str] = field(default_factory=Counter)
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    run_ms: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    errors: int = 0
+
+
+class SlowLoopService:
+    """Slow loop of one run over one BarSeries."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        bars: BarSeries,
+        reflection: HighLevelReflectionService,
+        judge: Judge,
+        lifecycle: PlaybookLifecycle,
+        playbooks: PlaybookReader,
+        trials: ShadowTrials,
+        untraded: UntradedSignals,
+        policy_loop: PolicyLoopService,
+        journal: EventJournal,
+    ) -> None:
+        self._settings = settings
+        self._bars = bars
+        self._reflection = reflection
+        self._judge = judge
+        self._lifecycle = lifecycle
+        self._playbooks = playbooks
+        self._trials = trials
+        self._untraded = untraded
+        self._policy_loop = policy_loop
+        self._journal = journal
+        self._interval: Literal["daily", "weekly"] = settings.high_level.interval_for(bars.timeframe)
+        self._started = int(bars.close_times[0])
+        self._next_slot = next_slot(self._started, self._interval)
+        self._last_run: int | None = None
+        self._last_run_episodes = 0
+        self._last_structural: int | None = None
+        self._override: OverrideReason | None = None
+        self._epoch = 0
+        self._judge_actions: list[str] = []
+        self.episodes: list[Episode] = []
+        self.counters = SlowCounters()
+
+    def next_row(self, row: int) -> int:
+        """First row at or after `row` whose close reaches the next slot; T when there is none."""
+        times = self._bars.close_times
+        return row + int(np.searchsorted(times[row:], self._next_slot, side="left"))
+
+    def record(self, episode: Episode) -> None:
+        """A resolved episode; it becomes evidence at its `known_at`."""
+        self.episodes.append(episode)
+
+    def note_override(self, reason: OverrideReason) -> None:
+        """A safety override of the envelope; it may let one structural change come before its interval."""
+        self._override = reason
+
+    async def on_row(self, row: int) -> None:
+        """Examine the slots that bar `row` has closed, or an early batch; never both."""
+        started = time.perf_counter()
+        now = int(self._bars.close_times[row])
+        slot: int | None = None
+        while self._next_slot <= now:
+            slot = self._next_slot
+            self._next_slot = next_slot(slot, self._interval)
+        if slot is not None:
+            self._retire_changed(self._lifecycle.expire_due(now), now)
+            self._retire_changed(self._trials.step(row, now), now)
+            await self._examine(self._facts(slot), row, now)
+        elif examine_early(self._facts(now)):
+            await self._examine(self._facts(now), row, now)
+        self.counters.seconds += time.perf_counter() - started
+
+    def _facts(self, moment: int) -> CadenceFacts:
+        new = Counter(one.playbook_id for one in self._evidence(moment)[self._last_run_episodes :])
+        definitions = [version.definition for version in self._playbooks.active()]
+        return CadenceFacts(
+            now=moment,
+            interval=self._interval,
+            started_at=self._started,
+            last_run=self._last_run,
+            last_structural=self._last_structural,
+            new_episodes=dict(sorted(new.items())),
+            minimum_episodes=self._settings.high_level.minimum_episodes,
+            playbook_minimum={one.id: one.minimum_episodes for one in definitions if one.minimum_episodes > 20},
+            structural_interval_days=self._settings.high_level.structural_interval_days,
+            safety_override=self._override,
+            enabled=self._settings.high_level.enabled,
+        )
+
+    def _evidence(self, moment: int) -> list[Episode]:
+        return [one for one in self.episodes if one.known_at <= moment and not one.no_learn]
+
+    async def _examine(self, facts: CadenceFacts, row: int, now: int) -> None:
+        decision = due(facts)
+        if isinstance(decision, Skip):
+            self._skip(decision, now)
+            return
+        try:
+            await self._run(decision, row, now)
+        except Exception as error:  # the one boundary of the slow loop: journalled, counted, nothing is changed
+            self.counters.errors += 1
+            self._append(now, "error", {"where": "slow_loop", "type": type(error).__name__, "message": str(error)})
+
+    def _skip(self, skip: Skip, now: int) -> None:
+        self.counters.skips[str(skip.reason)] += 1
+        self._append(
+            now,
+            "slow_skip",
+            {
+                "slot": skip.slot,
+                "reason": str(skip.reason),
+                "next_eligible": skip.next_eligible,
+                "facts": {"episodes": skip.counted, "needed": skip.needed},
+            },
+        )
+
+    async def _run(self, run: Run, row: int, now: int) -> None:
+        started = time.perf_counter()
+        evidence = self._evidence(run.slot)
+        request = self._request(run, row, now, evidence)
+        self._append(now, "high_level_request", {"request_hash": request.content_hash, "request": request.payload()})
+        definitions = tuple(version.definition for version in self._playbooks.active())
+        report = await self._reflection.reflect(request, evidence, definitions)
+        report_id = report.content_hash[:16]
+        self._append(
+            now,
+            "high_level_report",
+            {"report_id": report_id, "request_hash": request.content_hash, "report": report.payload()},
+            report.telemetry(),
+        )
+        self._count_report(report, report_id, now)
+        await self._replan(report, now)
+        self._last_run = run.slot
+        self._last_run_episodes = len(evidence)
+        self._policy_loop.deferred.clear()
+        if run.override is not None:
+            self._override = None
+        self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
+
+    def _request(self, run: Run, row: int, now: int, evidence: list[Episode]) -> HighLevelReflectionRequest:
+        window = self._settings.high_level.window_bars
+        first = 0 if window is None else max(0, row + 1 - window)
+        start = int(self._bars.times[first])
+        chosen = [one for one in evidence if one.entry_label >= start]
+        return HighLevelReflectionRequest(
+            slot=run.slot,
+            known_at=now,
+            window_start=ns_to_datetime(start),
+            window_end=ns_to_datetime(run.slot),
+            timeframe=self._bars.timeframe,
+            episode_ids=tuple(one.episode_id for one in chosen),
+            new_episodes=len(evidence) - self._last_run_episodes,
+            judge_actions=tuple(self._judge_actions),
+            deferred_items=tuple(self._policy_loop.deferred),
+            untraded_signals=self._untraded.known(row + 1),
+            drift_inputs={"trigger": run.trigger},
+            structural_allowed=run.structural_allowed,
+            epoch=self._epoch,
+        )
+
+    def _count_report(self, report: HighLevelReflectionReport, report_id: str, now: int) -> None:
+        counters = self.counters
+        counters.runs += 1
+        counters.findings.update(str(cluster.grade) for cluster in report.clusters)
+        counters.recommendations.update(str(one.action) for one in report.recommendations)
+        counters.reports.append(
+            {
+                "report_id": report_id,
+                "known_at": ns_to_datetime(now).isoformat(),
+                "n_episodes": report.n_episodes,
+                "recommended_action": str(report.recommended_action),
+                "recommendations": len(report.recommendations),
+                "insufficient_sample": report.insufficient_sample,
+            }
+        )
+
+    async def _replan(self, report: HighLevelReflectionReport, now: int) -> None:
+        definitions = tuple(version.definition for version in self._playbooks.active())
+        experiments = sum(1 for trial in self._lifecycle.shadows() if trial.kind == "experiment")
+        verdict = await self._judge.replan(report, definitions, experiments)
+        verdict_id = verdict.content_hash[:16]
+        self.counters.replans[str(verdict.decision)] += 1
+        self.counters.refused.update(one.code for one in verdict.refused)
+        self._append(
+            now,
+            "replan_verdict",
+            {"verdict_id": verdict_id, "report_id": verdict.report_id, "verdict": verdict.payload()},
+        )
+        self._apply(verdict, verdict_id, now)
+
+    def _apply(self, verdict: ReplanVerdict, verdict_id: str, now: int) -> None:
+        if not verdict.actions:
+            return
+        self.counters.applied.update(action.kind for action in verdict.actions)
+        self._judge_actions.append(verdict_id)
+        changed = self._lifecycle.apply(
+            verdict.actions,
+            report_id=verdict.report_id,
+            verdict_id=verdict_id,
+            at=now,
+            timeframe=self._bars.timeframe,
+        )
+        self._last_structural = now
+        if changed:
+            self._epoch += 1
+        self._retire_changed(changed, now)
+        if any(action.kind == "replan" for action in verdict.actions):
+            self._policy_loop.retire_playbook(None)
+
+    def _retire_changed(self, changed: tuple[PlaybookVersion, ...], now: int) -> None:
+        """Journal every transition; policies of a replaced version go out of force, positions keep their exits."""
+        for version in changed:
+            journal_version(self._journal, version, now)
+            if version.state is VersionState.ACTIVE:
+                self._policy_loop.retire_playbook(version.definition.id)
+
+    def _append(
+        self, now: int, kind: str, payload: dict[str, Any], telemetry: dict[str, Any] | None = None
+    ) -> None:
+        self._journal.append(kind, ts_event=now, known_at=now, payload=payload, telemetry=telemetry)
+
+
+def journal_version(journal: EventJournal, version: PlaybookVersion, now: int) -> None:
+    """One playbook version at one place of its lifecycle."""
+    definition = version.definition
+    payload = {
+        **version.payload(),
+        "version_hash": definition.content_hash,
+        "playbook_id": definition.id,
+        "version": definition.version,
+    }
+    journal.append("playbook_version", ts_event=min(version.since, now), known_at=now, payload=payload)

@@ -1,0 +1,203 @@
+"""Standing ledgers: a playbook version traded on paper beside the account, by the same kernel on the same bars.
+
+A standing policy re-arms whenever its setup is true in an eligible regime; no policy loop, no envelope, one unit per
+trade, so that R is all it yields. Shadow trials, disabled cells and grid values are all answered here, and only from
+bars at or before the clock.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.canonical import content_id
+from schemas.config import ExecutionSettings
+from schemas.episode import Episode
+from schemas.playbook import Eligibility, PlaybookDefinition
+from schemas.vocabulary import Direction, Structure, Trend, VolatilityBand
+from services.clock import SimulatedClock
+from services.high_level.failure_modes import classify
+from services.playbooks.registry import render_rules
+from trading_core.bars import BarSeries
+from trading_core.regime import RegimeColumns
+from trading_core.rules import RuleColumns
+from trading_core.tick_events import REASONS, PolicyTag, TickEventDecoder
+from trading_core.tick_guard import TickGuard
+from trading_core.trigger_engine import PolicyOrders, TriggerEngine, parameter_record
+
+UNLIMITED_CASH = 1e9
+TRENDS, BANDS, STRUCTURES = tuple(Trend), tuple(VolatilityBand), tuple(Structure)
+
+
+class StandingLedgers:
+    """Maker of standing ledgers over the bars of one run; also the grid evaluator of the slow loop."""
+
+    def __init__(
+        self,
+        bars: BarSeries,
+        columns: RuleColumns,
+        regimes: RegimeColumns,
+        execution: ExecutionSettings,
+        cooldown_bars: int,
+        clock: SimulatedClock,
+    ) -> None:
+        self.bars = bars
+        self.columns = columns
+        self.regimes = regimes
+        self.clock = clock
+        self._execution = execution
+        self._cooldown = cooldown_bars
+
+    def open(
+        self,
+        definition: PlaybookDefinition,
+        directions: Sequence[Direction],
+        start_row: int,
+        regime_key: str | None = None,
+    ) -> "StandingLedger":
+        """A ledger that trades `definition` from row `start_row` on, in one regime cell only when a key is given."""
+        engines = [(direction, self._engine(definition, direction, start_row, regime_key)) for direction in directions]
+        return StandingLedger(self, definition, engines)
+
+    def evaluate(
+        self, definition: PlaybookDefinition, parameter: str, value: float, start_ns: int, end_ns: int
+    ) -> tuple[tuple[int, int, float], ...]:
+        """Outcomes of a parameter value on the bars of a window: (exit label, entry label, R), by exit.
+
+        Only bars that close at or before `end_ns` count; the clock refuses an `end_ns` in the future.
+        """
+        self.clock.check(end_ns)
+        changed = definition.parameters[parameter].model_copy(update={"value": value})
+        variant = definition.model_copy(update={"parameters": {**definition.parameters, parameter: changed}})
+        start = int(np.searchsorted(self.bars.close_times, start_ns, side="left"))
+        stop = int(np.searchsorted(self.bars.close_times, end_ns, side="right"))
+        episodes = self.open(variant, tuple(variant.rules), start).advance(stop)
+        return tuple((one.exit_label, one.entry_label, one.r) for one in episodes)
+
+    def _engine(
+        self, definition: PlaybookDefinition, direction: Direction, start_row: int, regime_key: str | None
+    ) -> TriggerEngine:
+        rows, symbols = self.bars.shape
+        parameters = parameter_record(
+            self._execution, None, heartbeat=0, emit_events=False, fixed_quantity=1.0
+        )
+        parameters["cooldown"] = self._cooldown
+        flags = np.zeros((rows, symbols), dtype=np.uint8)
+        decoder = TickEventDecoder(self.bars, definition.content_hash, "shadow")
+        engine = TriggerEngine(self.bars, flags, parameters, UNLIMITED_CASH, TickGuard(), decoder)
+        engine.t = start_row
+        eligible = self._eligible(definition.eligibility[direction], regime_key)
+        for s in range(symbols):
+            engine.install(s, self._orders(definition, direction, s, engine, eligible[:, s]))
+        return engine
+
+    def _eligible(self, eligibility: Eligibility, regime_key: str | None) -> npt.NDArray[np.bool_]:
+        """bool (T, S): where the regime allows the playbook; a given cell counts even while it is banned."""
+        trend = np.isin(self.regimes.trend, [TRENDS.index(one) for one in eligibility.trend])
+        band = np.isin(self.regimes.volatility, [BANDS.index(one) for one in eligibility.volatility])
+        structure = np.isin(self.regimes.structure, [STRUCTURES.index(one) for one in eligibility.structure])
+        allowed = trend & band & structure
+        if regime_key is not None:
+            return allowed & self._in_cell(regime_key)
+        for key in eligibility.banned:
+            allowed &= ~self._in_cell(key)
+        return allowed
+
+    def _in_cell(self, key: str) -> npt.NDArray[np.bool_]:
+        trend, band = key.split("/")
+        return (self.regimes.trend == [str(one) for one in TRENDS].index(trend)) & (
+            self.regimes.volatility == [str(one) for one in BANDS].index(band)
+        )
+
+    def _orders(
+        self,
+        definition: PlaybookDefinition,
+        direction: Direction,
+        s: int,
+        engine: TriggerEngine,
+        eligible: npt.NDArray[np.bool_],
+    ) -> PolicyOrders:
+        rules, bank = render_rules(definition, direction), engine.columns
+
+        def truth(text: str | None) -> int:
+            return -1 if text is None else bank.truth((text, s), self.columns.boolean(text, s))
+
+        def number(text: str | None) -> int:
+            return -1 if text is None else bank.number((text, s), self.columns.number(text, s))
+
+        setup = (self.columns.boolean(rules.setup, s) == 1) & eligible
+        return PolicyOrders(
+            tag=PolicyTag(definition.content_hash[:16], definition.id),
+            direction=1 if direction == "long" else -1,
+            setup=bank.truth(("eligible setup", s), setup.astype(np.int8)),
+            activation=truth(rules.activation),
+            invalidation=truth(rules.invalidation),
+            stop=number(rules.stop),
+            target=number(rules.target),
+            refinement=number(rules.refinement),
+            window=definition.activation_window_bars,
+            horizon=definition.horizon_bars,
+            risk_fraction=definition.risk_fraction,
+            standing=True,
+        )
+
+
+class StandingLedger:
+    """One playbook version traded on paper; advanced block by block as time goes on."""
+
+    def __init__(
+        self,
+        owner: StandingLedgers,
+        definition: PlaybookDefinition,
+        engines: list[tuple[Direction, TriggerEngine]],
+    ) -> None:
+        self._owner = owner
+        self._engines = engines
+        self.definition = definition
+        self.episodes: list[Episode] = []
+
+    def advance(self, until: int) -> tuple[Episode, ...]:
+        """Validate bars up to row `until` (exclusive); the newly resolved episodes, by exit, then symbol."""
+        new: list[Episode] = []
+        for direction, engine in self._engines:
+            while engine.t < until:
+                new += [self._episode(trade, direction) for trade in engine.advance(until).trades]
+        new.sort(key=lambda one: (one.exit_label, one.symbol, one.direction, one.entry_label))
+        self.episodes += new
+        return tuple(new)
+
+    def _episode(self, trade: Any, direction: Direction) -> Episode:
+        bars, definition = self._owner.bars, self.definition
+        s, signal = int(trade["s"]), int(trade["signal_t"])
+        view = self._owner.regimes.view(signal, s)
+        entry, exit_ = int(bars.times[int(trade["entry_t"])]), int(bars.times[int(trade["exit_t"])])
+        episode = Episode(
+            episode_id=content_id([definition.content_hash, bars.symbols[s], direction, entry, exit_, "shadow"]),
+            symbol=bars.symbols[s],
+            timeframe=bars.timeframe,
+            playbook_id=definition.id,
+            playbook_version=definition.version,
+            playbook_hash=definition.content_hash,
+            policy_id=definition.content_hash[:16],
+            direction=direction,
+            regime="unknown" if view is None else view.labels.key,
+            structure="unknown" if view is None else str(view.labels.structure),
+            fingerprint=() if view is None else view.fingerprint,
+            conviction=0.5,
+            entry_label=entry,
+            exit_label=exit_,
+            known_at=int(bars.close_times[int(trade["exit_t"])]),
+            entry_price=float(trade["entry_price"]),
+            exit_price=float(trade["exit_price"]),
+            quantity=float(trade["quantity"]),
+            fees=float(trade["fees"]),
+            pnl=float(trade["pnl"]),
+            r=float(trade["r"]),
+            mae_r=float(trade["mae_r"]),
+            mfe_r=float(trade["mfe_r"]),
+            hold_bars=int(trade["bars_held"]),
+            exit_reason=REASONS[int(trade["reason"])],
+            ledger="shadow",
+        )
+        return episode.model_copy(update={"failure_mode": classify(episode)})

@@ -1,0 +1,101 @@
+"""Signals that never became a position, with what they would have done; kept apart from episodes.
+
+Collected from tick events and from blocked proposals as they happen; resolved by the slow loop from bars at or before
+its clock. They are shown beside the lessons and never counted among them.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from schemas.config import ExecutionSettings
+from schemas.policy import FrozenPolicy
+from schemas.proposal import PolicyProposal
+from schemas.reflection import TickValidationEvent, UntradedSignal
+from schemas.vocabulary import TickEventKind
+from trading_core.bars import BarSeries
+from trading_core.counterfactual import bracket_outcome
+from trading_core.rules import RuleColumns
+
+Reason = Literal["unfilled", "expired", "blocked"]
+
+
+@dataclass(frozen=True)
+class PendingSignal:
+    """A signal waiting for its counterfactual outcome."""
+
+    s: int
+    row: int
+    proposal: PolicyProposal
+    reason: Reason
+
+
+class UntradedSignals:
+    """Collector of one run."""
+
+    def __init__(self, bars: BarSeries, columns: RuleColumns, execution: ExecutionSettings) -> None:
+        self._bars = bars
+        self._columns = columns
+        self._execution = execution
+        self._armed_row: dict[str, int] = {}
+        self._pending: list[PendingSignal] = []
+        self._resolved: list[UntradedSignal] = []
+
+    def observe(self, event: TickValidationEvent, row: int, policies: dict[str, FrozenPolicy]) -> None:
+        """Note an armed thesis, and collect it when it expires or its order is refused."""
+        if event.symbol is None:
+            return
+        if event.kind is TickEventKind.THESIS_ARMED:
+            self._armed_row[event.symbol] = row
+        elif event.kind in (TickEventKind.THESIS_EXPIRED, TickEventKind.ORDER_REFUSED):
+            policy = policies.get(str(event.detail.get("policy_id")))
+            armed = self._armed_row.pop(event.symbol, None)
+            if policy is None or armed is None:
+                return
+            reason: Reason = "expired" if event.kind is TickEventKind.THESIS_EXPIRED else "unfilled"
+            s = self._bars.symbols.index(event.symbol)
+            self._pending.append(PendingSignal(s, armed, policy.proposal, reason))
+
+    def blocked(self, s: int, row: int, proposal: PolicyProposal) -> None:
+        """A proposal that a reflection blocked, taken as if it had been entered at the next open."""
+        self._pending.append(PendingSignal(s, row, proposal, "blocked"))
+
+    def known(self, until_row: int) -> tuple[UntradedSignal, ...]:
+        """All signals so far, resolved as far as bars before row `until_row` allow, by time and symbol."""
+        waiting = []
+        for one in self._pending:
+            signal = self._resolve(one, until_row)
+            if signal is None:
+                waiting.append(one)
+            else:
+                self._resolved.append(signal)
+        self._pending = waiting
+        self._resolved.sort(key=lambda one: (one.known_at, one.symbol, one.label))
+        return tuple(self._resolved)
+
+    def _resolve(self, one: PendingSignal, until_row: int) -> UntradedSignal | None:
+        stop = self._columns.number(one.proposal.stop, one.s)[one.row]
+        target = self._columns.number(one.proposal.target, one.s)[one.row]
+        outcome = bracket_outcome(
+            self._bars,
+            one.s,
+            one.row,
+            until_row,
+            direction=1 if one.proposal.direction == "long" else -1,
+            stop=float(stop),
+            target=float(target),
+            horizon=one.proposal.horizon_bars,
+            execution=self._execution,
+        )
+        expired = until_row - one.row > 4 * one.proposal.horizon_bars + 8
+        if outcome is None and not expired:
+            return None
+        r, row = outcome if outcome is not None else (None, until_row - 1)
+        return UntradedSignal(
+            symbol=self._bars.symbols[one.s],
+            playbook_id=one.proposal.playbook_id,
+            direction=one.proposal.direction,
+            label=int(self._bars.times[one.row]),
+            reason=one.reason,
+            counterfactual_r=r,
+            known_at=int(self._bars.close_times[row]),
+        )

@@ -1,0 +1,189 @@
+"""The recurrence of the regime: votes of a bar, confirmation, dwell and the latch of a shock, with saved state.
+
+A block of any size and a single step run this same code. Codes are positions of the members of `Trend`,
+`VolatilityBand`, `Structure` and `RegimeReason`; -1 is no vote or not yet known.
+"""
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+FloatArray = npt.NDArray[np.float64]
+CodeArray = npt.NDArray[np.int8]
+
+UNKNOWN, TRANSITION = -1, -2
+SIDEWAYS, UP, DOWN = 0, 1, 2
+LOW, MID, HIGH, EXTREME = 0, 1, 2, 3
+NEUTRAL, COMPRESSION, EXPANSION, MEAN_REVERTING, BREAKOUT, BREAKDOWN = 0, 1, 2, 3, 4, 5
+WARMING_UP, INITIAL, UNCHANGED, UNKNOWN_INPUT, UNCONFIRMED, DWELLING, BAND_SHIFTED, CHANGED, SHOCK = range(
+    1, 10
+)
+
+# Rows of the inputs, in the order of `regime.FEATURES_READ`.
+_TREND_RANK, _VOLATILITY_RANK, _BANDWIDTH_RANK, _VOLUME_RANK, _RANGE_RANK, _MOVE_RANK = range(6)
+_DOUBLE_RANK, _STRENGTH, _MOVE, _VOLATILITY, _STRETCH_RANK, _CLOSE, _HIGHEST, _LOWEST = range(6, 14)
+RANKS = 7  # five of the fingerprint, and the two that the trend's vote reads
+
+# State: a label is its code + 1 (0: none yet), the bars since it changed, and its last votes; twice, then the
+# ranks last known, then the latch of a shock with its level and its votes for calm.
+VOTES = 60
+_LABEL_CELLS = 2 + 1 + VOTES
+_KEPT = 2 * _LABEL_CELLS
+_LATCH = _KEPT + RANKS
+STATE_SIZE = _LATCH + _LABEL_CELLS
+
+
+@njit(error_model="numpy")
+def _trend_vote(
+    rank: float, move_rank: float, strength: float, move: float, confirmed: int, weak: float, fast: float
+) -> int:
+    # A weak trend on a fast way through zero is in transition: it says nothing until it points away from zero.
+    if rank != rank or strength != strength:
+        return UNKNOWN
+    direction = UP if strength > 0.0 else DOWN
+    if rank >= weak and strength != 0.0:
+        return direction
+    if move_rank != move_rank or move != move:
+        return UNKNOWN
+    away = move * strength > 0.0
+    if move_rank < fast or move_rank > 1.0 - fast:
+        return direction if away else TRANSITION
+    return TRANSITION if away and confirmed == direction else SIDEWAYS
+
+
+@njit(error_model="numpy")
+def _band_vote(rank: float, low: float, high: float, extreme: float) -> int:
+    if rank != rank:
+        return UNKNOWN
+    if rank < low:
+        return LOW
+    if rank < high:
+        return MID
+    return HIGH if rank < extreme else EXTREME
+
+
+@njit(error_model="numpy")
+def _structure(x: FloatArray, settings: FloatArray) -> int:
+    if x[_CLOSE] > x[_HIGHEST]:
+        return BREAKOUT
+    if x[_CLOSE] < x[_LOWEST]:
+        return BREAKDOWN
+    if x[_BANDWIDTH_RANK] < settings[5]:
+        return COMPRESSION
+    if x[_RANGE_RANK] > settings[6]:
+        return EXPANSION
+    stretch, tail = x[_STRETCH_RANK], settings[7]
+    if x[_DOUBLE_RANK] < settings[0] and (stretch < tail or stretch > 1.0 - tail):
+        return MEAN_REVERTING
+    return NEUTRAL
+
+
+@njit(error_model="numpy")
+def _record(votes: FloatArray, vote: int) -> None:
+    position = int(votes[0])
+    votes[1 + position] = vote + 1 if vote >= 0 else 0
+    votes[0] = (position + 1) % VOTES
+
+
+@njit(error_model="numpy")
+def _agreeing(votes: FloatArray, vote: int, last: int) -> int:
+    position, count = int(votes[0]), 0
+    for back in range(1, last + 1):
+        count += votes[1 + (position - back) % VOTES] == vote + 1
+    return count
+
+
+@njit(error_model="numpy")
+def _confirm(label: FloatArray, vote: int, needed: int, last: int, dwell: float) -> int:
+    # Records the vote and changes the label when the vote is confirmed and the dwell over; gives the reason.
+    _record(label[2:], vote)
+    label[1] += 1.0
+    if vote == UNKNOWN:
+        return UNKNOWN_INPUT
+    if vote == TRANSITION:
+        return UNCONFIRMED
+    if label[0] == vote + 1:
+        return UNCHANGED
+    if _agreeing(label[2:], vote, last) < needed:
+        return UNCONFIRMED
+    if label[1] <= dwell:
+        return DWELLING
+    label[0], label[1] = vote + 1, 0.0
+    return CHANGED
+
+
+@njit(error_model="numpy")
+def _shock(x: FloatArray, latch: FloatArray, settings: FloatArray) -> bool:
+    # Holds from the first extreme close until volatility is below the level it had then and below the high band.
+    if latch[0] == 0.0:
+        if not x[_VOLATILITY_RANK] >= settings[4]:
+            return False
+        latch[:] = 0.0
+        latch[0], latch[1] = 1.0, x[_VOLATILITY]
+        return True
+    calm = x[_VOLATILITY_RANK] < settings[3] and x[_VOLATILITY] < latch[1]
+    _record(latch[2:], 1 if calm else 0)
+    if _agreeing(latch[2:], 1, int(settings[9])) >= settings[8]:
+        latch[0] = 0.0
+    return False
+
+
+@njit(error_model="numpy")
+def _warm(x: FloatArray, kept: FloatArray) -> bool:
+    # Ranks are kept as value + 1, so that zero means: never known.
+    for r in range(RANKS):
+        if x[r] == x[r]:
+            kept[r] = x[r] + 1.0
+    return bool(np.all(kept[:RANKS] > 0.0))
+
+
+@njit(error_model="numpy")
+def _evaluate(x: FloatArray, settings: FloatArray, state: FloatArray, code: CodeArray) -> None:
+    trend, band, latch = state[:_LABEL_CELLS], state[_LABEL_CELLS : 2 * _LABEL_CELLS], state[_LATCH:]
+    weak, fast, dwell = settings[0], settings[1], settings[12]
+    vote = _trend_vote(x[_TREND_RANK], x[_MOVE_RANK], x[_STRENGTH], x[_MOVE], int(trend[0]) - 1, weak, fast)
+    band_vote = _band_vote(x[_VOLATILITY_RANK], settings[2], settings[3], settings[4])
+    shock = _shock(x, latch, settings)
+    if trend[0] == 0.0:
+        _start(trend, vote if vote >= 0 else SIDEWAYS)
+        _start(band, band_vote if band_vote >= 0 else MID)
+        code[0], code[1], code[6] = trend[0] - 1, band[0] - 1, INITIAL
+        return
+    needed, last = (settings[10], settings[11]) if vote == SIDEWAYS else (settings[8], settings[9])
+    trend_reason = _confirm(trend, vote, int(needed), int(last), dwell)
+    band_reason = _confirm(band, band_vote, int(settings[8]), int(settings[9]), dwell)
+    code[0], code[1] = trend[0] - 1, band[0] - 1
+    code[3], code[4], code[5] = trend_reason == CHANGED, band_reason == CHANGED, shock
+    reason = max(trend_reason, BAND_SHIFTED if band_reason == CHANGED else band_reason)
+    code[6] = SHOCK if shock else reason
+
+
+@njit(error_model="numpy")
+def _start(label: FloatArray, code: int) -> None:
+    label[0] = code + 1
+    _record(label[2:], code)
+
+
+@njit(cache=True)
+def run(
+    inputs: FloatArray, settings: FloatArray, state: FloatArray, codes: CodeArray, ranks: FloatArray
+) -> None:
+    """Evaluate the regime on N present bars of one symbol.
+
+    Args:
+        inputs: float64 (N, 14), the features of `regime.FEATURES_READ` in order.
+        settings: float64 (13,), `RegimeSettings.values()`.
+        state: float64 (STATE_SIZE,), zeros before the first bar; changed in place.
+        codes: int8 (N, 7), written: trend, volatility, structure, trend change, band shift, shock, reason.
+        ranks: float64 (N, 5), written: the fingerprint.
+    """
+    for i in range(inputs.shape[0]):
+        codes[i, :] = 0
+        if not _warm(inputs[i], state[_KEPT:]):
+            codes[i, :3] = -1
+            codes[i, 6] = WARMING_UP
+            ranks[i, :] = np.nan
+            continue
+        ranks[i, :] = state[_KEPT : _KEPT + ranks.shape[1]] - 1.0
+        codes[i, 2] = _structure(inputs[i], settings)
+        _evaluate(inputs[i], settings, state, codes[i])

@@ -1,0 +1,162 @@
+"""`simulate`: one rule on bars, through the same kernel as the backtest; the public entry for rule research."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.config import ExecutionSettings
+from schemas.errors import ConfigError, InvariantViolation
+from trading_core.bars import BarSeries
+from trading_core.kernel import END, FAULT, advance
+from trading_core.records import EVENT, TRADE
+from trading_core.rules import RuleColumns, parse
+from trading_core.tick_events import REASONS
+from trading_core.trigger_engine import DAY_NS, fresh_state, parameter_record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """Trades of one simulation and its equity at every bar close.
+
+    Attributes:
+        trades: one row per closed position, in order of exit; times are the input's labels, pnl is net of fees,
+            r is pnl over the planned risk, mae_r <= 0 <= mfe_r.
+        equity: mark-to-market value by bar label.
+    """
+
+    trades: "pd.DataFrame"
+    equity: "pd.Series[float]"
+
+
+def simulate(
+    bars: BarSeries,
+    entry: str,
+    *,
+    direction: Literal["long", "short"] = "long",
+    stop_pct: float = 0.02,
+    target_pct: float = 0.04,
+    time_stop_bars: int = 50,
+    fee_bps: float = 5.0,
+    slippage_bps: float = 0.0,
+    quantity: float = 1.0,
+    fill: Literal["next_open", "close"] = "next_open",
+    level_base: Literal["fill", "signal_close"] = "fill",
+    entry_bar_exits: bool = True,
+    both_hit: Literal["stop", "target", "ohlc", "near", "color"] = "stop",
+    gap: Literal["open", "level"] = "open",
+    cash: float = 100_000.0,
+) -> SimulationResult:
+    """Trade every true `entry` with a bracket, one position per symbol.
+
+    Args:
+        bars: bars of any number of symbols.
+        entry: boolean rule, evaluated at each close; acts at the next open (or at the close).
+        direction: long or short.
+        stop_pct, target_pct: distances of the levels as fractions of the level base.
+        time_stop_bars: exit at the open that many bars after the entry bar, before stops.
+        fee_bps, slippage_bps: per side.
+        quantity: units per trade.
+        fill, level_base, entry_bar_exits, both_hit, gap: execution semantics; see the documentation of the engine.
+        cash: starting cash.
+
+    Raises:
+        RuleError: `entry` is no boolean rule.
+        ConfigError: a number is out of range.
+    """
+    _check(direction, stop_pct, target_pct, time_stop_bars, quantity, cash)
+    rule = parse(entry)
+    execution = ExecutionSettings(
+        fee_bps=fee_bps, slippage_bps=slippage_bps, fill=fill, level_base=level_base, entry_bar_exits=entry_bar_exits,
+        both_hit=both_hit, gap=gap,
+    )  # fmt: skip
+    columns = RuleColumns(bars)
+    truths = np.stack([columns.boolean(rule.text, s) for s in range(bars.shape[1])])
+    sign = 1 if direction == "long" else -1
+    state, portfolio = fresh_state(bars.shape[1], cash)
+    for name, value in {
+        "policy": 0, "policy_direction": sign, "policy_horizon": time_stop_bars, "policy_immediate": 1,
+        "policy_standing": 1, "policy_stop_pct": stop_pct, "policy_target_pct": target_pct,
+    }.items():  # fmt: skip
+        state[name] = value
+    state["k_setup"] = np.arange(bars.shape[1])
+    parameters = parameter_record(execution, None, heartbeat=0, emit_events=False, fixed_quantity=quantity)
+    trades, equity = _run(bars, truths, state, portfolio, parameters)
+    return SimulationResult(trades_frame(bars, trades), _equity_series(bars, equity))
+
+
+def _check(
+    direction: str, stop_pct: float, target_pct: float, time_stop_bars: int, quantity: float, cash: float
+) -> None:
+    if direction not in ("long", "short"):
+        raise ConfigError(f"direction {direction!r} is neither 'long' nor 'short'")
+    for name, value, limit in (("stop_pct", stop_pct, 1.0), ("target_pct", target_pct, np.inf)):
+        if not 0.0 < value < limit:
+            raise ConfigError(f"{name} {value!r} must lie between 0 and {limit:g}: it is a fraction of the price")
+    if direction == "short" and target_pct >= 1.0:
+        raise ConfigError(f"target_pct {target_pct!r} must lie below 1 for a short: a price cannot fall below zero")
+    if time_stop_bars < 1:
+        raise ConfigError(f"time_stop_bars {time_stop_bars!r} must be at least 1")
+    if not 0.0 < quantity < np.inf or not 0.0 < cash < np.inf:
+        raise ConfigError(f"quantity {quantity!r} and cash {cash!r} must be positive and finite")
+
+
+def _run(
+    bars: BarSeries, truths: npt.NDArray[np.int8], state: Any, portfolio: Any, parameters: Any
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+    rows, symbols = bars.shape
+    events = np.zeros(1, dtype=EVENT)
+    equity, gross = np.full(rows, np.nan), np.full(rows, np.nan)
+    flags = np.zeros((rows, symbols), dtype=np.uint8)
+    numbers = np.zeros((1, rows))
+    buffer = np.zeros(max(4_096, 4 * symbols), dtype=TRADE)
+    count, n_trades = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    parts, t, code = [], 0, -1
+    days = bars.times // DAY_NS
+    while code != END:
+        t, code = advance(
+            t, rows, bars.open, bars.high, bars.low, bars.close, bars.present, days, flags, truths, numbers, state,
+            portfolio, parameters, events, count, buffer, n_trades, equity, gross,
+        )  # fmt: skip
+        if code == FAULT:
+            raise InvariantViolation(f"illegal state transition at row {t - 1}")
+        parts.append(buffer[: int(n_trades[0])].copy())
+        n_trades[0] = 0
+    return np.concatenate(parts), equity
+
+
+def trades_frame(bars: BarSeries, trades: npt.NDArray[Any]) -> "pd.DataFrame":
+    """Trade records as a table with the input's labels (aware UTC)."""
+    import pandas as pd
+
+    labels = pd.DatetimeIndex(bars.times.astype("datetime64[ns]"), tz="UTC")
+    names = np.asarray(bars.symbols, dtype=object)
+    return pd.DataFrame(
+        {
+            "symbol": names[trades["s"]],
+            "direction": np.where(trades["direction"] > 0, "long", "short"),
+            "entry_time": labels[trades["entry_t"]],
+            "entry_price": trades["entry_price"],
+            "exit_time": labels[trades["exit_t"]],
+            "exit_price": trades["exit_price"],
+            "quantity": trades["quantity"],
+            "fees": trades["fees"],
+            "pnl": trades["pnl"],
+            "r": trades["r"],
+            "mae_r": trades["mae_r"],
+            "mfe_r": trades["mfe_r"],
+            "bars_held": trades["bars_held"],
+            "exit_reason": [str(REASONS[code]) for code in trades["reason"].tolist()],
+        }
+    )
+
+
+def _equity_series(bars: BarSeries, equity: npt.NDArray[np.float64]) -> "pd.Series[float]":
+    import pandas as pd
+
+    index = pd.DatetimeIndex(bars.times.astype("datetime64[ns]"), tz="UTC")
+    return pd.Series(equity, index=index, name="equity")

@@ -1,0 +1,130 @@
+"""What a run gives back: the JSON document of the contract, the trades and the equity curve."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schemas.canonical import ns_to_datetime
+from schemas.episode import Episode
+from services.policy_counters import quantiles
+from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
+
+if TYPE_CHECKING:
+    from worker.session import Session
+
+
+@dataclass
+class Timing:
+    """Wall seconds by part. `engine_s` excludes `compile_s`; `total_s` includes everything."""
+
+    compile_s: float = 0.0
+    engine_s: float = 0.0
+    policy_s: float = 0.0
+    slow_s: float = 0.0
+    total_s: float = 0.0
+
+
+class RunResult:
+    """Result of one run; `document` is what `--json` prints."""
+
+    def __init__(self, session: "Session", timing: Timing) -> None:
+        self._session = session
+        self._timing = timing
+
+    @property
+    def trades(self) -> list[Episode]:
+        """Closed positions in order of exit."""
+        return self._session.slow_loop.episodes
+
+    @property
+    def equity(self) -> tuple[list[int], list[float]]:
+        """Close times (ns) and equity at them."""
+        return self._session.bars.close_times.tolist(), self._session.engine.equity.tolist()
+
+    def document(self, run_id: str, journal_url: str) -> dict[str, Any]:
+        """The JSON document: fractions, not percent; drawdown positive; undefined is None."""
+        session = self._session
+        policy, slow = session.policy_loop.counters, session.slow_loop.counters
+        return {
+            "run_id": run_id,
+            "config_hash": session.settings.config_hash,
+            "reflection": session.settings.reflection.mode,
+            "data": self._data(),
+            "performance": self._performance(),
+            "tick_validation": session.tick_validation().payload(),
+            "policy_loop": policy.document(),
+            "memory": {
+                "reads": session.memory.reads,
+                "episodes": len(session.memory),
+                "latency_ms": quantiles(list(session.memory.latencies_ms)),
+            },
+            "episodes": len(session.slow_loop.episodes),
+            "high_level": {
+                "runs": slow.runs,
+                "skips": dict(sorted(slow.skips.items())),
+                "reports": slow.reports,
+                "findings": dict(sorted(slow.findings.items())),
+                "recommendations": dict(sorted(slow.recommendations.items())),
+                "latency_ms": quantiles(slow.run_ms),
+            },
+            "judge": {
+                "boundary": dict(sorted(policy.decisions.items())),
+                "replans": dict(sorted(slow.replans.items())),
+                "actions": dict(sorted(slow.applied.items())),
+                "refused": dict(sorted(slow.refused.items())),
+            },
+            "playbooks": {"versions": session.lifecycle.counts()},
+            "journal": {
+                "url": journal_url,
+                "events": session.journal.events,
+                "head_hash": session.journal.head_hash,
+            },
+            "open_positions": session.open_positions(),
+            "timing": self._timings(),
+            "errors": policy.errors + slow.errors,
+        }
+
+    def _data(self) -> dict[str, Any]:
+        bars = self._session.bars
+        return {
+            "symbols": list(bars.symbols),
+            "timeframe": bars.timeframe,
+            "bars": bars.bar_count,
+            "start": ns_to_datetime(int(bars.times[0])).isoformat(),
+            "end": ns_to_datetime(int(bars.times[-1])).isoformat(),
+            "sha256": bars.sha256,
+        }
+
+    def _performance(self) -> dict[str, Any]:
+        session = self._session
+        bars, engine = session.bars, session.engine
+        cash = session.settings.account.cash
+        curve = np.concatenate([[cash], engine.equity])
+        times = np.concatenate([[bars.close_times[0] - (bars.close_times[-1] - bars.close_times[0]) // max(1, bars.shape[0] - 1)], bars.close_times])
+        r = np.array([episode.r for episode in self.trades])
+        cost = (session.settings.execution.fee_bps + session.settings.execution.slippage_bps) * 1e-4
+        return {
+            "total_return": float(curve[-1]) / cash - 1.0,
+            "buy_and_hold_return": buy_and_hold_return(bars, cost),
+            "sharpe": sharpe(curve, times),
+            "max_drawdown": max_drawdown(curve),
+            "trades": len(self.trades),
+            "win_rate": float(np.mean(r > 0.0)) if r.size else None,
+            "expectancy_r": float(np.mean(r)) if r.size else None,
+            "fees": float(engine.portfolio["fees"][0]),
+            "exposure": exposure_share(engine.gross),
+            "exit_reasons": dict(sorted(Counter(str(one.exit_reason) for one in self.trades).items())),
+        }
+
+    def _timings(self) -> dict[str, float]:
+        timing = self._timing
+        return {
+            "compile_s": timing.compile_s,
+            "engine_s": timing.engine_s,
+            "policy_s": timing.policy_s,
+            "slow_s": timing.slow_s,
+            "total_s": timing.total_s,
+            "bars_per_s": self._session.bars.bar_count / timing.engine_s if timing.engine_s > 0 else 0.0,
+        }

@@ -1,0 +1,174 @@
+"""One trading session: the engine with both loops, stepped from boundary to boundary.
+
+The same step serves backtest and replay; a runner only decides where bars come from and when to flush.
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from schemas.config import Settings
+from schemas.reflection import TickValidationEvent, TickValidationResult
+from schemas.vocabulary import OverrideReason, TickEventKind
+from services.clock import SimulatedClock
+from services.episode_builder import build_episode
+from services.journal.writer import JournalWriter
+from services.memory.episode_memory import EpisodeMemory
+from services.playbooks.expectations import ExpectationBook
+from services.playbooks.lifecycle import PlaybookLifecycle
+from services.playbooks.registry import PlaybookRegistry
+from services.policy_loop_service import PolicyLoopService
+from services.policy_records import tick_event
+from services.slow_loop_service import SlowLoopService, journal_version
+from services.untraded_signals import UntradedSignals
+from trading_core.bars import BarSeries
+from trading_core.tick_guard import TickGuard
+from trading_core.trigger_engine import Advance, TriggerEngine
+from worker.run_result import Timing
+
+SCHEMA_VERSION = 1
+
+
+@dataclass
+class Session:
+    """Everything one run consists of, wired by `bootstrap`."""
+
+    settings: Settings
+    bars: BarSeries
+    journal: JournalWriter
+    guard: TickGuard
+    clock: SimulatedClock
+    engine: TriggerEngine
+    memory: EpisodeMemory
+    expectations: ExpectationBook
+    registry: PlaybookRegistry
+    lifecycle: PlaybookLifecycle
+    untraded: UntradedSignals
+    policy_loop: PolicyLoopService
+    slow_loop: SlowLoopService
+    tick_events: dict[str, int] = field(default_factory=dict)
+    bars_validated: int = 0
+
+    def begin(self) -> None:
+        """Write the first event and the playbook versions that came in files."""
+        first = int(self.bars.times[0])
+        self.journal.append(
+            "genesis",
+            ts_event=first,
+            known_at=first,
+            payload={
+                "config_hash": self.settings.config_hash,
+                "schema_versions": {"contracts": SCHEMA_VERSION, "journal": SCHEMA_VERSION},
+                "symbols": list(self.bars.symbols),
+                "timeframe": self.bars.timeframe,
+                "label": self.bars.label,
+                "seed": self.settings.seed,
+            },
+        )
+        for version in self.registry.reader().active():
+            journal_version(self.journal, version, max(first, version.since))
+
+    async def step(self, timing: Timing) -> None:
+        """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop, in this order."""
+        learning = self.settings.reflection.mode != "off"
+        engine, started = self.engine, time.perf_counter()
+        until = self.slow_loop.next_row(engine.t) + 1 if learning else None
+        step = engine.advance(until)
+        row = step.t - 1
+        timing.engine_s += time.perf_counter() - started
+        self.clock.advance(int(self.bars.close_times[row]))
+        self._record(step)
+        started = time.perf_counter()
+        for boundary in step.boundaries:
+            await self.policy_loop.on_boundary(boundary)
+        timing.policy_s += time.perf_counter() - started
+        self._collect_blocked()
+        if learning:
+            await self.slow_loop.on_row(row)
+            timing.slow_s = self.slow_loop.counters.seconds
+
+    def _record(self, step: Advance) -> None:
+        self.bars_validated += step.bars_validated
+        for event in step.events:
+            tick_event(self.journal, event)
+            self.tick_events[event.kind] = self.tick_events.get(event.kind, 0) + 1
+            self._observe(event)
+        for trade in step.trades:
+            self._resolve(trade)
+
+    def _observe(self, event: TickValidationEvent) -> None:
+        row = int(np.searchsorted(self.bars.times, event.bar_label))
+        self.untraded.observe(event, row, self.policy_loop.policies)
+        if event.kind is TickEventKind.ENVELOPE_BREACH:
+            killed = event.detail["limit"] == "kill_switch"
+            self.slow_loop.note_override(OverrideReason.KILL_SWITCH if killed else OverrideReason.ENVELOPE_BREACH)
+
+    def _resolve(self, trade: Any) -> None:
+        policy = self.policy_loop.policies[self.engine.tag(int(trade["policy"])).policy_id]
+        episode = build_episode(
+            trade,
+            self.bars,
+            policy,
+            self.policy_loop.structures[policy.policy_id],
+            self.settings.envelope.no_learn_zones,
+        )
+        self.journal.append(
+            "episode",
+            ts_event=episode.known_at,
+            known_at=episode.known_at,
+            symbol=episode.symbol,
+            payload={"episode_id": episode.episode_id, "episode": episode.payload()},
+        )
+        self.memory.add(episode)
+        self.expectations.record(episode)
+        self.slow_loop.record(episode)
+
+    def _collect_blocked(self) -> None:
+        for row, s, proposal in self.policy_loop.blocked:
+            self.untraded.blocked(s, row, proposal)
+        self.policy_loop.blocked.clear()
+
+    def finish(self) -> None:
+        """Write the last event: what depends on the end of the input, and the positions that stay open."""
+        end = int(self.bars.times[-1])
+        known = int(self.bars.close_times[-1])
+        self.journal.append(
+            "run_finished",
+            ts_event=known,
+            known_at=known,
+            payload={"bars": self.bars_validated, "end": end, "open_positions": self.open_positions()},
+        )
+
+    def open_positions(self) -> list[dict[str, Any]]:
+        """Positions open at the end, marked to the last close; neither trades nor episodes."""
+        found = []
+        for s, state in enumerate(self.engine.state):
+            direction = int(state["direction"])
+            if direction == 0:
+                continue
+            quantity, mark = float(state["quantity"]), float(state["last_close"])
+            found.append(
+                {
+                    "symbol": self.bars.symbols[s],
+                    "direction": "long" if direction > 0 else "short",
+                    "quantity": quantity,
+                    "entry_price": float(state["entry_price"]),
+                    "mark": mark,
+                    "unrealised_pnl": direction * quantity * (mark - float(state["entry_price"])),
+                    "stop": float(state["stop"]),
+                    "target": float(state["target"]),
+                }
+            )
+        return found
+
+    def tick_validation(self) -> TickValidationResult:
+        """Counters of the tick path; the guard's three are zero or something tried."""
+        return TickValidationResult(
+            bars_validated=self.bars_validated,
+            events={str(kind): count for kind, count in sorted(self.tick_events.items())},
+            llm_calls=self.guard.attempts["llm_calls"],
+            memory_reads=self.guard.attempts["memory_reads"],
+            policy_writes=self.guard.attempts["policy_writes"],
+        )
