@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import RuleError
-from tests.trading_core.market import columns_of, one_symbol, series, walk
+from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.features import FeatureColumns, FeatureProgram, compute, feature_names
 from trading_core.features.recurrences import run
 

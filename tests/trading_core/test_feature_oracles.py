@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tests.trading_core.market import columns_of, one_symbol, series, walk
+from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.features import compute
 
 with warnings.catch_warnings():

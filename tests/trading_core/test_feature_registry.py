@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import RuleError
-from tests.trading_core.market import one_symbol, walk
+from tests.trading_core.price_paths import one_symbol, walk
 from trading_core.features import FEATURES, compute, feature_names, resolve
 
 BARS = one_symbol(walk(3, 400))

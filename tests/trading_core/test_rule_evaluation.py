@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import RuleError
-from tests.trading_core.market import columns_of, one_symbol, series, walk
+from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.features import compute
 from trading_core.rules import RuleColumns, evaluate, evaluate_for_symbol, parse
 
