@@ -14,6 +14,7 @@ from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
 from services.clock import SimulatedClock
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
+from services.regime_reader import regime_view
 from trading_core.regime import RegimeColumns
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
@@ -52,7 +53,7 @@ class SnapshotBuilder:
 
     def regime(self, t: int, s: int) -> RegimeView | None:
         """Regime of symbol `s` at row `t`, None while warming up."""
-        return self._regimes.view(t, s)
+        return regime_view(self._regimes, t, s)
 
     def build(self, boundary: Boundary, policy: FrozenPolicy | None, opened_by: FrozenPolicy | None) -> PolicySnapshot:
         """The snapshot of one boundary.

@@ -15,10 +15,11 @@ from schemas.canonical import content_id
 from schemas.config import ExecutionSettings
 from schemas.episode import Episode
 from schemas.playbook import Eligibility, PlaybookDefinition
-from schemas.vocabulary import Direction, Structure, Trend, VolatilityBand
+from schemas.vocabulary import Direction
 from services.clock import SimulatedClock
 from services.high_level.failure_modes import classify
 from services.playbooks.registry import render_rules
+from services.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from trading_core.bars import BarSeries
 from trading_core.regime import RegimeColumns
 from trading_core.rules import RuleColumns
@@ -27,7 +28,6 @@ from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import PolicyOrders, TriggerEngine, parameter_record
 
 UNLIMITED_CASH = 1e9
-TRENDS, BANDS, STRUCTURES = tuple(Trend), tuple(VolatilityBand), tuple(Structure)
 
 
 class StandingLedgers:
@@ -170,7 +170,7 @@ class StandingLedger:
     def _episode(self, trade: Any, direction: Direction) -> Episode:
         bars, definition = self._owner.bars, self.definition
         s, signal = int(trade["s"]), int(trade["signal_t"])
-        view = self._owner.regimes.view(signal, s)
+        view = regime_view(self._owner.regimes, signal, s)
         entry, exit_ = int(bars.times[int(trade["entry_t"])]), int(bars.times[int(trade["exit_t"])])
         episode = Episode(
             episode_id=content_id([definition.content_hash, bars.symbols[s], direction, entry, exit_, "shadow"]),

@@ -62,10 +62,10 @@ def assemble(
     builder = SnapshotBuilder(
         engine, regimes, compute(bars, feature_names(books)), memory.reader(), expectations.reader(), reader, clock
     )
-    judge = JudgeAgentClient(settings.judge)
+    judge = JudgeAgentClient(settings.judge, settings.gate)
     provider = ReflectingPlanProvider(
         RuleStrategist(reader, settings.envelope.allowed_directions),
-        None if settings.reflection.mode == "off" else PolicyLevelReflectionService(settings.reflection, memory.reader()),
+        None if settings.reflection.mode == "off" else PolicyLevelReflectionService(settings.reflection, memory=memory.reader()),
         reader,
         linter(bars, columns),
     )
