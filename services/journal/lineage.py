@@ -28,6 +28,8 @@ ID_FIELDS = {
     "replan_verdict": "verdict_id",
     "playbook_version": "version_hash",
 }
+# Order and fills have nodes of their own.
+SEEN_ON_BARS = TICK_KINDS - ID_FIELDS.keys()
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def _ticks(index: JournalIndex, fill: Event, frozen: Event | None) -> Iterator[L
     policy_id = fill.payload["policy_id"]
     for event in index.events[frozen.row.seq + 1 : fill.row.seq]:
         mine = event.payload.get("policy_id", policy_id) == policy_id
-        if event.row.kind in TICK_KINDS and event.row.symbol == fill.row.symbol and mine:
+        if event.row.kind in SEEN_ON_BARS and event.row.symbol == fill.row.symbol and mine:
             yield _node(f"tick event {event.row.kind}", event, None, _plain(event.payload))
 
 

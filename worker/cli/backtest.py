@@ -96,8 +96,7 @@ def backtest(
     else:
         from worker.cli.summary import render
 
-        off = resolved.settings.reflection.mode == "off"
-        render(document, stdout_console(), reflection_off=off, failures=failures)
+        render(document, stdout_console(), failures)
     if document["errors"]:
         run_id = document["run_id"]
         complain(

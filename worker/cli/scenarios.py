@@ -1,48 +1,24 @@
 """`thinktwice scenarios`: the five human verification scenarios of the runbook, with their evidence."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import typer
 
+from worker.cli import wiring
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import JsonOption
-
-
-class Scenario(Protocol):
-    """Result of one scenario, by shape."""
-
-    @property
-    def title(self) -> str:
-        """What was tried."""
-        ...
-
-    @property
-    def passed(self) -> bool:
-        """Whether it held."""
-        ...
-
-    @property
-    def evidence(self) -> Sequence[str]:
-        """What was seen."""
-        ...
+from worker.cli.wiring import Scenario
 
 
 def scenarios(json: JsonOption = False) -> None:
     """Run the five verification scenarios and print their evidence; exit 1 if one does not hold."""
-    results = _runner()()
+    results = wiring.scenario_runner()()
     if json:
         print_json([{"title": r.title, "passed": r.passed, "evidence": list(r.evidence)} for r in results])
     else:
         _render(results)
     if not all(result.passed for result in results):
         raise typer.Exit(1)
-
-
-def _runner() -> Callable[[], Sequence[Scenario]]:
-    from worker.scenarios import run_scenarios
-
-    return run_scenarios
 
 
 def _render(results: Sequence[Scenario]) -> None:

@@ -16,18 +16,15 @@ Rows = Iterable[tuple[str, str]]
 OFF = "reflection is off: no proposal was reflected and no report was written"
 
 
-def render(
-    document: Document, console: "Console", *, reflection_off: bool, failures: Sequence[str] = ()
-) -> None:
-    """Print the summary.
+def render(document: Document, console: "Console", failures: Sequence[str] = ()) -> None:
+    """Print the summary; with reflection off, the first line says so.
 
     Args:
         document: the JSON document of the run.
         console: where to.
-        reflection_off: the first line then says so.
         failures: what the journalled errors said, one line each.
     """
-    if reflection_off:
+    if document["reflection"] == "off":
         console.print(Text(OFF, style="bold yellow"), soft_wrap=True)
     data = document["data"]
     window = f"{data['start'][:10]} to {data['end'][:10]}"
@@ -60,7 +57,7 @@ def _table(title: str, rows: Rows) -> Table:
     return table
 
 
-def _performance(performance: Document, open_positions: int) -> Rows:
+def _performance(performance: Document, open_positions: Sequence[Document]) -> Rows:
     total, hold = percent(performance["total_return"]), percent(performance["buy_and_hold_return"])
     yield "return", f"{total}   buy and hold {hold}"
     yield (
@@ -69,7 +66,7 @@ def _performance(performance: Document, open_positions: int) -> Rows:
     )
     yield "expectancy", f"{r_multiple(performance['expectancy_r'])} a trade after costs"
     won = percent(performance["win_rate"])
-    yield "trades", f"{performance['trades']:,}   won {won}   still open {open_positions}"
+    yield "trades", f"{performance['trades']:,}   won {won}   still open {len(open_positions)}"
     exposure = percent(performance["exposure"])
     yield "costs", f"{number(float(performance['fees']))} in fees   in the market {exposure} of bars"
 
@@ -93,7 +90,9 @@ def _policy(policy: Document, bars: int) -> Rows:
         f"{policy['frozen']:,}   stand-downs {policy['stand_downs']:,}   revisions {policy['revisions']:,}",
     )
     yield "reflections", _verdicts(policy["reflections"])
-    yield "latency", _latency(policy["latency_ms"])
+    yield "findings", counts(policy["finding_codes"])
+    yield "evaluation took", _latency(policy["latency_ms"])
+    yield "reflection took", _latency(policy["reflection_latency_ms"])
 
 
 def _verdicts(reflections: dict[str, int]) -> str:
@@ -101,25 +100,18 @@ def _verdicts(reflections: dict[str, int]) -> str:
 
 
 def _latency(latency: Document) -> str:
-    tiers = latency.items() if any(isinstance(value, dict) for value in latency.values()) else [("", latency)]
-    return "\n".join(
-        f"{tier + '   ' if tier else ''}p50 {milliseconds(part['p50'])}   p95 {milliseconds(part['p95'])}   "
-        f"p99 {milliseconds(part['p99'])}"
-        for tier, part in tiers
-        if isinstance(part, dict)
-    )
+    return "   ".join(f"{name} {milliseconds(latency[name])}" for name in ("p50", "p95", "p99"))
 
 
 def _slow(document: Document) -> Rows:
     slow, memory = document["high_level"], document["memory"]
-    yield (
-        "episodes",
-        f"{document['episodes']:,}   memory reads {memory['reads']:,}   {_latency(memory['latency_ms'])}",
-    )
+    yield "episodes", f"{document['episodes']:,}   memory reads {memory['reads']:,}"
+    yield "memory took", _latency(memory["latency_ms"])
     yield "runs", f"{slow['runs']:,}   reports {len(slow['reports']):,}"
     yield "skips", counts(slow["skips"])
     yield "findings", counts(slow["findings"])
     yield "recommendations", counts(slow["recommendations"])
+    yield "run took", _latency(slow["latency_ms"])
     yield "playbook versions", counts(document["playbooks"]["versions"])
 
 

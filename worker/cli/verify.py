@@ -45,8 +45,8 @@ async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, An
     async with store:
         rows = store.journal.rows(record.run_id)
         chain = await check_chain(rows, events=record.events, head_hash=record.head_hash)
-        settings = _with_bars_of(record, stored_settings(record), data)
-        bars = load_bars(settings)
+        settings = stored_settings(record)
+        bars = load_bars(_bars_of(record, settings, data))
         with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
             replay = await replay_run(
                 wiring.backtest_runner(),
@@ -67,10 +67,12 @@ async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, An
     }
 
 
-def _with_bars_of(record: "RunRecord", settings: Settings, data: Path | None) -> Settings:
+def _bars_of(record: "RunRecord", settings: Settings, data: Path | None) -> Settings:
+    """The settings with which the run's bars are found again, whatever their file is called now."""
     path = record.data["path"] if data is None else str(data)
     runtime = settings.runtime.model_copy(update={"data": path})
-    return settings.model_copy(update={"runtime": runtime})
+    symbols = settings.data.model_copy(update={"symbols": tuple(record.data["symbols"])})
+    return settings.model_copy(update={"runtime": runtime, "data": symbols})
 
 
 def _render(result: dict[str, Any]) -> None:

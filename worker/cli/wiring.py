@@ -1,10 +1,31 @@
 """The parts of the engine that commands start, imported when they are first needed."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
 from worker.recorded_run import BacktestRunner
+
+
+class Scenario(Protocol):
+    """Result of one scenario, by shape."""
+
+    @property
+    def title(self) -> str:
+        """What was tried."""
+        ...
+
+    @property
+    def passed(self) -> bool:
+        """Whether it held."""
+        ...
+
+    @property
+    def evidence(self) -> Sequence[str]:
+        """What was seen."""
+        ...
 
 
 def backtest_runner() -> BacktestRunner:
@@ -24,3 +45,10 @@ def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:
 
     folder = settings.policy_loop.playbooks
     return load_playbooks(None if folder is None else Path(folder))
+
+
+def scenario_runner() -> Callable[[], Sequence[Scenario]]:
+    """The five human verification scenarios."""
+    from worker.scenarios import run_scenarios
+
+    return run_scenarios

@@ -1,0 +1,107 @@
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from services.journal.lineage import JournalIndex, LineageNode, trace
+from tests.services.journal.decisions import (
+    ENTRY,
+    EXIT,
+    FROM_FILE,
+    LEARNT,
+    ORDER,
+    POLICY,
+    PROPOSAL,
+    REFLECTION,
+    REPLAN,
+    REPORT,
+    SNAPSHOT,
+    VERDICT,
+    decision_rows,
+)
+from tests.services.journal.rows import stream
+
+
+def index_of(**changes) -> JournalIndex:
+    return asyncio.run(JournalIndex.read(stream(decision_rows(**changes).rows)))
+
+
+def traced(fill, **changes) -> LineageNode:
+    index = index_of(**changes)
+    (found,) = index.fills(fill)
+    return trace(index, found)
+
+
+def walk(node: LineageNode) -> Iterator[LineageNode]:
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def test_lineage_of_an_entry_reaches_every_artifact_behind_it():
+    nodes = list(walk(traced(ENTRY)))
+    assert all(node.found for node in nodes)
+    assert {node.id for node in nodes} >= {
+        ENTRY,
+        ORDER,
+        POLICY,
+        SNAPSHOT,
+        PROPOSAL,
+        REFLECTION,
+        VERDICT,
+        LEARNT,
+        REPORT,
+        REPLAN,
+        "epi1",
+        "evt",
+    }
+    kinds = [node.kind for node in nodes]
+    assert kinds.count("thesis_armed") == 1
+    assert {"bar", "finding"} <= set(kinds)
+    assert all(node.known_at is None or node.known_at <= 90 for node in nodes)
+
+
+def test_lineage_of_an_exit_holds_its_entry_and_the_ticks_of_the_position():
+    nodes = list(walk(traced(EXIT)))
+    entry = next(node for node in nodes if node.kind == "entry_filled")
+    assert entry.id == ENTRY
+    assert [child.id for child in entry.children if child.kind == "order_accepted"] == [ORDER]
+    assert "stop_breach" in {node.kind for node in nodes}
+    assert all(node.found for node in nodes)
+
+
+def test_lineage_playbook_from_a_file_says_so():
+    playbook = next(
+        node for node in walk(traced(ENTRY, playbook_hash=FROM_FILE)) if node.kind == "playbook_version"
+    )
+    assert (playbook.facts["origin"], playbook.children) == ("from file", ())
+
+
+def test_lineage_memory_cases_of_the_reflection_are_named():
+    reflection = next(node for node in walk(traced(ENTRY)) if node.kind == "policy_reflection")
+    assert reflection.facts["memory_cases"] == ["epi1"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "order_accepted",
+        "policy_event",
+        "policy_snapshot",
+        "policy_proposal",
+        "policy_reflection",
+        "boundary_verdict",
+        "policy_frozen",
+        "high_level_report",
+        "replan_verdict",
+        "episode",
+    ],
+)
+def test_lineage_missing_artifact_stays_in_the_tree_as_not_found(kind):
+    missing = {node.kind for node in walk(traced(ENTRY, leave_out=kind)) if not node.found}
+    assert kind in missing
+
+
+@pytest.mark.parametrize(("prefix", "count"), [("fa", 1), ("f", 2), (ENTRY, 1), ("zz", 0), ("", 2)])
+def test_lineage_fills_are_found_by_prefix(prefix, count):
+    assert len(index_of().fills(prefix)) == count

@@ -1,0 +1,48 @@
+"""The command line with a fake engine behind it, in a folder of its own."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.worker.cli.fake_runner import FakeRunner
+from worker.cli import app, wiring
+
+
+class Shell:
+    """Runs commands in the test's folder; `engine` may be replaced between two commands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.engine = FakeRunner()
+
+    def run(self, *words: str) -> Result:
+        """Run one command; an exception that is not an exit fails the test."""
+        result = CliRunner().invoke(app, list(words))
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    def backtest(self, *words: str) -> Result:
+        """Run the backtest on a month of one embedded symbol."""
+        return self.run("backtest", "--symbols", "AAPL", "--to", "2000-03-31", *words)
+
+    def complaint(self, *words: str, code: int = 2) -> str:
+        """What a command that must fail says: one line on stderr, nothing on stdout."""
+        result = self.run(*words)
+        assert (result.exit_code, result.stdout) == (code, ""), result.output
+        assert result.stderr.count("\n") == 1
+        return result.stderr
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    for name in [name for name in os.environ if name.startswith("THINKTWICE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    shell = Shell(tmp_path)
+    monkeypatch.setattr(wiring, "backtest_runner", lambda: shell.engine)
+    monkeypatch.setattr(wiring, "playbooks", lambda settings: ())
+    return shell

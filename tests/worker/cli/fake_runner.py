@@ -1,0 +1,228 @@
+"""A runner that takes the place of the backtest: a few rows a bar, decided by the bars and the seed alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+from schemas.config import Settings
+from schemas.episode import Episode
+from schemas.errors import DataError
+from schemas.vocabulary import ExitReason
+from services.journal.writer import JournalWriter
+from trading_core.bars import BarSeries
+from worker.recorded_run import Progress
+
+REPORT_ID = "ab" * 8
+REPORT = {
+    "window_start": 0,
+    "window_end": 86_400_000_000_000,
+    "n_episodes": 21,
+    "known_at": 86_400_000_000_000,
+    "recommended_action": "hold",
+    "insufficient_sample": True,
+    "narrative": "Nothing to change.",
+    "clusters": [
+        {
+            "playbook_id": "trend_pullback",
+            "regime": None,
+            "n": 21,
+            "mean_r": 0.1,
+            "lower_r": -0.2,
+            "upper_r": 0.4,
+            "e_value": 1.5,
+            "smallest_detectable_r": 0.6,
+            "grade": "count_only",
+            "strongest_action": "hold",
+        }
+    ],
+    "recommendations": [],
+    "drift_findings": ["volume | drifts"],
+    "expectation_misses": [],
+    "failure_modes": {"chop": 2},
+}
+VERDICT = {"decision": "hold", "reason": "monitoring only", "actions": [], "refused": []}
+EPISODE = Episode(
+    episode_id="e" * 16,
+    symbol="AAPL",
+    timeframe="1d",
+    playbook_id="trend_pullback",
+    playbook_version=1,
+    playbook_hash="0" * 64,
+    policy_id="p" * 16,
+    direction="long",
+    regime="up/low",
+    structure="neutral",
+    fingerprint=(0.1, 0.2, 0.3, 0.4, 0.5),
+    conviction=0.5,
+    entry_label=0,
+    exit_label=86_400_000_000_000,
+    known_at=172_800_000_000_000,
+    entry_price=10.0,
+    exit_price=11.0,
+    quantity=3.0,
+    fees=0.1,
+    pnl=2.9,
+    r=0.97,
+    mae_r=-0.2,
+    mfe_r=1.1,
+    hold_bars=1,
+    exit_reason=ExitReason.TARGET,
+)
+
+
+class FakeOutcome:
+    """What the fake gives back."""
+
+    def __init__(self, settings: Settings, bars: BarSeries, journal: JournalWriter, errors: int) -> None:
+        self.trades = [EPISODE]
+        self.equity = (bars.close_times.tolist(), [100_000.0 + n for n in range(bars.shape[0])])
+        self._document = document(settings, bars, journal, errors)
+
+    def document(self, run_id: str, journal_url: str) -> dict[str, Any]:
+        """The document, with the two values that only the store knows."""
+        journal = self._document["journal"] | {"url": journal_url}
+        return {"run_id": run_id} | self._document | {"journal": journal}
+
+
+class FakeRunner:
+    """A `BacktestRunner` with switches for what can go wrong.
+
+    Attributes:
+        errors: number of `error` rows it records.
+        fail_at: bar at which it gives up with a DataError.
+        at_bar: called at every bar, for example to send a signal.
+        drift: added to every payload; another value plays another version of the program.
+    """
+
+    def __init__(
+        self,
+        *,
+        errors: int = 0,
+        fail_at: int | None = None,
+        at_bar: Callable[[int], None] | None = None,
+        drift: int = 0,
+    ) -> None:
+        self.errors, self.fail_at, self.at_bar, self.drift = errors, fail_at, at_bar, drift
+
+    async def __call__(
+        self,
+        settings: Settings,
+        bars: BarSeries,
+        journal: JournalWriter,
+        *,
+        definitions: Any = None,
+        progress: Progress | None = None,
+    ) -> FakeOutcome:
+        """Record a genesis row, two rows a bar and a last one."""
+        first, last = int(bars.close_times[0]), int(bars.close_times[-1])
+        journal.append(
+            "genesis", ts_event=first, known_at=first, payload={"config_hash": settings.config_hash}
+        )
+        for t in range(bars.shape[0]):
+            self._bar(t, settings, bars, journal)
+            await journal.checkpoint()
+            if progress is not None:
+                progress(t + 1, bars.shape[0])
+        payloads: dict[str, dict[str, Any]] = {
+            "high_level_report": {"report_id": REPORT_ID, "request_hash": "0" * 64, "report": REPORT},
+            "replan_verdict": {"verdict_id": "cd" * 8, "report_id": REPORT_ID, "verdict": VERDICT},
+            "run_finished": {"bars": bars.bar_count, "end": last, "open_positions": []},
+        }
+        for kind, payload in payloads.items():
+            journal.append(kind, ts_event=last, known_at=last, payload=payload)
+        return FakeOutcome(settings, bars, journal, self.errors)
+
+    def _bar(self, t: int, settings: Settings, bars: BarSeries, journal: JournalWriter) -> None:
+        if self.at_bar is not None:
+            self.at_bar(t)
+        if t == self.fail_at:
+            raise DataError(f"bar {t} cannot be used: correct it")
+        close, known_at = float(bars.close[t, 0]), int(bars.close_times[t])
+        payload = {
+            "close": close,
+            "seed": settings.seed,
+            "drift": self.drift,
+            "bar_label": int(bars.times[t]),
+        }
+        for kind in ("state_transition", "policy_event"):
+            journal.append(
+                kind,
+                ts_event=known_at,
+                known_at=known_at,
+                symbol=bars.symbols[0],
+                payload=payload,
+                telemetry={"latency_ms": 0.5},
+            )
+        if t < self.errors:
+            error = {"where": "policy_loop", "type": "ValueError", "message": f"no level at bar {t}"}
+            journal.append("error", ts_event=known_at, known_at=known_at, payload=error)
+
+
+def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors: int) -> dict[str, Any]:
+    """A document with every key of the contract."""
+    latency = {"p50": 0.4, "p95": 1.2, "p99": None}
+    return {
+        "config_hash": settings.config_hash,
+        "reflection": settings.reflection.mode,
+        "data": {
+            "symbols": list(bars.symbols),
+            "timeframe": bars.timeframe,
+            "bars": bars.bar_count,
+            "start": "2000-03-01T00:00:00+00:00",
+            "end": "2000-03-31T00:00:00+00:00",
+            "sha256": bars.sha256,
+        },
+        "performance": {
+            "total_return": 0.123,
+            "buy_and_hold_return": -0.05,
+            "sharpe": None,
+            "max_drawdown": 0.02,
+            "trades": 1,
+            "win_rate": 1.0,
+            "expectancy_r": 0.97,
+            "fees": 12.5,
+            "exposure": 0.5,
+        },
+        "tick_validation": {
+            "bars_validated": bars.bar_count,
+            "events": {"state_transition": 3},
+            "llm_calls": 0,
+            "memory_reads": 0,
+            "policy_writes": 0,
+        },
+        "policy_loop": {
+            "events": {"heartbeat": 4, "regime_change": 7},
+            "skips": {"hold_lock": 2},
+            "overrides": {},
+            "evaluations": 3,
+            "frozen": 1,
+            "stand_downs": 1,
+            "revisions": 1,
+            "finding_codes": {"stop_too_tight": 1},
+            "reflections": {"pass": 1, "revise": 1, "block": 0, "error": 0, "degraded": 0},
+            "latency_ms": latency,
+            "reflection_latency_ms": latency,
+        },
+        "memory": {"reads": 2, "latency_ms": latency},
+        "episodes": 1,
+        "high_level": {
+            "runs": 1,
+            "skips": {"insufficient_episodes": 9},
+            "reports": [{"report_id": REPORT_ID}],
+            "findings": {"count_only": 1},
+            "recommendations": {},
+            "latency_ms": latency,
+        },
+        "judge": {"boundary": {"approve": 1}, "replans": {"hold": 1}},
+        "playbooks": {"versions": {"active": 4}},
+        "journal": {"url": "", "events": journal.events, "head_hash": journal.head_hash},
+        "open_positions": [],
+        "timing": {
+            "compile_s": 0.0,
+            "engine_s": 0.1,
+            "policy_s": 0.1,
+            "slow_s": 0.1,
+            "total_s": 0.4,
+            "bars_per_s": 5000.0,
+        },
+        "errors": errors,
+    }

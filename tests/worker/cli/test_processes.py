@@ -1,0 +1,98 @@
+"""What only a real process shows: what is imported, a broken pipe, a signal from outside."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "scipy", "numpy", "llvmlite")
+RUN = "import sys; from worker.cli import app\n"
+LOADED = (
+    "try:\n    app({words!r})\nexcept SystemExit as end:\n    code = end.code\n"
+    "print('loaded', [name for name in {heavy!r} if name in sys.modules], code, file=sys.stderr)"
+)
+WITH_FAKE_ENGINE = (
+    "from worker.cli import wiring\n"
+    "from tests.worker.cli.fake_runner import FakeRunner\n"
+    "wiring.playbooks = lambda settings: ()\n"
+    "wiring.backtest_runner = lambda: FakeRunner(at_bar={at_bar})\n"
+    "app({words!r})\n"
+)
+SLOW_BAR = "lambda t: (print(t, file=sys.stderr, flush=True), __import__('time').sleep(0.05))"
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def python(program: str, folder: Path) -> list[str]:
+    return [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{RUN}{program}"]
+
+
+def clean_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
+
+
+@pytest.fixture
+def stored_run(shell):
+    assert shell.backtest().exit_code == 0
+    return shell.folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["runs"], ["journal", "r0001", "--jsonl"], ["why", "r0001", "zz"], ["config", "show"]],
+)
+def test_reading_command_loads_no_heavy_library(stored_run, words):
+    program = LOADED.format(words=words, heavy=HEAVY)
+    done = subprocess.run(
+        python(program, stored_run),
+        cwd=stored_run,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.splitlines()[-1] == f"loaded [] {2 if words[0] == 'why' else 0}"
+
+
+def test_journal_into_a_reader_that_stops_is_quiet(shell):
+    assert shell.run("backtest", "--symbols", "AAPL", "--to", "2005-12-31").exit_code == 0
+    process = subprocess.Popen(
+        python("app(['journal', 'r0001', '--jsonl'])", shell.folder),
+        cwd=shell.folder,
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().startswith('{"seq":0,')
+    process.stdout.close()
+    complaint = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(30), complaint) == (0, "")
+
+
+def test_backtest_interrupted_from_outside_keeps_a_journal_that_verifies(shell):
+    program = WITH_FAKE_ENGINE.format(
+        words=["backtest", "--symbols", "AAPL", "--to", "2000-12-31"], at_bar=SLOW_BAR
+    )
+    process = subprocess.Popen(
+        python(program, shell.folder),
+        cwd=shell.folder,
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == "0\n"
+    process.send_signal(signal.SIGINT)
+    printed, complaint = process.communicate(timeout=30)
+    assert (process.returncode, printed) == (130, "")
+    assert complaint.splitlines()[-1].startswith("thinktwice: stopped by SIGINT: run r0001 is kept")
+    result = shell.run("verify", "r0001")
+    assert result.exit_code == 0, result.output
+    assert "(interrupted)" in result.stdout

@@ -1,0 +1,99 @@
+import json
+import sqlite3
+
+import pytest
+
+from tests.worker.cli.fake_runner import FakeRunner
+
+BARS = """time,open,high,low,close,volume
+2024-01-01T00:00Z,10,11,9,10,5
+2024-01-02T00:00Z,10,12,9,11,5
+2024-01-03T00:00Z,11,12,10,{close},5
+"""
+
+
+def changed(statement, *values):
+    with sqlite3.connect("thinktwice.db") as connection:
+        connection.execute(statement, values)
+    connection.close()
+
+
+def verified(shell, *words, code):
+    result = shell.run("verify", "latest", "--json", *words)
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def test_verify_untouched_run_holds_and_prints_both_environments(shell):
+    shell.backtest()
+    result = shell.run("verify", "r0001")
+    assert result.exit_code == 0
+    assert "chain   holds: " in result.stdout
+    assert "replay  same: " in result.stdout
+    assert "recorded" in result.stdout
+    assert "present" in result.stdout
+    found = verified(shell, code=0)
+    assert found["chain"]["rows"] == found["replay"]["compared"] == found["replay"]["stored"]
+    assert found["chain"]["head_hash"] == found["replay"]["head_hash"]
+    assert found["environment"]["recorded"] == found["environment"]["present"]
+
+
+def test_verify_changed_payload_breaks_the_chain_and_not_the_replay(shell):
+    shell.backtest()
+    changed("UPDATE journal SET payload = replace(payload, '\"drift\":0', '\"drift\":1') WHERE seq = 9")
+    found = verified(shell, code=1)
+    assert (found["chain"]["ok"], found["chain"]["seq"], found["replay"]["ok"]) == (False, 9, True)
+    assert "BROKEN: row 9" in shell.run("verify", "r0001").stdout
+
+
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM journal WHERE seq = 7", "DELETE FROM journal WHERE seq > 40"]
+)
+def test_verify_dropped_rows_are_found_by_both(shell, statement):
+    shell.backtest()
+    changed(statement)
+    found = verified(shell, code=1)
+    assert (found["chain"]["ok"], found["replay"]["ok"]) == (False, False)
+
+
+def test_verify_other_program_breaks_the_replay_and_not_the_chain(shell):
+    shell.backtest()
+    shell.engine = FakeRunner(drift=1)
+    found = verified(shell, code=1)
+    assert found["chain"]["ok"]
+    assert found["replay"]["problem"] == "row 1 (state_transition) differs from the stored one"
+    assert found["replay"]["compared"] == 1
+
+
+def test_verify_changed_configuration_is_refused(shell):
+    shell.backtest()
+    changed("UPDATE runs SET config = replace(config, '\"seed\": 0', '\"seed\": 5')")
+    assert "it was changed, or another version made it" in shell.complaint("verify", "r0001")
+
+
+def test_verify_needs_the_same_bars_and_finds_them_elsewhere_with_data(shell):
+    (shell.folder / "bars.csv").write_text(BARS.format(close=11))
+    assert shell.run("backtest", "--data", "bars.csv").exit_code == 0
+    assert verified(shell, code=0)["replay"]["ok"]
+    (shell.folder / "bars.csv").rename("moved.csv")
+    assert "bars.csv" in shell.complaint("verify", "r0001")
+    assert verified(shell, "--data", "moved.csv", code=0)["replay"]["ok"]
+    (shell.folder / "bars.csv").write_text(BARS.format(close=12))
+    found = verified(shell, code=1)
+    assert "the bars hash to" in found["replay"]["problem"]
+    assert found["chain"]["ok"]
+
+
+def test_verify_finished_run_whose_end_was_cut_off_with_its_counters_is_found_by_the_replay(shell):
+    shell.backtest()
+    changed("DELETE FROM journal WHERE seq > 20")
+    changed("UPDATE runs SET events = 21, head_hash = (SELECT hash FROM journal WHERE seq = 20)")
+    found = verified(shell, code=1)
+    assert found["chain"]["ok"]
+    assert "went on after the 21 rows" in found["replay"]["problem"]
+
+
+def test_verify_failed_run_replays_to_its_failure(shell):
+    shell.engine = FakeRunner(fail_at=5)
+    shell.backtest()
+    assert verified(shell, code=0)["replay"]["compared"] == 11
