@@ -35,8 +35,8 @@ NS_PER_MS = 1_000_000
 class AnthropicModel:
     """One model of the Messages API. `kind` in a `ModelError`'s context names the class of failure.
 
-    Kinds: timeout, network, throttled, overloaded, conflict, server, rejected (request or key are wrong), refusal,
-    cut (the reply is incomplete), malformed (the reply is no reply).
+    Kinds: timeout, network, throttled, overloaded, conflict, server, rejected (request or key are wrong),
+    refusal, cut (the reply is incomplete), malformed (the reply is no reply).
     """
 
     def __init__(self, model: str, *, api_key: str, guard: TickGuard, base_url: str | None = None) -> None:

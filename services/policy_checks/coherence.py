@@ -1,0 +1,222 @@
+"""Does the plan hang together? Text against direction, rules against playbook, levels against each other.
+
+Every finding here is major at most: an incoherent plan may be resubmitted, a broken guardrail may not.
+Each critic is one question; levels are read once and shared.
+"""
+
+from collections.abc import Callable, Sequence
+
+from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
+from schemas.vocabulary import CheckName, Severity
+from services.policy_checks.direction_words import read_direction, terms_stated
+from services.policy_checks.plan_levels import PlanLevels, read_invalidation
+from services.policy_checks.playbook_rules import differences
+from trading_core.rules import LintFinding
+
+BASIS_POINTS = 10_000
+LINT_SEVERITY = {
+    "unknown_feature": Severity.MAJOR,
+    "tautology": Severity.MAJOR,
+    "unreachable": Severity.MAJOR,
+    "never_fired": Severity.MINOR,
+}
+
+LevelCritic = Callable[[PolicyLevelReflectionRequest, PlanLevels], tuple[Finding, ...]]
+
+
+def check_coherence(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels, lint: Sequence[LintFinding] = ()
+) -> tuple[Finding, ...]:
+    """Every incoherence of the plan, in a fixed order; `lint` holds what the linter saw on past bars."""
+    found = tuple(finding for critic in COHERENCE_CRITICS for finding in critic(request, levels))
+    return found + lint_findings(lint)
+
+
+def rule_is_invalid(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+    """Rules that do not parse, or yield the wrong kind of value."""
+    return tuple(_major("rule_invalid", reason, role) for role, reason in levels.broken.items())
+
+
+def rules_differ_from_playbook(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels
+) -> tuple[Finding, ...]:
+    """Rules that the playbook does not have, whatever value its parameters take on their grids."""
+    lines = differences(request.proposal, request.playbook, frozenset(levels.broken))
+    return tuple(_major("rules_differ_from_playbook", line) for line in lines)
+
+
+def plan_outgrows_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+    """A horizon or an activation window longer than the playbook's."""
+    found = []
+    for field in ("horizon_bars", "activation_window_bars"):
+        asked, bound = getattr(request.proposal, field), getattr(request.playbook, field)
+        if asked > bound:
+            remedy = Remedy(field=field, op="at_most", value=bound)
+            code = f"{field.removesuffix('_bars')}_exceeds_playbook"
+            found.append(_major(code, f"{field} is {asked}, the playbook's is {bound}", remedy=remedy))
+    return tuple(found)
+
+
+def text_contradicts_direction(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels
+) -> tuple[Finding, ...]:
+    """A thesis or a rationale that argues more against the direction than for it."""
+    direction, terms = request.proposal.direction, request.playbook.rationale_terms
+    own = terms.get(direction, ())
+    other = tuple(term for side, words in sorted(terms.items()) if side != direction for term in words)
+    found = []
+    for field in ("thesis", "rationale"):
+        reading = read_direction(getattr(request.proposal, field), direction, own, other)
+        if reading.contradicts:
+            message = f"the {field} of a {direction} plan argues against it: {', '.join(reading.opposing)}"
+            found.append(_major("text_contradicts_direction", message, field))
+    return tuple(found)
+
+
+def rationale_misses_playbook(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels
+) -> tuple[Finding, ...]:
+    """A text that names none of the playbook's own terms for the direction: it argues for something else."""
+    proposal = request.proposal
+    terms = request.playbook.rationale_terms.get(proposal.direction, ())
+    if not terms or terms_stated(f"{proposal.thesis}\n{proposal.rationale}", terms):
+        return ()
+    message = f"neither thesis nor rationale says any of {list(terms)} for playbook {request.playbook.id!r}"
+    return (_major("rationale_misses_playbook", message),)
+
+
+def playbook_is_not_eligible(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels
+) -> tuple[Finding, ...]:
+    """A regime or a timeframe in which the playbook may not be proposed, or no regime at all."""
+    playbook, snapshot = request.playbook, request.snapshot
+    if playbook.timeframes and snapshot.timeframe not in playbook.timeframes:
+        message = f"playbook {playbook.id!r} is for {list(playbook.timeframes)}, not {snapshot.timeframe!r}"
+        return (_major("timeframe_not_eligible", message),)
+    if snapshot.regime is None:
+        return (_major("regime_unknown", "the snapshot has no regime, so eligibility cannot be shown"),)
+    labels = snapshot.regime.labels
+    if not playbook.eligibility[request.proposal.direction].allows(labels):
+        message = (
+            f"playbook {playbook.id!r} {request.proposal.direction} is not eligible in "
+            f"{labels.trend}/{labels.volatility}/{labels.structure}"
+        )
+        return (_major("playbook_not_eligible", message),)
+    return ()
+
+
+def level_is_unknown(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+    """A stop or target whose features the snapshot does not know."""
+    return tuple(
+        _unknown(role, getattr(request.proposal, role))
+        for role in ("stop", "target")
+        if getattr(levels, role) is None and role not in levels.broken
+    )
+
+
+def level_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+    """A stop not on the losing side of the close, a target not on the winning side, a price below zero."""
+    sign = 1.0 if request.proposal.direction == "long" else -1.0
+    direction, close = request.proposal.direction, levels.close
+    found = []
+    for role, level, side in (("stop", levels.stop, -sign), ("target", levels.target, sign)):
+        if level is None:
+            continue
+        if side * (level - close) <= 0:
+            where = "above" if side > 0 else "below"
+            message = f"the {role} {level!r} of a {direction} plan must lie {where} the close {close!r}"
+            found.append(_major(f"{role}_on_wrong_side", message, role))
+        elif level <= 0:
+            found.append(_major("level_not_a_price", f"the {role} {level!r} is no price", role))
+    return tuple(found)
+
+
+def invalidation_is_misplaced(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels
+) -> tuple[Finding, ...]:
+    """An invalidation that is unknown, true already, or fires with the plan, after the stop, or never."""
+    reach = read_invalidation(request, levels)
+    if reach is None:
+        return ()
+    text = request.proposal.invalidation
+    if reach.now is None:
+        return (_unknown("invalidation", text),)
+    if reach.now:
+        return (_major("invalidation_already_true", f"the invalidation {text!r} is true at this close"),)
+    if reach.before_stop or _sides_are_wrong(request, levels):
+        return ()
+    if reach.with_plan:
+        message = (
+            f"the invalidation {text!r} fires as price moves in the plan's direction, and never against it"
+        )
+        return (_major("invalidation_contradicts_direction", message),)
+    if reach.beyond_stop:
+        message = f"the stop is always hit before the invalidation {text!r}"
+        return (_major("invalidation_beyond_stop", message),)
+    if reach.price_alone:
+        return (_major("invalidation_never_fires", f"no price makes the invalidation {text!r} true"),)
+    return ()
+
+
+def reward_is_too_small(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+    """Reward to risk after the costs of both sides, below the minimum."""
+    if levels.risk is None or levels.reward is None or _sides_are_wrong(request, levels):
+        return ()
+    costs = 2 * levels.close * request.invariants.cost_bps_per_side / BASIS_POINTS
+    ratio, minimum = (levels.reward - costs) / (levels.risk + costs), request.invariants.min_reward_to_risk
+    if ratio >= minimum:
+        return ()
+    message = f"reward to risk after costs is {ratio:.3f}, the minimum is {minimum!r}"
+    remedy = Remedy(field="reward_to_risk", op="at_least", value=minimum)
+    return (_major("reward_to_risk_too_low", message, remedy=remedy),)
+
+
+def lint_findings(lint: Sequence[LintFinding]) -> tuple[Finding, ...]:
+    """What the rule linter saw, with its own codes.
+
+    Raises:
+        KeyError: the linter has a code that nobody here has weighed.
+    """
+    return tuple(
+        Finding(
+            check=CheckName.COHERENCE,
+            code=seen.code,
+            severity=LINT_SEVERITY[seen.code],
+            message=f"{seen.role}: {seen.message}",
+            evidence=(seen.role,),
+        )
+        for seen in lint
+    )
+
+
+COHERENCE_CRITICS: tuple[LevelCritic, ...] = (
+    rule_is_invalid,
+    rules_differ_from_playbook,
+    plan_outgrows_playbook,
+    text_contradicts_direction,
+    rationale_misses_playbook,
+    playbook_is_not_eligible,
+    level_is_unknown,
+    level_is_on_wrong_side,
+    invalidation_is_misplaced,
+    reward_is_too_small,
+)
+
+
+def _sides_are_wrong(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> bool:
+    return bool(level_is_on_wrong_side(request, levels))
+
+
+def _unknown(role: str, text: str) -> Finding:
+    return _major("level_unknown", f"the {role} {text!r} is unknown on this snapshot", role)
+
+
+def _major(code: str, message: str, *evidence: str, remedy: Remedy | None = None) -> Finding:
+    return Finding(
+        check=CheckName.COHERENCE,
+        code=code,
+        severity=Severity.MAJOR,
+        message=message,
+        evidence=evidence,
+        remedy=remedy,
+    )

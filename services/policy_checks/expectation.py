@@ -1,0 +1,131 @@
+"""Do conviction, horizon, stop and target fit what trades of this playbook look like?
+
+Expectations come with the snapshot, point in time; a request without one for this version is measured
+against the playbook's own design. Each finding carries the value that would satisfy it, so a strategist
+can tighten.
+"""
+
+from math import ceil, floor
+
+from schemas.config import ReflectionSettings
+from schemas.playbook import PlaybookDefinition
+from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
+from schemas.snapshot import ExpectationSummary
+from schemas.vocabulary import CheckName, Severity
+from services.policy_checks.plan_levels import PlanLevels
+
+LONGEST_HORIZON_P90 = 2.0  # a horizon of more than two P90 holds waits for what has never come
+FARTHEST_TARGET_MFE = 3.0  # a target of more than three median best excursions is out of reach
+
+
+def check_expectation(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels, settings: ReflectionSettings
+) -> tuple[Finding, ...]:
+    """Every mismatch between the plan and its playbook's expectation, in a fixed order."""
+    expected = expectation_of(request)
+    found = (
+        conviction_is_over_confident(request, expected, settings.conviction_tolerance),
+        horizon_is_too_long(request, expected),
+        horizon_is_too_short(request, expected),
+        stop_is_inside_winners_mae(levels, expected),
+        target_is_beyond_mfe(levels, expected),
+    )
+    return tuple(finding for finding in found if finding is not None)
+
+
+def expectation_of(request: PolicyLevelReflectionRequest) -> ExpectationSummary:
+    """The snapshot's summary of exactly this playbook version, else the design of the playbook itself."""
+    playbook = request.playbook
+    for summary in request.snapshot.expectations:
+        if (summary.playbook_id, summary.playbook_version) == (playbook.id, playbook.version):
+            return summary
+    return _design(playbook)
+
+
+def conviction_is_over_confident(
+    request: PolicyLevelReflectionRequest, expected: ExpectationSummary, tolerance: float
+) -> Finding | None:
+    """Conviction above the hit rate by more than the tolerance."""
+    conviction, limit = request.proposal.conviction, min(1.0, expected.hit_rate + tolerance)
+    if conviction <= limit:
+        return None
+    message = (
+        f"conviction {conviction!r} against a hit rate of {expected.hit_rate:.3f} over {expected.n} trades"
+    )
+    return _major("over_confident", message, Remedy(field="conviction", op="at_most", value=limit))
+
+
+def horizon_is_too_long(
+    request: PolicyLevelReflectionRequest, expected: ExpectationSummary
+) -> Finding | None:
+    """A horizon far beyond the hold of nine trades in ten."""
+    horizon, limit = (
+        request.proposal.horizon_bars,
+        max(1, floor(LONGEST_HORIZON_P90 * expected.hold_p90_bars)),
+    )
+    if horizon <= limit:
+        return None
+    message = f"a horizon of {horizon} bars against a P90 hold of {expected.hold_p90_bars:.1f}"
+    return _major("horizon_too_long", message, Remedy(field="horizon_bars", op="at_most", value=limit))
+
+
+def horizon_is_too_short(
+    request: PolicyLevelReflectionRequest, expected: ExpectationSummary
+) -> Finding | None:
+    """A horizon that ends before the median trade does."""
+    horizon, limit = request.proposal.horizon_bars, ceil(expected.hold_p50_bars)
+    if horizon >= limit:
+        return None
+    message = f"a horizon of {horizon} bars against a P50 hold of {expected.hold_p50_bars:.1f}"
+    return _major("horizon_too_short", message, Remedy(field="horizon_bars", op="at_least", value=limit))
+
+
+def stop_is_inside_winners_mae(levels: PlanLevels, expected: ExpectationSummary) -> Finding | None:
+    """A stop nearer than the excursion that one winner in five survived, measured in the playbook's own R."""
+    if levels.risk is None or levels.playbook_risk is None:
+        return None
+    survived = -expected.winner_mae_p80_r * levels.playbook_risk
+    if levels.risk > survived:
+        return None
+    message = f"the stop is {levels.risk:.6g} away, winners went {survived:.6g} against their entry (P80)"
+    return _major(
+        "stop_inside_winner_mae", message, Remedy(field="stop_distance", op="at_least", value=survived)
+    )
+
+
+def target_is_beyond_mfe(levels: PlanLevels, expected: ExpectationSummary) -> Finding | None:
+    """A target far beyond the median best excursion, measured in the playbook's own R."""
+    if levels.reward is None or levels.playbook_risk is None:
+        return None
+    reachable = FARTHEST_TARGET_MFE * expected.mfe_p50_r * levels.playbook_risk
+    if levels.reward <= reachable:
+        return None
+    message = (
+        f"the target is {levels.reward:.6g} away, "
+        f"{FARTHEST_TARGET_MFE:g} median best excursions are {reachable:.6g}"
+    )
+    return _major(
+        "target_beyond_mfe", message, Remedy(field="target_distance", op="at_most", value=reachable)
+    )
+
+
+def _design(playbook: PlaybookDefinition) -> ExpectationSummary:
+    prior = playbook.expectation
+    return ExpectationSummary(
+        playbook_id=playbook.id,
+        playbook_version=playbook.version,
+        n=0,
+        prior=prior,
+        expectancy_r=prior.expectancy_r,
+        hit_rate=prior.hit_rate,
+        hold_p50_bars=prior.hold_p50_bars,
+        hold_p90_bars=prior.hold_p90_bars,
+        winner_mae_p80_r=prior.winner_mae_p80_r,
+        mfe_p50_r=prior.mfe_p50_r,
+    )
+
+
+def _major(code: str, message: str, remedy: Remedy) -> Finding:
+    return Finding(
+        check=CheckName.EXPECTATION, code=code, severity=Severity.MAJOR, message=message, remedy=remedy
+    )

@@ -1,0 +1,150 @@
+"""Do the cases most like this one contradict the plan?
+
+The retrieved bundle is balanced by quota, so its raw share of losers says nothing. Sorted by distance,
+the union of its buckets is complete up to the farthest case of the nearest full bucket; within that
+radius the share is that of the whole population. It counts only together with a base rate that is
+adverse too, measured against the hit rate the playbook expects: a playbook that wins one trade in three
+is not contradicted by two losers in three.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schemas.config import ReflectionSettings
+from schemas.reflection import Finding, MemoryCase, MemorySummary, PolicyLevelReflectionRequest
+from schemas.vocabulary import CheckName, Severity
+
+MATERIAL_SHARE = 0.10  # losers above what the playbook expects, in share
+SMALLEST_NEIGHBOURHOOD = 3
+RECURRENCE = 2
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Every winner and loser within the radius up to which retrieval is complete, nearest first."""
+
+    cases: tuple[MemoryCase, ...]
+    losers: frozenset[str]
+
+    @property
+    def loss_share(self) -> float:
+        """Share of losers, 0 when empty."""
+        return sum(case.episode_id in self.losers for case in self.cases) / max(1, len(self.cases))
+
+    @property
+    def mean_r(self) -> float:
+        """Mean R of the cases, 0 when empty."""
+        return sum(case.r for case in self.cases) / max(1, len(self.cases))
+
+
+def check_memory(
+    request: PolicyLevelReflectionRequest, memory: MemorySummary | None, settings: ReflectionSettings
+) -> tuple[Finding, ...]:
+    """Findings over one retrieved summary; None means that nothing was retrieved."""
+    if memory is None:
+        return (_info("memory_insufficient", "nothing was retrieved for this plan"),)
+    late = memory_is_from_the_future(request, memory)
+    if late:
+        return late
+    short = memory_is_insufficient(memory, settings.minimum_cases)
+    if short:
+        return short
+    return memory_contradicts(request, memory, settings) + failure_pattern_recurs(memory)
+
+
+def memory_is_from_the_future(
+    request: PolicyLevelReflectionRequest, memory: MemorySummary
+) -> tuple[Finding, ...]:
+    """Cases known only after the decision bar."""
+    now = request.snapshot.known_at
+    late = tuple(case.episode_id for case in _cases(memory) if case.known_at > now)
+    if not late and memory.known_at <= now:
+        return ()
+    message = f"memory as of {memory.known_at} ns with {len(late)} case(s) later than the snapshot's {now} ns"
+    return (_finding("memory_from_the_future", Severity.BLOCKER, message, late),)
+
+
+def memory_is_insufficient(memory: MemorySummary, minimum_cases: int) -> tuple[Finding, ...]:
+    """Fewer resolved winners and losers than a contradiction needs."""
+    resolved = memory.base_rates.winners + memory.base_rates.losers
+    if resolved >= minimum_cases:
+        return ()
+    message = f"{resolved} winners and losers are known, {minimum_cases} are needed"
+    return (_info("memory_insufficient", message, memory.insufficient),)
+
+
+def memory_contradicts(
+    request: PolicyLevelReflectionRequest, memory: MemorySummary, settings: ReflectionSettings
+) -> tuple[Finding, ...]:
+    """Near cases that lost, in a population that loses more than the playbook expects."""
+    near, rates = neighbourhood(memory), memory.base_rates
+    adverse = 1.0 - request.playbook.expectation.hit_rate + MATERIAL_SHARE
+    base_share = rates.losers / (rates.winners + rates.losers)
+    share_needed = max(settings.contradiction_share, min(1.0, adverse))
+    if (
+        len(near.cases) < SMALLEST_NEIGHBOURHOOD
+        or near.loss_share < share_needed
+        or near.mean_r >= 0
+        or base_share < min(1.0, adverse)
+    ):
+        return ()
+    message = (
+        f"{near.loss_share:.2f} of the {len(near.cases)} nearest cases lost ({near.mean_r:+.2f}R on average) "
+        f"and {base_share:.2f} of all {rates.winners + rates.losers}; the playbook expects "
+        f"{1.0 - request.playbook.expectation.hit_rate:.2f}"
+    )
+    ids = tuple(case.episode_id for case in near.cases)
+    return (_finding("memory_contradicts", Severity.MAJOR, message, ids),)
+
+
+def failure_pattern_recurs(memory: MemorySummary) -> tuple[Finding, ...]:
+    """A failure mode that the nearest failures share; a hint that contradicts nothing by itself."""
+    modes = Counter(case.failure_mode for case in memory.failures if case.failure_mode is not None)
+    return tuple(
+        _finding(
+            "failure_pattern_recurs",
+            Severity.MINOR,
+            f"{count} of the nearest failures are {mode}",
+            tuple(case.episode_id for case in memory.failures if case.failure_mode == mode),
+        )
+        for mode, count in sorted(modes.items())
+        if count >= RECURRENCE
+    )
+
+
+def neighbourhood(memory: MemorySummary) -> Neighbourhood:
+    """The cases within the radius up to which both buckets hold everything there is."""
+    buckets = ((memory.winners, memory.base_rates.winners), (memory.losers, memory.base_rates.losers))
+    cut = [max(case.distance for case in cases) for cases, total in buckets if cases and len(cases) < total]
+    radius = min(cut, default=float("inf"))
+    near = [case for cases, _ in buckets for case in cases if case.distance <= radius]
+    near.sort(key=lambda case: (case.distance, case.episode_id))
+    return Neighbourhood(tuple(near), frozenset(case.episode_id for case in memory.losers))
+
+
+def needs_for_the_slow_loop(
+    findings: Sequence[Finding], request: PolicyLevelReflectionRequest
+) -> tuple[str, ...]:
+    """What a contradicted plan asks of the next high-level reflection; it may not analyse episodes here."""
+    if not any(found.code == "memory_contradicts" for found in findings):
+        return ()
+    modes = [found.message for found in findings if found.code == "failure_pattern_recurs"]
+    regime = request.snapshot.regime
+    where = f" in {regime.labels.key}" if regime else ""
+    return (
+        f"memory contradicts {request.playbook.id} {request.proposal.direction}{where}"
+        f"{': ' + '; '.join(modes) if modes else ''}; review its eligibility there",
+    )
+
+
+def _cases(memory: MemorySummary) -> tuple[MemoryCase, ...]:
+    return memory.winners + memory.losers + memory.failures
+
+
+def _info(code: str, message: str, evidence: tuple[str, ...] = ()) -> Finding:
+    return _finding(code, Severity.INFO, message, evidence)
+
+
+def _finding(code: str, severity: Severity, message: str, evidence: tuple[str, ...]) -> Finding:
+    return Finding(check=CheckName.MEMORY, code=code, severity=severity, message=message, evidence=evidence)

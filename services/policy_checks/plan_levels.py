@@ -1,0 +1,182 @@
+"""Where do stop, target and invalidation lie, read on the snapshot?
+
+The snapshot's features are one bar: a rule that needs bars before it is unknown here, and an unknown
+level is never guessed. The invalidation is tried on two imagined price paths, one against the plan and
+one with it, with every indicator held still: so its level is found whatever its form. Read once per
+reflection, used by the coherence and expectation checks.
+"""
+
+from dataclasses import dataclass
+from math import isfinite, nan
+from typing import Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.errors import RuleError
+from schemas.proposal import PolicyProposal
+from schemas.reflection import PolicyLevelReflectionRequest
+from schemas.snapshot import PolicySnapshot
+from services.playbooks.rendering import render_rules
+from trading_core.rules import Rule, evaluate_for_symbol, parse
+
+Kind = Literal["boolean", "number"]
+KIND_OF_ROLE: dict[str, Kind] = {
+    "setup": "boolean",
+    "activation": "boolean",
+    "refinement": "number",
+    "stop": "number",
+    "target": "number",
+    "invalidation": "boolean",
+}
+PRICES = ("open", "high", "low", "close")
+LOGIC = ("and", "or", "not", "prev")
+STEPS = 64  # points on each stretch of an imagined path
+LOWEST, HIGHEST = 0.001, 3.0  # ends of the imagined paths, in closes
+
+
+@dataclass(frozen=True)
+class PlanLevels:
+    """Prices of a plan on its snapshot; None where a rule is broken or unknown.
+
+    Attributes:
+        close: close of the decision bar.
+        stop, target: of the proposal.
+        playbook_stop: what the playbook's own stop rule gives, the unit of its expectations.
+        broken: reason by role for rules that do not parse or are of the wrong kind.
+    """
+
+    close: float
+    stop: float | None
+    target: float | None
+    playbook_stop: float | None
+    broken: dict[str, str]
+
+    @property
+    def risk(self) -> float | None:
+        """Distance from close to stop; None if unknown or zero."""
+        return _distance(self.close, self.stop)
+
+    @property
+    def reward(self) -> float | None:
+        """Distance from close to target; None if unknown or zero."""
+        return _distance(self.close, self.target)
+
+    @property
+    def playbook_risk(self) -> float | None:
+        """Distance from close to the playbook's own stop; None if unknown or zero."""
+        return _distance(self.close, self.playbook_stop)
+
+
+@dataclass(frozen=True)
+class InvalidationReach:
+    """Whether the invalidation fires at places of the imagined paths.
+
+    Attributes:
+        now: at the close of the decision bar; None if unknown.
+        before_stop, beyond_stop: on the way to the stop, and from the stop on.
+        with_plan: while price moves in the plan's direction.
+        price_alone: the rule is one comparison that reads a price, so that nothing but price can fire it.
+    """
+
+    now: bool | None
+    before_stop: bool
+    beyond_stop: bool
+    with_plan: bool
+    price_alone: bool
+
+
+def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
+    """Stop and target of the proposal, and the playbook's own stop, as prices on the snapshot."""
+    proposal, snapshot = request.proposal, request.snapshot
+    broken = {
+        role: reason for role in KIND_OF_ROLE if (reason := _why_broken(role, rule_text(proposal, role)))
+    }
+    own_rules = render_rules(request.playbook, proposal.direction)
+    return PlanLevels(
+        close=snapshot.close,
+        stop=None if "stop" in broken else price_of(proposal.stop, snapshot),
+        target=None if "target" in broken else price_of(proposal.target, snapshot),
+        playbook_stop=price_of(own_rules.stop, snapshot),
+        broken=broken,
+    )
+
+
+def rule_text(proposal: PolicyProposal, role: str) -> str | None:
+    """The proposal's rule of one role; None where it has none."""
+    text: str | None = getattr(proposal, role)
+    return text
+
+
+def price_of(text: str, snapshot: PolicySnapshot) -> float | None:
+    """Value of a price expression on the snapshot, None if unknown.
+
+    Raises:
+        RuleError: the text is no rule.
+    """
+    rule = parse(text)
+    value = float(evaluate_for_symbol(rule, _columns(rule, snapshot, np.array([snapshot.close])))[0])
+    return value if isfinite(value) else None
+
+
+def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> InvalidationReach | None:
+    """Where the invalidation fires; None if its rule is broken, or stop or target are unknown."""
+    if "invalidation" in levels.broken or levels.stop is None or levels.target is None:
+        return None
+    rule = parse(request.proposal.invalidation)
+    long = request.proposal.direction == "long"
+    lead = rule.tree.shift + 1
+    adverse = _path(levels.close, levels.stop, LOWEST if long else HIGHEST, lead)
+    favourable = _path(levels.close, levels.target, HIGHEST if long else LOWEST, lead)
+    against, along = _fires(rule, request.snapshot, adverse), _fires(rule, request.snapshot, favourable)
+    at_stop = lead + STEPS - 1
+    return InvalidationReach(
+        now=None if against[lead - 1] < 0 else bool(against[lead - 1]),
+        before_stop=bool((against[lead:at_stop] == 1).any()),
+        beyond_stop=bool((against[at_stop:] == 1).any()),
+        with_plan=bool((along[lead:] == 1).any()),
+        price_alone=rule.tree.op not in LOGIC and not rule.features.isdisjoint(PRICES),
+    )
+
+
+def _path(close: float, level: float, end: float, lead: int) -> npt.NDArray[np.float64]:
+    """Closes that stand still for `lead` bars, go to the level in `STEPS`, then on to `end` closes."""
+    still = np.full(lead, close)
+    return np.concatenate(
+        (still, np.linspace(close, level, STEPS + 1)[1:], np.linspace(level, end * close, STEPS))
+    )
+
+
+def _why_broken(role: str, text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        rule = parse(text)
+    except RuleError as error:
+        return str(error)
+    wanted = KIND_OF_ROLE[role]
+    return None if rule.kind == wanted else f"{role} must be a {wanted}, but {text!r} is a {rule.kind}"
+
+
+def _fires(rule: Rule, snapshot: PolicySnapshot, path: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
+    return cast(npt.NDArray[np.int8], evaluate_for_symbol(rule, _columns(rule, snapshot, path)))
+
+
+def _columns(
+    rule: Rule, snapshot: PolicySnapshot, path: npt.NDArray[np.float64]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Columns along a path of closes: prices move with it, indicators stand still, None is unknown."""
+    columns = {"close": path}  # a rule of constants still has the path's length
+    for name in rule.features:
+        value = snapshot.close if name == "close" else snapshot.features.get(name)
+        if value is None:
+            columns[name] = np.full(len(path), nan)
+        elif name in PRICES:
+            columns[name] = path + (value - snapshot.close)
+        else:
+            columns[name] = np.full(len(path), value)
+    return columns
+
+
+def _distance(close: float, level: float | None) -> float | None:
+    return None if level is None or level == close else abs(close - level)

@@ -1,0 +1,221 @@
+"""The fast reflection: one verdict on one proposal under one snapshot, before anything freezes.
+
+Order: invariants, coherence, memory, expectation, then the optional model. A broken invariant ends it at
+once, before any dearer work. The service holds a reader of memory and nothing that writes; what a check
+does not find in the request it does not know. An exception in a check is not handled here: the policy
+loop fails closed on it.
+
+Time is measured and never decides what the deterministic checks say; only the model has a deadline.
+Called by the plan provider and by `thinktwice check`.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from prompts import PromptTemplate, load_prompt
+from schemas.canonical import canonical_json
+from schemas.config import ReflectionSettings
+from schemas.errors import ConfigError, InvariantViolation, ModelError
+from schemas.reflection import (
+    Finding,
+    MemorySummary,
+    PolicyLevelReflectionRequest,
+    PolicyLevelReflectionResult,
+    ReflectionInvocationMeta,
+)
+from schemas.vocabulary import CheckName, InvocationOutcome, PolicyEventKind, ReflectionStatus
+from services.policy_checks.coherence import check_coherence
+from services.policy_checks.consolidation import Consolidation, weigh_reply
+from services.policy_checks.expectation import check_expectation
+from services.policy_checks.findings import readable, requested_revisions, status_of
+from services.policy_checks.invariants import check_invariants
+from services.policy_checks.memory import check_memory, needs_for_the_slow_loop
+from services.policy_checks.plan_levels import read_levels
+from services.ports import LanguageModel, MemoryQuery, MemoryReader
+from trading_core.rules import LintFinding
+
+PROMPT = "policy_level_reflection"
+MAX_TOKENS = 512
+NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """What the deterministic checks found."""
+
+    findings: tuple[Finding, ...]
+    checks: tuple[CheckName, ...]
+    memory: MemorySummary | None = None
+    deferred: tuple[str, ...] = ()
+
+
+class PolicyLevelReflectionService:
+    """Reflects on proposals; `overruns` counts reflections that took longer than their budget."""
+
+    def __init__(
+        self,
+        settings: ReflectionSettings,
+        *,
+        memory: MemoryReader | None = None,
+        model: LanguageModel | None = None,
+        prompt: PromptTemplate | None = None,
+        timer: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        """Take readers only.
+
+        Args:
+            settings: mode and thresholds.
+            memory: contrastive memory, read once for each proposal that passed the invariants.
+            model: for mode `full`, and for no other.
+            prompt: template of the consolidation; None loads the embedded one.
+            timer: monotonic ns, for telemetry and for what is left of the model's deadline.
+
+        Raises:
+            ConfigError: a model without mode `full`, or mode `full` without a model.
+        """
+        if (model is not None) != (settings.mode == "full"):
+            given = "no model" if model is None else "a model"
+            raise ConfigError(f"reflection.mode is {settings.mode!r} but {given} was given: 'full' needs one")
+        self.overruns = 0
+        self._settings = settings
+        self._memory = memory
+        self._model = model
+        self._prompt = prompt or load_prompt(PROMPT)
+        self._timer = timer
+
+    async def reflect(
+        self, request: PolicyLevelReflectionRequest, *, source: str, lint: Sequence[LintFinding] = ()
+    ) -> PolicyLevelReflectionResult:
+        """The verdict on exactly this request.
+
+        Args:
+            request: snapshot, proposal, playbook, memory and guardrails.
+            source: the policy event that opened the boundary; it chooses the budget.
+            lint: what the rule linter saw on past bars.
+
+        Raises:
+            InvariantViolation: reflection is switched off, or memory was asked for the future.
+        """
+        if self._settings.mode == "off":
+            raise InvariantViolation("reflection.mode is 'off': nothing may be reflected and called passed")
+        start = self._timer()
+        checked = self._check(request, lint)
+        added, meta = Consolidation(()), self._meta(source)
+        if self._model is not None and status_of(checked.findings) is not ReflectionStatus.BLOCK:
+            added, meta = await self._consolidate(self._model, request, checked.findings, meta, start)
+        elapsed_ms = self._elapsed_ms(start)
+        self.overruns += elapsed_ms > self._budget_ms(source)
+        return self._result(request, checked, added, meta.model_copy(update={"latency_ms": elapsed_ms}))
+
+    def _check(self, request: PolicyLevelReflectionRequest, lint: Sequence[LintFinding]) -> _Checked:
+        """The deterministic checks in order; nothing beyond the invariants once one of them is broken."""
+        broken = check_invariants(request)
+        if status_of(broken) is ReflectionStatus.BLOCK:
+            return _Checked(broken, (CheckName.INVARIANT,), request.memory)
+        levels = read_levels(request)
+        coherence = check_coherence(request, levels, lint)
+        memory = request.memory or self._retrieve(request)
+        remembered = check_memory(request, memory, self._settings)
+        expectation = check_expectation(request, levels, self._settings)
+        return _Checked(
+            broken + coherence + remembered + expectation,
+            (CheckName.INVARIANT, CheckName.COHERENCE, CheckName.MEMORY, CheckName.EXPECTATION),
+            memory,
+            needs_for_the_slow_loop(remembered, request),
+        )
+
+    def _retrieve(self, request: PolicyLevelReflectionRequest) -> MemorySummary | None:
+        snapshot = request.snapshot
+        if self._memory is None or snapshot.regime is None:
+            return None
+        query = MemoryQuery(
+            symbol=snapshot.symbol,
+            playbook_id=request.playbook.id,
+            direction=request.proposal.direction,
+            fingerprint=snapshot.regime.fingerprint,
+        )
+        return self._memory.retrieve(query, snapshot.known_at)
+
+    async def _consolidate(
+        self,
+        model: LanguageModel,
+        request: PolicyLevelReflectionRequest,
+        findings: tuple[Finding, ...],
+        meta: ReflectionInvocationMeta,
+        start: int,
+    ) -> tuple[Consolidation, ReflectionInvocationMeta]:
+        """Ask the model within what is left of the budget; whatever fails leaves the rules' verdict."""
+        left_ms = self._budget_ms(meta.source) - self._elapsed_ms(start)
+        if left_ms <= 0:
+            return Consolidation(()), _degraded(meta, "budget_spent")
+        try:
+            async with asyncio.timeout(left_ms / 1_000):
+                reply = await model.complete(
+                    system=self._prompt.system,
+                    prompt=self._request_text(request, findings),
+                    max_tokens=MAX_TOKENS,
+                    deadline_ms=left_ms,
+                )
+        except TimeoutError:
+            return Consolidation(()), _degraded(meta, "llm_timeout")
+        except ModelError as error:
+            return Consolidation(()), _degraded(meta, f"llm_{error.context.get('kind', 'error')}")
+        added = weigh_reply(reply.text, request, findings)
+        if added.refused is not None:
+            return added, _degraded(meta, added.refused)
+        return added, meta.model_copy(update={"tier": "consolidated"})
+
+    def _request_text(self, request: PolicyLevelReflectionRequest, findings: tuple[Finding, ...]) -> str:
+        return self._prompt.render(
+            verdict=status_of(findings).value,
+            findings=canonical_json([found.payload() for found in findings]),
+            proposal=canonical_json(request.proposal.payload()),
+            playbook=canonical_json(request.playbook.payload()),
+            snapshot=canonical_json(request.snapshot.payload()),
+        )
+
+    def _result(
+        self,
+        request: PolicyLevelReflectionRequest,
+        checked: _Checked,
+        added: Consolidation,
+        meta: ReflectionInvocationMeta,
+    ) -> PolicyLevelReflectionResult:
+        findings = checked.findings + added.findings
+        consolidated = (CheckName.CONSOLIDATION,) if added.findings else ()
+        return PolicyLevelReflectionResult(
+            status=status_of(findings),
+            coherence_findings=readable(findings, CheckName.COHERENCE),
+            invariant_findings=readable(findings, CheckName.INVARIANT),
+            memory_findings=readable(findings, CheckName.MEMORY),
+            expectation_findings=readable(findings, CheckName.EXPECTATION),
+            requested_revisions=requested_revisions(findings),
+            latency_ms=ceil(meta.latency_ms),
+            findings=findings,
+            snapshot_hash=request.snapshot.content_hash,
+            proposal_hash=request.proposal.content_hash,
+            playbook_hash=request.playbook.content_hash,
+            prompt_hash=self._prompt.hash,
+            meta=meta,
+            checks_run=checked.checks + consolidated,
+            memory=checked.memory,
+            deferred=checked.deferred + added.deferred,
+        )
+
+    def _meta(self, source: str) -> ReflectionInvocationMeta:
+        return ReflectionInvocationMeta(cadence="policy_loop", source=source, outcome=InvocationOutcome.RAN)
+
+    def _budget_ms(self, source: str) -> float:
+        if source == PolicyEventKind.HEARTBEAT:
+            return self._settings.budget_heartbeat_ms
+        return self._settings.budget_event_ms
+
+    def _elapsed_ms(self, start: int) -> float:
+        return (self._timer() - start) / NS_PER_MS
+
+
+def _degraded(meta: ReflectionInvocationMeta, reason: str) -> ReflectionInvocationMeta:
+    return meta.model_copy(update={"outcome": InvocationOutcome.DEGRADED, "skip_reason": reason})

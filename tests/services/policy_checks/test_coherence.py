@@ -1,0 +1,352 @@
+import pytest
+
+from schemas.regime import RegimeLabels
+from schemas.vocabulary import Severity, Structure, Trend, VolatilityBand
+from services.playbooks.registry import render_rules
+from services.policy_checks.coherence import check_coherence, lint_findings
+from services.policy_checks.plan_levels import read_levels
+from tests.services.policy_checks.plans import (
+    CLOSE,
+    PLAN_IDS,
+    PLANS,
+    changed,
+    codes,
+    playbook_named,
+    right_request,
+)
+from trading_core.rules import LintFinding
+
+EVERY_PLAN = pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
+
+
+def check(request, lint=()):
+    return check_coherence(request, read_levels(request), lint)
+
+
+def other(direction):
+    return "short" if direction == "long" else "long"
+
+
+def sides(direction):
+    return ("-", "+") if direction == "long" else ("+", "-")
+
+
+@EVERY_PLAN
+def test_coherence_right_plan_finds_nothing(playbook, direction):
+    assert check(right_request(playbook, direction)) == ()
+
+
+@EVERY_PLAN
+def test_coherence_flipped_direction_is_found_in_text_and_levels(playbook, direction):
+    request = right_request(playbook, direction)
+    flipped = changed(
+        request,
+        {
+            "proposal.direction": other(direction),
+            "snapshot.regime.labels": _labels_for(playbook, other(direction)),
+        },
+    )
+    found = codes(check(flipped))
+    assert "stop_on_wrong_side" in found
+    assert "target_on_wrong_side" in found
+    assert "text_contradicts_direction" in found
+    assert "rules_differ_from_playbook" in found
+
+
+@EVERY_PLAN
+@pytest.mark.parametrize("role", ["setup", "stop", "target", "invalidation"])
+def test_coherence_broken_rule_is_found_with_its_role(role, playbook, direction):
+    found = check(changed(right_request(playbook, direction), {f"proposal.{role}": "close >"}))
+    assert [f.evidence for f in found if f.code == "rule_invalid"] == [(role,)]
+    assert all(f.severity is Severity.MAJOR for f in found)
+
+
+@pytest.mark.parametrize(
+    ("role", "text"), [("stop", "close < 90"), ("setup", "close - 1"), ("refinement", "close > 1")]
+)
+def test_coherence_rule_of_the_wrong_kind_is_found(role, text):
+    found = check(changed(right_request(), {f"proposal.{role}": text}))
+    assert "rule_invalid" in codes(found)
+
+
+def test_coherence_unknown_feature_error_names_the_nearest():
+    found = check(changed(right_request(), {"proposal.stop": "close - 2 * art_14"}))
+    assert any("atr_14" in f.message for f in found if f.code == "rule_invalid")
+
+
+@EVERY_PLAN
+def test_coherence_stop_on_the_wrong_side_is_found(playbook, direction):
+    _, wrong = sides(direction)
+    request = changed(right_request(playbook, direction), {"proposal.stop": f"close {wrong} 2 * atr_14"})
+    assert "stop_on_wrong_side" in codes(check(request))
+
+
+@EVERY_PLAN
+def test_coherence_target_on_the_wrong_side_is_found(playbook, direction):
+    wrong, _ = sides(direction)
+    request = changed(right_request(playbook, direction), {"proposal.target": f"close {wrong} 4 * atr_14"})
+    assert "target_on_wrong_side" in codes(check(request))
+
+
+def test_coherence_stop_at_the_close_is_on_the_wrong_side():
+    assert "stop_on_wrong_side" in codes(check(changed(right_request(), {"proposal.stop": "close"})))
+
+
+def test_coherence_stop_below_zero_is_no_price():
+    assert "level_not_a_price" in codes(
+        check(changed(right_request(), {"proposal.stop": "close - 60 * atr_14"}))
+    )
+
+
+@EVERY_PLAN
+def test_coherence_invalidation_beyond_the_stop_is_found(playbook, direction):
+    request = right_request(playbook, direction)
+    stop = read_levels(request).stop
+    assert stop is not None
+    text = f"close < {stop - 0.1}" if direction == "long" else f"close > {stop + 0.1}"
+    assert "invalidation_beyond_stop" in codes(check(changed(request, {"proposal.invalidation": text})))
+
+
+@EVERY_PLAN
+def test_coherence_invalidation_far_beyond_the_stop_is_found(playbook, direction):
+    text = "close < ema_20 - 20 * atr_14" if direction == "long" else "close > ema_20 + 20 * atr_14"
+    request = changed(right_request(playbook, direction), {"proposal.invalidation": text})
+    features = request.snapshot.features | {"ema_20": 100.0}
+    assert "invalidation_beyond_stop" in codes(check(changed(request, {"snapshot.features": features})))
+
+
+@EVERY_PLAN
+@pytest.mark.parametrize("form", ["close {op} close {away} 2 * atr_14", "close < 0 - 1"])
+def test_coherence_invalidation_that_no_price_makes_true_is_found(form, playbook, direction):
+    away, _ = sides(direction)
+    text = form.format(op="<" if direction == "long" else ">", away=away)
+    request = changed(right_request(playbook, direction), {"proposal.invalidation": text})
+    assert "invalidation_never_fires" in codes(check(request))
+
+
+def test_coherence_invalidation_exactly_at_the_stop_is_beyond_it():
+    request = changed(
+        right_request(), {"proposal.stop": "close - 4", "proposal.invalidation": f"close < {CLOSE - 4}"}
+    )
+    assert "invalidation_beyond_stop" in codes(check(request))
+
+
+@EVERY_PLAN
+@pytest.mark.parametrize(
+    "form", ["close {op} {level}", "not close {inverse} {level}", "crosses_{cross}(close, {level})"]
+)
+def test_coherence_invalidation_that_fires_on_success_is_found(form, playbook, direction):
+    up = direction == "long"
+    text = form.format(
+        op=">" if up else "<",
+        inverse="<=" if up else ">=",
+        cross="above" if up else "below",
+        level="102" if up else "98",
+    )
+    request = changed(right_request(playbook, direction), {"proposal.invalidation": text})
+    assert "invalidation_contradicts_direction" in codes(check(request))
+
+
+@EVERY_PLAN
+def test_coherence_invalidation_true_at_the_close_is_found(playbook, direction):
+    text = "close < 101" if direction == "long" else "close > 99"
+    request = changed(right_request(playbook, direction), {"proposal.invalidation": text})
+    assert "invalidation_already_true" in codes(check(request))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "close < ema_20 - 0.5 * atr_14",
+        "not close >= ema_20",
+        "crosses_below(close, ema_20)",
+        "low < ema_20 - atr_14 or rsi_14 < 30",
+        "close - ema_20 < -0.25 * atr_14",
+        "trend_strength_20_50 < 0",
+    ],
+)
+def test_coherence_invalidation_on_the_way_to_the_stop_in_any_form_finds_nothing_about_it(text):
+    request = changed(right_request(), {"proposal.invalidation": text})
+    features = request.snapshot.features | {"rsi_14": 55.0, "trend_strength_20_50": 1.0, "low": 99.4}
+    found = codes(check(changed(request, {"snapshot.features": features})))
+    assert [code for code in found if code.startswith(("invalidation", "level"))] == []
+
+
+def test_coherence_invalidation_needing_one_branch_only_within_reach_finds_nothing_about_it():
+    text = "close < 50 or close < ema_20 - 0.5 * atr_14"
+    found = codes(check(changed(right_request(), {"proposal.invalidation": text})))
+    assert "invalidation_beyond_stop" not in found
+
+
+@EVERY_PLAN
+@pytest.mark.parametrize("missing", [None, "absent"])
+def test_coherence_unknown_level_is_found(missing, playbook, direction):
+    request = right_request(playbook, direction)
+    features = {name: value for name, value in request.snapshot.features.items() if name != "atr_14"}
+    if missing is None:
+        features["atr_14"] = None
+    found = check(changed(request, {"snapshot.features": features}))
+    assert [f.evidence for f in found if f.code == "level_unknown"] == [("stop",), ("target",)]
+
+
+def test_coherence_unknown_invalidation_is_found():
+    request = changed(right_request(), {"proposal.invalidation": "close < sma_200"})
+    assert [f.evidence for f in check(request) if f.code == "level_unknown"] == [("invalidation",)]
+
+
+def test_coherence_level_that_needs_bars_before_the_snapshot_is_unknown():
+    request = changed(right_request(), {"proposal.stop": "prev(close, 1) - 2 * atr_14"})
+    assert [f.evidence for f in check(request) if f.code == "level_unknown"] == [("stop",)]
+
+
+@EVERY_PLAN
+def test_coherence_reward_below_the_minimum_after_costs_is_found(playbook, direction):
+    _, right = sides(direction)
+    request = changed(right_request(playbook, direction), {"proposal.target": f"close {right} 0.5 * atr_14"})
+    found = {f.code: f for f in check(request)}
+    remedy = found["reward_to_risk_too_low"].remedy
+    assert (remedy.field, remedy.op, remedy.value) == ("reward_to_risk", "at_least", 0.8)
+
+
+@pytest.mark.parametrize(("cost_bps", "found"), [(7.0, False), (100.0, True)])
+def test_coherence_reward_to_risk_counts_the_costs_of_both_sides(cost_bps, found):
+    # Risk 4 and reward 4: 0.932 after 0.14 a round trip, 0.333 after 2.
+    request = changed(
+        right_request(),
+        {"proposal.stop": "96", "proposal.target": "104", "invariants.cost_bps_per_side": cost_bps},
+    )
+    assert ("reward_to_risk_too_low" in codes(check(request))) is found
+
+
+@EVERY_PLAN
+def test_coherence_rule_of_another_playbook_is_found(playbook, direction):
+    request = changed(right_request(playbook, direction), {"proposal.setup": "close > 1.5 * ema_20"})
+    assert "rules_differ_from_playbook" in codes(check(request))
+
+
+@EVERY_PLAN
+def test_coherence_parameter_elsewhere_on_its_grid_is_the_playbooks_own_rule(playbook, direction):
+    for name, parameter in playbook.parameters.items():
+        for value in parameter.grid:
+            texts = render_rules(playbook, direction, {name: value}).model_dump()
+            request = changed(
+                right_request(playbook, direction), {f"proposal.{r}": t for r, t in texts.items()}
+            )
+            assert "rules_differ_from_playbook" not in codes(check(request))
+
+
+@EVERY_PLAN
+def test_coherence_parameter_off_its_grid_is_found(playbook, direction):
+    name = sorted(playbook.parameters)[0]
+    texts = render_rules(playbook, direction, {name: playbook.parameters[name].grid[-1] + 1}).model_dump()
+    request = changed(right_request(playbook, direction), {f"proposal.{r}": t for r, t in texts.items()})
+    assert "rules_differ_from_playbook" in codes(check(request))
+
+
+def test_coherence_parameter_with_two_values_in_two_rules_is_found():
+    playbook = playbook_named("trend_pullback")
+    texts = render_rules(playbook, "long", {"stop_atr": 2.5}).model_dump()
+    request = changed(right_request(playbook, "long"), {"proposal.stop": texts["stop"]})
+    found = [f.message for f in check(request) if f.code == "rules_differ_from_playbook"]
+    assert found == ["parameter 'stop_atr' is 2.5 in stop and 2.0 in target"]
+
+
+def test_coherence_rule_left_out_is_found():
+    found = check(changed(right_request(), {"proposal.refinement": None}))
+    assert codes(found) == ["rules_differ_from_playbook"]
+
+
+def test_coherence_rule_in_other_spelling_finds_nothing():
+    request = right_request()
+    spaced = request.proposal.stop.replace(" ", "  ").replace("min(", "min( ")
+    assert check(changed(request, {"proposal.stop": f"({spaced})"})) == ()
+
+
+@EVERY_PLAN
+@pytest.mark.parametrize("field", ["horizon_bars", "activation_window_bars"])
+def test_coherence_plan_longer_than_the_playbook_is_found(field, playbook, direction):
+    bound = getattr(playbook, field)
+    found = check(changed(right_request(playbook, direction), {f"proposal.{field}": bound + 1}))
+    assert codes(found) == [f"{field.removesuffix('_bars')}_exceeds_playbook"]
+    assert (found[0].remedy.field, found[0].remedy.op, found[0].remedy.value) == (field, "at_most", bound)
+
+
+@EVERY_PLAN
+@pytest.mark.parametrize("field", ["thesis", "rationale"])
+def test_coherence_text_for_the_other_direction_is_found(field, playbook, direction):
+    terms = playbook.rationale_terms[other(direction)]
+    text = f"The picture is {', '.join(terms)}."
+    found = check(changed(right_request(playbook, direction), {f"proposal.{field}": text}))
+    assert [f.evidence for f in found if f.code == "text_contradicts_direction"] == [(field,)]
+
+
+@EVERY_PLAN
+def test_coherence_negated_rationale_is_found(playbook, direction):
+    terms = playbook.rationale_terms[direction]
+    text = ". ".join(f"There is no {term}" for term in terms)
+    found = check(
+        changed(right_request(playbook, direction), {"proposal.rationale": text, "proposal.thesis": text})
+    )
+    assert {"text_contradicts_direction", "rationale_misses_playbook"} <= set(codes(found))
+
+
+@EVERY_PLAN
+def test_coherence_text_that_says_nothing_of_the_playbook_is_found(playbook, direction):
+    text = "The moon is in the right house."
+    found = check(
+        changed(right_request(playbook, direction), {"proposal.rationale": text, "proposal.thesis": text})
+    )
+    assert codes(found) == ["rationale_misses_playbook"]
+
+
+def _labels_for(playbook, direction):
+    eligible = playbook.eligibility[direction]
+    return RegimeLabels(
+        trend=eligible.trend[0], volatility=eligible.volatility[0], structure=eligible.structure[0]
+    )
+
+
+@EVERY_PLAN
+def test_coherence_regime_that_is_not_eligible_is_found(playbook, direction):
+    labels = RegimeLabels(
+        trend=Trend.DOWN if direction == "long" else Trend.UP,
+        volatility=VolatilityBand.EXTREME,
+        structure=Structure.NEUTRAL,
+    )
+    found = check(changed(right_request(playbook, direction), {"snapshot.regime.labels": labels}))
+    assert codes(found) == ["playbook_not_eligible"]
+
+
+def test_coherence_cell_banned_by_a_lesson_is_found():
+    request = right_request()
+    banned = changed(request.playbook.eligibility["long"], {"banned": (request.snapshot.regime.labels.key,)})
+    request = changed(request, {"playbook.eligibility": request.playbook.eligibility | {"long": banned}})
+    assert codes(check(request)) == ["playbook_not_eligible"]
+
+
+def test_coherence_regime_missing_is_found():
+    assert codes(check(changed(right_request(), {"snapshot.regime": None}))) == ["regime_unknown"]
+
+
+def test_coherence_timeframe_the_playbook_is_not_for_is_found():
+    found = check(changed(right_request(), {"playbook.timeframes": ("5m",)}))
+    assert codes(found) == ["timeframe_not_eligible"]
+
+
+@pytest.mark.parametrize(
+    ("code", "severity"),
+    [
+        ("unknown_feature", Severity.MAJOR),
+        ("tautology", Severity.MAJOR),
+        ("unreachable", Severity.MAJOR),
+        ("never_fired", Severity.MINOR),
+    ],
+)
+def test_coherence_lint_finding_keeps_its_code_and_role(code, severity):
+    found = check(right_request(), (LintFinding(code=code, role="setup", message="x"),))
+    assert [(f.code, f.severity, f.evidence) for f in found] == [(code, severity, ("setup",))]
+
+
+def test_coherence_lint_code_nobody_weighed_error():
+    with pytest.raises(KeyError):
+        lint_findings((LintFinding(code="new_code", role="setup", message="x"),))

@@ -1,0 +1,165 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.reflection import Finding
+from schemas.vocabulary import CheckName, ReflectionStatus, Severity
+from services.policy_checks.consolidation import STRICTNESS, weigh_reply
+from services.policy_checks.findings import status_of
+from tests.services.policy_checks.plans import changed, codes, expected, playbook_named, right_request
+
+MINOR = Finding(
+    check=CheckName.MEMORY, code="failure_pattern_recurs", severity=Severity.MINOR, message="2 are chop"
+)
+MAJOR = Finding(check=CheckName.EXPECTATION, code="over_confident", severity=Severity.MAJOR, message="0.9")
+
+
+def reply(**changes) -> str:
+    values = {"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []}
+    return json.dumps(values | changes)
+
+
+def weigh(text, findings=(MINOR,)):
+    return weigh_reply(text, right_request(), findings)
+
+
+def status_after(text, findings=(MINOR,)):
+    return status_of((*findings, *weigh(text, findings).findings))
+
+
+def test_consolidation_agreeing_reply_adds_its_summary_only():
+    weighed = weigh(reply(cited_findings=["failure_pattern_recurs"]))
+    assert codes(weighed.findings) == ["model_summary"]
+    assert weighed.refused is None
+    assert status_after(reply()) is ReflectionStatus.PASS
+
+
+@pytest.mark.parametrize("verdict", ["revise", "block"])
+def test_consolidation_stricter_reply_with_evidence_lowers_the_verdict(verdict):
+    text = reply(verdict=verdict, summary="The failures repeat.", cited_findings=["failure_pattern_recurs"])
+    weighed = weigh(text)
+    assert codes(weighed.findings) == ["model_lowered_verdict"]
+    assert weighed.findings[0].evidence == ("failure_pattern_recurs",)
+    assert status_after(text) is ReflectionStatus(verdict)
+
+
+def test_consolidation_milder_reply_leaves_the_verdict_and_is_recorded():
+    text = reply(verdict="pass", cited_findings=["over_confident"])
+    assert codes(weigh(text, (MAJOR,)).findings) == ["model_raised_verdict", "model_summary"]
+    assert status_after(text, (MAJOR,)) is ReflectionStatus.REVISE
+
+
+def test_consolidation_stricter_reply_without_evidence_is_refused():
+    text = reply(verdict="block")
+    assert weigh(text).refused == "model_lowered_without_evidence"
+    assert status_after(text) is ReflectionStatus.PASS
+
+
+def test_consolidation_reply_citing_a_finding_that_does_not_exist_is_refused():
+    text = reply(verdict="block", cited_findings=["failure_pattern_recurs", "insider_knowledge"])
+    assert weigh(text).refused == "model_cited_unknown_finding"
+    assert status_after(text) is ReflectionStatus.PASS
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"new_trigger": "rsi_14 < 30"},
+        {"features": ["rsi_14"]},
+        {"playbook_id": "mean_reversion"},
+        {"hypothesis": "gaps close"},
+    ],
+)
+def test_consolidation_reply_with_a_place_for_something_new_is_refused(extra):
+    weighed = weigh(reply(verdict="block", cited_findings=["failure_pattern_recurs"], **extra))
+    assert weighed.refused == "model_scope_refused"
+    assert next(iter(extra)) in weighed.findings[0].message
+    assert weighed.deferred == ()
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "Add rsi_14 < 30 as a second trigger.",
+        "The RSI is missing.",
+        "Wait for adx above 20.",
+        "Require close > 105 first.",
+        "Use the mean_reversion playbook.",
+        "This is a mean reversion trade.",
+        "The order_imbalance is against it.",
+    ],
+)
+def test_consolidation_summary_that_brings_something_new_is_refused(summary):
+    request = right_request()
+    others = (expected(request.playbook), expected(playbook_named("mean_reversion")))
+    request = changed(request, {"snapshot.expectations": others})
+    text = reply(verdict="revise", summary=summary, cited_findings=["failure_pattern_recurs"])
+    weighed = weigh_reply(text, request, (MINOR,))
+    assert weighed.refused == "model_scope_refused"
+    assert weighed.findings[0].severity is Severity.MINOR
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "The trend_pullback plan repeats failure_pattern_recurs.",
+        "The stop uses ema_20 and atr_14 as the playbook does; the atr is plausible.",
+        "Conviction and horizon_bars fit.",
+        "The highest close came late.",
+    ],
+)
+def test_consolidation_summary_about_what_the_request_holds_is_accepted(summary):
+    assert weigh(reply(summary=summary)).refused is None
+
+
+def test_consolidation_need_for_something_new_is_deferred():
+    need = "A volume feature such as obv_20 would tell exhaustion from a pause."
+    weighed = weigh(reply(deferred_needs=[need]))
+    assert weighed.deferred == (need,)
+    assert weighed.refused is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "PASS",
+        "```json\n" + reply() + "\n```",
+        reply()[:-5],
+        "[]",
+        "null",
+        reply(verdict="approve"),
+        reply(verdict=None),
+        reply(summary="x" * 601),
+        reply(cited_findings="failure_pattern_recurs"),
+        reply(deferred_needs=["x"] * 6),
+        reply(deferred_needs=[""]),
+        '{"verdict": "pass"}',
+        '{"verdict": "block", "verdict": "pass", "summary": "", "cited_findings": [], "deferred_needs": []}',
+        reply() + " " + reply(verdict="block"),
+        "[" * 5_000,
+        " " * 9_000,
+        reply(summary="\ud800"),
+    ],
+)
+def test_consolidation_malformed_reply_error_leaves_the_verdict(text):
+    assert weigh(text).refused == "model_reply_malformed"
+    assert status_after(text) is ReflectionStatus.PASS
+
+
+@given(
+    verdict=st.sampled_from(["pass", "revise", "block"]),
+    summary=st.text(max_size=80),
+    cited=st.lists(st.sampled_from(["failure_pattern_recurs", "over_confident", "made_up"]), max_size=3),
+    findings=st.sampled_from([(), (MINOR,), (MAJOR,), (MINOR, MAJOR)]),
+)
+def test_consolidation_any_reply_never_raises_the_verdict(verdict, summary, cited, findings):
+    text = reply(verdict=verdict, summary=summary, cited_findings=cited)
+    assert STRICTNESS[status_after(text, findings)] >= STRICTNESS[status_of(findings)]
+
+
+@given(st.text(max_size=200))
+def test_consolidation_any_text_gives_findings_and_no_exception(text):
+    assert weigh(text).findings

@@ -1,0 +1,113 @@
+from typing import Any
+
+import pytest
+
+from schemas.reflection import NoLearnZone, Remedy
+from schemas.vocabulary import PolicyState, Severity
+from services.policy_checks.invariants import check_invariants
+from tests.services.policy_checks.plans import DAY, NOW, PLAN_IDS, PLANS, changed, codes, right_request
+
+ZONE = NoLearnZone(start=NOW - 3 * DAY, end=NOW - 2 * DAY, reason="exchange halt")
+AROUND_NOW = NoLearnZone(start=NOW, end=NOW + DAY, reason="feed gap")
+BROKEN: dict[str, dict[str, Any]] = {
+    "kill_switch": {"invariants.kill_switch": True},
+    "trading_halted": {"invariants.halted": True},
+    "symbol_not_allowed": {"invariants.allowed_symbols": ("BBB",)},
+    "direction_not_allowed": {"invariants.allowed_directions": ("short",)},
+    "playbook_not_allowed": {"invariants.allowed_playbooks": ("mean_reversion",)},
+    "playbook_mismatch": {"proposal.playbook_id": "mean_reversion"},
+    "playbook_disabled": {"playbook.enabled": False},
+    "playbook_from_the_future": {"playbook.known_at": NOW + 1},
+    "state_mismatch": {"state": PolicyState.COOLDOWN},
+    "entry_while_in_position": {"state": PolicyState.HOLD_LOCK, "snapshot.state": PolicyState.HOLD_LOCK},
+    "risk_fraction_over_cap": {"playbook.risk_fraction": 0.02},
+    "exposure_cap_reached": {"invariants.gross_exposure": 1.0},
+    "no_learn_zone_active": {"invariants.no_learn_zones": (AROUND_NOW,)},
+    "stale_snapshot": {"snapshot.staleness_bars": 3},
+    "horizon_over_bound": {"proposal.horizon_bars": 251},
+    "activation_window_over_bound": {"proposal.activation_window_bars": 11},
+    "missing_entry": {"proposal.setup": "  "},
+    "missing_stop": {"proposal.stop": ""},
+    "missing_target": {"proposal.target": " "},
+    "missing_invalidation": {"proposal.invalidation": "\n"},
+}
+
+
+@pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
+def test_invariants_right_plan_finds_nothing(playbook, direction):
+    assert check_invariants(right_request(playbook, direction)) == ()
+
+
+@pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
+@pytest.mark.parametrize("code", BROKEN)
+def test_invariants_broken_guardrail_is_found_with_its_own_code(code, playbook, direction):
+    changes = dict(BROKEN[code])
+    if code == "direction_not_allowed":
+        changes = {"invariants.allowed_directions": tuple({"long", "short"} - {direction})}
+    if code == "playbook_not_allowed":
+        changes = {"invariants.allowed_playbooks": ("another",)}
+    if code == "playbook_mismatch":
+        changes = {"proposal.playbook_id": "another"}
+    findings = check_invariants(changed(right_request(playbook, direction), changes))
+    assert codes(findings) == [code]
+    assert findings[0].severity is Severity.BLOCKER
+    assert findings[0].message
+
+
+def test_invariants_direction_without_rules_is_found():
+    request = right_request()
+    only_short = {
+        "playbook": changed(
+            request.playbook,
+            {
+                name: {"short": getattr(request.playbook, name)["short"]}
+                for name in ("rules", "eligibility", "rationale_terms")
+            },
+        )
+    }
+    assert codes(check_invariants(changed(request, only_short))) == ["direction_not_in_playbook"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "code"),
+    [
+        ("snapshot.risk.kill_switch", True, "kill_switch"),
+        ("snapshot.risk.halted", True, "trading_halted"),
+        ("snapshot.risk.gross_exposure", 1.2, "exposure_cap_reached"),
+        ("snapshot.risk.risk_fraction", 0.011, "risk_fraction_over_cap"),
+        ("proposal.activation", " ", "missing_entry"),
+    ],
+)
+def test_invariants_guardrail_broken_on_the_other_side_is_found(path, value, code):
+    assert codes(check_invariants(changed(right_request(), {path: value}))) == [code]
+
+
+@pytest.mark.parametrize(
+    "text", ["As on 2009-12-29, sellers are gone.", "It looks like the Exchange Halt again."]
+)
+def test_invariants_text_citing_a_no_learn_zone_is_found(text):
+    request = changed(right_request(), {"invariants.no_learn_zones": (ZONE,), "proposal.rationale": text})
+    assert codes(check_invariants(request)) == ["no_learn_zone_cited"]
+
+
+@pytest.mark.parametrize("text", ["As on 2009-12-25, sellers are gone.", "As on 2009-99-99 and 9999-12-31."])
+def test_invariants_text_citing_another_day_finds_nothing(text):
+    request = changed(right_request(), {"invariants.no_learn_zones": (ZONE,), "proposal.rationale": text})
+    assert check_invariants(request) == ()
+
+
+def test_invariants_zone_of_another_symbol_finds_nothing():
+    zone = changed(AROUND_NOW, {"symbol": "BBB"})
+    assert check_invariants(changed(right_request(), {"invariants.no_learn_zones": (zone,)})) == ()
+
+
+def test_invariants_several_broken_are_all_found_in_a_fixed_order():
+    request = changed(
+        right_request(), {"invariants.kill_switch": True, "proposal.stop": "", "snapshot.staleness_bars": 9}
+    )
+    assert codes(check_invariants(request)) == ["kill_switch", "stale_snapshot", "missing_stop"]
+
+
+def test_invariants_bound_broken_names_the_value_that_would_satisfy_it():
+    found = check_invariants(changed(right_request(), {"proposal.horizon_bars": 400}))[0]
+    assert found.remedy == Remedy(field="horizon_bars", op="at_most", value=250)

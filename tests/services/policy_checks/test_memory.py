@@ -1,0 +1,106 @@
+from typing import Any
+
+import pytest
+
+from schemas.config import ReflectionSettings
+from schemas.vocabulary import Severity
+from services.policy_checks.memory import check_memory, needs_for_the_slow_loop, neighbourhood
+from tests.services.policy_checks.plans import NOW, PLAN_IDS, PLANS, codes, right_request, summary
+
+SETTINGS = ReflectionSettings()
+LOST: dict[str, Any] = {"winners": (1.0, 1.0, 1.0), "losers": (-1.0, -1.0, -1.0), "losers_nearer": True}
+
+
+def check(memory, request=None):
+    return check_memory(request or right_request(), memory, SETTINGS)
+
+
+@pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
+def test_memory_right_plan_finds_nothing(playbook, direction):
+    request = right_request(playbook, direction)
+    assert check(request.memory, request) == ()
+
+
+def test_memory_nothing_retrieved_is_insufficient_and_passes():
+    found = check(None)
+    assert [(f.code, f.severity) for f in found] == [("memory_insufficient", Severity.INFO)]
+
+
+def test_memory_too_few_resolved_cases_is_insufficient_even_if_all_lost():
+    found = check(summary(losers=(-1.0, -1.0, -1.0), population=(0, 5)))
+    assert codes(found) == ["memory_insufficient"]
+
+
+@pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
+def test_memory_near_losers_in_a_losing_population_contradict(playbook, direction):
+    found = check(summary(**LOST, population=(5, 45)), right_request(playbook, direction))
+    assert [(f.code, f.severity) for f in found] == [("memory_contradicts", Severity.MAJOR)]
+    assert found[0].evidence == ("l0", "l1", "l2")
+
+
+def test_memory_near_losers_in_a_population_as_expected_do_not_contradict():
+    # The playbook expects to lose six trades in ten; the population lost 30 of 50.
+    assert check(summary(**LOST, population=(20, 30))) == ()
+
+
+def test_memory_losing_population_with_winners_nearby_does_not_contradict():
+    near_winners = summary(winners=(1.0, 1.0, 1.0), losers=(-1.0, -1.0, -1.0), population=(5, 45))
+    assert check(near_winners) == ()
+
+
+def test_memory_balanced_bundle_does_not_count_by_its_quota():
+    # Five of eight retrieved cases lost, which is the quota and nothing else.
+    balanced = summary(
+        winners=(1.0, 1.0, 1.0),
+        losers=(-1.0, -1.0, -1.0),
+        population=(5, 45),
+        modes=("chop", "late_entry"),
+    )
+    assert check(balanced) == ()
+
+
+def test_memory_losers_that_cost_nothing_do_not_contradict():
+    paid = summary(winners=(9.0, 1.0), losers=(-0.4,) * 6, losers_nearer=False, population=(2, 98))
+    assert neighbourhood(paid).mean_r > 0
+    assert check(paid) == ()
+
+
+def test_memory_neighbourhood_ends_where_the_nearer_full_bucket_ends():
+    near = neighbourhood(summary(**LOST, population=(20, 20)))
+    assert [case.episode_id for case in near.cases] == ["l0", "l1", "l2"]
+    assert near.loss_share == 1.0
+
+
+def test_memory_neighbourhood_of_a_bucket_that_holds_everything_has_no_end():
+    near = neighbourhood(summary(**LOST, population=(3, 3)))
+    assert [case.episode_id for case in near.cases] == ["l0", "l1", "l2", "w0", "w1", "w2"]
+    assert near.loss_share == 0.5
+
+
+def test_memory_failure_mode_seen_twice_is_a_minor_finding():
+    found = check(summary(winners=(1.0,), losers=(-1.0,), modes=("chop", "chop", "late_entry")))
+    assert [(f.code, f.severity, f.evidence) for f in found] == [
+        ("failure_pattern_recurs", Severity.MINOR, ("f0", "f1"))
+    ]
+
+
+def test_memory_known_after_the_snapshot_blocks():
+    found = check(summary(losers=(-1.0,), known_at=NOW + 1))
+    assert [(f.code, f.severity, f.evidence) for f in found] == [
+        ("memory_from_the_future", Severity.BLOCKER, ("l0",))
+    ]
+
+
+def test_memory_contradiction_asks_the_slow_loop_for_a_review_with_the_mode():
+    request = right_request()
+    found = check(summary(**LOST, population=(5, 45), modes=("chop", "chop")), request)
+    assert codes(found) == ["memory_contradicts", "failure_pattern_recurs"]
+    (need,) = needs_for_the_slow_loop(found, request)
+    assert "trend_pullback long" in need
+    assert "chop" in need
+    assert request.snapshot.regime.labels.key in need
+
+
+def test_memory_without_contradiction_asks_the_slow_loop_for_nothing():
+    found = check(summary(winners=(1.0,), losers=(-1.0,), modes=("chop", "chop")))
+    assert needs_for_the_slow_loop(found, right_request()) == ()
