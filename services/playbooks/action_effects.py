@@ -1,0 +1,198 @@
+"""What one action of the judge would do to a playbook: a limit at once, a trial, nothing, or a refusal.
+
+Pure: reads the present situation, changes nothing. Bounds of the file (unknown names, values off the grid)
+were the action contract's to refuse and are a violation here; what depends on the present state (floors,
+repeats) is refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from schemas.config import JudgeSettings
+from schemas.errors import InvariantViolation, nearest
+from schemas.judge import JudgeAction
+from schemas.playbook import PlaybookDefinition
+from schemas.vocabulary import Direction
+from services.playbooks.measures import (
+    RISK,
+    Composition,
+    Measure,
+    duration_ns,
+    is_open,
+    open_cells,
+    revised,
+    same_rules,
+    with_parameter,
+)
+from services.playbooks.trials import DIRECTIONS, OpenTrial
+
+MAX_RISK_FRACTION = 0.02
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What an action meets: active versions and compositions by playbook id, open trials, the present bar."""
+
+    active: Mapping[str, PlaybookDefinition]
+    compositions: Mapping[str, Composition]
+    trials: tuple[OpenTrial, ...]
+    settings: JudgeSettings
+    at: int
+    timeframe: str
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Measures to lay over the active version at once."""
+
+    measures: tuple[Measure, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A new baseline to try in shadow, and the measures that end with its promotion."""
+
+    kind: Literal["candidate", "experiment"]
+    baseline: PlaybookDefinition
+    lifts: tuple[tuple[str, str], ...]
+    directions: tuple[Direction, ...]
+    regime_key: str | None
+    expires_at: int
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The bound that the present state sets."""
+
+    code: str
+    reason: str
+
+
+Effect = Limit | Trial | Refusal | None
+
+
+def demand_bounds(action: JudgeAction, active: Mapping[str, PlaybookDefinition]) -> None:
+    """Refuse to go on with an action that the action contract should have refused.
+
+    Raises:
+        InvariantViolation: an unknown playbook or parameter, a value off the grid, or a risk fraction out
+        of range.
+    """
+    if action.playbook_id is None:
+        return
+    if action.playbook_id not in active:
+        hint = nearest(action.playbook_id, active)
+        raise InvariantViolation(f"{action.kind}: no active playbook {action.playbook_id!r}.{hint}")
+    definition = active[action.playbook_id]
+    if action.parameter is not None:
+        parameter = definition.parameters.get(action.parameter)
+        if parameter is None or action.value not in parameter.grid:
+            raise InvariantViolation(
+                f"{action.kind}: {definition.id}.{action.parameter} = {action.value!r} is on no declared grid"
+            )
+    elif action.kind == "set_risk_fraction" and not 0 < (action.value or 0) <= MAX_RISK_FRACTION:
+        raise InvariantViolation(
+            f"risk fraction {action.value!r} is not above 0 and at most {MAX_RISK_FRACTION}"
+        )
+
+
+def effect_of(action: JudgeAction, now: Situation) -> Effect:
+    """The effect of an action within bounds; None for a replan, which moves no version."""
+    if action.playbook_id is None or action.kind == "replan":
+        return None
+    composition = now.compositions[action.playbook_id]
+    if action.kind == "set_eligibility":
+        return _ban(action, now) if not action.eligible else _unban(action, composition, now)
+    if action.kind == "set_risk_fraction":
+        return _risk(action, composition, now)
+    if action.kind == "open_experiment":
+        return _experiment(action, composition, now)
+    return _candidate(action, _with_value(action, composition.baseline), now)
+
+
+def _ban(action: JudgeAction, now: Situation) -> Limit | Refusal:
+    definition, cell = now.active[str(action.playbook_id)], str(action.regime)
+    sides = [side for side in _sides(action) if cell in open_cells(definition, side)]
+    if not sides:
+        return Refusal(
+            "nothing_to_ban", f"{definition.id} is not eligible in {cell} {action.direction or ''}".rstrip()
+        )
+    expires_at = now.at + duration_ns(action.ttl_bars or now.settings.action_ttl_bars, now.timeframe)
+    limit = Limit(tuple(Measure((side, cell), None, now.at, expires_at, definition) for side in sides))
+    return _floor(definition, limit, now) or limit
+
+
+def _floor(definition: PlaybookDefinition, limit: Limit, now: Situation) -> Refusal | None:
+    """Refuse a ban that closes a playbook when too few would stay open."""
+    after = Composition(definition, limit.measures).definition(definition.version, definition.known_at)
+    others = sum(is_open(one, now.timeframe) for one in now.active.values() if one.id != definition.id)
+    least = now.settings.minimum_eligible_playbooks
+    if is_open(after, now.timeframe) or others >= least:
+        return None
+    return Refusal("floor", f"this ban leaves {others} playbook(s) eligible, fewer than {least}")
+
+
+def _unban(action: JudgeAction, composition: Composition, now: Situation) -> Trial | Refusal:
+    cell = str(action.regime)
+    keys = [(side, cell) for side in _sides(action)]
+    lifts = tuple(one.key for one in composition.measures if one.key in keys)
+    if not lifts:
+        return Refusal("not_banned", f"no lesson has banned {action.playbook_id} in {cell}")
+    return _candidate(action, composition.baseline, now, lifts)
+
+
+def _risk(action: JudgeAction, composition: Composition, now: Situation) -> Limit | Trial | Refusal:
+    definition, value = now.active[str(action.playbook_id)], float(action.value or 0)
+    if value == definition.risk_fraction:
+        return Refusal("no_change", f"{definition.id} risks {value:g} already")
+    if value < definition.risk_fraction:
+        expires_at = now.at + duration_ns(action.ttl_bars or now.settings.action_ttl_bars, now.timeframe)
+        return Limit((Measure(RISK, value, now.at, expires_at, definition),))
+    return _candidate(action, revised(composition.baseline, risk_fraction=value), now, (RISK,))
+
+
+def _experiment(action: JudgeAction, composition: Composition, now: Situation) -> Trial | Refusal:
+    running = sum(one.trial.kind == "experiment" for one in now.trials)
+    if running >= now.settings.max_open_experiments:
+        return Refusal("too_many_experiments", f"{running} experiments are open, as many as are allowed")
+    return _trial("experiment", action, _with_value(action, composition.baseline), now, ())
+
+
+def _candidate(
+    action: JudgeAction, baseline: PlaybookDefinition, now: Situation, lifts: tuple[tuple[str, str], ...] = ()
+) -> Trial | Refusal:
+    composition = now.compositions[baseline.id]
+    if not lifts and same_rules(baseline, composition.baseline):
+        return Refusal("no_change", f"{baseline.id} has {action.parameter} = {action.value:g} already")
+    for one in now.trials:
+        if one.trial.kind == "candidate" and one.lifts == lifts and same_rules(one.baseline, baseline):
+            return Refusal(
+                "already_in_shadow",
+                f"{baseline.id} version {one.trial.definition.version} tries this already",
+            )
+    return _trial("candidate", action, baseline, now, lifts)
+
+
+def _trial(
+    kind: Literal["candidate", "experiment"],
+    action: JudgeAction,
+    baseline: PlaybookDefinition,
+    now: Situation,
+    lifts: tuple[tuple[str, str], ...],
+) -> Trial | Refusal:
+    bars = action.ttl_bars or now.settings.shadow_ttl_bars
+    sides = tuple(side for side in _sides(action) if side in baseline.rules)
+    if not sides:
+        return Refusal("no_such_direction", f"{baseline.id} has no {action.direction} rules")
+    return Trial(kind, baseline, lifts, sides, action.regime, now.at + duration_ns(bars, now.timeframe))
+
+
+def _with_value(action: JudgeAction, baseline: PlaybookDefinition) -> PlaybookDefinition:
+    if action.parameter is None or action.value is None:
+        return baseline
+    return with_parameter(baseline, action.parameter, action.value)
+
+
+def _sides(action: JudgeAction) -> tuple[Direction, ...]:
+    return DIRECTIONS if action.direction is None else (action.direction,)

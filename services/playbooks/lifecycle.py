@@ -1,0 +1,323 @@
+"""Lifecycle of playbook versions: candidate, shadow, active, expired or retired, each with its evidence (D6).
+
+An action that only lowers exposure (a banned cell, a lower risk fraction) is active at once and ends after
+its time to live; everything else is a candidate that trades in shadow until its own evidence promotes it, or
+its time is up. Every transition is returned as a `PlaybookVersion` for the journal. Called by the slow
+loop, never in the tick path.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from schemas.canonical import content_id
+from schemas.config import JudgeSettings
+from schemas.errors import ConfigError, InvariantViolation
+from schemas.judge import JudgeAction, RefusedAction
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.vocabulary import VersionState
+from services.playbooks.action_effects import Limit, Refusal, Situation, Trial, demand_bounds, effect_of
+from services.playbooks.measures import Composition, revised, same_rules
+from services.playbooks.registry import PlaybookRegistry
+from services.playbooks.trials import OpenTrial, ShadowTrial, banned_cells
+from trading_core.tick_guard import TickGuard
+
+__all__ = ["PlaybookLifecycle", "ShadowTrial"]
+
+Evidence = Mapping[str, float | int | str | None]
+Transitions = tuple[PlaybookVersion, ...]
+Origin = dict[str, str | None]
+
+
+class PlaybookLifecycle:
+    """Moves versions through their states over one registry; the only writer after the start."""
+
+    def __init__(self, registry: PlaybookRegistry, settings: JudgeSettings, guard: TickGuard) -> None:
+        self._registry = registry
+        self._reader = registry.reader()
+        self._settings = settings
+        self._guard = guard
+        self._compositions = {
+            version.definition.content_hash: Composition(version.definition)
+            for version in self._reader.active()
+        }
+        self._trials: dict[str, OpenTrial] = {}
+        self._applied: set[str] = set()
+        self._refused: list[RefusedAction] = []
+
+    def apply(
+        self,
+        actions: Sequence[JudgeAction],
+        *,
+        report_id: str | None,
+        verdict_id: str | None,
+        at: int,
+        timeframe: str,
+    ) -> Transitions:
+        """Carry out a verdict's actions, in order; each action of a report once, however often it comes.
+
+        Actions that the present state does not allow (floor, no change, already in shadow) join `refused`.
+
+        Raises:
+            InvariantViolation: inside the tick path, or an action lies outside the bounds of its playbook
+                file; then nothing has changed.
+        """
+        self._guard.forbid("policy_writes")
+        for action in actions:
+            demand_bounds(action, self._active_definitions())
+        done: list[PlaybookVersion] = []
+        for action in actions:
+            action_id = content_id({"action": action.payload(), "report_id": report_id})
+            if action_id not in self._applied:
+                self._applied.add(action_id)
+                origin = {"report_id": report_id, "verdict_id": verdict_id, "action_id": action_id}
+                done += self._carry_out(action, origin, at, timeframe)
+        return tuple(done)
+
+    def promote(self, version_hash: str, evidence: Evidence, at: int) -> Transitions:
+        """Make a candidate active on the evidence of its shadow trades.
+
+        The version that was active retires, and so do other candidates for its place if the baseline changes:
+        they were compared with what is gone. Measures in force stay in force; if they change the candidate's
+        content, it enters as a new version. () for a version that has left the shadow in the meantime.
+
+        Raises:
+            InvariantViolation: inside the tick path, an unknown hash, or an experiment, which is never
+            promoted.
+        """
+        self._guard.forbid("policy_writes")
+        candidate = self._reader.by_hash(version_hash)
+        if version_hash not in self._trials:
+            return ()
+        if self._trials[version_hash].trial.kind == "experiment":
+            raise InvariantViolation(
+                f"version {version_hash!r} is an experiment: it never becomes active by itself"
+            )
+        proven = self._trials.pop(version_hash)
+        active = self._reader.get(candidate.definition.id)
+        standing = self._composition(active).lifted(proven.lifts, proven.trial.since)
+        composition = Composition(proven.baseline, standing.measures)
+        wanted = composition.definition(candidate.definition.version, candidate.definition.known_at)
+        done: list[PlaybookVersion] = []
+        if not same_rules(proven.baseline, self._composition(active).baseline):
+            done += self._retire_rivals(active.definition.id, at, f"version {wanted.version} was promoted")
+        if wanted.content_hash != version_hash:
+            done.append(
+                self._move(candidate, VersionState.RETIRED, at, "promoted under the measures in force")
+            )
+            wanted = self._next(composition, at)
+        reason = f"replaced by version {wanted.version}, proven in shadow"
+        done.append(self._move(active, VersionState.RETIRED, at, reason))
+        done.append(self._enter(wanted, composition, at, "proven in shadow", candidate, active, evidence))
+        return tuple(done)
+
+    def retire(
+        self, version_hash: str, evidence: Evidence, at: int, reason: str = "its own trades speak against it"
+    ) -> Transitions:
+        """End a candidate or experiment early, with the counter-evidence.
+
+        Raises:
+            InvariantViolation: inside the tick path, or the version is not in shadow (an active one is rolled
+                back).
+        """
+        self._guard.forbid("policy_writes")
+        if version_hash not in self._trials:
+            raise InvariantViolation(
+                f"version {version_hash!r} is not in shadow: only a trial can be retired"
+            )
+        del self._trials[version_hash]
+        return (
+            self._move(
+                self._reader.by_hash(version_hash), VersionState.RETIRED, at, reason, _counter(evidence)
+            ),
+        )
+
+    def expire_due(self, at: int) -> Transitions:
+        """End what has reached its time: measures (the playbook returns without them) and open trials."""
+        self._guard.forbid("policy_writes")
+        done: list[PlaybookVersion] = []
+        for active in self._reader.active():
+            composition = self._composition(active)
+            if composition.due(at):
+                text = ", ".join(one.text for one in composition.due(at))
+                rest = composition.after(at)
+                done.append(self._move(active, VersionState.EXPIRED, at, f"time is up: {text}"))
+                done.append(self._enter(self._next(rest, at), rest, at, f"ended: {text}", active, active))
+        for version_hash, opened in list(self._trials.items()):
+            reason = self._over(opened, at)
+            if reason is not None:
+                del self._trials[version_hash]
+                done.append(self._move(self._reader.by_hash(version_hash), VersionState.EXPIRED, at, reason))
+        return tuple(done)
+
+    def rollback(
+        self, playbook_id: str, at: int, reason: str = "rolled back", evidence: Evidence | None = None
+    ) -> Transitions:
+        """Return to the last ancestor that traded differently, less the measures whose time is up.
+
+        Raises:
+            ConfigError: the playbook is unknown, or no ancestor traded differently.
+            InvariantViolation: inside the tick path.
+        """
+        self._guard.forbid("policy_writes")
+        active = self._reader.get(playbook_id)
+        target, composition = self._different_ancestor(active, at)
+        definition = composition.definition(target.definition.version, target.definition.known_at)
+        done: list[PlaybookVersion] = []
+        if not same_rules(composition.baseline, self._composition(active).baseline):
+            done += self._retire_rivals(
+                playbook_id, at, f"version {active.definition.version} was rolled back"
+            )
+        done.append(self._move(active, VersionState.RETIRED, at, reason, _counter(evidence)))
+        if definition.content_hash == target.definition.content_hash:
+            done.append(self._move(target, VersionState.ACTIVE, at, reason))
+        else:
+            done.append(self._enter(self._next(composition, at), composition, at, reason, target, target))
+        return tuple(done)
+
+    def shadows(self) -> tuple[ShadowTrial, ...]:
+        """Open trials in the order in which they began, then the banned cells by playbook."""
+        standing = [self._compositions[one.definition.content_hash] for one in self._reader.active()]
+        return (*(one.trial for one in self._trials.values()), *banned_cells(standing))
+
+    def counts(self) -> dict[str, int]:
+        """Number of versions in each state."""
+        states = [version.state for version in self._registry.latest()]
+        return {str(state): states.count(state) for state in VersionState}
+
+    @property
+    def refused(self) -> tuple[RefusedAction, ...]:
+        """Every action that the present state did not allow, in order."""
+        return tuple(self._refused)
+
+    def _active_definitions(self) -> dict[str, PlaybookDefinition]:
+        return {version.definition.id: version.definition for version in self._reader.active()}
+
+    def _composition(self, version: PlaybookVersion) -> Composition:
+        return self._compositions[version.definition.content_hash]
+
+    def _next(self, composition: Composition, at: int) -> PlaybookDefinition:
+        return composition.definition(self._registry.next_number(composition.baseline.id), at)
+
+    def _carry_out(
+        self, action: JudgeAction, origin: Origin, at: int, timeframe: str
+    ) -> list[PlaybookVersion]:
+        standing = {one.definition.id: self._composition(one) for one in self._reader.active()}
+        trials = tuple(self._trials.values())
+        now = Situation(self._active_definitions(), standing, trials, self._settings, at, timeframe)
+        effect = effect_of(action, now)
+        if isinstance(effect, Refusal):
+            self._refused.append(RefusedAction(action=action, code=effect.code, reason=effect.reason))
+        if effect is None or isinstance(effect, Refusal):
+            return []
+        active = self._reader.get(str(action.playbook_id))
+        if isinstance(effect, Limit):
+            return self._limit(effect, active, action.reason, origin, at)
+        return self._open(effect, active, action.reason, origin, at)
+
+    def _limit(
+        self, limit: Limit, active: PlaybookVersion, reason: str, origin: Origin, at: int
+    ) -> list[PlaybookVersion]:
+        composition = self._composition(active)
+        composition = Composition(composition.baseline, (*composition.measures, *limit.measures))
+        definition = self._next(composition, at)
+        left = self._move(
+            active, VersionState.RETIRED, at, f"replaced by version {definition.version}: {reason}"
+        )
+        known = revised(active, **origin)
+        return [left, self._enter(definition, composition, at, reason, known, active)]
+
+    def _open(
+        self, trial: Trial, active: PlaybookVersion, reason: str, origin: Origin, at: int
+    ) -> list[PlaybookVersion]:
+        measures = self._composition(active).lifted(trial.lifts, at).measures
+        definition = self._next(Composition(trial.baseline, measures), at)
+        new = PlaybookVersion(
+            definition=definition,
+            state=VersionState.CANDIDATE,
+            parent_hash=active.definition.content_hash,
+            since=at,
+            expires_at=trial.expires_at,
+            reason=reason,
+        )
+        candidate = self._registry.record(revised(new, **origin))
+        version_hash = definition.content_hash
+        shadow = ShadowTrial(
+            version_hash, definition, trial.directions, trial.regime_key, trial.kind, at, trial.expires_at
+        )
+        self._trials[version_hash] = OpenTrial(shadow, trial.baseline, trial.lifts)
+        return [
+            candidate,
+            self._move(candidate, VersionState.SHADOW, at, f"on trial as {trial.kind}: {reason}"),
+        ]
+
+    def _over(self, opened: OpenTrial, at: int) -> str | None:
+        """Why a trial has to end, or None."""
+        if opened.trial.expires_at <= at:
+            return "the experiment has ended" if opened.trial.kind == "experiment" else "not promoted in time"
+        measures = self._composition(self._reader.get(opened.baseline.id)).measures
+        if opened.lifts and not {one.key for one in measures} & set(opened.lifts):
+            return "the measure it was to lift has ended by itself"
+        return None
+
+    def _different_ancestor(self, active: PlaybookVersion, at: int) -> tuple[PlaybookVersion, Composition]:
+        """The nearest ancestor whose rules, less what has expired, differ from the active ones."""
+        target = active
+        while target.parent_hash is not None:
+            target = self._reader.by_hash(target.parent_hash)
+            composition = self._composition(target).after(at)
+            definition = composition.definition(target.definition.version, target.definition.known_at)
+            if not same_rules(definition, active.definition):
+                return target, composition
+        name, number = active.definition.id, active.definition.version
+        raise ConfigError(f"playbook {name!r}: version {number} has nothing different to roll back to")
+
+    def _retire_rivals(self, playbook_id: str, at: int, reason: str) -> list[PlaybookVersion]:
+        """Candidates of a playbook whose baseline has changed: they were compared with what is gone."""
+        rivals = [
+            version_hash
+            for version_hash, opened in self._trials.items()
+            if opened.baseline.id == playbook_id and opened.trial.kind == "candidate"
+        ]
+        for version_hash in rivals:
+            del self._trials[version_hash]
+        return [self._move(self._reader.by_hash(one), VersionState.RETIRED, at, reason) for one in rivals]
+
+    def _move(
+        self,
+        version: PlaybookVersion,
+        state: VersionState,
+        at: int,
+        reason: str,
+        evidence: Evidence | None = None,
+    ) -> PlaybookVersion:
+        """Record an existing version in another state; evidence joins what it already has."""
+        merged = {**version.evidence, **(evidence or {})}
+        return self._registry.record(revised(version, state=state, since=at, reason=reason, evidence=merged))
+
+    def _enter(
+        self,
+        definition: PlaybookDefinition,
+        composition: Composition,
+        at: int,
+        reason: str,
+        origin: PlaybookVersion,
+        parent: PlaybookVersion,
+        evidence: Evidence | None = None,
+    ) -> PlaybookVersion:
+        """Record a version as active: content from `definition`, ids of report and verdict from `origin`."""
+        self._compositions[definition.content_hash] = composition
+        entered = revised(
+            origin,
+            definition=definition,
+            state=VersionState.ACTIVE,
+            parent_hash=parent.definition.content_hash,
+            since=at,
+            expires_at=composition.ends,
+            reason=reason,
+            evidence=dict(evidence or {}),
+        )
+        return self._registry.record(entered)
+
+
+def _counter(evidence: Evidence | None) -> Evidence:
+    """Evidence against a version, under names that leave the evidence for it in place."""
+    return {f"counter_{name}": value for name, value in (evidence or {}).items()}

@@ -1,0 +1,128 @@
+"""What a playbook version is made of: a baseline and the temporary measures laid over it.
+
+A measure only lowers exposure (a banned regime cell, a lower risk fraction) and ends by itself; the
+baseline is what was in the file or what a shadow trial has proven. Keeping them apart lets a measure end, a
+candidate be promoted and a version be rolled back in any order without one undoing the other. Pure; called
+by the lifecycle.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from schemas.contract import Contract
+from schemas.playbook import PlaybookDefinition
+from schemas.vocabulary import TIMEFRAME_SECONDS, Direction
+
+NS = 1_000_000_000
+RISK = ("risk", "")
+C = TypeVar("C", bound=Contract)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One temporary limit.
+
+    Attributes:
+        key: (direction, `trend/volatility`) of a ban, `RISK` of a lower risk fraction.
+        risk_fraction: the lower fraction of equity, None for a ban.
+        since, expires_at: ns.
+        before: the version that was active when the measure was taken.
+    """
+
+    key: tuple[str, str]
+    risk_fraction: float | None
+    since: int
+    expires_at: int
+    before: PlaybookDefinition
+
+    @property
+    def text(self) -> str:
+        """The measure in words."""
+        return (
+            f"risk {self.risk_fraction:g}"
+            if self.risk_fraction is not None
+            else f"ban of {self.key[1]} {self.key[0]}"
+        )
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A baseline and the measures over it."""
+
+    baseline: PlaybookDefinition
+    measures: tuple[Measure, ...] = ()
+
+    def due(self, at: int) -> tuple[Measure, ...]:
+        """Measures that end at or before `at`."""
+        return tuple(one for one in self.measures if one.expires_at <= at)
+
+    def after(self, at: int) -> "Composition":
+        """The same baseline without the measures that end at or before `at`."""
+        return Composition(self.baseline, tuple(one for one in self.measures if one.expires_at > at))
+
+    def lifted(self, keys: Iterable[tuple[str, str]], until: int) -> "Composition":
+        """The same baseline without the measures of these keys that were taken at or before `until`."""
+        gone = set(keys)
+        rest = tuple(one for one in self.measures if one.key not in gone or one.since > until)
+        return Composition(self.baseline, rest)
+
+    @property
+    def ends(self) -> int | None:
+        """When the first measure ends; None without measures."""
+        return min((one.expires_at for one in self.measures), default=None)
+
+    def definition(self, version: int, known_at: int | None) -> PlaybookDefinition:
+        """The definition in force: the baseline with the bans added and the lowest risk fraction."""
+        eligibility = {}
+        for direction, cells in self.baseline.eligibility.items():
+            banned = {one.key[1] for one in self.measures if one.key[0] == direction}
+            eligibility[direction] = revised(cells, banned=tuple(sorted(banned | set(cells.banned))))
+        risks = [one.risk_fraction for one in self.measures if one.risk_fraction is not None]
+        return revised(
+            self.baseline,
+            version=version,
+            known_at=known_at,
+            eligibility=eligibility,
+            risk_fraction=min([self.baseline.risk_fraction, *risks]),
+        )
+
+
+def revised(contract: C, **changes: Any) -> C:
+    """A contract with some fields changed, validated anew and without the cached hash of the old one."""
+    values = {name: getattr(contract, name) for name in type(contract).model_fields}
+    return type(contract)(**(values | changes))
+
+
+def with_parameter(definition: PlaybookDefinition, name: str, value: float) -> PlaybookDefinition:
+    """A definition with another value of one parameter; the value has to lie on its grid."""
+    parameters = {**definition.parameters, name: revised(definition.parameters[name], value=value)}
+    return revised(definition, parameters=parameters)
+
+
+def same_rules(a: PlaybookDefinition, b: PlaybookDefinition) -> bool:
+    """Whether two versions trade alike: equal but for number and date."""
+    return (
+        revised(a, version=1, known_at=None).content_hash == revised(b, version=1, known_at=None).content_hash
+    )
+
+
+def open_cells(definition: PlaybookDefinition, direction: Direction) -> tuple[str, ...]:
+    """`trend/volatility` cells in which the direction may be proposed, in file order."""
+    if direction not in definition.eligibility:
+        return ()
+    eligibility = definition.eligibility[direction]
+    cells = (f"{trend}/{volatility}" for trend in eligibility.trend for volatility in eligibility.volatility)
+    return tuple(cell for cell in cells if cell not in eligibility.banned)
+
+
+def is_open(definition: PlaybookDefinition, timeframe: str) -> bool:
+    """Whether anything is left that could be proposed on this timeframe."""
+    trades_here = definition.enabled and (not definition.timeframes or timeframe in definition.timeframes)
+    return trades_here and any(open_cells(definition, direction) for direction in definition.rules)
+
+
+def duration_ns(bars: int, timeframe: str) -> int:
+    """Nanoseconds of so many bars; a daily bar counts 7/5 of a day, for the days without a session."""
+    span = bars * TIMEFRAME_SECONDS[timeframe] * NS
+    return span * 7 // 5 if timeframe == "1d" else span

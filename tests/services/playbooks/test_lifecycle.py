@@ -1,0 +1,467 @@
+from typing import Any
+
+import pytest
+
+from schemas.config import JudgeSettings
+from schemas.errors import ConfigError, InvariantViolation
+from schemas.judge import JudgeAction
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.regime import RegimeLabels
+from schemas.vocabulary import Structure, Trend, VersionState, VolatilityBand
+from services.playbooks.lifecycle import PlaybookLifecycle
+from services.playbooks.measures import duration_ns
+from services.playbooks.registry import PlaybookRegistry, RegistryReader
+from tests.services.playbooks.samples import DAY, NOON, definition, definitions
+from trading_core.tick_guard import TickGuard
+
+CELL = RegimeLabels(trend=Trend.UP, volatility=VolatilityBand.HIGH, structure=Structure.NEUTRAL)
+ACTIVE, SHADOW, CANDIDATE, EXPIRED, RETIRED = (
+    VersionState.ACTIVE,
+    VersionState.SHADOW,
+    VersionState.CANDIDATE,
+    VersionState.EXPIRED,
+    VersionState.RETIRED,
+)
+EVIDENCE = {"n": 30, "mean_r": 0.2, "e_value": 25.0}
+
+
+class World:
+    """A registry of small playbooks with its lifecycle; actions are applied under ever new reports."""
+
+    def __init__(self, *books: PlaybookDefinition, **settings: Any) -> None:
+        self.guard = TickGuard()
+        self.registry = PlaybookRegistry(books or definitions(), self.guard, NOON)
+        self.lifecycle = PlaybookLifecycle(self.registry, JudgeSettings(**settings), self.guard)
+        self.reader: RegistryReader = self.registry.reader()
+        self.reports = 0
+
+    def act(
+        self, kind: Any, at: int = NOON, report: str | None = None, **fields: Any
+    ) -> tuple[PlaybookVersion, ...]:
+        self.reports += 1
+        action = JudgeAction(kind=kind, reason="test", **({"playbook_id": "alpha"} | fields))
+        name = report or f"report{self.reports}"
+        return self.lifecycle.apply([action], report_id=name, verdict_id="verdict", at=at, timeframe="1d")
+
+    def ban(
+        self, cell: str = "up/high", at: int = NOON, ttl: int = 10, **fields
+    ) -> tuple[PlaybookVersion, ...]:
+        return self.act("set_eligibility", at, regime=cell, eligible=False, ttl_bars=ttl, **fields)
+
+    def tune(
+        self, value: float, parameter: str = "edge", at: int = NOON, **fields
+    ) -> tuple[PlaybookVersion, ...]:
+        return self.act("set_threshold", at, parameter=parameter, value=value, **fields)
+
+    def alpha(self) -> PlaybookDefinition:
+        return self.reader.get("alpha").definition
+
+    def sides(self) -> list[str]:
+        return [side for item, side in self.reader.eligible(CELL, "1d") if item.id == "alpha"]
+
+    def code(self) -> str:
+        return self.lifecycle.refused[-1].code
+
+
+def states(found: tuple[PlaybookVersion, ...]) -> list[tuple[int, VersionState]]:
+    return [(item.definition.version, item.state) for item in found]
+
+
+TEN_DAYS = duration_ns(10, "1d")
+
+
+def test_duration_of_daily_bars_counts_the_days_without_a_session():
+    assert duration_ns(5, "1d") == 7 * DAY
+    assert duration_ns(24, "1h") == DAY
+
+
+def test_ban_is_active_at_once_for_both_directions_and_keeps_its_reasons():
+    world = World()
+    before = world.alpha()
+    found = world.ban()
+    assert states(found) == [(1, RETIRED), (2, ACTIVE)]
+    assert "version 2" in found[0].reason
+    assert world.sides() == []
+    assert found[1].parent_hash == before.content_hash
+    assert (found[1].report_id, found[1].verdict_id) == ("report1", "verdict")
+    assert found[1].action_id is not None
+    assert found[1].expires_at == NOON + TEN_DAYS
+    assert world.alpha().known_at == NOON
+    assert world.alpha().content_hash != before.content_hash
+
+
+def test_ban_of_one_direction_leaves_the_other():
+    world = World()
+    world.ban(direction="long")
+    assert world.sides() == ["short"]
+
+
+def test_ban_that_ends_returns_the_definition_without_it():
+    world = World()
+    world.ban()
+    assert world.lifecycle.expire_due(NOON + TEN_DAYS - 1) == ()
+    found = world.lifecycle.expire_due(NOON + TEN_DAYS)
+    assert states(found) == [(2, EXPIRED), (3, ACTIVE)]
+    assert world.sides() == ["long", "short"]
+    assert found[1].parent_hash == found[0].definition.content_hash
+    assert found[1].report_id == "report1"
+    assert world.alpha().payload() | {"version": 1, "known_at": None} == definition().payload()
+    assert world.lifecycle.expire_due(NOON + 2 * TEN_DAYS) == ()
+
+
+def test_two_bans_end_each_at_its_own_time():
+    world = World()
+    world.ban("up/high", ttl=10)
+    world.ban("up/mid", ttl=20)
+    assert world.alpha().eligibility["long"].banned == ("up/high", "up/mid")
+    assert world.reader.get("alpha").expires_at == NOON + TEN_DAYS
+    world.lifecycle.expire_due(NOON + TEN_DAYS)
+    assert world.alpha().eligibility["short"].banned == ("up/mid",)
+    assert world.reader.get("alpha").expires_at == NOON + 2 * TEN_DAYS
+
+
+def test_ban_written_in_the_file_outlives_every_lesson():
+    cells = definition().eligibility["long"].model_dump() | {"banned": ("up/low",)}
+    world = World(definition(eligibility={"long": cells, "short": cells}), *definitions()[1:])
+    world.ban("up/high")
+    assert world.alpha().eligibility["long"].banned == ("up/high", "up/low")
+    world.lifecycle.expire_due(NOON + TEN_DAYS)
+    assert world.alpha().eligibility["long"].banned == ("up/low",)
+    assert world.act("set_eligibility", regime="up/low", eligible=True, ttl_bars=5) == ()
+    assert world.code() == "not_banned"
+
+
+def test_banned_cell_keeps_a_shadow_trial_until_the_ban_ends():
+    world = World()
+    before = world.alpha()
+    world.ban(at=NOON + DAY, direction="short")
+    (trial,) = world.lifecycle.shadows()
+    assert (trial.kind, trial.regime_key, trial.directions) == ("banned_cell", "up/high", ("short",))
+    assert trial.version_hash == before.content_hash == trial.definition.content_hash
+    assert (trial.since, trial.expires_at) == (NOON + DAY, NOON + DAY + TEN_DAYS)
+    assert trial.definition.eligibility["short"].allows(CELL)
+    world.lifecycle.expire_due(NOON + DAY + TEN_DAYS)
+    assert world.lifecycle.shadows() == ()
+
+
+def test_ban_of_a_cell_that_is_banned_or_never_was_eligible_is_refused():
+    world = World()
+    world.ban()
+    assert world.ban(ttl=11) == ()
+    assert world.code() == "nothing_to_ban"
+    assert world.ban("down/high") == ()
+    assert [item.code for item in world.lifecycle.refused] == ["nothing_to_ban"] * 2
+
+
+def test_bans_never_leave_fewer_open_playbooks_than_the_floor():
+    world = World(*definitions(3), minimum_eligible_playbooks=2)
+    cells = [f"{trend}/{volatility}" for trend in ("up", "sideways") for volatility in ("low", "mid", "high")]
+    for cell in cells:
+        assert world.ban(cell) != ()
+    for cell in cells[:-1]:
+        assert world.ban(cell, playbook_id="beta") != ()
+    assert world.ban(cells[-1], playbook_id="beta") == ()
+    assert world.code() == "floor"
+    assert "1 playbook(s)" in world.lifecycle.refused[-1].reason
+
+
+def test_disabled_playbooks_and_those_of_another_timeframe_do_not_hold_the_floor():
+    others = (definition("beta", enabled=False), definition("gamma", timeframes=("1h",)), definition("delta"))
+    cells = {"trend": ("up",), "volatility": ("high",), "structure": ("neutral",)}
+    world = World(definition(eligibility={"long": cells, "short": cells}), *others)
+    assert world.ban() == ()
+    assert world.code() == "floor"
+
+
+def test_threshold_becomes_a_candidate_then_a_shadow_and_leaves_the_active_version():
+    world = World()
+    found = world.tune(1.0)
+    assert states(found) == [(2, CANDIDATE), (2, SHADOW)]
+    assert world.alpha().version == 1
+    (trial,) = world.lifecycle.shadows()
+    assert (trial.kind, trial.directions, trial.regime_key) == ("candidate", ("long", "short"), None)
+    assert trial.definition.parameters["edge"].value == 1.0
+    assert trial.version_hash == found[1].definition.content_hash == trial.definition.content_hash
+    assert (
+        trial.expires_at == NOON + duration_ns(JudgeSettings().shadow_ttl_bars, "1d") == found[1].expires_at
+    )
+
+
+def test_threshold_that_claims_to_lower_exposure_still_goes_through_shadow():
+    world = World()
+    assert states(world.tune(1.0, lowers_exposure=True)) == [(2, CANDIDATE), (2, SHADOW)]
+
+
+def test_invalidation_becomes_a_candidate():
+    world = World()
+    found = world.act("set_invalidation", parameter="stop_atr", value=1.5)
+    assert states(found) == [(2, CANDIDATE), (2, SHADOW)]
+
+
+def test_promotion_replaces_the_active_version_and_carries_the_evidence():
+    world = World()
+    first = world.alpha()
+    (_, shadow) = world.tune(1.0)
+    version_hash = shadow.definition.content_hash
+    found = world.lifecycle.promote(version_hash, EVIDENCE, NOON + DAY)
+    assert states(found) == [(1, RETIRED), (2, ACTIVE)]
+    assert found[1].evidence == EVIDENCE
+    assert found[1].parent_hash == first.content_hash
+    assert found[1].report_id == "report1"
+    assert found[1].expires_at is None
+    assert world.alpha().content_hash == version_hash
+    assert world.lifecycle.shadows() == ()
+    assert world.lifecycle.promote(version_hash, EVIDENCE, NOON + DAY) == ()
+
+
+def test_promotion_under_a_ban_that_came_later_keeps_the_ban():
+    world = World()
+    (_, shadow) = world.tune(1.0)
+    world.ban(ttl=10, at=NOON + DAY)
+    found = world.lifecycle.promote(shadow.definition.content_hash, EVIDENCE, NOON + 2 * DAY)
+    assert states(found) == [(2, RETIRED), (3, RETIRED), (4, ACTIVE)]
+    assert world.alpha().parameters["edge"].value == 1.0
+    assert world.sides() == []
+    assert world.reader.get("alpha").expires_at == NOON + DAY + TEN_DAYS
+    world.lifecycle.expire_due(NOON + DAY + TEN_DAYS)
+    assert world.alpha().parameters["edge"].value == 1.0
+    assert world.sides() == ["long", "short"]
+
+
+def test_promotion_after_the_ban_has_ended_does_not_bring_it_back():
+    world = World()
+    world.ban(ttl=10)
+    (_, shadow) = world.tune(1.0)
+    assert shadow.definition.eligibility["long"].banned == ("up/high",)
+    world.lifecycle.expire_due(NOON + TEN_DAYS)
+    world.lifecycle.promote(shadow.definition.content_hash, EVIDENCE, NOON + TEN_DAYS)
+    assert world.sides() == ["long", "short"]
+    assert world.alpha().parameters["edge"].value == 1.0
+
+
+def test_promotion_retires_rivals_but_not_experiments_or_other_playbooks():
+    world = World()
+    (_, first) = world.tune(1.0)
+    (_, rival) = world.tune(0.25)
+    (_, other) = world.tune(1.0, playbook_id="beta")
+    (_, trial) = world.act("open_experiment", parameter="edge", value=0.25, ttl_bars=30)
+    found = world.lifecycle.promote(first.definition.content_hash, EVIDENCE, NOON + DAY)
+    assert (rival.definition.version, RETIRED) in states(found)
+    left = {item.version_hash for item in world.lifecycle.shadows()}
+    assert left == {other.definition.content_hash, trial.definition.content_hash}
+    assert world.lifecycle.promote(rival.definition.content_hash, EVIDENCE, NOON + DAY) == ()
+
+
+def test_shadow_that_is_not_promoted_in_time_expires():
+    world = World(shadow_ttl_bars=10)
+    world.tune(1.0)
+    assert world.lifecycle.expire_due(NOON + TEN_DAYS - 1) == ()
+    found = world.lifecycle.expire_due(NOON + TEN_DAYS)
+    assert states(found) == [(2, EXPIRED)]
+    assert found[0].reason == "not promoted in time"
+    assert world.lifecycle.shadows() == ()
+    assert world.alpha().version == 1
+
+
+def test_candidate_that_is_retired_keeps_the_counter_evidence():
+    world = World()
+    (_, shadow) = world.tune(1.0)
+    (found,) = world.lifecycle.retire(shadow.definition.content_hash, {"n": 40, "mean_r": -0.3}, NOON + DAY)
+    assert found.state is RETIRED
+    assert found.evidence == {"counter_n": 40, "counter_mean_r": -0.3}
+    with pytest.raises(InvariantViolation, match="not in shadow"):
+        world.lifecycle.retire(shadow.definition.content_hash, {}, NOON + DAY)
+
+
+def test_same_change_in_shadow_or_in_force_is_refused():
+    world = World()
+    world.tune(1.0)
+    assert world.tune(1.0) == ()
+    assert world.code() == "already_in_shadow"
+    assert world.tune(0.5) == ()
+    assert world.code() == "no_change"
+
+
+def test_action_of_one_report_is_applied_once():
+    world = World()
+    assert world.tune(1.0, report="r") != ()
+    world.lifecycle.retire(world.lifecycle.shadows()[0].version_hash, {}, NOON)
+    assert world.tune(1.0, report="r") == ()
+    assert world.lifecycle.refused == ()
+    assert world.tune(1.0, report="s") != ()
+
+
+def test_lower_risk_is_active_at_once_and_returns_when_it_ends():
+    world = World()
+    found = world.act("set_risk_fraction", value=0.0025, ttl_bars=10)
+    assert states(found) == [(1, RETIRED), (2, ACTIVE)]
+    assert world.alpha().risk_fraction == 0.0025
+    world.act("set_risk_fraction", value=0.001, ttl_bars=5)
+    world.lifecycle.expire_due(NOON + duration_ns(5, "1d"))
+    assert world.alpha().risk_fraction == 0.0025
+    world.lifecycle.expire_due(NOON + TEN_DAYS)
+    assert world.alpha().risk_fraction == 0.005
+
+
+def test_higher_risk_goes_through_shadow_and_lifts_the_lower_one_it_answers():
+    world = World()
+    world.act("set_risk_fraction", value=0.0025, ttl_bars=100)
+    (_, shadow) = world.act("set_risk_fraction", value=0.004, at=NOON + DAY)
+    assert world.alpha().risk_fraction == 0.0025
+    assert shadow.definition.risk_fraction == 0.004
+    world.lifecycle.promote(shadow.definition.content_hash, EVIDENCE, NOON + 2 * DAY)
+    assert world.alpha().risk_fraction == 0.004
+    assert world.lifecycle.expire_due(NOON + 1000 * DAY) == ()
+
+
+def test_promoted_risk_does_not_lift_a_lower_one_that_came_after_its_trial_began():
+    world = World()
+    (_, shadow) = world.act("set_risk_fraction", value=0.01)
+    world.act("set_risk_fraction", value=0.0025, ttl_bars=100, at=NOON + DAY)
+    world.lifecycle.promote(shadow.definition.content_hash, EVIDENCE, NOON + 2 * DAY)
+    assert world.alpha().risk_fraction == 0.0025
+    world.lifecycle.expire_due(NOON + 1000 * DAY)
+    assert world.alpha().risk_fraction == 0.01
+
+
+def test_unban_is_a_trial_of_the_cell_and_its_promotion_lifts_the_ban():
+    world = World()
+    world.ban(ttl=50)
+    (_, shadow) = world.act("set_eligibility", regime="up/high", eligible=True, ttl_bars=20, direction="long")
+    trial = world.lifecycle.shadows()[0]
+    assert (trial.kind, trial.regime_key, trial.directions) == ("candidate", "up/high", ("long",))
+    assert world.sides() == []
+    world.lifecycle.promote(shadow.definition.content_hash, EVIDENCE, NOON + DAY)
+    assert world.sides() == ["long"]
+    (banned,) = world.lifecycle.shadows()
+    assert (banned.kind, banned.directions) == ("banned_cell", ("short",))
+
+
+def test_unban_ends_when_the_ban_ends_by_itself():
+    world = World()
+    world.ban(ttl=10)
+    world.act("set_eligibility", regime="up/high", eligible=True, ttl_bars=50)
+    found = world.lifecycle.expire_due(NOON + TEN_DAYS)
+    assert states(found) == [(2, EXPIRED), (4, ACTIVE), (3, EXPIRED)]
+    assert "ended by itself" in found[-1].reason
+
+
+def test_experiment_has_an_end_and_never_becomes_active():
+    world = World()
+    (candidate, shadow) = world.act(
+        "open_experiment", parameter="edge", value=1.0, ttl_bars=10, regime="up/high"
+    )
+    assert (candidate.state, shadow.state) == (CANDIDATE, SHADOW)
+    (trial,) = world.lifecycle.shadows()
+    assert (trial.kind, trial.regime_key, trial.expires_at) == ("experiment", "up/high", NOON + TEN_DAYS)
+    with pytest.raises(InvariantViolation, match="never becomes active"):
+        world.lifecycle.promote(trial.version_hash, EVIDENCE, NOON + DAY)
+    (ended,) = world.lifecycle.expire_due(NOON + TEN_DAYS)
+    assert (ended.state, ended.reason) == (EXPIRED, "the experiment has ended")
+
+
+def test_experiments_are_limited():
+    world = World(max_open_experiments=1)
+    world.act("open_experiment", ttl_bars=10)
+    assert world.act("open_experiment", ttl_bars=10, playbook_id="beta") == ()
+    assert world.code() == "too_many_experiments"
+
+
+def test_replan_moves_no_version():
+    world = World()
+    assert world.act("replan", playbook_id=None) == ()
+    assert world.lifecycle.counts()["active"] == 4
+
+
+def test_rollback_of_a_promotion_reactivates_the_parent_by_its_hash():
+    world = World()
+    first = world.alpha()
+    (_, shadow) = world.tune(1.0)
+    world.lifecycle.promote(shadow.definition.content_hash, EVIDENCE, NOON + DAY)
+    found = world.lifecycle.rollback("alpha", NOON + 2 * DAY, "worse than before", {"mean_r": -0.4})
+    assert states(found) == [(2, RETIRED), (1, ACTIVE)]
+    assert found[0].evidence == EVIDENCE | {"counter_mean_r": -0.4}
+    assert world.alpha().content_hash == first.content_hash
+    with pytest.raises(ConfigError, match="nothing different to roll back to"):
+        world.lifecycle.rollback("alpha", NOON + 3 * DAY)
+
+
+def test_rollback_does_not_bring_an_expired_ban_back():
+    world = World()
+    world.ban(ttl=10)
+    (_, shadow) = world.tune(1.0)
+    world.lifecycle.promote(
+        shadow.definition.content_hash, EVIDENCE, NOON + DAY
+    )  # replaces the banned version 2
+    world.lifecycle.expire_due(NOON + TEN_DAYS)
+    world.lifecycle.rollback("alpha", NOON + TEN_DAYS)
+    assert world.alpha().parameters["edge"].value == 0.5
+    assert world.sides() == ["long", "short"]
+    with pytest.raises(ConfigError, match="nothing different"):
+        world.lifecycle.rollback("alpha", NOON + 2 * TEN_DAYS)
+
+
+def test_rollback_of_a_ban_lifts_it_and_leaves_candidates_on_trial():
+    world = World()
+    world.tune(1.0)
+    world.ban()
+    world.lifecycle.rollback("alpha", NOON + DAY)
+    assert world.sides() == ["long", "short"]
+    assert [trial.kind for trial in world.lifecycle.shadows()] == ["candidate"]
+
+
+def test_rollback_of_a_promotion_retires_candidates_derived_from_it():
+    world = World()
+    (_, shadow) = world.tune(1.0)
+    world.lifecycle.promote(shadow.definition.content_hash, EVIDENCE, NOON)
+    world.act("set_invalidation", parameter="stop_atr", value=1.5)
+    found = world.lifecycle.rollback("alpha", NOON + DAY)
+    assert states(found) == [(3, RETIRED), (2, RETIRED), (1, ACTIVE)]
+    assert world.lifecycle.shadows() == ()
+
+
+def test_counts_show_every_state():
+    world = World()
+    world.ban()
+    world.tune(1.0)
+    assert world.lifecycle.counts() == {"candidate": 0, "shadow": 1, "active": 4, "expired": 0, "retired": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("set_threshold", {"parameter": "edge", "value": 0.6}),
+        ("set_threshold", {"parameter": "egde", "value": 0.5}),
+        ("set_risk_fraction", {"value": 0.05}),
+        ("set_risk_fraction", {"value": 0.0}),
+        ("set_risk_fraction", {"value": 0.001, "playbook_id": "alfa"}),
+        ("open_experiment", {"ttl_bars": 5, "parameter": "edge", "value": 7.0}),
+    ],
+)
+def test_action_outside_the_files_bounds_raises_and_changes_nothing(kind, fields):
+    world = World()
+    good = JudgeAction(kind="set_threshold", playbook_id="beta", parameter="edge", value=1.0, reason="test")
+    bad = JudgeAction(kind=kind, reason="test", **({"playbook_id": "alpha"} | fields))
+    with pytest.raises(InvariantViolation):
+        world.lifecycle.apply([good, bad], report_id="r", verdict_id="v", at=NOON, timeframe="1d")
+    assert len(world.registry.history()) == 4
+    assert world.lifecycle.apply([good], report_id="r", verdict_id="v", at=NOON, timeframe="1d") != ()
+
+
+def test_every_write_inside_the_tick_path_raises():
+    world = World()
+    (_, shadow) = world.tune(1.0)
+    version_hash = shadow.definition.content_hash
+    with world.guard.tick_path():
+        for write in (
+            lambda: world.ban(),
+            lambda: world.act("replan", playbook_id=None),
+            lambda: world.lifecycle.promote(version_hash, EVIDENCE, NOON),
+            lambda: world.lifecycle.retire(version_hash, {}, NOON),
+            lambda: world.lifecycle.expire_due(NOON),
+            lambda: world.lifecycle.rollback("alpha", NOON),
+        ):
+            with pytest.raises(InvariantViolation, match="policy_writes"):
+                write()
+    assert world.guard.attempts["policy_writes"] == 6
+    assert world.lifecycle.counts()["shadow"] == 1
