@@ -1,8 +1,8 @@
 """Regime detector: trend, volatility band and structure of each symbol, from rolling ranks of its own bars.
 
 No constant has a price, a volatility or a time in it, so scaling prices or changing the timeframe of a path
-changes no label. Labels have hysteresis: a change needs k of the last n closes and a minimum dwell. Called by the
-engine and the snapshot; events say that something changed, reasons say of every bar why or why not.
+changes no label. Labels have hysteresis: a change needs k of the last n closes and a minimum dwell. Called by
+the engine and the snapshot; events say that something changed, reasons say of every bar why or why not.
 """
 
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ FEATURES_READ = (
     "range_rank",
     "trend_change_20_50_10_rank",
     "double_trend_rank",
+    "reduced_vol_rank",
     "trend_strength_20_50",
     "trend_change_20_50_10",
     "realized_vol_20",
@@ -56,33 +57,43 @@ class RegimeReason(StrEnum):
 class RegimeSettings(Contract):
     """Ranks that bound the labels, and how long a change must last; lengths in own bars.
 
-    Sideways takes longer to confirm than a direction: on its way from up to down a trend is weak for a while.
+    A trend is weak below half of its own rolling median strength, not in its lowest third: of a steady
+    trend a third of the bars would be weak by definition. Sideways takes longer to confirm than a
+    direction, because on its way from up to down a trend is weak for a while. A market that turns twice
+    within `chop_bars` is sideways too, but for its strongest swings: against its own history a range
+    looks like one swing after another. In the same way a twentieth of all bars is extreme by rank; a
+    shock is above 1.5 times the rolling median as well.
     """
 
     weak_trend: float = Field(
         default=1 / 3, gt=0, lt=1, description="rank of |trend strength| below which it is weak"
     )
+    strong_trend: float = Field(
+        default=2 / 3, gt=0, lt=1, description="rank from which chop is a trend after all"
+    )
     fast_change: float = Field(
         default=0.25, gt=0, lt=0.5, description="tail of trend changes that counts as fast"
     )
+    chop_bars: int = Field(default=100, ge=2, description="two turns of the trend within them are chop")
     low_volatility: float = Field(default=0.25, gt=0, lt=1)
     high_volatility: float = Field(default=0.75, gt=0, lt=1)
     extreme_volatility: float = Field(default=0.95, gt=0, lt=1)
+    shock: float = Field(default=0.5, gt=0, lt=1, description="rank of two thirds of volatility above it")
     compression: float = Field(default=0.2, gt=0, lt=1, description="rank of bandwidth below it")
     expansion: float = Field(default=0.8, gt=0, lt=1, description="rank of range over ATR above it")
     stretched: float = Field(
-        default=0.1, gt=0, lt=0.5, description="tail of z-scores that counts as stretched"
+        default=0.2, gt=0, lt=0.5, description="tail of z-scores that counts as stretched"
     )
     confirm: int = Field(
         default=3, ge=1, le=60, description="closes that must agree on a direction or a band"
     )
     confirm_of: int = Field(default=5, ge=1, le=60)
-    sideways_confirm: int = Field(default=10, ge=1, le=60)
-    sideways_confirm_of: int = Field(default=15, ge=1, le=60)
-    dwell: int = Field(default=5, ge=0, le=1_000, description="bars between two changes of a label")
+    sideways_confirm: int = Field(default=8, ge=1, le=60)
+    sideways_confirm_of: int = Field(default=12, ge=1, le=60)
+    dwell: int = Field(default=10, ge=0, le=1_000, description="bars between two changes of a label")
 
     def values(self) -> FloatArray:
-        """float64 (13,) in the order of the fields."""
+        """float64 (16,) in the order of the fields."""
         return np.array([float(getattr(self, name)) for name in type(self).model_fields])
 
 
@@ -142,7 +153,7 @@ def regime_columns(
 def _carried(
     present: npt.NDArray[np.bool_], codes: CodeArray, ranks: FloatArray
 ) -> tuple[CodeArray, FloatArray]:
-    """Own bars put on the full axis: labels in force and ranks are carried over absent bars, events are not."""
+    """Own bars on the full axis: labels in force and ranks are carried over absent bars, events are not."""
     last = np.cumsum(present) - 1
     before_first = np.zeros((1, CODES), dtype=np.int8)
     before_first[0, :LABELS] = -1

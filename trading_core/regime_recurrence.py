@@ -1,4 +1,4 @@
-"""The recurrence of the regime: votes of a bar, confirmation, dwell and the latch of a shock, with saved state.
+"""The recurrence of the regime: votes of a bar, confirmation, dwell, and the latch of a shock, with state.
 
 A block of any size and a single step run this same code. Codes are positions of the members of `Trend`,
 `VolatilityBand`, `Structure` and `RegimeReason`; -1 is no vote or not yet known.
@@ -21,30 +21,51 @@ WARMING_UP, INITIAL, UNCHANGED, UNKNOWN_INPUT, UNCONFIRMED, DWELLING, BAND_SHIFT
 
 # Rows of the inputs, in the order of `regime.FEATURES_READ`.
 _TREND_RANK, _VOLATILITY_RANK, _BANDWIDTH_RANK, _VOLUME_RANK, _RANGE_RANK, _MOVE_RANK = range(6)
-_DOUBLE_RANK, _STRENGTH, _MOVE, _VOLATILITY, _STRETCH_RANK, _CLOSE, _HIGHEST, _LOWEST = range(6, 14)
-RANKS = 7  # five of the fingerprint, and the two that the trend's vote reads
+_DOUBLE_RANK, _REDUCED_RANK, _STRENGTH, _MOVE, _VOLATILITY, _STRETCH_RANK, _CLOSE, _HIGHEST, _LOWEST = range(
+    6, 15
+)
+# Positions of the settings, in the order of `regime.RegimeSettings`.
+_WEAK, _STRONG, _FAST, _CHOP_BARS, _LOW_BAND, _HIGH_BAND, _EXTREME_BAND = range(7)
+_SHOCK, _COMPRESSED, _EXPANDED, _STRETCHED = range(7, 11)
+_CONFIRM, _CONFIRM_OF, _SIDEWAYS_CONFIRM, _SIDEWAYS_CONFIRM_OF, _DWELL = range(11, 16)
+RANKS = 8  # five of the fingerprint, two of the trend's vote, one of the shock
 
 # State: a label is its code + 1 (0: none yet), the bars since it changed, and its last votes; twice, then the
 # ranks last known, then the latch of a shock with its level and its votes for calm.
 VOTES = 60
 _LABEL_CELLS = 2 + 1 + VOTES
 _KEPT = 2 * _LABEL_CELLS
-_LATCH = _KEPT + RANKS
+_TURNS = _KEPT + RANKS
+_LATCH = _TURNS + 4
 STATE_SIZE = _LATCH + _LABEL_CELLS
+TURN_CLOSES = 3  # closes on the other side of zero that make a turn of the trend
 
 
 @njit(error_model="numpy")
-def _trend_vote(
-    rank: float, move_rank: float, strength: float, move: float, confirmed: int, weak: float, fast: float
-) -> int:
-    # A weak trend on a fast way through zero is in transition: it says nothing until it points away from zero.
-    if rank != rank or strength != strength:
+def _is_choppy(strength: float, turns: FloatArray, bars: float) -> bool:
+    # turns: the side (1 up, 2 down, 0 none yet), closes on the other side, bars since the last two turns + 1
+    for k in (2, 3):
+        turns[k] += turns[k] > 0.0
+    side = 1.0 if strength > 0.0 else 2.0
+    turns[1] = 0.0 if side == turns[0] or strength != strength else turns[1] + 1.0
+    if turns[1] >= TURN_CLOSES:
+        if turns[0] > 0.0:
+            turns[3], turns[2] = turns[2], 1.0
+        turns[0], turns[1] = side, 0.0
+    return bool(0.0 < turns[3] <= bars)
+
+
+@njit(error_model="numpy")
+def _trend_vote(x: FloatArray, confirmed: int, choppy: bool, settings: FloatArray) -> int:
+    strength, move, move_rank, fast = x[_STRENGTH], x[_MOVE], x[_MOVE_RANK], settings[_FAST]
+    if x[_DOUBLE_RANK] != x[_DOUBLE_RANK] or strength != strength or move_rank != move_rank:
         return UNKNOWN
     direction = UP if strength > 0.0 else DOWN
-    if rank >= weak and strength != 0.0:
+    if choppy:
+        return direction if x[_TREND_RANK] >= settings[_STRONG] else SIDEWAYS
+    if x[_DOUBLE_RANK] >= settings[_WEAK]:
         return direction
-    if move_rank != move_rank or move != move:
-        return UNKNOWN
+    # A weak trend on a fast way through zero is in transition: it has no vote until it points away from zero.
     away = move * strength > 0.0
     if move_rank < fast or move_rank > 1.0 - fast:
         return direction if away else TRANSITION
@@ -68,12 +89,12 @@ def _structure(x: FloatArray, settings: FloatArray) -> int:
         return BREAKOUT
     if x[_CLOSE] < x[_LOWEST]:
         return BREAKDOWN
-    if x[_BANDWIDTH_RANK] < settings[5]:
+    if x[_BANDWIDTH_RANK] < settings[_COMPRESSED]:
         return COMPRESSION
-    if x[_RANGE_RANK] > settings[6]:
+    if x[_RANGE_RANK] > settings[_EXPANDED]:
         return EXPANSION
-    stretch, tail = x[_STRETCH_RANK], settings[7]
-    if x[_DOUBLE_RANK] < settings[0] and (stretch < tail or stretch > 1.0 - tail):
+    stretch, tail = x[_STRETCH_RANK], settings[_STRETCHED]
+    if x[_TREND_RANK] < settings[_STRONG] and (stretch < tail or stretch > 1.0 - tail):
         return MEAN_REVERTING
     return NEUTRAL
 
@@ -94,8 +115,8 @@ def _agreeing(votes: FloatArray, vote: int, last: int) -> int:
 
 
 @njit(error_model="numpy")
-def _confirm(label: FloatArray, vote: int, needed: int, last: int, dwell: float) -> int:
-    # Records the vote and changes the label when the vote is confirmed and the dwell over; gives the reason.
+def _confirm(label: FloatArray, vote: int, rule: FloatArray, dwell: float) -> int:
+    # Records the vote; changes the label when rule[0] of the last rule[1] votes agree and the dwell is over.
     _record(label[2:], vote)
     label[1] += 1.0
     if vote == UNKNOWN:
@@ -104,7 +125,7 @@ def _confirm(label: FloatArray, vote: int, needed: int, last: int, dwell: float)
         return UNCONFIRMED
     if label[0] == vote + 1:
         return UNCHANGED
-    if _agreeing(label[2:], vote, last) < needed:
+    if _agreeing(label[2:], vote, int(rule[1])) < rule[0]:
         return UNCONFIRMED
     if label[1] <= dwell:
         return DWELLING
@@ -114,16 +135,16 @@ def _confirm(label: FloatArray, vote: int, needed: int, last: int, dwell: float)
 
 @njit(error_model="numpy")
 def _shock(x: FloatArray, latch: FloatArray, settings: FloatArray) -> bool:
-    # Holds from the first extreme close until volatility is below the level it had then and below the high band.
+    # Holds from the first extreme close until volatility is below its level then and below the high band.
     if latch[0] == 0.0:
-        if not x[_VOLATILITY_RANK] >= settings[4]:
+        if not (x[_VOLATILITY_RANK] >= settings[_EXTREME_BAND] and x[_REDUCED_RANK] > settings[_SHOCK]):
             return False
         latch[:] = 0.0
         latch[0], latch[1] = 1.0, x[_VOLATILITY]
         return True
-    calm = x[_VOLATILITY_RANK] < settings[3] and x[_VOLATILITY] < latch[1]
+    calm = x[_VOLATILITY_RANK] < settings[_HIGH_BAND] and x[_VOLATILITY] < latch[1]
     _record(latch[2:], 1 if calm else 0)
-    if _agreeing(latch[2:], 1, int(settings[9])) >= settings[8]:
+    if _agreeing(latch[2:], 1, int(settings[_CONFIRM_OF])) >= settings[_CONFIRM]:
         latch[0] = 0.0
     return False
 
@@ -140,18 +161,20 @@ def _warm(x: FloatArray, kept: FloatArray) -> bool:
 @njit(error_model="numpy")
 def _evaluate(x: FloatArray, settings: FloatArray, state: FloatArray, code: CodeArray) -> None:
     trend, band, latch = state[:_LABEL_CELLS], state[_LABEL_CELLS : 2 * _LABEL_CELLS], state[_LATCH:]
-    weak, fast, dwell = settings[0], settings[1], settings[12]
-    vote = _trend_vote(x[_TREND_RANK], x[_MOVE_RANK], x[_STRENGTH], x[_MOVE], int(trend[0]) - 1, weak, fast)
-    band_vote = _band_vote(x[_VOLATILITY_RANK], settings[2], settings[3], settings[4])
+    choppy = _is_choppy(x[_STRENGTH], state[_TURNS:], settings[_CHOP_BARS])
+    vote = _trend_vote(x, int(trend[0]) - 1, choppy, settings)
+    band_vote = _band_vote(
+        x[_VOLATILITY_RANK], settings[_LOW_BAND], settings[_HIGH_BAND], settings[_EXTREME_BAND]
+    )
     shock = _shock(x, latch, settings)
     if trend[0] == 0.0:
         _start(trend, vote if vote >= 0 else SIDEWAYS)
         _start(band, band_vote if band_vote >= 0 else MID)
         code[0], code[1], code[6] = trend[0] - 1, band[0] - 1, INITIAL
         return
-    needed, last = (settings[10], settings[11]) if vote == SIDEWAYS else (settings[8], settings[9])
-    trend_reason = _confirm(trend, vote, int(needed), int(last), dwell)
-    band_reason = _confirm(band, band_vote, int(settings[8]), int(settings[9]), dwell)
+    rule = _SIDEWAYS_CONFIRM if vote == SIDEWAYS else _CONFIRM
+    trend_reason = _confirm(trend, vote, settings[rule:], settings[_DWELL])
+    band_reason = _confirm(band, band_vote, settings[_CONFIRM:], settings[_DWELL])
     code[0], code[1] = trend[0] - 1, band[0] - 1
     code[3], code[4], code[5] = trend_reason == CHANGED, band_reason == CHANGED, shock
     reason = max(trend_reason, BAND_SHIFTED if band_reason == CHANGED else band_reason)
@@ -171,8 +194,8 @@ def run(
     """Evaluate the regime on N present bars of one symbol.
 
     Args:
-        inputs: float64 (N, 14), the features of `regime.FEATURES_READ` in order.
-        settings: float64 (13,), `RegimeSettings.values()`.
+        inputs: float64 (N, 15), the features of `regime.FEATURES_READ` in order.
+        settings: float64 (16,), `RegimeSettings.values()`.
         state: float64 (STATE_SIZE,), zeros before the first bar; changed in place.
         codes: int8 (N, 7), written: trend, volatility, structure, trend change, band shift, shock, reason.
         ranks: float64 (N, 5), written: the fingerprint.

@@ -49,7 +49,7 @@ class Node:
         length: window or smoothing length in own bars.
         second: EMA: known values skipped before the seed; EXTREME: 1 leaves the current bar out; RANK: the
             fewest values that have a rank.
-        scale: SCALE: the factor; EXTREME: +1 for the highest, -1 for the lowest.
+        scale: SCALE and RANK: the factor; EXTREME: +1 for the highest, -1 for the lowest.
         column: RAW: the column's name.
     """
 
@@ -194,10 +194,10 @@ def lowest(x: Node, n: int, before: bool) -> Node:
     return Node(Op.EXTREME, (x,), length=n, second=int(before), scale=-1.0)
 
 
-def rank(x: Node, window: int = RANK_WINDOW, minimum: int = RANK_MINIMUM) -> Node:
-    """Percentile rank in [0, 1] of x among its last `window` known values, unknown before `minimum` of them.
+def rank(x: Node, window: int = RANK_WINDOW, minimum: int = RANK_MINIMUM, factor: float = 1.0) -> Node:
+    """Percentile rank in [0, 1] of factor * x among the last `window` known x, unknown before `minimum`.
 
     (values below + half of the other ties) / (values - 1); values within 1e-9 of each other, relatively, are
     ties, so that rounding never decides a rank.
     """
-    return Node(Op.RANK, (x,), length=window, second=minimum)
+    return Node(Op.RANK, (x,), length=window, second=minimum, scale=factor)

@@ -6,8 +6,8 @@ division by zero and a result that is not finite are unknown. No fastmath: the o
 
 Sums of a moving mean are carried with the rounding error of every addition (Neumaier 1974), so they neither
 drift nor depend on what left the window. A standard deviation is summed anew over its window around the
-newest value: exact on a flat price, and as the newest value lies within sqrt(n - 1) deviations of the mean, the
-cancellation is bounded.
+newest value: exact on a flat price, and as the newest value lies within sqrt(n - 1) deviations of the mean,
+the cancellation is bounded.
 """
 
 import math
@@ -191,7 +191,7 @@ def _extreme(x: FloatArray, out: FloatArray, state: FloatArray, n: int, before: 
 
 
 @njit(error_model="numpy")
-def _rank(x: FloatArray, out: FloatArray, state: FloatArray, n: int, minimum: int) -> None:
+def _rank(x: FloatArray, out: FloatArray, state: FloatArray, n: int, minimum: int, factor: float) -> None:
     count, position = int(state[0]), int(state[1])
     for i in range(out.size):
         value = x[i]
@@ -204,12 +204,18 @@ def _rank(x: FloatArray, out: FloatArray, state: FloatArray, n: int, minimum: in
         if count < minimum:
             out[i] = np.nan
             continue
-        low, high = value - abs(value) * TIE, value + abs(value) * TIE
+        ranked = factor * value
+        low, high = ranked - abs(ranked) * TIE, ranked + abs(ranked) * TIE
         below, up_to = 0, 0
         for j in range(HEADER, HEADER + count):
             below += state[j] < low
             up_to += state[j] <= high
-        out[i] = 0.5 * (below + up_to - 1) / (count - 1)
+        # The value itself is in the window and no tie of itself; multiplied, it may lie beside the window.
+        if low <= value <= high:
+            up_to -= 1
+        else:
+            below, up_to = below - (value < low), up_to - (value < low)
+        out[i] = 0.5 * (below + up_to) / (count - 1)
     state[0], state[1] = count, position
 
 
@@ -241,6 +247,6 @@ def run(code: IntArray, factors: FloatArray, state: FloatArray, values: FloatArr
         elif op == _EXTREME:
             _extreme(a, out, own, n, second == 1, factors[k])
         elif op == _RANK:
-            _rank(a, out, own, n, second)
+            _rank(a, out, own, n, second, factors[k])
         else:
             _pointwise(op, factors[k], a, b, out)

@@ -102,6 +102,10 @@ def _trend_strength(fast: int, slow: int) -> Node:
     return f.divide(f.subtract(f.ema(CLOSE, fast), f.ema(CLOSE, slow)), f.atr(slow))
 
 
+def _trend_change(fast: int, slow: int, n: int) -> Node:
+    return f.change(_trend_strength(fast, slow), n)
+
+
 def _log_return() -> Node:
     return f.log(f.divide(CLOSE, f.lag(CLOSE, 1)))
 
@@ -290,6 +294,15 @@ _FAMILIES = (
         ascending=True,
     ),
     FeatureFamily(
+        "trend_change_F_S_N",
+        _trend_change,
+        "ratio",
+        "Change of trend_strength_F_S over N bars.",
+        (20, 50, 10),
+        1,
+        ascending=True,
+    ),
+    FeatureFamily(
         "macd_F_S",
         _macd,
         "price",
@@ -385,6 +398,20 @@ _FAMILIES = (
         lambda: f.rank(f.absolute(_trend_strength(20, 50))),
         "rank",
         "Rank of |trend_strength_20_50|.",
+        bounds=UNIT_INTERVAL,
+    ),
+    FeatureFamily(
+        "double_trend_rank",
+        lambda: f.rank(f.absolute(_trend_strength(20, 50)), factor=2.0),
+        "rank",
+        "Rank of twice |trend_strength_20_50|: below one half means, below half of its rolling median.",
+        bounds=UNIT_INTERVAL,
+    ),
+    FeatureFamily(
+        "reduced_vol_rank",
+        lambda: f.rank(f.stdev(_log_return(), 20), factor=2 / 3),
+        "rank",
+        "Rank of two thirds of realized_vol_20: above one half means, above 1.5 times its rolling median.",
         bounds=UNIT_INTERVAL,
     ),
     FeatureFamily(

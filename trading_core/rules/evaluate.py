@@ -31,7 +31,7 @@ def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray]) -> Column
         columns: every feature the rule reads: float64 (N,), NaN where unknown.
 
     Returns:
-        For a boolean rule int8 (N,): 1 true, 0 false, -1 unknown; for a number float64 (N,), NaN where unknown.
+        For a boolean rule int8 (N,): 1 true, 0 false, -1 unknown; for a number float64 (N,), NaN unknown.
 
     Raises:
         RuleError: a feature has no column.
