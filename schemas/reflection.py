@@ -264,6 +264,12 @@ class HighLevelReflectionRequest(Contract):
     drift_inputs: dict[str, Any] = {}
     structural_allowed: bool = True
     epoch: int = 0
+    epoch_starts: dict[str, int] = Field(
+        default={}, description="ns by playbook: trades entered before are not tested"
+    )
+    tested_before: tuple[str, ...] = Field(
+        default=(), description="grid trials of earlier reports in this epoch"
+    )
 
 
 class HighLevelReflectionReport(Contract):
@@ -288,6 +294,9 @@ class HighLevelReflectionReport(Contract):
     deferred_seen: tuple[str, ...] = ()
     recommended_action: RecommendedAction = RecommendedAction.HOLD
     insufficient_sample: bool
+    excluded: dict[str, int] = Field(
+        default={}, description="episodes that were counted but not tested, by reason"
+    )
     narrative: str
     prompt_hash: str
     request_hash: str

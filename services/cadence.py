@@ -144,10 +144,9 @@ def due(facts: CadenceFacts) -> Run | Skip:
 
 
 def examine_early(facts: CadenceFacts) -> bool:
-    """Whether a bar close between two slots is worth an examination.
+    """Whether a bar close between two slots may be examined: only when both gates are open.
 
-    True when the batch has just become full or surprise has reached its limit, and the time gate is open; the
-    examination itself is `due`, so this can open nothing.
+    So a full batch or accumulated surprise brings the next slot forward, and an early examination never
+    leaves a skip behind.
     """
-    full = counted_episodes(facts) >= facts.minimum_episodes
-    return facts.now >= time_gate_opens(facts) and (full or facts.surprise >= SURPRISE_LIMIT)
+    return isinstance(due(facts), Run)

@@ -109,12 +109,16 @@ def test_surprise_never_changes_whether_it_runs(given_facts, surprise):
         assert alarmed.structural_allowed == calm.structural_allowed
 
 
-def test_surprise_brings_the_examination_forward_once_the_time_gate_is_open():
-    between = ready(now=ready().now + DAY_NS, new_episodes={"a": 5})
-    assert not examine_early(between)
-    assert examine_early(replace(between, surprise=1.0))
-    assert isinstance(due(replace(between, surprise=1.0)), Skip)
-    assert not examine_early(ready(now=ready().now - DAY_NS, surprise=9.0))
+def test_surprise_names_the_early_examination_and_opens_neither_gate():
+    between = ready(now=ready().now + DAY_NS, surprise=1.0)
+    assert due(between) == Run(between.now, "surprise", True)
+    assert not examine_early(replace(between, new_episodes={"a": 19}))
+    assert not examine_early(replace(between, now=ready().now - DAY_NS))
+
+
+@given(facts())
+def test_early_examination_never_leaves_a_skip(given_facts):
+    assert examine_early(given_facts) == isinstance(due(given_facts), Run)
 
 
 def test_batch_reached_between_slots_is_examined_and_run():

@@ -8,7 +8,7 @@ from schemas.vocabulary import ExitReason, FailureMode
 from services.high_level.failure_modes import PREDICATES, classify
 from tests.services.high_level.builders import episode
 
-# Facts of constructed losers; everything not named is unremarkable (trend up, neutral, ranks 0.5, held 8 bars).
+# Facts of constructed losers; what is not named is unremarkable (trend up, neutral, ranks 0.5, 8 bars).
 CONSTRUCTED: dict[FailureMode, list[dict[str, Any]]] = {
     FailureMode.NEWS_WHIPSAW: [
         {"hold_bars": 1, "mae_r": -1.9, "r": -1.8},

@@ -1,0 +1,52 @@
+"""The judge as its callers see it: one object, two questions.
+
+Implements `services.ports.Judge` with the deterministic rules. It writes nothing and applies nothing: a
+verdict is journalled by whoever asked, and actions go through the playbook lifecycle.
+"""
+
+from agents.judge_replanning import replan
+from agents.judge_rules import judge_boundary
+from schemas.config import GateSettings, JudgeSettings
+from schemas.judge import BoundaryVerdict, ReplanVerdict
+from schemas.playbook import PlaybookDefinition
+from schemas.proposal import PolicyProposal
+from schemas.reflection import (
+    HighLevelReflectionReport,
+    PolicyLevelReflectionResult,
+    ReflectionInvocationMeta,
+)
+from schemas.snapshot import PolicySnapshot
+from schemas.vocabulary import JudgeDecision, RecommendedAction
+
+
+class JudgeAgentClient:
+    """Deterministic judge with counters of what it decided; grades reports again with `gate`."""
+
+    def __init__(self, settings: JudgeSettings, gate: GateSettings | None = None) -> None:
+        self._settings = settings
+        self._gate = gate or GateSettings()
+        self.boundary_counts = dict.fromkeys(JudgeDecision, 0)
+        self.replan_counts = dict.fromkeys(RecommendedAction, 0)
+
+    async def validate_boundary(
+        self,
+        snapshot: PolicySnapshot,
+        proposal: PolicyProposal,
+        reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta,
+        playbook: PlaybookDefinition,
+    ) -> BoundaryVerdict:
+        """Approve, revise, reject or stand down, with the reflection as evidence."""
+        verdict = judge_boundary(snapshot, proposal, reflection, playbook)
+        self.boundary_counts[verdict.decision] += 1
+        return verdict
+
+    async def replan(
+        self,
+        report: HighLevelReflectionReport,
+        definitions: tuple[PlaybookDefinition, ...],
+        open_experiments: int,
+    ) -> ReplanVerdict:
+        """Turn a report into typed actions, or hold; the report is evidence, never a command."""
+        verdict = replan(report, definitions, open_experiments, self._settings, self._gate)
+        self.replan_counts[verdict.decision] += 1
+        return verdict

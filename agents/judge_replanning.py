@@ -1,0 +1,170 @@
+"""Judge replanning by rules: from a high-level report to typed actions, or to hold.
+
+The report is evidence, never a command. The judge reads the numbers of the cluster behind each
+recommendation, grades them again, and only then makes an action, which still has to keep the action contract.
+Called by the judge client.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from schemas.config import GateSettings, JudgeSettings
+from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
+from schemas.playbook import PlaybookDefinition
+from schemas.reflection import ClusterFinding, HighLevelReflectionReport, Recommendation
+from schemas.vocabulary import EvidenceGrade, RecommendedAction
+from services.action_contract import ContractState, check_action, lowers_exposure
+from services.high_level.clusters import declared_hypotheses
+from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
+
+KINDS = {
+    RecommendedAction.RESEARCH_EXPERIMENT: ("open_experiment",),
+    RecommendedAction.POLICY_ADJUST: (
+        "set_eligibility",
+        "set_threshold",
+        "set_invalidation",
+        "set_risk_fraction",
+    ),
+    RecommendedAction.REPLAN: ("replan",),
+}
+CHANGE_FIELDS = frozenset({"kind", "regime", "direction", "eligible", "parameter", "value"})
+
+
+def replan(
+    report: HighLevelReflectionReport,
+    definitions: Sequence[PlaybookDefinition],
+    open_experiments: int,
+    settings: JudgeSettings,
+    gate: GateSettings,
+) -> ReplanVerdict:
+    """The verdict on one report; its decision is the strongest action that was accepted, else `hold`."""
+    in_force = {item.id: item for item in definitions}
+    accepted: list[JudgeAction] = []
+    refused: list[RefusedAction] = []
+    unreadable: list[str] = []
+    evidence: list[str] = []
+    for item in report.recommendations:
+        if item.action is RecommendedAction.HOLD:
+            continue
+        action = _action(item, settings)
+        if action is None:
+            unreadable.append(f"{item.action} with change {item.change!r}")
+            continue
+        action = _with_exposure(action, in_force)
+        refusal = _evidence_refusal(action, item, report, in_force, gate)
+        state = ContractState(in_force, settings, open_experiments, tuple(accepted))
+        refusal = refusal or check_action(action, state)
+        if refusal is not None:
+            refused.append(refusal)
+            continue
+        accepted.append(action)
+        evidence += item.evidence_refs
+    report_id = report.content_hash[:16]
+    return ReplanVerdict(
+        decision=_decision(accepted),
+        report_id=report_id,
+        actions=tuple(accepted),
+        refused=tuple(refused),
+        reason=_reason(report, accepted, refused, unreadable),
+        evidence_ids=tuple(dict.fromkeys([report_id, *evidence])),
+        known_at=report.known_at,
+    )
+
+
+def _action(item: Recommendation, settings: JudgeSettings) -> JudgeAction | None:
+    """The typed action of a recommendation; None when its change does not fit the action or is incomplete."""
+    change: dict[str, Any] = dict(item.change)
+    kind = change.get("kind")
+    if kind not in KINDS.get(item.action, ()) or set(change) - CHANGE_FIELDS:
+        return None
+    needed = {"set_eligibility": ("regime", "eligible"), "set_risk_fraction": ("value",), "replan": ()}
+    if any(change.get(name) is None for name in needed.get(str(kind), ("parameter", "value"))):
+        return None
+    ttl = {"set_eligibility": settings.action_ttl_bars, "open_experiment": settings.shadow_ttl_bars}
+    if kind != "replan" and item.playbook_id is None:
+        return None
+    return JudgeAction(
+        **change, playbook_id=item.playbook_id, ttl_bars=ttl.get(str(kind)), reason=item.reason
+    )
+
+
+def _with_exposure(action: JudgeAction, definitions: dict[str, PlaybookDefinition]) -> JudgeAction:
+    """Mark a ban or a smaller risk as lowering exposure; a grid winner stays a candidate anyway."""
+    lowers = action.kind in ("set_eligibility", "set_risk_fraction") and lowers_exposure(action, definitions)
+    return JudgeAction(**(action.payload() | {"lowers_exposure": lowers}))
+
+
+def _cluster_behind(item: Recommendation, report: HighLevelReflectionReport) -> ClusterFinding | None:
+    for finding in report.clusters:
+        if (finding.playbook_id, finding.regime, finding.timeframe) == (item.playbook_id, item.regime, None):
+            return finding
+    return None
+
+
+def _evidence_refusal(
+    action: JudgeAction,
+    item: Recommendation,
+    report: HighLevelReflectionReport,
+    definitions: dict[str, PlaybookDefinition],
+    gate: GateSettings,
+) -> RefusedAction | None:
+    """Grade the numbers again and refuse what they do not carry."""
+    finding = _cluster_behind(item, report)
+    if finding is None:
+        return RefusedAction(action=action, code="no_cluster", reason="the report has no cluster behind this")
+    if action.regime is not None and action.regime != finding.regime:
+        reason = f"the evidence is about {finding.regime!r}, the change about {action.regime!r}"
+        return RefusedAction(action=action, code="other_cluster", reason=reason)
+    again = _grade_again(finding, definitions, gate)
+    grade, strongest = grade_of(again), decide(again, gate).strongest_action
+    if grade is not finding.grade or item.grade is not finding.grade:
+        reason = f"the numbers say {grade}, the cluster {finding.grade}, the recommendation {item.grade}"
+        return RefusedAction(action=action, code="grade_mismatch", reason=reason)
+    if STRENGTH[item.action] > STRENGTH[strongest]:
+        reason = f"{grade} allows {strongest} at most, not {item.action}"
+        return RefusedAction(action=action, code="grade_too_weak", reason=reason)
+    if finding.mean_r is None or finding.mean_r >= finding.reference_r:
+        return RefusedAction(action=action, code="not_losing", reason="the cluster does not lose")
+    if item.action is RecommendedAction.REPLAN and grade is not EvidenceGrade.SIGNIFICANT:
+        return RefusedAction(action=action, code="grade_too_weak", reason="replan needs a significant loss")
+    return None
+
+
+def _grade_again(
+    finding: ClusterFinding, definitions: dict[str, PlaybookDefinition], gate: GateSettings
+) -> Evidence:
+    """The gate's input from the printed numbers.
+
+    The level is the judge's own q over the printed family size, or over the family that the playbook files
+    declare when that is larger: a report cannot make itself significant by naming a smaller family.
+    """
+    definition = definitions.get(finding.playbook_id)
+    minimum = max(gate.minimum_trades, definition.minimum_episodes if definition else gate.minimum_trades)
+    declared = len(declared_hypotheses(definitions.values(), ()))
+    alpha = gate.q / max(finding.family_size, declared) if finding.family_size else None
+    return Evidence(finding.n, finding.e_value or 0.0, alpha, minimum, finding.regime is not None)
+
+
+def _decision(actions: Sequence[JudgeAction]) -> RecommendedAction:
+    made = [action for action, kinds in KINDS.items() for item in actions if item.kind in kinds]
+    return max(made, key=STRENGTH.__getitem__, default=RecommendedAction.HOLD)
+
+
+def _reason(
+    report: HighLevelReflectionReport,
+    accepted: Sequence[JudgeAction],
+    refused: Sequence[RefusedAction],
+    unreadable: Sequence[str],
+) -> str:
+    parts = []
+    if accepted:
+        parts.append(
+            "accepted " + ", ".join(f"{item.kind} {item.playbook_id or ''}".strip() for item in accepted)
+        )
+    if refused:
+        parts.append("refused " + ", ".join(f"{item.action.kind} ({item.code})" for item in refused))
+    if unreadable:
+        parts.append("unreadable " + ", ".join(unreadable))
+    if not parts and report.insufficient_sample:
+        return "insufficient_sample: the report has monitoring findings only"
+    return "; ".join(parts) or "nothing was recommended beyond hold"

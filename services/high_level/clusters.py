@@ -1,0 +1,240 @@
+"""Clusters of resolved trades by declared keys, and what is measured on each.
+
+The keys are playbook, playbook x regime, and playbook x regime x timeframe; the family that is tested is read
+from the playbook files, before any outcome. Only trades of the version now in force are tested: an accepted
+change has a new version hash and so starts a new epoch. Called by the high-level reflection.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from schemas.config import GateSettings
+from schemas.episode import Episode
+from schemas.playbook import PlaybookDefinition
+from schemas.vocabulary import Direction
+from services.statistics.drift import hold_calibration_z
+from services.statistics.eprocess import e_value, log_e_two_sided
+from services.statistics.expectancy import Observations, Trades, observe, resolve_unit, winsorise
+
+RECURRENCE = 2
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Trades that share a key, in order of exit; `regime` and `timeframe` None on the levels above.
+
+    `tested_as` is the name of the hypothesis in the family. A cell with one timeframe shares its own, because
+    both levels hold the same trades.
+    """
+
+    playbook_id: str
+    regime: str | None
+    timeframe: str | None
+    episodes: tuple[Episode, ...]
+    tested_as: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Numbers of one cluster before any grade; R winsorised, e-values two-sided."""
+
+    cluster: Cluster
+    observations: Observations
+    mean_r: float | None
+    log_e: float
+    e_value: float
+
+    @property
+    def n(self) -> int:
+        """Trades in the cluster."""
+        return len(self.cluster.episodes)
+
+
+def hypothesis(playbook_id: str, regime: str | None = None, timeframe: str | None = None) -> str:
+    """`playbook`, `playbook|trend/volatility` or `playbook|trend/volatility|timeframe`."""
+    return "|".join(part for part in (playbook_id, regime, timeframe) if part is not None)
+
+
+def eligible_cells(
+    definition: PlaybookDefinition, direction: Direction | None = None, *, with_banned: bool = False
+) -> tuple[str, ...]:
+    """Regime keys in which a playbook may be proposed, in name order: of one direction, or of any."""
+    cells = set()
+    for name, rules in definition.eligibility.items():
+        if direction is None or name == direction:
+            keys = {f"{trend}/{band}" for trend, band in product(rules.trend, rules.volatility)}
+            cells |= keys if with_banned else keys - set(rules.banned)
+    return tuple(sorted(cells))
+
+
+def declared_hypotheses(
+    definitions: Iterable[PlaybookDefinition], timeframes: Iterable[str]
+) -> tuple[str, ...]:
+    """Every cluster that may be tested, from the playbook files alone.
+
+    The timeframe level is a hypothesis of its own only where there is more than one timeframe; with one it
+    repeats the level above.
+    """
+    frames = sorted(set(timeframes))
+    names = []
+    for definition in definitions:
+        if not definition.enabled:
+            continue
+        names.append(hypothesis(definition.id))
+        for cell in eligible_cells(definition):
+            names.append(hypothesis(definition.id, cell))
+            if len(frames) > 1:
+                names += [hypothesis(definition.id, cell, frame) for frame in frames]
+    return tuple(sorted(names))
+
+
+def by_exit(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
+    """Episodes in order of exit, ties by the time they were known and by id."""
+    return tuple(sorted(episodes, key=lambda item: (item.exit_label, item.known_at, item.episode_id)))
+
+
+def build_clusters(episodes: Sequence[Episode]) -> tuple[Cluster, ...]:
+    """Clusters of all three levels, sorted by key."""
+    groups: dict[tuple[str, str, str], list[Episode]] = {}
+    for item in by_exit(episodes):
+        keys = {(item.playbook_id, "", ""), (item.playbook_id, item.regime, "")}
+        for key in sorted(keys | {(item.playbook_id, item.regime, item.timeframe)}):
+            groups.setdefault(key, []).append(item)
+    frames = Counter((playbook, regime) for playbook, regime, frame in groups if frame)
+    return tuple(
+        Cluster(
+            playbook,
+            regime or None,
+            frame or None,
+            tuple(members),
+            hypothesis(playbook, regime or None, frame if frame and frames[playbook, regime] > 1 else None),
+        )
+        for (playbook, regime, frame), members in sorted(groups.items())
+    )
+
+
+def trades_of(episodes: Sequence[Episode]) -> Trades:
+    """Entry, exit and R of episodes, in their order."""
+    return Trades.of([(item.exit_label, item.entry_label, item.r) for item in episodes])
+
+
+def reference_of(definition: PlaybookDefinition | None, gate: GateSettings) -> float:
+    """What trades are held against: the playbook's frozen measured contract, else the setting."""
+    if definition is not None and definition.expectation.source == "measured":
+        return definition.expectation.expectancy_r
+    return gate.reference_r
+
+
+def measure(cluster: Cluster, gate: GateSettings, reference: float, timeframe: str) -> Measure:
+    """Observations, winsorised mean and e-value of one cluster."""
+    trades = trades_of(cluster.episodes)
+    unit = resolve_unit(gate.bet_unit, timeframe)
+    seen = observe(trades, unit, gate.winsor_low, gate.winsor_high, reference)
+    log_e = float(log_e_two_sided(seen.values, seen.low, seen.high, reference))
+    clipped = np.sort(winsorise(trades.r, gate.winsor_low, gate.winsor_high))
+    return Measure(
+        cluster=cluster,
+        observations=seen,
+        mean_r=round(float(clipped.mean()), 9) if len(clipped) else None,
+        log_e=log_e,
+        e_value=e_value(log_e),
+    )
+
+
+def describe(episodes: Sequence[Episode], definition: PlaybookDefinition | None) -> dict[str, Any]:
+    """Win rate, hold quantiles, excursions and failure modes of a cluster: shown, never tested."""
+    if not episodes:
+        return {}
+    holds = np.array([item.hold_bars for item in episodes], dtype=np.float64)
+    winners = np.array([item.mae_r for item in episodes if item.r > 0])
+    z = None
+    if definition is not None:
+        z = hold_calibration_z(
+            holds, definition.expectation.hold_p50_bars, definition.expectation.hold_p90_bars
+        )
+    return {
+        "win_rate": round(float(np.mean([item.r > 0 for item in episodes])), 9),
+        "hold_p50_bars": round(float(np.quantile(holds, 0.5)), 9),
+        "hold_p90_bars": round(float(np.quantile(holds, 0.9)), 9),
+        "hold_calibration_z": None if z is None else round(z, 9),
+        "mae_p80_r": round(float(np.quantile(winners, 0.2)), 9) if len(winners) else None,
+        "mfe_p50_r": round(float(np.median([item.mfe_r for item in episodes])), 9),
+        "failure_modes": count_failures(episodes),
+    }
+
+
+def count_failures(episodes: Iterable[Episode]) -> dict[str, int]:
+    """Failure modes of losers with their counts, in name order."""
+    counts = Counter(str(item.failure_mode) for item in episodes if item.failure_mode is not None)
+    return dict(sorted(counts.items()))
+
+
+def regime_marginals(episodes: Sequence[Episode], gate: GateSettings) -> tuple[dict[str, Any], ...]:
+    """One row per regime over all playbooks: shown beside the clusters, not a hypothesis of its own."""
+    groups: dict[str, list[Episode]] = {}
+    for item in by_exit(episodes):
+        groups.setdefault(item.regime, []).append(item)
+    rows = []
+    for regime, members in sorted(groups.items()):
+        r = winsorise(np.array(sorted(item.r for item in members)), gate.winsor_low, gate.winsor_high)
+        failures = count_failures(members)
+        rows.append(
+            {
+                "regime": regime,
+                "n": len(members),
+                "mean_r": round(float(r.mean()), 9),
+                "win_rate": round(float(np.mean(r > 0)), 9),
+                "playbooks": dict(sorted(Counter(item.playbook_id for item in members).items())),
+                "failure_modes": failures,
+                "recurring": [mode for mode, count in failures.items() if count >= RECURRENCE],
+            }
+        )
+    return tuple(rows)
+
+
+@dataclass(frozen=True)
+class Population:
+    """Episodes of a request, split into what is tested and what is only counted, by reason."""
+
+    live: tuple[Episode, ...]
+    tested: tuple[Episode, ...]
+    excluded: dict[str, int]
+
+
+def split_population(
+    episodes: Sequence[Episode],
+    definitions: Sequence[PlaybookDefinition],
+    epoch_starts: Mapping[str, int],
+) -> Population:
+    """Keep what may teach: live, learnable, and of the playbook version in force since its epoch began.
+
+    An earlier version's trades suggested the change that made the present one; testing them again would count
+    the same evidence twice. They stay in the descriptive part.
+    """
+    in_force = {definition.id: definition.content_hash for definition in definitions}
+    excluded: Counter[str] = Counter()
+    live, tested = [], []
+    for item in by_exit(episodes):
+        reason = _exclusion(item)
+        if reason is not None:
+            excluded[reason] += 1
+            continue
+        live.append(item)
+        if item.playbook_hash != in_force.get(item.playbook_id):
+            excluded["earlier_version"] += 1
+        elif item.entry_label < epoch_starts.get(item.playbook_id, item.entry_label):
+            excluded["before_epoch"] += 1
+        else:
+            tested.append(item)
+    return Population(tuple(live), tuple(tested), dict(sorted(excluded.items())))
+
+
+def _exclusion(item: Episode) -> str | None:
+    if item.ledger != "live":
+        return "shadow"
+    return "no_learn" if item.no_learn else None

@@ -1,0 +1,124 @@
+"""Candidate values of a playbook's parameters: every grid value, evaluated on the window after costs.
+
+Each value tried joins the tested family, so searching has its price. The winner is a candidate for the shadow
+ledger and never becomes active from here. Called by the high-level reflection for a playbook that loses
+significantly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from schemas.config import GateSettings
+from schemas.errors import InvariantViolation
+from schemas.playbook import PlaybookDefinition
+from schemas.reflection import GridTrial
+from services.statistics.eprocess import e_value, log_e_two_sided
+from services.statistics.expectancy import Trades, observe, resolve_unit, winsorise
+
+MATERIAL_R = 0.1
+
+
+class GridEvaluator(Protocol):
+    """Trades a playbook with one other parameter value over a stretch of known bars, after costs."""
+
+    def evaluate(
+        self, definition: PlaybookDefinition, parameter: str, value: float, start_ns: int, end_ns: int
+    ) -> Sequence[tuple[int, int, float]]:
+        """Rows (exit label, entry label, R) of the trades resolved in [start_ns, end_ns]."""
+        ...
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A grid value that was materially better than the one in force."""
+
+    parameter: str
+    value: float
+    n: int
+    mean_r: float
+    current_mean_r: float
+
+
+def trial_key(trial: GridTrial) -> str:
+    """Name of one trial in the registered family."""
+    return f"grid|{trial.playbook_id}|{trial.parameter}|{trial.value!r}"
+
+
+def run_grid(
+    definition: PlaybookDefinition,
+    evaluator: GridEvaluator,
+    gate: GateSettings,
+    reference: float,
+    timeframe: str,
+    start_ns: int,
+    end_ns: int,
+) -> tuple[GridTrial, ...]:
+    """One trial for each value of each grid, the values in force included; by parameter, then value.
+
+    Raises:
+        InvariantViolation: the evaluator used a trade that resolved after `end_ns`.
+    """
+    trials = []
+    for name, parameter in sorted(definition.parameters.items()):
+        for value in parameter.grid:
+            rows = list(evaluator.evaluate(definition, name, value, start_ns, end_ns))
+            late = [row for row in rows if row[0] > end_ns]
+            if late:
+                raise InvariantViolation(
+                    f"grid trial {name}={value!r} of {definition.id!r} saw {late[0]} after {end_ns}"
+                )
+            trials.append(_trial(definition.id, name, value, Trades.of(rows), gate, reference, timeframe))
+    return tuple(trials)
+
+
+def _trial(
+    playbook_id: str,
+    parameter: str,
+    value: float,
+    trades: Trades,
+    gate: GateSettings,
+    reference: float,
+    timeframe: str,
+) -> GridTrial:
+    if not len(trades.r):
+        return GridTrial(
+            playbook_id=playbook_id, parameter=parameter, value=value, n=0, mean_r=None, e_value=None
+        )
+    seen = observe(
+        trades, resolve_unit(gate.bet_unit, timeframe), gate.winsor_low, gate.winsor_high, reference
+    )
+    log_e = float(log_e_two_sided(seen.values, seen.low, seen.high, reference))
+    mean = float(winsorise(trades.r, gate.winsor_low, gate.winsor_high).mean())
+    return GridTrial(
+        playbook_id=playbook_id,
+        parameter=parameter,
+        value=value,
+        n=len(trades.r),
+        mean_r=round(mean, 9),
+        e_value=e_value(log_e),
+    )
+
+
+def best_candidate(
+    definition: PlaybookDefinition, trials: Sequence[GridTrial], minimum: int
+) -> Winner | None:
+    """The value with the best mean that beats the one in force by 0.1R on at least `minimum` trades, or None.
+
+    Ties go to the parameter first in name order, then to the smaller step.
+    """
+    current = {
+        trial.parameter: trial.mean_r
+        for trial in trials
+        if trial.value == definition.parameters[trial.parameter].value
+    }
+    found = []
+    for trial in trials:
+        base, parameter = current.get(trial.parameter), definition.parameters[trial.parameter]
+        if base is None or trial.mean_r is None or trial.n < minimum or trial.value == parameter.value:
+            continue
+        if trial.mean_r >= base + MATERIAL_R:
+            step = abs(parameter.grid.index(trial.value) - parameter.grid.index(parameter.value))
+            winner = Winner(trial.parameter, trial.value, trial.n, trial.mean_r, base)
+            found.append(((-trial.mean_r, trial.parameter, step, trial.value), winner))
+    return min(found, key=lambda item: item[0])[1] if found else None

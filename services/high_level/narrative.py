@@ -1,0 +1,164 @@
+"""The readable part of a report: written by rules from computed numbers, optionally retold by a model.
+
+Numbers never come from a model. A model's text stands only when every number in it occurs in the report it
+was given and every id it cites was offered; otherwise the rule text stands and the reason is kept. Called
+last by the service.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from schemas.canonical import canonical_json
+from schemas.errors import ModelError
+from schemas.reflection import ClusterFinding, HighLevelReflectionReport
+from schemas.vocabulary import EvidenceGrade
+from services.ports import LanguageModel
+
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
+ID = re.compile(r"\b[0-9a-f]{12,64}\b")
+MAX_TOKENS = 1_500
+MAX_CHARACTERS = 4_000
+DEADLINE_MS = 60_000.0
+SHOWN = 12
+
+
+class Prompt(Protocol):
+    """A prompt template: fixed instructions, and a request to fill."""
+
+    @property
+    def hash(self) -> str:
+        """Content hash of the template."""
+        ...
+
+    @property
+    def system(self) -> str:
+        """The instructions."""
+        ...
+
+    def render(self, **values: str) -> str:
+        """The request with its placeholders filled."""
+        ...
+
+
+@dataclass(frozen=True)
+class Narrative:
+    """The text that stands; `refused` says why a model's text does not."""
+
+    text: str
+    by_model: bool
+    refused: str | None = None
+
+
+def _line(finding: ClusterFinding) -> str:
+    where = f" in {finding.regime}" if finding.regime else ""
+    mean = "no mean" if finding.mean_r is None else f"mean {finding.mean_r:+.2f}R"
+    edges = "" if finding.lower_r is None else f" [{finding.lower_r:+.2f}, {finding.upper_r:+.2f}]"
+    evidence = "no e-value" if finding.e_value is None else f"E {finding.e_value:.4g}"
+    effect = finding.smallest_detectable_r
+    detectable = "nothing detectable yet" if effect is None else f"detectable {effect:.2f}R"
+    return (
+        f"{finding.playbook_id}{where}: {finding.grade}, n {finding.n}, blocks {finding.blocks}, "
+        f"{mean}{edges}, {evidence}, {detectable}"
+    )
+
+
+def _order(finding: ClusterFinding) -> tuple[int, float, str, str]:
+    grades = list(EvidenceGrade)
+    return (
+        -grades.index(finding.grade),
+        -(finding.e_value or 0.0),
+        finding.playbook_id,
+        finding.regime or "",
+    )
+
+
+def write_narrative(report: HighLevelReflectionReport) -> str:
+    """Plain text of a report: what was seen, how much it shows, what drifted, what is recommended."""
+    window = f"{report.window_start:%Y-%m-%d} to {report.window_end:%Y-%m-%d}"
+    lines = [f"{report.n_episodes} resolved trades, {window}."]
+    if report.insufficient_sample:
+        lines.append("insufficient_sample: no cluster has enough trades; what follows is monitoring only.")
+    if report.excluded:
+        counted = ", ".join(f"{reason} {count}" for reason, count in sorted(report.excluded.items()))
+        lines.append(f"Counted but not tested: {counted}.")
+    shown = [finding for finding in report.clusters if finding.timeframe is None]
+    lines += _section("Clusters", [_line(finding) for finding in sorted(shown, key=_order)[:SHOWN]])
+    lines += _section(
+        "Failure modes", [f"{mode}: {count}" for mode, count in sorted(report.failure_modes.items())]
+    )
+    lines += _section("Expectation misses", report.expectation_misses)
+    lines += _section("Drift", report.drift_findings)
+    lines += _section(
+        "Grid trials",
+        [
+            f"{trial.playbook_id} {trial.parameter} {trial.value:g}: n {trial.n}, "
+            + ("no trades" if trial.mean_r is None else f"mean {trial.mean_r:+.2f}R")
+            for trial in report.grid_trials
+        ],
+    )
+    lines += _section(
+        "Recommendations", [f"{item.action} ({item.grade}): {item.reason}" for item in report.recommendations]
+    )
+    return "\n".join(lines)
+
+
+def _section(title: str, rows: Sequence[str]) -> list[str]:
+    return [f"{title}:", *(f"- {row}" for row in rows)] if rows else []
+
+
+def _as_number(token: str) -> float:
+    return abs(float(token.replace(",", "")))
+
+
+def unknown_numbers(text: str, source: str) -> tuple[str, ...]:
+    """Ids and numbers of `text` that do not occur in `source`, ids first, each in order of appearance.
+
+    Numbers are compared by absolute value. Digits inside an id are no numbers.
+    """
+    ids = [token for token in ID.findall(text) if token not in source]
+    known = {_as_number(token) for token in NUMBER.findall(ID.sub(" ", source))}
+    numbers = [token for token in NUMBER.findall(ID.sub(" ", text)) if _as_number(token) not in known]
+    return (*ids, *numbers)
+
+
+def read_reply(reply: str, source: str, offered: Sequence[str]) -> Narrative:
+    """A model's reply as a narrative, or the reason why it is none (`text` is then empty)."""
+    try:
+        answer = json.loads(reply)
+    except json.JSONDecodeError:
+        return Narrative("", False, "the reply is not JSON")
+    if not isinstance(answer, dict) or set(answer) != {"narrative", "cited_evidence"}:
+        return Narrative("", False, "the reply does not have exactly the two keys that were asked for")
+    text, cited = answer["narrative"], answer["cited_evidence"]
+    if not isinstance(text, str) or not text.strip() or len(text) > MAX_CHARACTERS:
+        return Narrative("", False, f"the narrative is not a text of 1 to {MAX_CHARACTERS} characters")
+    if not isinstance(cited, list) or not set(map(str, cited)) <= set(offered):
+        return Narrative("", False, "the reply cites evidence that was not offered")
+    invented = unknown_numbers(text, source)
+    if invented:
+        return Narrative("", False, f"numbers that no computation gave: {', '.join(invented[:5])}")
+    return Narrative(text.strip(), True)
+
+
+async def tell(report: HighLevelReflectionReport, prompt: Prompt, model: LanguageModel | None) -> Narrative:
+    """The narrative of a report whose `narrative` already holds the rule text.
+
+    Without a model, or when the model fails or its text does not hold, the rule text stands.
+    """
+    if model is None:
+        return Narrative(report.narrative, False)
+    body = report.payload()
+    offered = sorted({ref for finding in report.clusters for ref in finding.evidence})
+    source = canonical_json({"report": body})
+    request = prompt.render(report=canonical_json(body), evidence=canonical_json(offered))
+    try:
+        reply = await model.complete(
+            system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=DEADLINE_MS
+        )
+    except ModelError as error:
+        return Narrative(report.narrative, False, f"model failed: {error}")
+    told = read_reply(reply.text, source, offered)
+    return told if told.by_model else Narrative(report.narrative, False, told.refused)

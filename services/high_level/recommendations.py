@@ -1,0 +1,234 @@
+"""From graded clusters to recommendations: the narrowest remedy first, one change a playbook.
+
+A recommendation carries the numbers' grade, never more than the cluster's strongest action, and is evidence
+for the judge.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from schemas.playbook import PlaybookDefinition
+from schemas.reflection import ClusterFinding, Recommendation
+from schemas.vocabulary import EvidenceGrade, RecommendedAction
+from services.high_level.gate import STRENGTH
+from services.high_level.grid import MATERIAL_R, Winner
+
+RISK_STEP = 0.5
+MINIMUM_RISK_FRACTION = 0.0005
+EVIDENCE_SHOWN = 10
+
+ADJUST = RecommendedAction.POLICY_ADJUST
+RESEARCH = RecommendedAction.RESEARCH_EXPERIMENT
+
+
+@dataclass(frozen=True)
+class Context:
+    """What recommendations are made from.
+
+    Attributes:
+        findings: every cluster of the report.
+        definitions: active versions by playbook id.
+        winners: best grid value of playbooks that were searched; None where no value was materially better.
+        alarmed: playbooks with a decay alarm.
+        structural_allowed: False between two structural slots.
+    """
+
+    findings: tuple[ClusterFinding, ...]
+    definitions: Mapping[str, PlaybookDefinition]
+    winners: Mapping[str, Winner | None]
+    alarmed: frozenset[str]
+    structural_allowed: bool
+
+
+def losing(finding: ClusterFinding) -> bool:
+    """Whether a cluster's mean lies below its reference."""
+    return finding.mean_r is not None and finding.mean_r < finding.reference_r
+
+
+def may(finding: ClusterFinding, action: RecommendedAction) -> bool:
+    """Whether the gate lets this finding lead as far as `action`."""
+    return STRENGTH[finding.strongest_action] >= STRENGTH[action]
+
+
+def cells_to_ban(findings: Sequence[ClusterFinding]) -> tuple[ClusterFinding, ...]:
+    """Losing regime cells whose grade allows a change."""
+    return tuple(item for item in findings if _is_cell(item) and losing(item) and may(item, ADJUST))
+
+
+def playbooks_to_adjust(findings: Sequence[ClusterFinding]) -> tuple[ClusterFinding, ...]:
+    """Losing playbooks whose grade allows a change and none of whose cells explains the loss."""
+    banned = {item.playbook_id for item in cells_to_ban(findings)}
+    return tuple(
+        item
+        for item in findings
+        if _is_playbook(item) and losing(item) and may(item, ADJUST) and item.playbook_id not in banned
+    )
+
+
+def recommend(context: Context) -> tuple[Recommendation, ...]:
+    """Recommendations, strongest first, then by playbook and regime; at least one, if only `hold`."""
+    made = [_ban(item) for item in cells_to_ban(context.findings)]
+    made += [_adjust(item, context) for item in playbooks_to_adjust(context.findings)]
+    made += _replans(context)
+    if not context.structural_allowed:
+        made = [_not_this_week(item) for item in made]
+    touched = {item.playbook_id for item in made}
+    for item in context.findings:
+        if _is_playbook(item) and item.playbook_id not in touched:
+            made.append(_watch(item, context))
+    if not made:
+        made.append(_hold_everything())
+    return tuple(sorted(made, key=_order))
+
+
+def strongest(recommendations: Sequence[Recommendation]) -> RecommendedAction:
+    """The strongest action recommended."""
+    return max((item.action for item in recommendations), key=STRENGTH.__getitem__)
+
+
+def _is_playbook(finding: ClusterFinding) -> bool:
+    return finding.regime is None
+
+
+def _is_cell(finding: ClusterFinding) -> bool:
+    return finding.regime is not None and finding.timeframe is None
+
+
+def _order(item: Recommendation) -> tuple[int, str, str]:
+    return -STRENGTH[item.action], item.playbook_id or "", item.regime or ""
+
+
+def confidence(finding: ClusterFinding) -> float:
+    """1 - K / E, at least 0: what is left after paying for a family of K; 1 - q at the gate's threshold."""
+    if not finding.e_value or not finding.family_size:
+        return 0.0
+    return round(max(0.0, 1.0 - finding.family_size / finding.e_value), 6)
+
+
+def _based_on(
+    finding: ClusterFinding, action: RecommendedAction, change: dict[str, object], reason: str
+) -> Recommendation:
+    return Recommendation(
+        action=action,
+        playbook_id=finding.playbook_id,
+        regime=finding.regime,
+        change=change,
+        grade=finding.grade,
+        confidence=confidence(finding),
+        reason=reason,
+        evidence_refs=finding.evidence[:EVIDENCE_SHOWN],
+    )
+
+
+def _numbers(finding: ClusterFinding) -> str:
+    mean = "unknown" if finding.mean_r is None else f"{finding.mean_r:+.2f}R"
+    return f"{mean} on {finding.n} trades in {finding.blocks} blocks; {finding.reason}"
+
+
+def _ban(finding: ClusterFinding) -> Recommendation:
+    change: dict[str, object] = {"kind": "set_eligibility", "regime": finding.regime, "eligible": False}
+    reason = f"{finding.playbook_id} loses in {finding.regime}: {_numbers(finding)}"
+    return _based_on(finding, ADJUST, change, reason)
+
+
+def _adjust(finding: ClusterFinding, context: Context) -> Recommendation:
+    definition = context.definitions[finding.playbook_id]
+    winner = context.winners.get(finding.playbook_id)
+    if winner is not None:
+        role = definition.parameters[winner.parameter].role
+        change = {"kind": f"set_{role}", "parameter": winner.parameter, "value": winner.value}
+        reason = (
+            f"{finding.playbook_id} loses: {_numbers(finding)}; "
+            f"candidate {winner.parameter} {winner.value:g} made "
+            f"{winner.mean_r:+.2f}R on {winner.n} trades against {winner.current_mean_r:+.2f}R"
+        )
+        return _based_on(finding, ADJUST, change, reason)
+    lower = round(definition.risk_fraction * RISK_STEP, 6)
+    if lower < MINIMUM_RISK_FRACTION:
+        reason = f"{finding.playbook_id} loses, no grid value is better and its risk is at the floor"
+        return _based_on(finding, RecommendedAction.HOLD, {}, f"{reason}: {_numbers(finding)}")
+    reason = f"{finding.playbook_id} loses and no grid value is better by {MATERIAL_R}R: {_numbers(finding)}"
+    return _based_on(finding, ADJUST, {"kind": "set_risk_fraction", "value": lower}, reason)
+
+
+def _replans(context: Context) -> list[Recommendation]:
+    """Replan when the whole live set loses significantly, or where a decay alarm meets a significant loss.
+
+    A loss that one regime cell explains is answered by its ban, not by a replan.
+    """
+    traded = [item for item in context.findings if _is_playbook(item) and item.n]
+    proven = [
+        item
+        for item in traded
+        if losing(item) and item.grade is EvidenceGrade.SIGNIFICANT and may(item, RecommendedAction.REPLAN)
+    ]
+    if proven and len(proven) == len(traded):
+        worst = max(proven, key=lambda item: (item.e_value or 0.0, item.playbook_id))
+        reason = (
+            f"every playbook that trades loses significantly; worst {worst.playbook_id}: {_numbers(worst)}"
+        )
+        return [_based_on(worst, RecommendedAction.REPLAN, {"kind": "replan"}, reason)]
+    unexplained = playbooks_to_adjust(context.findings)
+    return [
+        _based_on(
+            item,
+            RecommendedAction.REPLAN,
+            {"kind": "replan"},
+            f"a decay alarm coincides with a significant loss of {item.playbook_id}: {_numbers(item)}",
+        )
+        for item in proven
+        if item.playbook_id in context.alarmed and item in unexplained
+    ]
+
+
+def _not_this_week(item: Recommendation) -> Recommendation:
+    reason = f"structural changes wait for their interval; would have been {item.action}: {item.reason}"
+    return item.model_copy(update={"action": RecommendedAction.HOLD, "change": {}, "reason": reason})
+
+
+def _watch(finding: ClusterFinding, context: Context) -> Recommendation:
+    """Monitoring, or an experiment where a loss is suggested and the gate allows research."""
+    if finding.grade is EvidenceGrade.INSUFFICIENT_SAMPLE:
+        reason = f"{finding.playbook_id}: {_numbers(finding)}; {_detectable(finding)}"
+        return _based_on(finding, RecommendedAction.HOLD, {}, reason)
+    definition = context.definitions.get(finding.playbook_id)
+    mean = finding.reference_r if finding.mean_r is None else finding.mean_r
+    if definition is not None and mean <= finding.reference_r - MATERIAL_R and may(finding, RESEARCH):
+        step = neighbour_value(definition)
+        if step is not None:
+            change = {"kind": "open_experiment", "parameter": step[0], "value": step[1]}
+            reason = f"{finding.playbook_id} may lose: {_numbers(finding)}; {_detectable(finding)}"
+            return _based_on(finding, RESEARCH, change, reason)
+    word = "gains" if finding.grade is EvidenceGrade.SIGNIFICANT else "shows nothing proven"
+    return _based_on(
+        finding, RecommendedAction.HOLD, {}, f"{finding.playbook_id} {word}: {_numbers(finding)}"
+    )
+
+
+def _detectable(finding: ClusterFinding) -> str:
+    if finding.smallest_detectable_r is None:
+        return "no deviation inside the winsor bounds could have been detected yet"
+    return f"the smallest detectable deviation is {finding.smallest_detectable_r:.2f}R"
+
+
+def neighbour_value(definition: PlaybookDefinition) -> tuple[str, float] | None:
+    """The grid step an experiment tries: one in a declared risk-reducing direction, else any, else None."""
+    steps = []
+    for name, parameter in sorted(definition.parameters.items()):
+        position = parameter.grid.index(parameter.value)
+        up = parameter.grid[position + 1 : position + 2]
+        down = parameter.grid[position - 1 : position] if position else ()
+        cautious = {"up": up, "down": down, "none": ()}[parameter.risk_reducing]
+        for rank, values in ((0, cautious), (1, up), (2, down)):
+            steps += [(rank, name, value) for value in values]
+    return min(steps)[1:] if steps else None
+
+
+def _hold_everything() -> Recommendation:
+    return Recommendation(
+        action=RecommendedAction.HOLD,
+        playbook_id=None,
+        grade=EvidenceGrade.INSUFFICIENT_SAMPLE,
+        confidence=0.0,
+        reason="no resolved trade of a playbook version in force: nothing to learn from yet",
+    )

@@ -1,0 +1,258 @@
+"""High-level reflection: from a batch of resolved trades to one typed report.
+
+It reads what was known at the request's clock and nothing else, tests only what the playbook files declared,
+and recommends no more than the gate allows. It writes nothing: the report goes to the judge as evidence.
+Started by the cadence, never from a tick.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prompts import load_prompt
+from schemas.canonical import datetime_to_ns
+from schemas.config import GateSettings, HighLevelSettings
+from schemas.episode import Episode
+from schemas.errors import InvariantViolation
+from schemas.playbook import PlaybookDefinition
+from schemas.reflection import (
+    ClusterFinding,
+    GridTrial,
+    HighLevelReflectionReport,
+    HighLevelReflectionRequest,
+    ReflectionInvocationMeta,
+    UntradedSignal,
+)
+from schemas.vocabulary import EvidenceGrade, InvocationOutcome
+from services.high_level.clusters import (
+    Measure,
+    Population,
+    build_clusters,
+    count_failures,
+    declared_hypotheses,
+    measure,
+    reference_of,
+    regime_marginals,
+    split_population,
+)
+from services.high_level.drift import (
+    DecayAlarm,
+    DriftInputs,
+    decay_alarms,
+    decay_text,
+    expectation_misses,
+    fire_quality,
+    regime_drift,
+)
+from services.high_level.grading import grade_clusters
+from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid, trial_key
+from services.high_level.narrative import Prompt, tell, write_narrative
+from services.high_level.recommendations import Context, playbooks_to_adjust, recommend, strongest
+from services.ports import LanguageModel
+from services.statistics.multiplicity import Family, register_family
+
+PROMPT_NAME = "high_level_reflection"
+EVIDENCE_LIMIT = 50
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Grid trials of this report and the best candidate of each playbook that was searched."""
+
+    trials: tuple[GridTrial, ...]
+    winners: dict[str, Winner | None]
+
+
+class HighLevelReflectionService:
+    """One slow reflection per call; holds settings and collaborators, and no state between calls."""
+
+    def __init__(
+        self,
+        gate: GateSettings,
+        high_level: HighLevelSettings,
+        prompts: Callable[[str], Prompt] = load_prompt,
+        grid: GridEvaluator | None = None,
+        model: LanguageModel | None = None,
+        timer: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._gate = gate
+        self._settings = high_level
+        self._prompt = prompts(PROMPT_NAME)
+        self._grid = grid
+        self._model = model
+        self._timer = timer
+
+    async def reflect(
+        self,
+        request: HighLevelReflectionRequest,
+        episodes: Sequence[Episode],
+        definitions: Sequence[PlaybookDefinition],
+    ) -> HighLevelReflectionReport:
+        """The report on a request; `definitions` are the versions now in force.
+
+        Raises:
+            InvariantViolation: something in the batch was not known at `request.known_at`, or the episodes
+            are not the
+                ones that the request names.
+        """
+        started = self._timer()
+        _check_point_in_time(request, episodes, definitions)
+        population = split_population(episodes, definitions, request.epoch_starts)
+        report = self._report(request, population, {item.id: item for item in definitions})
+        told = await tell(report, self._prompt, self._model)
+        latency = (self._timer() - started) * 1_000.0
+        meta = ReflectionInvocationMeta(
+            cadence="high_level",
+            source=f"slot {request.slot}",
+            outcome=InvocationOutcome.RAN if told.refused is None else InvocationOutcome.DEGRADED,
+            skip_reason=told.refused,
+            batch_size=len(episodes),
+            tier="consolidated" if told.by_model else "deterministic",
+            latency_ms=latency,
+        )
+        return report.model_copy(update={"narrative": told.text, "meta": meta, "latency_ms": int(latency)})
+
+    def _report(
+        self,
+        request: HighLevelReflectionRequest,
+        population: Population,
+        definitions: Mapping[str, PlaybookDefinition],
+    ) -> HighLevelReflectionReport:
+        measures = self._measure(population, definitions, request.timeframe)
+        declared = declared_hypotheses(
+            definitions.values(), [request.timeframe, *(item.timeframe for item in population.tested)]
+        )
+        findings = self._grade(measures, declared, request.tested_before, definitions, request.epoch)
+        search = self._search(request, findings, definitions)
+        if search.trials:
+            tried = (*request.tested_before, *(trial_key(trial) for trial in search.trials))
+            findings = self._grade(measures, declared, tried, definitions, request.epoch)
+        alarms = decay_alarms(measures)
+        recommendations = recommend(
+            Context(
+                findings,
+                definitions,
+                search.winners,
+                frozenset(alarm.playbook_id for alarm in alarms),
+                request.structural_allowed,
+            )
+        )
+        draft = HighLevelReflectionReport(
+            window_start=request.window_start,
+            window_end=request.window_end,
+            n_episodes=len(population.live),
+            regime_cluster_summary=regime_marginals(population.live, self._gate),
+            playbook_findings=tuple(
+                item.payload() for item in findings if item.regime is None and item.timeframe is None
+            ),
+            drift_findings=self._drift(request, population, alarms),
+            recommendations=recommendations,
+            evidence_refs=tuple(sorted({ref for item in recommendations for ref in item.evidence_refs})),
+            clusters=findings,
+            expectation_misses=expectation_misses(measures, definitions),
+            failure_modes=count_failures(population.live),
+            grid_trials=search.trials,
+            untraded=summarise_untraded(request.untraded_signals),
+            judge_actions_seen=request.judge_actions,
+            deferred_seen=tuple(item.text for item in request.deferred_items),
+            recommended_action=strongest(recommendations),
+            insufficient_sample=all(item.grade is EvidenceGrade.INSUFFICIENT_SAMPLE for item in findings),
+            excluded=population.excluded,
+            narrative="",
+            prompt_hash=self._prompt.hash,
+            request_hash=request.content_hash,
+            known_at=request.known_at,
+            meta=ReflectionInvocationMeta(
+                cadence="high_level", source=f"slot {request.slot}", outcome=InvocationOutcome.RAN
+            ),
+        )
+        return draft.model_copy(update={"narrative": write_narrative(draft)})
+
+    def _measure(
+        self, population: Population, definitions: Mapping[str, PlaybookDefinition], timeframe: str
+    ) -> tuple[Measure, ...]:
+        return tuple(
+            measure(
+                cluster,
+                self._gate,
+                reference_of(definitions.get(cluster.playbook_id), self._gate),
+                cluster.timeframe or timeframe,
+            )
+            for cluster in build_clusters(population.tested)
+        )
+
+    def _grade(
+        self,
+        measures: Sequence[Measure],
+        declared: Sequence[str],
+        tried: Sequence[str],
+        definitions: Mapping[str, PlaybookDefinition],
+        epoch: int,
+    ) -> tuple[ClusterFinding, ...]:
+        members = sorted({*declared, *tried})
+        family: Family | None = register_family(members, self._gate.q, epoch=epoch) if members else None
+        return grade_clusters(measures, family, self._gate, definitions, EVIDENCE_LIMIT)
+
+    def _search(
+        self,
+        request: HighLevelReflectionRequest,
+        findings: tuple[ClusterFinding, ...],
+        definitions: Mapping[str, PlaybookDefinition],
+    ) -> _Search:
+        trials: list[GridTrial] = []
+        winners: dict[str, Winner | None] = {}
+        if self._grid is None or not request.structural_allowed:
+            return _Search((), {})
+        start_ns = datetime_to_ns(request.window_start)
+        for finding in playbooks_to_adjust(findings):
+            definition = definitions[finding.playbook_id]
+            reference = reference_of(definition, self._gate)
+            tried = run_grid(
+                definition, self._grid, self._gate, reference, request.timeframe, start_ns, request.known_at
+            )
+            trials += tried
+            winners[definition.id] = best_candidate(definition, tried, self._gate.minimum_trades)
+        return _Search(tuple(trials), winners)
+
+    def _drift(
+        self, request: HighLevelReflectionRequest, population: Population, alarms: Sequence[DecayAlarm]
+    ) -> tuple[str, ...]:
+        inputs = DriftInputs.model_validate(request.drift_inputs)
+        decays = tuple(decay_text(alarm) for alarm in alarms)
+        return (*decays, *regime_drift(inputs, population.live), *fire_quality(inputs))
+
+
+def summarise_untraded(signals: Sequence[UntradedSignal]) -> dict[str, Any]:
+    """Signals that never became a position, by reason, with their counterfactual mean; never tested."""
+    groups: dict[str, list[UntradedSignal]] = {}
+    for signal in signals:
+        groups.setdefault(signal.reason, []).append(signal)
+    summary = {}
+    for reason, members in sorted(groups.items()):
+        known = sorted(item.counterfactual_r for item in members if item.counterfactual_r is not None)
+        mean = round(sum(known) / len(known), 9) if known else None
+        summary[reason] = {"n": len(members), "resolved": len(known), "mean_counterfactual_r": mean}
+    return summary
+
+
+def _check_point_in_time(
+    request: HighLevelReflectionRequest,
+    episodes: Sequence[Episode],
+    definitions: Sequence[PlaybookDefinition],
+) -> None:
+    known_at = request.known_at
+    late = [item.episode_id for item in episodes if item.known_at > known_at]
+    late += [f"untraded {item.symbol}" for item in request.untraded_signals if item.known_at > known_at]
+    late += [f"deferred {item.symbol}" for item in request.deferred_items if item.raised_at > known_at]
+    late += [item.id for item in definitions if item.known_at is not None and item.known_at > known_at]
+    if datetime_to_ns(request.window_end) > known_at:
+        late.append(f"window_end {request.window_end.isoformat()}")
+    if late:
+        raise InvariantViolation(f"a reflection as of {known_at} was given the future: {late[:3]}")
+    given, named = [item.episode_id for item in episodes], list(request.episode_ids)
+    if sorted(given) != sorted(named) or len(set(given)) != len(given):
+        odd = sorted(set(given) ^ set(named))[:3]
+        raise InvariantViolation(
+            f"the batch is not the one the request names: {odd or 'an episode is given twice'}"
+        )

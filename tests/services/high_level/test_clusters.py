@@ -1,0 +1,100 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.config import GateSettings
+from services.high_level.clusters import (
+    build_clusters,
+    declared_hypotheses,
+    eligible_cells,
+    reference_of,
+    regime_marginals,
+    split_population,
+)
+from tests.services.high_level.builders import episode, playbook
+
+CELLS = ("sideways/low", "sideways/mid", "up/low", "up/mid")
+
+
+def test_declared_family_is_read_from_the_files_alone():
+    names = declared_hypotheses([playbook("b"), playbook("a"), playbook("off", enabled=False)], ["1h"])
+    assert names == ("a", *(f"a|{cell}" for cell in CELLS), "b", *(f"b|{cell}" for cell in CELLS))
+    assert len(declared_hypotheses([playbook("a")], ["1h", "4h"])) == 1 + 4 * 3
+
+
+def test_banned_cell_is_neither_eligible_nor_in_the_family():
+    rules = playbook().eligibility["long"].model_copy(update={"banned": ("up/low",)})
+    banned = playbook(eligibility={"long": rules})
+    assert "up/low" not in eligible_cells(banned)
+    assert eligible_cells(banned, with_banned=True) == CELLS
+    assert "pullback|up/low" not in declared_hypotheses([banned], ["1h"])
+
+
+def test_clusters_have_three_levels_and_one_timeframe_shares_its_cells_hypothesis():
+    batch = [
+        episode(number=0),
+        episode(number=1, regime="up/low"),
+        episode(number=2, regime="up/low", timeframe="4h"),
+    ]
+    found = {
+        (item.regime, item.timeframe): (len(item.episodes), item.tested_as) for item in build_clusters(batch)
+    }
+    assert found == {
+        (None, None): (3, "pullback"),
+        ("up/mid", None): (1, "pullback|up/mid"),
+        ("up/mid", "1h"): (1, "pullback|up/mid"),
+        ("up/low", None): (2, "pullback|up/low"),
+        ("up/low", "1h"): (1, "pullback|up/low|1h"),
+        ("up/low", "4h"): (1, "pullback|up/low|4h"),
+    }
+
+
+@given(st.lists(st.sampled_from(CELLS), min_size=1, max_size=30), st.randoms(use_true_random=False))
+def test_levels_hold_every_trade_once_in_any_order(regimes, random):
+    batch = [episode(number=k, regime=regime) for k, regime in enumerate(regimes)]
+    shuffled = list(batch)
+    random.shuffle(shuffled)
+    assert build_clusters(batch) == build_clusters(shuffled)
+    for level in (0, 1, 2):
+        members = [
+            item.episodes
+            for item in build_clusters(batch)
+            if (item.regime is not None) + (item.timeframe is not None) == level
+        ]
+        assert sorted(one.episode_id for group in members for one in group) == sorted(
+            one.episode_id for one in batch
+        )
+
+
+def test_regime_marginals_sum_over_playbooks():
+    batch = [
+        *(episode(playbook("a"), number=k, r=1.0) for k in range(3)),
+        *(episode(playbook("b"), number=k, r=-1.0, failure_mode="chop") for k in range(2)),
+    ]
+    (row,) = regime_marginals(batch, GateSettings())
+    assert (row["regime"], row["n"], row["mean_r"], row["win_rate"]) == ("up/mid", 5, 0.2, 0.6)
+    assert (row["playbooks"], row["recurring"]) == ({"a": 3, "b": 2}, ["chop"])
+
+
+def test_population_excludes_what_may_not_teach_and_says_why():
+    book = playbook()
+    batch = [
+        episode(book, number=0),
+        episode(book, number=1, no_learn=True),
+        episode(book, number=2, ledger="shadow"),
+        episode(book, number=3, playbook_hash="older"),
+        episode(playbook("retired"), number=4),
+        episode(book, number=5),
+    ]
+    split = split_population(batch, [book], {"pullback": batch[5].entry_label})
+    assert [item.episode_id for item in split.tested] == [batch[5].episode_id]
+    assert split.excluded == {"before_epoch": 1, "earlier_version": 2, "no_learn": 1, "shadow": 1}
+    assert len(split.live) == 4
+
+
+def test_reference_is_the_setting_until_a_measured_contract_is_frozen():
+    design = playbook()
+    measured = playbook(
+        expectation=design.expectation.model_copy(update={"source": "measured", "expectancy_r": 0.15})
+    )
+    gate = GateSettings(reference_r=-0.05)
+    assert [reference_of(item, gate) for item in (None, design, measured)] == [-0.05, -0.05, 0.15]

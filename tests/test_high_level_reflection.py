@@ -1,0 +1,496 @@
+"""The slow loop from cadence to judge: gates, batching, point in time, and what a report may recommend."""
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.judge_agent_client import JudgeAgentClient
+from prompts import load_prompt
+from schemas.config import GateSettings, HighLevelSettings, JudgeSettings
+from schemas.errors import InvariantViolation, ModelError
+from schemas.reflection import DeferredItem, UntradedSignal
+from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
+from services.cadence import DAY_NS, CadenceFacts, Run, Skip, due
+from services.high_level.grid import trial_key
+from services.high_level_reflection_service import HighLevelReflectionService
+from services.ports import ModelReply
+from tests.services.high_level.builders import START, episode, playbook, request
+
+PULLBACK, BREAKOUT, SQUEEZE = playbook("pullback"), playbook("breakout"), playbook("squeeze")
+BOOKS = (PULLBACK, BREAKOUT, SQUEEZE)
+
+
+class Grid:
+    """Evaluator whose trades depend on the value only; remembers what it was asked."""
+
+    def __init__(self, means, n=60):
+        self.means, self.n, self.asked = means, n, []
+
+    def evaluate(self, definition, parameter, value, start_ns, end_ns):
+        self.asked.append((definition.id, parameter, value, start_ns, end_ns))
+        r = self.means.get((parameter, value), -0.5)
+        return tuple((START + k * DAY_NS // 4, START + k * DAY_NS // 4, r) for k in range(self.n))
+
+
+class Model:
+    """Language model that answers one text, or fails."""
+
+    def __init__(self, text=None):
+        self.text, self.prompts = text, []
+
+    async def complete(self, *, system, prompt, max_tokens, deadline_ms):
+        self.prompts.append(prompt)
+        if self.text is None:
+            raise ModelError("no answer within the deadline")
+        return ModelReply(self.text, "fake", 1, 1, 1.0)
+
+
+def reflect(episodes, definitions=BOOKS, *, gate=None, grid=None, model=None, **changes):
+    service = HighLevelReflectionService(
+        gate or GateSettings(), HighLevelSettings(), load_prompt, grid, model
+    )
+    return asyncio.run(service.reflect(request(episodes, **changes), episodes, definitions))
+
+
+def replan(report, definitions=BOOKS, open_experiments=0, **settings):
+    judge = JudgeAgentClient(JudgeSettings(**settings), GateSettings())
+    return asyncio.run(judge.replan(report, definitions, open_experiments))
+
+
+def outcomes(seed, n, mean):
+    return np.random.default_rng(seed).standard_t(3, n) / np.sqrt(3) + mean
+
+
+def trades(definition, seed, n, mean, **facts):
+    return [episode(definition, number=k, r=float(r), **facts) for k, r in enumerate(outcomes(seed, n, mean))]
+
+
+def planted_cell():
+    """Pullback loses 0.6R in sideways/low and earns elsewhere; breakout is a coin flip."""
+    return [
+        *trades(PULLBACK, 1, 260, -0.6, regime="sideways/low"),
+        *trades(PULLBACK, 2, 260, 0.3, regime="up/mid"),
+        *trades(BREAKOUT, 3, 260, 0.0),
+    ]
+
+
+def planted_playbook(mean=-0.5):
+    """Pullback loses a little in each of four cells, so only the playbook as a whole shows it."""
+    cells = ("up/low", "up/mid", "sideways/low", "sideways/mid")
+    r = outcomes(5, 160, mean)
+    losing = [episode(PULLBACK, number=k, r=float(value), regime=cells[k % 4]) for k, value in enumerate(r)]
+    return [*losing, *trades(BREAKOUT, 6, 100, 0.1)]
+
+
+def adjustment(report):
+    return next(
+        item.change for item in report.recommendations if item.action is RecommendedAction.POLICY_ADJUST
+    )
+
+
+def finding(report, playbook_id, regime=None):
+    return next(
+        item
+        for item in report.clusters
+        if (item.playbook_id, item.regime, item.timeframe) == (playbook_id, regime, None)
+    )
+
+
+def test_high_level_reflection_below_the_minimum_is_insufficient_sample_with_monitoring_only():
+    report = reflect(trades(PULLBACK, 1, 12, -0.2), grid=Grid({}))
+    assert report.insufficient_sample
+    assert report.recommended_action is RecommendedAction.HOLD
+    assert {item.action for item in report.recommendations} == {RecommendedAction.HOLD}
+    assert all(not item.change for item in report.recommendations)
+    assert not report.grid_trials
+    assert {item.grade for item in report.clusters} == {EvidenceGrade.INSUFFICIENT_SAMPLE}
+    assert "insufficient_sample: 12 of 20 resolved trades" in report.recommendations[0].reason
+    assert report.drift_findings
+    assert "insufficient_sample" in report.narrative
+
+
+@given(st.lists(st.floats(-1.5, 4.0), max_size=19), st.booleans())
+def test_high_level_reflection_with_an_insufficient_sample_never_recommends_structure(r, structural):
+    batch = [episode(PULLBACK, number=k, r=value) for k, value in enumerate(r)]
+    report = reflect(batch, structural_allowed=structural)
+    if all(item.grade is EvidenceGrade.INSUFFICIENT_SAMPLE for item in report.clusters):
+        assert report.insufficient_sample
+        assert report.recommended_action is RecommendedAction.HOLD
+
+
+def test_high_level_reflection_without_episodes_is_insufficient_sample_and_holds():
+    report = reflect([])
+    assert report.insufficient_sample
+    assert report.n_episodes == 0
+    assert [item.action for item in report.recommendations] == [RecommendedAction.HOLD]
+
+
+def test_significant_loss_below_twenty_trades_is_not_an_insufficient_sample():
+    # The runbook's second arm: a deviation may be significant before the count is reached.
+    batch = [episode(PULLBACK, number=k, week=k, r=-3.0, regime="up/mid") for k in range(19)]
+    report = reflect(batch, (PULLBACK,), gate=GateSettings(bet_unit="trade", q=0.45))
+    assert finding(report, "pullback").grade is EvidenceGrade.SIGNIFICANT
+    assert not report.insufficient_sample
+    assert finding(report, "pullback", "up/mid").strongest_action is RecommendedAction.RESEARCH_EXPERIMENT
+
+
+def test_planted_losing_cell_becomes_a_ban_that_the_judge_accepts_from_the_high_level_reflection():
+    report = reflect(planted_cell())
+    top = report.recommendations[0]
+    assert (top.action, top.playbook_id, top.regime) == (
+        RecommendedAction.POLICY_ADJUST,
+        "pullback",
+        "sideways/low",
+    )
+    assert top.change == {"kind": "set_eligibility", "regime": "sideways/low", "eligible": False}
+    assert top.grade is EvidenceGrade.SIGNIFICANT
+    assert top.confidence >= 0.9
+    assert set(top.evidence_refs) <= {item.episode_id for item in planted_cell()}
+    verdict = replan(report)
+    assert verdict.decision is RecommendedAction.POLICY_ADJUST
+    assert [(item.kind, item.regime, item.eligible, item.lowers_exposure) for item in verdict.actions] == [
+        ("set_eligibility", "sideways/low", False, True)
+    ]
+    assert verdict.report_id == report.content_hash[:16] == verdict.evidence_ids[0]
+    assert not verdict.refused
+
+
+def test_every_cluster_of_the_report_carries_its_numbers():
+    report = reflect(planted_cell())
+    keys = [(item.playbook_id, item.regime, item.timeframe) for item in report.clusters]
+    assert len(keys) == len(set(keys)) == 8
+    for item in report.clusters:
+        assert item.blocks <= item.n
+        assert item.lower_r <= item.mean_r <= item.upper_r
+        assert item.alpha == pytest.approx(0.1 / item.family_size)
+        assert item.e_value > 0
+        assert item.reason
+    assert {item.family_size for item in report.clusters} == {
+        15
+    }  # three playbooks with four declared cells each
+    assert sum(item.n for item in report.clusters if item.regime is None) == report.n_episodes
+
+
+def test_bet_units_are_calendar_weeks_and_months_on_daily_bars():
+    batch = trades(PULLBACK, 1, 60, 0.0)
+    assert finding(reflect(batch), "pullback").blocks == 12
+    daily = [episode(PULLBACK, number=k, timeframe="1d", r=0.1) for k in range(60)]
+    assert finding(reflect(daily, timeframe="1d"), "pullback").blocks == 3
+
+
+def test_losing_playbook_without_a_losing_cell_becomes_a_grid_candidate():
+    grid = Grid({("stretch", 1.0): -0.5, ("stretch", 1.1): -0.1, ("stretch", 0.9): -0.45})
+    report = reflect(planted_playbook(), grid=grid)
+    assert adjustment(report) == {"kind": "set_threshold", "parameter": "stretch", "value": 1.1}
+    assert [(item.parameter, item.value) for item in report.grid_trials] == [
+        ("exit_below", 20.0), ("exit_below", 50.0), ("stretch", 0.9), ("stretch", 1.0), ("stretch", 1.1),
+    ]  # fmt: skip
+    assert {ask[3:] for ask in grid.asked} == {(START, report.known_at)}
+    action = next(item for item in replan(report).actions if item.kind != "replan")
+    assert (action.kind, action.lowers_exposure) == ("set_threshold", False)
+
+
+def test_every_grid_value_tried_joins_the_family_and_raises_the_bar():
+    batch = planted_playbook()
+    plain, searched = reflect(batch), reflect(batch, grid=Grid({}))
+    assert finding(searched, "pullback").family_size == finding(plain, "pullback").family_size + 5
+    remembered = reflect(batch, tested_before=tuple(trial_key(item) for item in searched.grid_trials))
+    assert finding(remembered, "pullback").family_size == finding(searched, "pullback").family_size
+    assert finding(remembered, "pullback").family_id == finding(searched, "pullback").family_id
+
+
+def test_losing_playbook_without_a_better_grid_value_trades_at_half_the_risk():
+    report = reflect(planted_playbook(), grid=Grid({}))
+    assert adjustment(report) == {"kind": "set_risk_fraction", "value": 0.0025}
+    action = next(item for item in replan(report).actions if item.kind != "replan")
+    assert (action.kind, action.value, action.lowers_exposure) == ("set_risk_fraction", 0.0025, True)
+
+
+def test_whole_live_set_losing_significantly_recommends_a_replan():
+    batch = [*trades(PULLBACK, 1, 160, -0.7), *trades(BREAKOUT, 2, 160, -0.7)]
+    report = reflect(batch)
+    assert report.recommended_action is RecommendedAction.REPLAN
+    assert replan(report).decision is RecommendedAction.REPLAN
+
+
+def test_decay_alarm_with_a_significant_loss_recommends_a_replan():
+    report = reflect(planted_playbook())
+    assert any(line.startswith("decay pullback") for line in report.drift_findings)
+    assert report.recommendations[0].action is RecommendedAction.REPLAN
+    assert report.recommendations[0].playbook_id == "pullback"
+
+
+def test_gains_and_noise_recommend_nothing_structural():
+    report = reflect([*trades(PULLBACK, 1, 200, 0.6), *trades(BREAKOUT, 3, 200, 0.0)])
+    assert finding(report, "pullback").grade is EvidenceGrade.SIGNIFICANT
+    assert report.recommended_action in (RecommendedAction.HOLD, RecommendedAction.RESEARCH_EXPERIMENT)
+    assert replan(report).decision is report.recommended_action
+
+
+def test_bare_count_with_a_loss_opens_an_experiment_at_most():
+    batch = [episode(PULLBACK, number=k, r=(-1.0, 0.5)[k % 2]) for k in range(40)]
+    report = reflect(batch)
+    assert finding(report, "pullback").grade is EvidenceGrade.COUNT_ONLY
+    assert report.recommendations[0].change == {
+        "kind": "open_experiment",
+        "parameter": "stretch",
+        "value": 1.1,
+    }
+    assert replan(report).decision is RecommendedAction.RESEARCH_EXPERIMENT
+
+
+@pytest.mark.parametrize(
+    ("mode", "strongest"),
+    [
+        ("runbook_or", RecommendedAction.POLICY_ADJUST),
+        ("graded", RecommendedAction.RESEARCH_EXPERIMENT),
+        ("significance_only", RecommendedAction.HOLD),
+    ],
+)
+def test_gate_mode_bounds_what_a_bare_count_may_do(mode, strongest):
+    batch = [episode(PULLBACK, number=k, r=(-1.0, 0.5)[k % 2]) for k in range(40)]
+    report = reflect(batch, gate=GateSettings(mode=mode))
+    assert report.recommended_action is strongest
+
+
+def test_structural_recommendation_between_structural_slots_is_held():
+    report = reflect(planted_cell(), structural_allowed=False, grid=Grid({}))
+    assert RecommendedAction.POLICY_ADJUST not in {item.action for item in report.recommendations}
+    held = next(item for item in report.recommendations if item.regime == "sideways/low")
+    assert held.action is RecommendedAction.HOLD
+    assert "would have been policy_adjust" in held.reason
+
+
+def test_shadow_and_no_learn_episodes_are_counted_and_never_tested():
+    batch = trades(PULLBACK, 1, 30, 0.1)
+    odd = [
+        *trades(BREAKOUT, 2, 40, -1.0, ledger="shadow"),
+        *trades(SQUEEZE, 3, 40, -1.0, no_learn=True),
+    ]
+    report = reflect([*batch, *odd])
+    assert report.excluded == {"no_learn": 40, "shadow": 40}
+    assert report.n_episodes == 30
+    assert {item.playbook_id for item in report.clusters} == {"pullback"}
+
+
+def test_accepted_change_starts_a_new_epoch_without_the_trades_that_suggested_it():
+    changed = playbook("pullback", version=2)
+    report = reflect(planted_cell(), (changed, BREAKOUT, SQUEEZE))
+    assert report.excluded == {"earlier_version": 520}
+    assert {item.playbook_id for item in report.clusters} == {"breakout"}
+    restored = reflect(planted_cell(), epoch_starts={"pullback": START + 20 * 7 * DAY_NS})
+    assert restored.excluded == {"before_epoch": 200}
+    assert finding(restored, "pullback").n == 320
+
+
+def test_future_in_the_batch_is_a_violation():
+    batch = trades(PULLBACK, 1, 30, 0.1)
+    known_at = batch[-1].known_at
+    assert reflect(batch, known_at=known_at).n_episodes == 30
+    with pytest.raises(InvariantViolation, match="given the future"):
+        reflect(batch, known_at=known_at - 1)
+    signal = UntradedSignal(
+        symbol="AAA", playbook_id="pullback", direction="long", label=START, reason="expired",
+        counterfactual_r=1.0, known_at=known_at + 1,
+    )  # fmt: skip
+    with pytest.raises(InvariantViolation, match="untraded AAA"):
+        reflect(batch, known_at=known_at, untraded_signals=(signal,))
+
+
+def test_batch_that_is_not_the_one_named_is_a_violation():
+    batch = trades(PULLBACK, 1, 5, 0.1)
+    service = HighLevelReflectionService(GateSettings(), HighLevelSettings())
+    for given_batch in (batch[:-1], [*batch, batch[0]]):
+        with pytest.raises(InvariantViolation, match="not the one the request names"):
+            asyncio.run(service.reflect(request(batch), given_batch, BOOKS))
+
+
+def test_report_does_not_depend_on_the_order_of_its_episodes_or_on_wall_time():
+    batch = planted_playbook()
+    ordered = tuple(item.episode_id for item in batch)
+    clocks = (iter([0.0, 1.0]), iter([5.0, 50.0]))
+    reports = []
+    for given_batch, clock in zip((batch, batch[::-1]), clocks, strict=True):
+        service = HighLevelReflectionService(
+            GateSettings(), HighLevelSettings(), load_prompt, Grid({}), timer=clock.__next__
+        )
+        reports.append(asyncio.run(service.reflect(request(batch, episode_ids=ordered), given_batch, BOOKS)))
+    assert reports[0].content_hash == reports[1].content_hash
+    assert [report.latency_ms for report in reports] == [1_000, 45_000]
+
+
+def test_report_carries_cadence_batch_size_request_and_prompt():
+    batch = trades(PULLBACK, 1, 30, 0.1)
+    report = reflect(batch)
+    assert (report.meta.cadence, report.meta.batch_size, report.meta.outcome) == (
+        "high_level",
+        30,
+        InvocationOutcome.RAN,
+    )
+    assert report.request_hash == request(batch).content_hash
+    assert report.prompt_hash == load_prompt("high_level_reflection").hash
+
+
+def test_report_shows_regimes_misses_failures_untraded_deferred_and_judge_actions():
+    losers = [
+        episode(PULLBACK, number=k, r=-1.0, hold_bars=40, mfe_r=0.1, failure_mode="chop") for k in range(25)
+    ]
+    outcomes_missed: tuple[tuple[Literal["expired", "unfilled"], float | None], ...] = (
+        ("expired", 1.0), ("expired", None), ("unfilled", -1.0),
+    )  # fmt: skip
+    signals = tuple(
+        UntradedSignal(
+            symbol="AAA", playbook_id="pullback", direction="long", label=START, reason=reason,
+            counterfactual_r=r, known_at=START,
+        )
+        for reason, r in outcomes_missed
+    )  # fmt: skip
+    report = reflect(
+        losers,
+        untraded_signals=signals,
+        judge_actions=("verdict1",),
+        deferred_items=(
+            DeferredItem(raised_at=START, symbol="AAA", text="look at gaps", reflection_hash="x"),
+        ),
+    )
+    assert report.failure_modes == {"chop": 25}
+    assert report.regime_cluster_summary[0]["recurring"] == ["chop"]
+    assert report.playbook_findings[0]["failure_modes"] == {"chop": 25}
+    assert [line.split()[0] for line in report.expectation_misses] == ["MFE", "hold"]
+    assert report.untraded["expired"] == {"n": 2, "resolved": 1, "mean_counterfactual_r": 1.0}
+    assert (report.judge_actions_seen, report.deferred_seen) == (("verdict1",), ("look at gaps",))
+
+
+@pytest.mark.parametrize(
+    ("reply", "tier", "outcome"),
+    [
+        (
+            {"narrative": "30 trades of pullback showed nothing proven.", "cited_evidence": []},
+            "consolidated",
+            "ran",
+        ),
+        ({"narrative": "31 trades of pullback.", "cited_evidence": []}, "deterministic", "degraded"),
+        ({"narrative": "Nothing proven.", "cited_evidence": ["made up"]}, "deterministic", "degraded"),
+        ({"narrative": "Nothing proven."}, "deterministic", "degraded"),
+        ("not json", "deterministic", "degraded"),
+        (None, "deterministic", "degraded"),
+    ],
+)
+def test_model_narrative_stands_only_when_its_numbers_and_evidence_were_computed(reply, tier, outcome):
+    model = Model(json.dumps(reply) if isinstance(reply, dict) else reply)
+    batch = trades(PULLBACK, 1, 30, 0.1)
+    report, plain = reflect(batch, model=model), reflect(batch)
+    assert (report.meta.tier, report.meta.outcome) == (tier, outcome)
+    assert (report.narrative == plain.narrative) == (tier == "deterministic")
+    assert report.clusters == plain.clusters
+    assert report.recommendations == plain.recommendations
+    assert plain.clusters[0].evidence[0] in model.prompts[0]
+
+
+def test_cadence_gates_the_high_level_reflection_by_time_and_by_batch():
+    monday = START + 7 * DAY_NS
+    facts = CadenceFacts(now=monday, interval="weekly", started_at=START, new_episodes={"pullback": 20})
+    assert isinstance(due(facts), Run)
+    few, early = (
+        due(replace(facts, new_episodes={"pullback": 19})),
+        due(replace(facts, last_run=START + DAY_NS)),
+    )
+    assert isinstance(few, Skip)
+    assert isinstance(early, Skip)
+    assert few.reason is SlowSkipReason.INSUFFICIENT_EPISODES
+    assert early.reason is SlowSkipReason.INTERVAL_NOT_ELAPSED
+
+
+def test_judge_holds_on_an_insufficient_high_level_reflection():
+    verdict = replan(reflect(trades(PULLBACK, 1, 12, -0.2)))
+    assert verdict.decision is RecommendedAction.HOLD
+    assert not verdict.actions
+    assert verdict.reason.startswith("insufficient_sample")
+
+
+def forged(report, *, finding_changes=None, **changes):
+    """The report with its first recommendation, or the cluster behind it, altered."""
+    first = report.recommendations[0]
+    clusters = tuple(
+        item.model_copy(update=finding_changes or {})
+        if (item.playbook_id, item.regime, item.timeframe) == (first.playbook_id, first.regime, None)
+        else item
+        for item in report.clusters
+    )
+    body = {name: getattr(report, name) for name in type(report).model_fields}
+    body |= {"clusters": clusters, "recommendations": (first.model_copy(update=changes),)}
+    return type(report)(**body)
+
+
+@pytest.mark.parametrize(
+    ("finding_changes", "changes", "code"),
+    [
+        ({"e_value": 12.0}, {}, "grade_mismatch"),
+        ({"family_size": 1, "e_value": 12.0}, {}, "grade_mismatch"),
+        ({"grade": EvidenceGrade.SUGGESTIVE}, {}, "grade_mismatch"),
+        ({}, {"grade": EvidenceGrade.SUGGESTIVE}, "grade_mismatch"),
+        (
+            {"e_value": 12.0, "grade": EvidenceGrade.SUGGESTIVE},
+            {"grade": EvidenceGrade.SUGGESTIVE},
+            "grade_too_weak",
+        ),
+        ({"n": 19}, {}, "grade_too_weak"),
+        ({"mean_r": 0.2}, {}, "not_losing"),
+        ({}, {"regime": "up/low"}, "no_cluster"),
+        (
+            {},
+            {"change": {"kind": "set_eligibility", "regime": "up/mid", "eligible": False}},
+            "other_cluster",
+        ),
+    ],
+)
+def test_judge_refuses_what_the_numbers_of_the_high_level_reflection_do_not_carry(
+    finding_changes, changes, code
+):
+    verdict = replan(forged(reflect(planted_cell()), finding_changes=finding_changes, **changes))
+    assert verdict.decision is RecommendedAction.HOLD
+    assert [item.code for item in verdict.refused] == [code]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"kind": "delete_playbook"},
+        {"kind": "set_threshold"},
+        {"kind": "set_eligibility", "regime": "up/mid", "eligible": False, "ttl_bars": 9_999},
+    ],
+)
+def test_judge_reads_no_change_that_the_high_level_reflection_cannot_type(change):
+    verdict = replan(forged(reflect(planted_cell()), change=change))
+    assert verdict.decision is RecommendedAction.HOLD
+    assert not verdict.actions
+    assert "unreadable" in verdict.reason
+
+
+def test_judge_keeps_the_floor_against_a_high_level_reflection_that_bans_too_much():
+    narrow = [
+        playbook(
+            name,
+            eligibility={
+                "long": PULLBACK.eligibility["long"].model_copy(
+                    update={"trend": ("up",), "volatility": ("mid",)}
+                )
+            },
+        )
+        for name in ("one", "two", "three")
+    ]
+    batch = [item for seed, book in enumerate(narrow) for item in trades(book, seed, 200, -0.9)]
+    verdict = replan(reflect(batch, narrow), tuple(narrow))
+    bans = [item for item in verdict.actions if item.kind == "set_eligibility"]
+    assert len(bans) == 1
+    assert [item.code for item in verdict.refused if item.action.kind == "set_eligibility"] == [
+        "floor",
+        "floor",
+    ]
