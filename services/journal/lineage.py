@@ -9,6 +9,7 @@ from collections.abc import AsyncIterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from schemas.errors import StoreError
 from services.journal.chain import JournalRow
 from services.journal.kinds import TICK_KINDS
 
@@ -65,10 +66,19 @@ class JournalIndex:
 
     @classmethod
     async def read(cls, rows: AsyncIterable[JournalRow]) -> "JournalIndex":
-        """Index of all rows of a run."""
+        """Index of all rows of a run.
+
+        Raises:
+            StoreError: a payload cannot be read.
+        """
         index = cls()
         async for row in rows:
-            index.add(Event(row, json.loads(row.payload)))
+            try:
+                index.add(Event(row, json.loads(row.payload)))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise StoreError(
+                    f"row {row.seq} ({row.kind}) is not what was written: see `thinktwice verify`"
+                ) from error
         return index
 
     def add(self, event: Event) -> None:
@@ -127,14 +137,16 @@ def _order(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
 
 
 def _entry(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
-    """The entry of the position that this exit closed: the symbol's last entry before it."""
-    for event in reversed(index.events[: fill.row.seq]):
-        if event.row.kind == "entry_filled" and event.row.symbol == fill.row.symbol:
+    """The entry of the position that this exit closed."""
+    order_id = fill.payload.get("entry_order_id")
+    for event in index.events[: fill.row.seq]:
+        if event.row.kind == "entry_filled" and event.payload["order_id"] == order_id:
             order = list(_order(index, event))
             yield _node(
                 "entry of the position", event, event.payload["fill_id"], _plain(event.payload), order
             )
             return
+    yield _missing("entry of the position", "entry_filled", order_id)
 
 
 def _ticks(index: JournalIndex, fill: Event, frozen: Event | None) -> Iterator[LineageNode]:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.config import Settings
+from schemas.errors import ConfigError
 from services.journal.chain import check_chain
+from services.journal.lineage import JournalIndex
+from services.journal.references import ReferenceReport, check_references
 from worker.cli import wiring
 from worker.cli.bars import load_bars
 from worker.cli.console import print_json, stdout_console
@@ -16,10 +19,13 @@ from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import progress_bar
 from worker.environment import environment
 from worker.interrupts import Interrupts
-from worker.replay import replay_run, stored_settings
+from worker.replay import ReplayReport, replay_run, stored_settings
 
 if TYPE_CHECKING:
-    from services.store import RunRecord
+    from services.store import RunRecord, Store
+
+SHOWN = 10
+UNCHECKED = ReferenceReport(False, 0, (), "not checked: the chain is broken")
 
 
 def verify(
@@ -43,28 +49,38 @@ def verify(
 async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, Any]:
     store, record = await open_for_run(db, run)
     async with store:
-        rows = store.journal.rows(record.run_id)
-        chain = await check_chain(rows, events=record.events, head_hash=record.head_hash)
-        settings = stored_settings(record)
-        bars = load_bars(_bars_of(record, settings, data))
-        with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
-            replay = await replay_run(
-                wiring.backtest_runner(),
-                settings,
-                bars,
-                store,
-                record,
-                definitions=wiring.playbooks(settings),
-                progress=progress,
-            )
+        chain = await check_chain(
+            store.journal.rows(record.run_id), events=record.events, head_hash=record.head_hash
+        )
+        references = await _references(store, record) if chain.ok else UNCHECKED
+        replay = await _replayed(store, record, data)
     return {
         "run_id": record.run_id,
         "status": record.status,
-        "ok": chain.ok and replay.ok,
+        "ok": chain.ok and references.ok and replay.ok,
         "chain": asdict(chain),
+        "references": asdict(references),
         "replay": asdict(replay),
         "environment": {"recorded": record.environment, "present": environment()},
     }
+
+
+async def _replayed(store: "Store", record: "RunRecord", data: Path | None) -> ReplayReport:
+    try:
+        settings = stored_settings(record)
+    except ConfigError as error:
+        return ReplayReport(False, 0, record.events, None, str(error))
+    bars = load_bars(_bars_of(record, settings, data))
+    runner, definitions = wiring.backtest_runner(), wiring.playbooks(settings)
+    with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
+        return await replay_run(
+            runner, settings, bars, store, record, definitions=definitions, progress=progress
+        )
+
+
+async def _references(store: "Store", record: "RunRecord") -> ReferenceReport:
+    index = await JournalIndex.read(store.journal.rows(record.run_id))
+    return check_references(index, finished=record.status == "finished")
 
 
 def _bars_of(record: "RunRecord", settings: Settings, data: Path | None) -> Settings:
@@ -83,6 +99,14 @@ def _render(result: dict[str, Any]) -> None:
     console.print(f"run {result['run_id']} ({result['status']})")
     held = f"holds: {chain['rows']:,} rows, head {chain['head_hash'][:16]}"
     console.print(f"chain   {held if chain['ok'] else 'BROKEN: ' + chain['problem']}", soft_wrap=True)
+    references = result["references"]
+    resolved = f"resolve: {references['checked']:,} ids"
+    lost = (
+        references["problem"] or f"DANGLING: {len(references['dangling']):,} of {references['checked']:,} ids"
+    )
+    console.print(f"ids     {resolved if references['ok'] else lost}")
+    for line in references["dangling"][:SHOWN]:
+        console.print(f"        {line}", markup=False, soft_wrap=True)
     same = f"same: {replay['compared']:,} of {replay['stored']:,} rows equal"
     differs = f"DIFFERS: {replay['problem']} ({replay['compared']:,} of {replay['stored']:,} rows equal)"
     console.print(f"replay  {same if replay['ok'] else differs}", soft_wrap=True)

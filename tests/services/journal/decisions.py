@@ -101,6 +101,7 @@ def events(playbook_hash: str) -> list[tuple[int, str, str | None, dict[str, Any
         (0, "genesis", None, {"config_hash": "0" * 64}),
         (0, "playbook_version", None, version(FROM_FILE, "active")),
         (30, "episode", "AAPL", {"episode_id": "epi1", "episode": EPISODE}),
+        (40, "high_level_request", None, {"request_hash": "3" * 64, "request": {"episode_ids": ["epi1"]}}),
         (40, "high_level_report", None, {"report_id": REPORT, "request_hash": "3" * 64, "report": report}),
         (
             40,
@@ -134,6 +135,8 @@ def events(playbook_hash: str) -> list[tuple[int, str, str | None, dict[str, Any
             99,
             "exit_filled",
             "AAPL",
-            {"fill_id": EXIT} | fill | {"order_id": "emergency", "reason": "stop", "r": -1.0},
+            {"fill_id": EXIT}
+            | fill
+            | {"order_id": "out", "entry_order_id": ORDER, "reason": "stop", "r": -1.0},
         ),
     ]

@@ -91,6 +91,7 @@ class FakeRunner:
         fail_at: bar at which it gives up with a DataError.
         at_bar: called at every bar, for example to send a signal.
         drift: added to every payload; another value plays another version of the program.
+        dangling: whether the verdict names a report that is not there.
     """
 
     def __init__(
@@ -100,8 +101,10 @@ class FakeRunner:
         fail_at: int | None = None,
         at_bar: Callable[[int], None] | None = None,
         drift: int = 0,
+        dangling: bool = False,
     ) -> None:
         self.errors, self.fail_at, self.at_bar, self.drift = errors, fail_at, at_bar, drift
+        self.verdict_on = "none" if dangling else REPORT_ID
 
     async def __call__(
         self,
@@ -123,8 +126,9 @@ class FakeRunner:
             if progress is not None:
                 progress(t + 1, bars.shape[0])
         payloads: dict[str, dict[str, Any]] = {
+            "high_level_request": {"request_hash": "0" * 64, "request": {"episode_ids": []}},
             "high_level_report": {"report_id": REPORT_ID, "request_hash": "0" * 64, "report": REPORT},
-            "replan_verdict": {"verdict_id": "cd" * 8, "report_id": REPORT_ID, "verdict": VERDICT},
+            "replan_verdict": {"verdict_id": "cd" * 8, "report_id": self.verdict_on, "verdict": VERDICT},
             "run_finished": {"bars": bars.bar_count, "end": last, "open_positions": []},
         }
         for kind, payload in payloads.items():

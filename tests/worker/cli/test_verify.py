@@ -43,6 +43,7 @@ def test_verify_changed_payload_breaks_the_chain_and_not_the_replay(shell):
     changed("UPDATE journal SET payload = replace(payload, '\"drift\":0', '\"drift\":1') WHERE seq = 9")
     found = verified(shell, code=1)
     assert (found["chain"]["ok"], found["chain"]["seq"], found["replay"]["ok"]) == (False, 9, True)
+    assert found["references"]["problem"] == "not checked: the chain is broken"
     assert "BROKEN: row 9" in shell.run("verify", "r0001").stdout
 
 
@@ -65,10 +66,12 @@ def test_verify_other_program_breaks_the_replay_and_not_the_chain(shell):
     assert found["replay"]["compared"] == 1
 
 
-def test_verify_changed_configuration_is_refused(shell):
+def test_verify_changed_configuration_is_found(shell):
     shell.backtest()
     changed("UPDATE runs SET config = replace(config, '\"seed\": 0', '\"seed\": 5')")
-    assert "it was changed, or another version made it" in shell.complaint("verify", "r0001")
+    found = verified(shell, code=1)
+    assert (found["chain"]["ok"], found["references"]["ok"]) == (True, True)
+    assert "it was changed, or another version made it" in found["replay"]["problem"]
 
 
 def test_verify_needs_the_same_bars_and_finds_them_elsewhere_with_data(shell):
@@ -97,3 +100,12 @@ def test_verify_failed_run_replays_to_its_failure(shell):
     shell.engine = FakeRunner(fail_at=5)
     shell.backtest()
     assert verified(shell, code=0)["replay"]["compared"] == 11
+
+
+def test_verify_run_with_an_id_that_leads_nowhere_is_named(shell):
+    shell.engine = FakeRunner(dangling=True)
+    shell.backtest()
+    found = verified(shell, code=1)
+    assert (found["chain"]["ok"], found["replay"]["ok"]) == (True, True)
+    assert found["references"]["dangling"][0].endswith("names no high_level_report")
+    assert "DANGLING: 1 of " in shell.run("verify", "r0001").stdout

@@ -1,0 +1,97 @@
+"""Whether every id in a journal leads somewhere: an artifact that names another one must find it.
+
+One table says which field of which kind names what. Called by `verify`, over rows in order of sequence.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from services.journal.lineage import Event, JournalIndex
+
+HASHES = {
+    "snapshot_hash": "policy_snapshot",
+    "proposal_hash": "policy_proposal",
+    "reflection_hash": "policy_reflection",
+}
+POLICY_HASHES = HASHES | {"verdict_hash": "boundary_verdict", "replaces": "policy_frozen"}
+OWNER = {"policy_id": "policy_frozen"}
+
+# kind -> dotted field -> kind of the artifact it names; a field may be null, and may hold a list.
+REFERENCES: dict[str, dict[str, str]] = {
+    "policy_skip": {"event_id": "policy_event"},
+    "policy_snapshot": {"event_id": "policy_event"},
+    "policy_proposal": {"snapshot_hash": "policy_snapshot"},
+    "policy_reflection": {
+        "proposal_hash": "policy_proposal",
+        "snapshot_hash": "policy_snapshot",
+        "result.memory.winners.episode_id": "episode",
+        "result.memory.losers.episode_id": "episode",
+        "result.memory.failures.episode_id": "episode",
+    },
+    "boundary_verdict": HASHES,
+    "policy_frozen": {f"policy.{name}": kind for name, kind in POLICY_HASHES.items()}
+    | {"policy.playbook_hash": "playbook_version"},
+    "policy_evaluation": {"event_id": "policy_event", "snapshot_hash": "policy_snapshot"} | OWNER,
+    "order_accepted": OWNER,
+    "entry_filled": OWNER | {"order_id": "order_accepted"},
+    "exit_filled": OWNER | {"entry_order_id": "order_accepted"},
+    "episode": {"episode.policy_id": "policy_frozen", "episode.playbook_hash": "playbook_version"},
+    "shadow_episode": {"version_hash": "playbook_version"},
+    "high_level_request": {"request.episode_ids": "episode"},
+    "high_level_report": {"request_hash": "high_level_request", "report.evidence_refs": "episode"},
+    "replan_verdict": {"report_id": "high_level_report"},
+    "playbook_version": {
+        "report_id": "high_level_report",
+        "verdict_id": "replan_verdict",
+        "parent_hash": "playbook_version",
+    },
+}
+
+
+@dataclass(frozen=True)
+class ReferenceReport:
+    """Result of the check: one line for each id that leads nowhere, or the problem why none was followed."""
+
+    ok: bool
+    checked: int
+    dangling: tuple[str, ...]
+    problem: str | None = None
+
+
+def check_references(index: JournalIndex, *, finished: bool) -> ReferenceReport:
+    """Follow every id of a journal.
+
+    Args:
+        index: all rows of the run.
+        finished: false for a run that broke off, whose last moment may be incomplete and is left out.
+    """
+    open_from = None if finished or not index.events else index.events[-1].row.known_at
+    checked = 0
+    dangling: list[str] = []
+    for event in index.events:
+        if open_from is not None and event.row.known_at >= open_from:
+            continue
+        for name, kind, key in references(event):
+            checked += 1
+            if index.get(kind, key) is None:
+                dangling.append(f"row {event.row.seq} ({event.row.kind}): {name} {key[:16]} names no {kind}")
+    return ReferenceReport(not dangling, checked, tuple(dangling))
+
+
+def references(event: Event) -> Iterator[tuple[str, str, str]]:
+    """(field, kind it names, id) of every id that an event holds."""
+    for name, kind in REFERENCES.get(event.row.kind, {}).items():
+        for key in _values(event.payload, name.split(".")):
+            yield name, kind, key
+
+
+def _values(value: Any, path: list[str]) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _values(item, path)
+    elif not path:
+        if value is not None:
+            yield value
+    elif isinstance(value, dict):
+        yield from _values(value.get(path[0]), path[1:])
