@@ -33,6 +33,7 @@ PRICES = ("open", "high", "low", "close")
 LOGIC = ("and", "or", "not", "prev")
 STEPS = 64  # points on each stretch of an imagined path
 LOWEST, HIGHEST = 0.001, 3.0  # ends of the imagined paths, in closes
+FARTHEST = 1_000.0  # no level is imagined farther than this, in closes
 
 
 @dataclass(frozen=True)
@@ -141,10 +142,9 @@ def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels)
 
 def _path(close: float, level: float, end: float, lead: int) -> npt.NDArray[np.float64]:
     """Closes that stand still for `lead` bars, go to the level in `STEPS`, then on to `end` closes."""
-    still = np.full(lead, close)
-    return np.concatenate(
-        (still, np.linspace(close, level, STEPS + 1)[1:], np.linspace(level, end * close, STEPS))
-    )
+    middle = min(max(level, -FARTHEST * close), FARTHEST * close)
+    there, on = np.linspace(close, middle, STEPS + 1)[1:], np.linspace(middle, end * close, STEPS)
+    return np.concatenate((np.full(lead, close), there, on))
 
 
 def _why_broken(role: str, text: str | None) -> str | None:

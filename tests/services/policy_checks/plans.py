@@ -157,7 +157,7 @@ def _case(name: str, r: float, distance: float, known_at: int, mode: str | None 
 
 def changed(model: M, changes: dict[str, Any]) -> M:
     """A new model with other values; a dot reaches into nested models and mappings. Hashed anew."""
-    values: dict[str, Any] = dict(model)
+    values: dict[str, Any] = {name: getattr(model, name) for name in type(model).model_fields}
     for path, value in changes.items():
         first, _, rest = path.partition(".")
         if not rest:
