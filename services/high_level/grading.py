@@ -11,7 +11,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding
 from services.high_level.clusters import Measure, describe
 from services.high_level.gate import Evidence, GateDecision, decide
-from services.statistics.confidence_sequence import confidence_interval
+from services.statistics.confidence_sequence import confidence_intervals
 from services.statistics.multiplicity import Family, e_bh
 from services.statistics.power import smallest_detectable_effect
 
@@ -25,10 +25,20 @@ def grade_clusters(
 ) -> tuple[ClusterFinding, ...]:
     """One finding per measured cluster, in the same order; without a family everything is only counted."""
     selected = _selected(measures, family)
+    levels = [_level(item, family) or gate.q for item in measures]
+    edges = confidence_intervals([item.observations for item in measures], levels)
     return tuple(
-        _finding(item, family, gate, definitions.get(item.cluster.playbook_id), selected, evidence_limit)
-        for item in measures
+        _finding(
+            item, edge, family, gate, definitions.get(item.cluster.playbook_id), selected, evidence_limit
+        )
+        for item, edge in zip(measures, edges, strict=True)
     )
+
+
+def _level(item: Measure, family: Family | None) -> float | None:
+    """The level at which the family tests a cluster; None when it is not registered."""
+    registered = family is not None and item.cluster.tested_as in family
+    return family.alpha(item.cluster.tested_as) if family is not None and registered else None
 
 
 def _selected(measures: Sequence[Measure], family: Family | None) -> frozenset[str]:
@@ -58,6 +68,7 @@ def _decide(
 
 def _finding(
     item: Measure,
+    edge: tuple[float, float],
     family: Family | None,
     gate: GateSettings,
     definition: PlaybookDefinition | None,
@@ -65,11 +76,11 @@ def _finding(
     evidence_limit: int,
 ) -> ClusterFinding:
     cluster, seen = item.cluster, item.observations
-    registered = family is not None and cluster.tested_as in family
-    alpha = family.alpha(cluster.tested_as) if family is not None and registered else gate.q
-    decision = _decide(item, alpha if registered else None, gate, definition, cluster.tested_as in selected)
-    lower, upper = _interval(item, alpha)
-    effect = smallest_detectable_effect(seen, alpha)
+    alpha = _level(item, family)
+    size = len(family) if family is not None and alpha is not None else 0
+    decision = _decide(item, alpha, gate, definition, cluster.tested_as in selected)
+    lower, upper = _widened(edge, item.mean_r)
+    effect = smallest_detectable_effect(seen, alpha or gate.q)
     return ClusterFinding(
         playbook_id=cluster.playbook_id,
         regime=cluster.regime,
@@ -82,9 +93,9 @@ def _finding(
         lower_r=lower,
         upper_r=upper,
         smallest_detectable_r=None if effect is None else round(effect, 9),
-        alpha=alpha,
-        family_id=family.family_id if family is not None and registered else "unregistered",
-        family_size=len(family) if family is not None and registered else 0,
+        alpha=alpha or gate.q,
+        family_id=family.family_id if family is not None and size else "unregistered",
+        family_size=size,
         grade=decision.grade,
         strongest_action=decision.strongest_action,
         reason=decision.reason,
@@ -93,8 +104,8 @@ def _finding(
     )
 
 
-def _interval(item: Measure, alpha: float) -> tuple[float, float]:
-    """Interval at the family's level, widened to hold the trade mean: blocks weigh trades differently."""
-    lower, upper = confidence_interval(item.observations, alpha)
-    mean = item.mean_r if item.mean_r is not None else lower
-    return round(min(lower, mean), 9), round(max(upper, mean), 9)
+def _widened(edge: tuple[float, float], mean: float | None) -> tuple[float, float]:
+    """The interval, widened where needed to hold the mean over trades: blocks weigh trades differently."""
+    lower, upper = edge
+    held = lower if mean is None else mean
+    return round(min(lower, held), 9), round(max(upper, held), 9)

@@ -7,11 +7,12 @@ probability 1 - alpha, and it excludes the reference exactly when one side of th
 2/alpha. Source: inversion of the betting e-process (Waudby-Smith and Ramdas, JRSS-B 2024).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from services.statistics.eprocess import log_e_above, log_e_below
+from services.statistics.eprocess import log_e_above, log_e_below, pad
 from services.statistics.expectancy import Floats, Observations
 
 STEPS = 20
@@ -35,13 +36,14 @@ def _bisect(refuted: Callable[[Floats], np.ndarray], inside: Floats, outside: Fl
 
 
 def confidence_edges(
-    values: Floats, low: Floats, high: Floats, alpha: float, floor: float, ceiling: float
+    values: Floats, low: Floats, high: Floats, alpha: ArrayLike, floor: ArrayLike, ceiling: ArrayLike
 ) -> tuple[Floats, Floats]:
-    """Lower and upper edges for rows of observations (..., n), each of shape (...).
+    """Lower and upper edges for rows of observations (..., n), each of shape (...); NaN values are padding.
 
-    A side on which nothing is refuted answers the winsor bound `floor` or `ceiling`.
+    `alpha`, `floor` and `ceiling` are numbers or one per row. A side on which nothing is refuted answers the
+    winsor bound `floor` or `ceiling`.
     """
-    limit = np.log(2.0 / alpha)
+    limit = np.log(2.0 / np.asarray(alpha, dtype=np.float64))
     left, right = _inner_bounds(low, high)
 
     def too_low(mean: Floats) -> np.ndarray:
@@ -55,16 +57,29 @@ def confidence_edges(
     return lower, upper
 
 
-def confidence_interval(observations: Observations, alpha: float) -> tuple[float, float]:
-    """Lower and upper edge in R for one cluster; the winsor bounds when there are no observations."""
-    if not len(observations):
-        return observations.floor, observations.ceiling
-    lower, upper = confidence_edges(
-        observations.values,
-        observations.low,
-        observations.high,
-        alpha,
-        observations.floor,
-        observations.ceiling,
+def confidence_intervals(
+    clusters: Sequence[Observations], alphas: Sequence[float]
+) -> tuple[tuple[float, float], ...]:
+    """Lower and upper edge in R for each cluster at its own level.
+
+    Clusters of similar length share a call. A cluster without observations answers its winsor bounds.
+    """
+    edges = [(item.floor, item.ceiling) for item in clusters]
+    groups: dict[int, list[int]] = {}
+    for index, item in enumerate(clusters):
+        groups.setdefault(len(item).bit_length(), []).append(index)
+    for length, members in sorted(groups.items()):
+        if length:
+            found = _edges_of([clusters[index] for index in members], [alphas[index] for index in members])
+            for index, edge in zip(members, found, strict=True):
+                edges[index] = edge
+    return tuple(edges)
+
+
+def _edges_of(clusters: Sequence[Observations], alphas: Sequence[float]) -> list[tuple[float, float]]:
+    values, low, high = (
+        pad([getattr(item, name) for item in clusters]) for name in ("values", "low", "high")
     )
-    return float(lower), float(upper)
+    floors, ceilings = (np.array([getattr(item, name) for item in clusters]) for name in ("floor", "ceiling"))
+    lower, upper = confidence_edges(values, low, high, np.array(alphas), floors, ceilings)
+    return [(float(left), float(right)) for left, right in zip(lower, upper, strict=True)]

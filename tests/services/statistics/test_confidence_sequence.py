@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from services.statistics.confidence_sequence import confidence_edges, confidence_interval
+from services.statistics.confidence_sequence import confidence_edges, confidence_intervals
 from services.statistics.eprocess import log_e_above, log_e_below
 from services.statistics.expectancy import Trades, observe
 
@@ -43,8 +43,18 @@ def test_interval_covers_the_true_mean_at_every_look():
     assert missed.mean() <= 0.10
 
 
-def test_interval_of_no_observations_is_the_winsor_range():
-    assert confidence_interval(observe(Trades.of([]), "week", -3.0, 4.0), 0.1) == (-3.0, 4.0)
+def test_intervals_of_many_clusters_are_those_of_each_alone():
+    draw = np.random.default_rng(6)
+    batches = [draw.standard_normal(n) for n in (3, 0, 40, 17)]
+    seen = [
+        observe(Trades.of([(k, k, float(r)) for k, r in enumerate(batch)]), "trade", -3.0, 4.0)
+        for batch in batches
+    ]
+    alphas = [0.1, 0.1, 0.004, 0.05]
+    together = confidence_intervals(seen, alphas)
+    alone = [confidence_intervals([item], [alpha])[0] for item, alpha in zip(seen, alphas, strict=True)]
+    np.testing.assert_allclose(together, alone, atol=1e-9)
+    assert together[1] == (-3.0, 4.0)
 
 
 def test_interval_of_a_hundred_outcomes_has_the_width_that_was_simulated():
