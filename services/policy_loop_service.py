@@ -12,9 +12,21 @@ from schemas.errors import InvalidProposal
 from schemas.judge import BoundaryVerdict
 from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
-from schemas.reflection import DeferredItem, InvariantContext, PolicyLevelReflectionRequest, PolicyLevelReflectionResult
+from schemas.reflection import (
+    DeferredItem,
+    InvariantContext,
+    PolicyLevelReflectionRequest,
+    PolicyLevelReflectionResult,
+)
 from schemas.snapshot import PolicySnapshot
-from schemas.vocabulary import CheckName, EvaluationOutcome, JudgeDecision, PlanKind, PolicyEventKind, Severity
+from schemas.vocabulary import (
+    CheckName,
+    EvaluationOutcome,
+    JudgeDecision,
+    PlanKind,
+    PolicyEventKind,
+    Severity,
+)
 from services.freeze import freeze
 from services.invariant_context import invariant_context
 from services.policy_checks.invariants import check_invariants
@@ -22,7 +34,17 @@ from services.policy_compiler import compile_policy
 from services.policy_counters import PolicyCounters
 from services.policy_gate import BoundaryFacts, GateDecision, decide
 from services.policy_records import PolicyJournal, tick_event
-from services.ports import EventJournal, Judge, Plan, PlanEnd, PlanProvider, PlanRound, PlaybookReader, Revision, RevisionBudget
+from services.ports import (
+    EventJournal,
+    Judge,
+    Plan,
+    PlanEnd,
+    PlanProvider,
+    PlanRound,
+    PlaybookReader,
+    Revision,
+    RevisionBudget,
+)
 from services.snapshot_builder import SnapshotBuilder
 from trading_core.rules import RuleColumns
 from trading_core.trigger_engine import Boundary, TriggerEngine
@@ -41,6 +63,7 @@ class PolicyLoopService:
     """Policy loop of one run.
 
     Attributes:
+        provider: where plans come from.
         policies: every frozen policy by id.
         counters: what happened; telemetry.
     """
@@ -60,7 +83,7 @@ class PolicyLoopService:
         self._engine = engine
         self._columns = columns
         self._builder = builder
-        self._provider = provider
+        self.provider = provider
         self._judge = judge
         self._playbooks = playbooks
         self._journal = journal
@@ -121,19 +144,25 @@ class PolicyLoopService:
             record.error("policy_loop", error)
             self.counters.errors += 1
             self.counters.reflections["error"] += 1
-            ending = self._without_policy(boundary, snapshot, EvaluationOutcome.ERROR, f"error: {type(error).__name__}")
+            ending = self._without_policy(
+                boundary, snapshot, EvaluationOutcome.ERROR, f"error: {type(error).__name__}"
+            )
         self.counters.revisions += budget.used
         latency_ms = (time.perf_counter() - started) * 1e3
         self._measure(boundary, latency_ms)
         self.counters.outcomes[str(ending.outcome)] += 1
         policy_id = None if ending.policy is None else ending.policy.policy_id
-        record.evaluation(snapshot.content_hash, ending.outcome, ending.reason, budget.used, policy_id, latency_ms)
+        record.evaluation(
+            snapshot.content_hash, ending.outcome, ending.reason, budget.used, policy_id, latency_ms
+        )
 
     def _measure(self, boundary: Boundary, latency_ms: float) -> None:
         self.counters.evaluation_ms.append(latency_ms)
         quiet = boundary.events == (PolicyEventKind.HEARTBEAT,) and not boundary.overrides
         reflection = self._settings.reflection
-        self.counters.over_budget += latency_ms > (reflection.budget_heartbeat_ms if quiet else reflection.budget_event_ms)
+        self.counters.over_budget += latency_ms > (
+            reflection.budget_heartbeat_ms if quiet else reflection.budget_event_ms
+        )
 
     def in_force(self, s: int) -> FrozenPolicy | None:
         """The frozen policy in force for a symbol, if any."""
@@ -153,7 +182,7 @@ class PolicyLoopService:
         revision: Revision | None = None
         rounds = 0
         while True:
-            plan = await self._provider.provide(snapshot, invariants, budget, revision)
+            plan = await self.provider.provide(snapshot, invariants, budget, revision)
             for one in plan.rounds:
                 record.round(rounds, snapshot, one)
                 self._count_round(one)
@@ -164,7 +193,11 @@ class PolicyLoopService:
             if plan.end is not PlanEnd.PASSED:
                 return self._refused(boundary, snapshot, plan, invariants)
             if snapshot.position is not None:
-                return Ending(EvaluationOutcome.HELD, "a position is open: keep or tighten only", self.opened_by(boundary.s))
+                return Ending(
+                    EvaluationOutcome.HELD,
+                    "a position is open: keep or tighten only",
+                    self.opened_by(boundary.s),
+                )
             verdict = await self._verdict(snapshot, plan)
             record.verdict(verdict)
             self.counters.decisions[str(verdict.decision)] += 1
@@ -216,11 +249,18 @@ class PolicyLoopService:
             ]
 
     def _freeze(
-        self, boundary: Boundary, snapshot: PolicySnapshot, plan: Plan, verdict: BoundaryVerdict, record: PolicyJournal
+        self,
+        boundary: Boundary,
+        snapshot: PolicySnapshot,
+        plan: Plan,
+        verdict: BoundaryVerdict,
+        record: PolicyJournal,
     ) -> Ending:
         answer = plan.last.answer
         if self._engine.t - 1 != boundary.t:
-            return Ending(EvaluationOutcome.STALE, f"{self._engine.t - 1 - boundary.t} bars later than its snapshot")
+            return Ending(
+                EvaluationOutcome.STALE, f"{self._engine.t - 1 - boundary.t} bars later than its snapshot"
+            )
         if answer.proposal is None:
             raise InvalidProposal("nothing to freeze: the plan has no proposal")
         playbook = self._playbooks.get(answer.proposal.playbook_id).definition
@@ -274,7 +314,12 @@ class PolicyLoopService:
         return self._fall_back(boundary, snapshot, f"blocked: {plan.reason}", invariants, not by_invariant)
 
     def _fall_back(
-        self, boundary: Boundary, snapshot: PolicySnapshot, reason: str, invariants: InvariantContext, may_keep: bool
+        self,
+        boundary: Boundary,
+        snapshot: PolicySnapshot,
+        reason: str,
+        invariants: InvariantContext,
+        may_keep: bool,
     ) -> Ending:
         """The previous policy stays only if it still passes the invariants on this snapshot; else stand down."""
         previous = self.in_force(boundary.s)
@@ -282,14 +327,20 @@ class PolicyLoopService:
             return Ending(EvaluationOutcome.KEPT_PREVIOUS, reason, previous)
         return self._stand_down(boundary, reason)
 
-    def _still_valid(self, policy: FrozenPolicy, snapshot: PolicySnapshot, invariants: InvariantContext) -> bool:
+    def _still_valid(
+        self, policy: FrozenPolicy, snapshot: PolicySnapshot, invariants: InvariantContext
+    ) -> bool:
         playbook = self._playbooks.get(policy.playbook_id).definition
         if playbook.content_hash != policy.playbook_hash or snapshot.regime is None:
             return False
         if not playbook.eligibility[policy.proposal.direction].allows(snapshot.regime.labels):
             return False
         request = PolicyLevelReflectionRequest(
-            snapshot=snapshot, proposal=policy.proposal, playbook=playbook, state=snapshot.state, invariants=invariants
+            snapshot=snapshot,
+            proposal=policy.proposal,
+            playbook=playbook,
+            state=snapshot.state,
+            invariants=invariants,
         )
         return not any(finding.severity is Severity.BLOCKER for finding in check_invariants(request))
 

@@ -16,7 +16,7 @@ from schemas.canonical import ns_to_datetime
 from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.judge import ReplanVerdict
-from schemas.playbook import PlaybookVersion
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.vocabulary import OverrideReason, VersionState
 from services.cadence import CadenceFacts, Run, Skip, due, examine_early, next_slot
@@ -82,6 +82,7 @@ class SlowLoopService:
         self._epoch = 0
         self._judge_actions: list[str] = []
         self.episodes: list[Episode] = []
+        self.last_report: HighLevelReflectionReport | None = None
         self.counters = SlowCounters()
 
     def next_row(self, row: int) -> int:
@@ -115,7 +116,6 @@ class SlowLoopService:
 
     def _facts(self, moment: int) -> CadenceFacts:
         new = Counter(one.playbook_id for one in self._evidence(moment)[self._last_run_episodes :])
-        definitions = [version.definition for version in self._playbooks.active()]
         return CadenceFacts(
             now=moment,
             interval=self._interval,
@@ -124,7 +124,9 @@ class SlowLoopService:
             last_structural=self._last_structural,
             new_episodes=dict(sorted(new.items())),
             minimum_episodes=self._settings.high_level.minimum_episodes,
-            playbook_minimum={one.id: one.minimum_episodes for one in definitions if one.minimum_episodes > 20},
+            playbook_minimum={
+                one.id: one.minimum_episodes for one in self._definitions() if one.minimum_episodes > 20
+            },
             structural_interval_days=self._settings.high_level.structural_interval_days,
             safety_override=self._override,
             enabled=self._settings.high_level.enabled,
@@ -140,9 +142,23 @@ class SlowLoopService:
             return
         try:
             await self._run(decision, row, now)
-        except Exception as error:  # the one boundary of the slow loop: journalled, counted, nothing is changed
+        except (
+            Exception
+        ) as error:  # the one boundary of the slow loop: journalled, counted, nothing is changed
             self.counters.errors += 1
-            self._append(now, "error", {"where": "slow_loop", "type": type(error).__name__, "message": str(error)})
+            self._append(
+                now, "error", {"where": "slow_loop", "type": type(error).__name__, "message": str(error)}
+            )
+
+    async def reflect_now(self, row: int) -> HighLevelReflectionReport:
+        """A report on demand, as of the close of bar `row`: monitoring only, it changes nothing and resets nothing."""
+        now = int(self._bars.close_times[row])
+        evidence = self._evidence(now)
+        request = self._request(Run(now, "batch", structural_allowed=False), row, now, evidence)
+        return await self._reflection.reflect(request, evidence, self._definitions())
+
+    def _definitions(self) -> tuple[PlaybookDefinition, ...]:
+        return tuple(version.definition for version in self._playbooks.active())
 
     def _skip(self, skip: Skip, now: int) -> None:
         self.counters.skips[str(skip.reason)] += 1
@@ -161,9 +177,11 @@ class SlowLoopService:
         started = time.perf_counter()
         evidence = self._evidence(run.slot)
         request = self._request(run, row, now, evidence)
-        self._append(now, "high_level_request", {"request_hash": request.content_hash, "request": request.payload()})
-        definitions = tuple(version.definition for version in self._playbooks.active())
-        report = await self._reflection.reflect(request, evidence, definitions)
+        self._append(
+            now, "high_level_request", {"request_hash": request.content_hash, "request": request.payload()}
+        )
+        report = await self._reflection.reflect(request, evidence, self._definitions())
+        self.last_report = report
         report_id = report.content_hash[:16]
         self._append(
             now,
@@ -218,9 +236,8 @@ class SlowLoopService:
         )
 
     async def _replan(self, report: HighLevelReflectionReport, now: int) -> None:
-        definitions = tuple(version.definition for version in self._playbooks.active())
         experiments = sum(1 for trial in self._lifecycle.shadows() if trial.kind == "experiment")
-        verdict = await self._judge.replan(report, definitions, experiments)
+        verdict = await self._judge.replan(report, self._definitions(), experiments)
         verdict_id = verdict.content_hash[:16]
         self.counters.replans[str(verdict.decision)] += 1
         self.counters.refused.update(one.code for one in verdict.refused)

@@ -42,7 +42,11 @@ def assemble(
 ) -> Session:
     """A session over `bars`, ready for `begin`."""
     folder = settings.policy_loop.playbooks
-    books = tuple(definitions) if definitions is not None else load_playbooks(None if folder is None else Path(folder))
+    books = (
+        tuple(definitions)
+        if definitions is not None
+        else load_playbooks(None if folder is None else Path(folder))
+    )
     guard, clock = TickGuard(), SimulatedClock(int(bars.times[0]))
     columns = RuleColumns(bars)
     regimes = regime_columns(bars)
@@ -60,18 +64,28 @@ def assemble(
     reader = registry.reader()
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard)
     builder = SnapshotBuilder(
-        engine, regimes, compute(bars, feature_names(books)), memory.reader(), expectations.reader(), reader, clock
+        engine,
+        regimes,
+        compute(bars, feature_names(books)),
+        memory.reader(),
+        expectations.reader(),
+        reader,
+        clock,
     )
     judge = JudgeAgentClient(settings.judge, settings.gate)
     provider = ReflectingPlanProvider(
-        RuleStrategist(reader, settings.envelope.allowed_directions),
-        None if settings.reflection.mode == "off" else PolicyLevelReflectionService(settings.reflection, memory=memory.reader()),
+        RuleStrategist(reader, settings.envelope.allowed_directions, settings.envelope.allowed_playbooks),
+        None
+        if settings.reflection.mode == "off"
+        else PolicyLevelReflectionService(settings.reflection, memory=memory.reader()),
         reader,
         linter(bars, columns),
     )
     policy_loop = PolicyLoopService(settings, engine, columns, builder, provider, judge, reader, journal)
     untraded = UntradedSignals(bars, columns, settings.execution)
-    ledgers = StandingLedgers(bars, columns, regimes, settings.execution, settings.envelope.cooldown_bars, clock)
+    ledgers = StandingLedgers(
+        bars, columns, regimes, settings.execution, settings.envelope.cooldown_bars, clock
+    )
     trials = ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, journal)
     reflection = HighLevelReflectionService(settings.gate, settings.high_level, grid=ledgers)
     slow_loop = SlowLoopService(
@@ -89,7 +103,14 @@ def feature_names(definitions: Sequence[PlaybookDefinition]) -> tuple[str, ...]:
     for definition in definitions:
         for direction in definition.rules:
             rules = render_rules(definition, direction)
-            texts = (rules.setup, rules.activation, rules.stop, rules.target, rules.invalidation, rules.refinement)
+            texts = (
+                rules.setup,
+                rules.activation,
+                rules.stop,
+                rules.target,
+                rules.invalidation,
+                rules.refinement,
+            )
             for text in texts:
                 if text is not None:
                     names |= parse(text).features

@@ -87,7 +87,10 @@ class ReflectingPlanProvider:
         source = snapshot.events[0] if snapshot.events else "none"
         if self._reflection is None:
             meta = ReflectionInvocationMeta(
-                cadence="policy_loop", source=source, outcome=InvocationOutcome.DISABLED, skip_reason="reflection off"
+                cadence="policy_loop",
+                source=source,
+                outcome=InvocationOutcome.DISABLED,
+                skip_reason="reflection off",
             )
             return PlanRound(answer, None, meta)
         request = PolicyLevelReflectionRequest(

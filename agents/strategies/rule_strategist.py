@@ -36,11 +36,18 @@ class RuleStrategist:
     Args:
         playbooks: read-only registry.
         allowed_directions: directions the envelope allows.
+        allowed_playbooks: playbooks the envelope allows; empty means all.
     """
 
-    def __init__(self, playbooks: PlaybookReader, allowed_directions: tuple[str, ...] = ("long", "short")) -> None:
+    def __init__(
+        self,
+        playbooks: PlaybookReader,
+        allowed_directions: tuple[str, ...] = ("long", "short"),
+        allowed_playbooks: tuple[str, ...] = (),
+    ) -> None:
         self._playbooks = playbooks
         self._directions = allowed_directions
+        self._allowed = allowed_playbooks
 
     async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
         """A proposal, a held or tightened position, or an abstention with its reason."""
@@ -53,7 +60,9 @@ class RuleStrategist:
             return self._propose(snapshot, snapshot.regime, ranked, 0)
         tightened = tighten(revision.proposal, revision.findings)
         if tightened is not None:
-            return StrategistAnswer(kind=PlanKind.PROPOSE, reason=f"tightened: {revision.reason}", proposal=tightened)
+            return StrategistAnswer(
+                kind=PlanKind.PROPOSE, reason=f"tightened: {revision.reason}", proposal=tightened
+            )
         tried = (revision.proposal.playbook_id, revision.proposal.direction)
         places = [k for k, one in enumerate(ranked) if (one.playbook.id, one.direction) == tried]
         return self._propose(snapshot, snapshot.regime, ranked, places[0] + 1 if places else len(ranked))
@@ -64,9 +73,11 @@ class RuleStrategist:
         candidates = [
             Candidate(playbook, direction, known[playbook.id].expectancy_r, known[playbook.id].n)
             for playbook, direction in self._playbooks.eligible(regime.labels, snapshot.timeframe)
-            if direction in self._directions
+            if direction in self._directions and (not self._allowed or playbook.id in self._allowed)
         ]
-        return sorted(candidates, key=lambda one: (-one.expectancy_r, one.episodes, one.playbook.id, one.direction))
+        return sorted(
+            candidates, key=lambda one: (-one.expectancy_r, one.episodes, one.playbook.id, one.direction)
+        )
 
     def _propose(
         self, snapshot: PolicySnapshot, regime: RegimeView, ranked: list[Candidate], place: int
@@ -117,7 +128,12 @@ def tighten(proposal: PolicyProposal, findings: tuple[Finding, ...]) -> PolicyPr
         if finding.severity not in (Severity.MAJOR, Severity.BLOCKER):
             continue
         remedy = finding.remedy
-        if remedy is None or remedy.op != "at_most" or remedy.field not in TIGHTENING or isinstance(remedy.value, str):
+        if (
+            remedy is None
+            or remedy.op != "at_most"
+            or remedy.field not in TIGHTENING
+            or isinstance(remedy.value, str)
+        ):
             return None
         digits = TIGHTENING[remedy.field]
         value = int(remedy.value) if digits == 0 else _floor(float(remedy.value), digits)

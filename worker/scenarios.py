@@ -1,0 +1,283 @@
+"""The five human verification scenarios of the dual-reflection runbook, as runs that print their evidence.
+
+Each one drives the same session as a backtest and looks at counters, artifacts and verdicts that came out of it; none
+of them plants a result. `thinktwice scenarios` prints them, and the tests assert them.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from operator import sub
+from pathlib import Path
+from typing import Final
+
+from schemas.config import EnvelopeSettings, JudgeSettings, ReflectionSettings, Settings
+from schemas.errors import FreezeRefused, InvariantViolation
+from schemas.judge import BoundaryVerdict
+from schemas.reflection import PolicyLevelReflectionRequest
+from schemas.vocabulary import EvidenceGrade, RecommendedAction, ReflectionStatus
+from services.freeze import freeze
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.playbooks.registry import load_playbooks
+from services.policy_level_reflection_service import PolicyLevelReflectionService
+from services.ports import Plan, PlanRound
+from trading_core.bars import BarSeries
+from trading_core.trigger_engine import Advance
+from worker.bootstrap import assemble
+from worker.run_result import Timing
+from worker.sample_data import load_embedded_bars
+from worker.sample_data.worlds import make_world
+from worker.session import Session
+
+PLANTED: Final = Path(__file__).resolve().parent / "sample_data" / "planted"
+FROM, TO = "2003-01-01", "2005-06-30"
+
+
+@dataclass(frozen=True)
+class ScenarioResult:
+    """One scenario: what was asked, whether it held, and what was seen."""
+
+    title: str
+    passed: bool
+    evidence: list[str]
+
+
+def run_scenarios() -> list[ScenarioResult]:
+    """All five, in the order of the runbook."""
+    scenarios: tuple[Callable[[], Awaitable[ScenarioResult]], ...] = (
+        only_tick_validation_between_policy_events,
+        inconsistent_plan_is_refused,
+        one_window_is_reflected_once,
+        too_few_samples_stay_monitor_only,
+        enough_samples_give_a_gated_report,
+    )
+    return [asyncio.run(scenario()) for scenario in scenarios]
+
+
+def embedded_session(settings: Settings) -> Session:
+    """A session over two and a half years of the embedded bars, not yet begun."""
+    return session_on(settings, load_embedded_bars(start=FROM, end=TO))
+
+
+def session_on(settings: Settings, bars: BarSeries, folder: Path | None = None) -> Session:
+    """A session whose journal stays in memory."""
+    definitions = None
+    if folder is not None:
+        embedded = [one for one in load_playbooks(None) if one.id in ("channel_breakout", "mean_reversion")]
+        definitions = (*load_playbooks(folder), *embedded)
+    session = assemble(settings, bars, JournalWriter(MemorySink(), 1_000_000), definitions)
+    session.begin()
+    return session
+
+
+async def only_tick_validation_between_policy_events() -> ScenarioResult:
+    """1. Repeated bars: tick validation is all that runs; reads and writes happen at boundaries only."""
+    session = embedded_session(Settings())
+    advance, inside = session.engine.advance, Counter[str]()
+
+    def watched(until: int | None = None) -> Advance:
+        before = (session.memory.reads, len(session.registry.history()), session.policy_loop.counters.evaluations)
+        step = advance(until)
+        after = (session.memory.reads, len(session.registry.history()), session.policy_loop.counters.evaluations)
+        inside.update(dict(zip(("memory reads", "playbook writes", "evaluations"), map(sub, after, before), strict=True)))
+        return step
+
+    session.engine.advance = watched  # type: ignore[method-assign]
+    await to_the_end(session)
+    result = session.tick_validation()
+    raised = False
+    with session.guard.tick_path():
+        try:
+            session.memory.reader().base_rates(session.clock.now)
+        except InvariantViolation:
+            raised = True
+    forbidden = (result.llm_calls, result.memory_reads, result.policy_writes)
+    complete = result.bars_validated == session.bars.bar_count
+    return ScenarioResult(
+        "Repeated bars run deterministic tick validation only",
+        complete and raised and not any(inside.values()) and forbidden == (0, 0, 0) and session.memory.reads > 0,
+        [
+            f"bars validated: {result.bars_validated} of {session.bars.bar_count}, events {result.events}",
+            f"while bars were validated: {dict(inside)}; attempts the guard had to refuse: {sum(forbidden)}",
+            f"at boundaries: {session.memory.reads} memory reads, "
+            f"{session.policy_loop.counters.evaluations} evaluations",
+            f"a memory read forced into the tick path raised: {raised}",
+        ],
+    )
+
+
+async def to_the_end(session: Session) -> None:
+    """Step a session through all its bars."""
+    timing = Timing()
+    while not session.engine.done:
+        await session.step(timing)
+
+
+async def first_passing_plan(session: Session) -> tuple[Plan, PlanRound]:
+    """Step until the provider has passed a proposal; that plan and its last round."""
+    plans: list[Plan] = []
+    provider = session.policy_loop.provider
+    provide = provider.provide
+
+    async def recorded(*args: object, **named: object) -> Plan:
+        plan = await provide(*args, **named)  # type: ignore[arg-type]
+        plans.append(plan)
+        return plan
+
+    provider.provide = recorded  # type: ignore[method-assign]
+    timing = Timing()
+    while not session.engine.done:
+        await session.step(timing)
+        for plan in plans:
+            if plan.end == "passed" and plan.last.request is not None:
+                return plan, plan.last
+        plans.clear()
+    raise InvariantViolation("no proposal passed on the embedded bars: the scenario has nothing to change")
+
+
+async def inconsistent_plan_is_refused() -> ScenarioResult:
+    """2. A plan whose stop contradicts its direction: revise or block, and freeze refuses it."""
+    session = embedded_session(Settings())
+    _, good = await first_passing_plan(session)
+    request = good.request
+    if request is None:
+        raise InvariantViolation("a passed round has no request")
+    proposal = request.proposal
+    wrong = proposal.model_copy(update={"stop": proposal.target, "target": proposal.stop})
+    asked = PolicyLevelReflectionRequest(**{**_fields(request), "proposal": wrong})
+    result = await PolicyLevelReflectionService(session.settings.reflection).reflect(asked, source="scenario")
+    verdict = BoundaryVerdict(
+        decision="approve",
+        finding_class="none",
+        reason="a judge that was fooled",
+        snapshot_hash=asked.snapshot.content_hash,
+        proposal_hash=wrong.content_hash,
+        reflection_hash=result.content_hash,
+    )
+    refusal = ""
+    try:
+        freeze(
+            wrong, asked.snapshot, asked.playbook, result, verdict,
+            risk_fraction=0.005, model="rules", prompt_hash=None, previous=None,
+        )  # fmt: skip
+    except FreezeRefused as error:
+        refusal = str(error)
+    codes = [f"{finding.code} ({finding.severity})" for finding in result.findings]
+    passed = result.status is not ReflectionStatus.PASS and bool(refusal)
+    return ScenarioResult(
+        "An inconsistent plan is sent back or blocked",
+        passed,
+        [
+            f"{proposal.direction} {proposal.playbook_id} with stop and target exchanged",
+            f"status: {result.status}; findings: {', '.join(codes)}",
+            f"freeze refused it even with an approving verdict: {refusal}",
+        ],
+    )
+
+
+def _fields(request: PolicyLevelReflectionRequest) -> dict[str, object]:
+    return {name: getattr(request, name) for name in type(request).model_fields}
+
+
+async def one_window_is_reflected_once() -> ScenarioResult:
+    """3. Bars within one policy window: neither reflection nor judge runs again until an event fires."""
+    session = embedded_session(Settings())
+    timing, quiet, reruns, fired = Timing(), 0, 0, 0
+    counters = session.policy_loop.counters
+    while not session.engine.done:
+        before = (sum(counters.reflections.values()), sum(counters.decisions.values()), counters.evaluations)
+        events = sum(counters.events.values())
+        bars = session.bars_validated
+        await session.step(timing)
+        after = (sum(counters.reflections.values()), sum(counters.decisions.values()), counters.evaluations)
+        if sum(counters.events.values()) == events:
+            quiet += session.bars_validated - bars
+            reruns += after != before
+        else:
+            fired += 1
+    share = counters.evaluations / session.bars_validated
+    return ScenarioResult(
+        "Reflection and judge run once per policy event",
+        reruns == 0 and quiet > 0 and 0 < counters.evaluations <= sum(counters.events.values()) and share < 1 / 3,
+        [
+            f"steps with a policy event: {fired}; bars in steps without one: {quiet}; reruns in those: {reruns}",
+            f"evaluations: {counters.evaluations} on {session.bars_validated} bars ({share:.1%})",
+            f"policy events skipped with a reason: {dict(sorted(counters.skips.items()))}",
+        ],
+    )
+
+
+async def too_few_samples_stay_monitor_only() -> ScenarioResult:
+    """4. A forced reflection on fewer than the minimum: `insufficient_sample`, nothing structural."""
+    session = embedded_session(Settings())
+    timing = Timing()
+    while not session.engine.done and len(session.slow_loop.episodes) < 12:
+        await session.step(timing)
+    skips = dict(sorted(session.slow_loop.counters.skips.items()))
+    report = await session.slow_loop.reflect_now(session.engine.t - 1)
+    actions = sorted({str(one.action) for one in report.recommendations} or {"none"})
+    grades = sorted({str(cluster.grade) for cluster in report.clusters})
+    passed = (
+        report.insufficient_sample
+        and report.n_episodes < session.settings.high_level.minimum_episodes
+        and all(one.action is RecommendedAction.HOLD for one in report.recommendations)
+        and set(grades) == {str(EvidenceGrade.INSUFFICIENT_SAMPLE)}
+        and skips.get("insufficient_episodes", 0) > 0
+    )
+    return ScenarioResult(
+        "Too few samples give monitoring findings only",
+        passed,
+        [
+            f"slots skipped before: {skips}",
+            f"forced report on {report.n_episodes} episodes: insufficient_sample={report.insufficient_sample}",
+            f"grades: {', '.join(grades)}; recommended actions: {', '.join(actions)}",
+        ],
+    )
+
+
+def planted_settings() -> Settings:
+    """Settings under which the planted failure has to be found by the slow loop: the fast one may not silence it."""
+    return Settings(
+        envelope=EnvelopeSettings(allowed_playbooks=("buys_strength",), max_drawdown=0.9, max_daily_loss=0.5),
+        reflection=ReflectionSettings(minimum_cases=100_000),
+        judge=JudgeSettings(shadow_ttl_bars=3_000),
+    )
+
+
+async def enough_samples_give_a_gated_report() -> ScenarioResult:
+    """5. Enough samples on schedule: a batch report with drift findings and gated recommendations."""
+    world = make_world("reverting", seed=3, bars=1_500, symbols=6)
+    session = session_on(planted_settings(), world, PLANTED)
+    timing = Timing()
+    slow = session.slow_loop
+    while not session.engine.done and not slow.counters.recommendations["policy_adjust"]:
+        await session.step(timing)
+    report = slow.last_report
+    if report is None:
+        return ScenarioResult("Enough samples give a gated batch report", False, ["no report"])
+    significant = [one for one in report.clusters if one.grade is EvidenceGrade.SIGNIFICANT]
+    structural = [one for one in report.recommendations if one.action is RecommendedAction.POLICY_ADJUST]
+    passed = (
+        report.n_episodes >= session.settings.high_level.minimum_episodes
+        and bool(report.drift_findings)
+        and bool(structural)
+        and all(one.grade is EvidenceGrade.SIGNIFICANT for one in structural)
+        and bool(significant)
+    )
+    worst = min(significant, key=lambda one: one.mean_r or 0.0) if significant else None
+    return ScenarioResult(
+        "Enough samples give a gated batch report",
+        passed,
+        [
+            f"reports so far: {slow.counters.runs}; slots skipped: {dict(sorted(slow.counters.skips.items()))}",
+            f"n_episodes: {report.n_episodes}; drift findings: {list(report.drift_findings)[:3]}",
+            "no significant cluster"
+            if worst is None
+            else f"{worst.playbook_id}: n={worst.n}, mean {worst.mean_r:.2f}R, E={worst.e_value:.3g}, "
+            f"family of {worst.family_size}, grade {worst.grade}",
+            f"recommendations: {[f'{one.action} {one.change}' for one in structural]}",
+            f"judge: {dict(sorted(slow.counters.replans.items()))}, actions {dict(sorted(slow.counters.applied.items()))}",
+        ],
+    )
