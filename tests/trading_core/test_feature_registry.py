@@ -48,6 +48,7 @@ def test_resolve_rank_of_any_feature_is_a_rank():
         ("sma_99999999999", "unknown feature"),
         ("trend_strength_50_20", "must be below"),
         ("rank", "unknown feature"),
+        ("sma_20" + "_rank" * 100, "unknown feature"),
         ("SMA_20", "unknown feature"),
         ("qqqqqqqqqqqqqqqq", "Known are"),
         ("sma_٢٠", "unknown feature"),

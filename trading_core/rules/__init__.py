@@ -3,5 +3,16 @@
 from trading_core.rules.columns import RuleColumns
 from trading_core.rules.evaluate import evaluate, evaluate_for_symbol
 from trading_core.rules.grammar import Rule, parse
+from trading_core.rules.lint import FireRate, LintFinding, fire_rate, lint
 
-__all__ = ["Rule", "RuleColumns", "evaluate", "evaluate_for_symbol", "parse"]
+__all__ = [
+    "FireRate",
+    "LintFinding",
+    "Rule",
+    "RuleColumns",
+    "evaluate",
+    "evaluate_for_symbol",
+    "fire_rate",
+    "lint",
+    "parse",
+]

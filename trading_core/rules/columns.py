@@ -4,10 +4,6 @@ Called by the kernel's set-up, by `simulate` and by the linter. A column at a ba
 change it.
 """
 
-from typing import cast
-
-import numpy as np
-
 from schemas.errors import RuleError
 from trading_core.bars import BarSeries
 from trading_core.features.columns import FeatureColumns
@@ -35,7 +31,7 @@ class RuleColumns:
         Raises:
             RuleError: the text is no rule, or a number.
         """
-        return cast(TruthArray, self._column(self._parse(text, "boolean"), s))
+        return self._column(self._parse(text, "boolean"), s)
 
     def number(self, text: str, s: int) -> FloatArray:
         """A level of symbol s: float64 (T,), NaN where unknown or absent. Shared: only read it.
@@ -43,16 +39,13 @@ class RuleColumns:
         Raises:
             RuleError: the text is no rule, or a condition.
         """
-        return cast(FloatArray, self._column(self._parse(text, "number"), s))
+        return self._column(self._parse(text, "number"), s)
 
     def own(self, rule: Rule, s: int) -> Column:
         """The rule on symbol s's present bars only."""
-        rows = self.features.rows(s)
         self.features.load(sorted(rule.features), [s])
         columns = {name: self.features.own(name, s) for name in sorted(rule.features)}
-        if not columns:
-            columns = {"": np.empty(rows.size)}  # a rule of constants still has the symbol's length
-        return evaluate_for_symbol(rule, columns)
+        return evaluate_for_symbol(rule, columns, self.features.rows(s).size)
 
     def _parse(self, text: str, kind: Kind) -> Rule:
         rule = parse(text)

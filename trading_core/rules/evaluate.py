@@ -6,7 +6,7 @@ Every operation reads a bar and earlier ones only and rounds as IEEE 754 says: m
 """
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +17,19 @@ from trading_core.rules.tree import Expression
 
 FloatArray = npt.NDArray[np.float64]
 TruthArray = npt.NDArray[np.int8]
-Column = FloatArray | TruthArray
+Column = npt.NDArray[Any]  # FloatArray of a number, TruthArray of a condition
 Number = TypeVar("Number", np.float64, np.int8)
 FALSE, UNKNOWN, TRUE = 0, 1, 2
 _OUTSIDE = np.array([0, -1, 1], dtype=np.int8)
 
 
-def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray]) -> Column:
+def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray], size: int | None = None) -> Column:
     """The rule on N present bars of one symbol.
 
     Args:
         rule: any rule.
         columns: every feature the rule reads: float64 (N,), NaN where unknown.
+        size: N, for a rule of constants without any column; None takes it from the columns, or one.
 
     Returns:
         For a boolean rule int8 (N,): 1 true, 0 false, -1 unknown; for a number float64 (N,), NaN unknown.
@@ -39,7 +40,8 @@ def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray]) -> Column
     missing = sorted(rule.features - set(columns))
     if missing:
         raise RuleError(f"rule {rule.text!r}: no column for {', '.join(missing)}")
-    size = next(iter(columns.values())).size if columns else 1
+    if size is None:
+        size = next(iter(columns.values())).size if columns else 1
     with np.errstate(all="ignore"):
         if rule.kind == "boolean":
             return _OUTSIDE[np.broadcast_to(_truth(rule.tree, columns, size), (size,))]
