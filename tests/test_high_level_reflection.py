@@ -360,6 +360,7 @@ def test_report_shows_regimes_misses_failures_untraded_deferred_and_judge_action
         ),
     )
     assert report.failure_modes == {"chop": 25}
+    assert "chop: 25 of 25 losers" in report.narrative
     assert report.regime_cluster_summary[0]["recurring"] == ["chop"]
     assert report.playbook_findings[0]["failure_modes"] == {"chop": 25}
     assert [line.split()[0] for line in report.expectation_misses] == ["MFE", "hold"]

@@ -13,6 +13,7 @@ from schemas.vocabulary import ExitReason, FailureMode, Structure, Trend
 
 WITH_TREND = {"long": Trend.UP, "short": Trend.DOWN}
 BREAK_OF = {"long": Structure.BREAKOUT, "short": Structure.BREAKDOWN}
+BREAK_WORD = "breakout"
 
 WHIPSAW_BARS = 2
 WHIPSAW_R = -1.5
@@ -48,7 +49,8 @@ def _with_trend(episode: Episode) -> bool:
 
 
 def _broke_out(episode: Episode) -> bool:
-    return episode.structure == BREAK_OF[episode.direction]
+    """A break was traded: the structure says so, or the playbook's id, whose activation comes after the label."""
+    return episode.structure == BREAK_OF[episode.direction] or BREAK_WORD in episode.playbook_id
 
 
 def is_news_whipsaw(episode: Episode) -> bool:
@@ -59,13 +61,13 @@ def is_news_whipsaw(episode: Episode) -> bool:
 
 
 def is_low_volume_breakout(episode: Episode) -> bool:
-    """Entered on a break of the range in its direction, with volume in the lower third of its year."""
+    """Entered on a break in its direction, with volume in the lower third of its year."""
     volume = _rank(episode, "volume_rank")
     return _broke_out(episode) and volume is not None and volume < THIN_VOLUME
 
 
 def is_false_breakout(episode: Episode) -> bool:
-    """Entered on a break of the range in its direction, which never carried half an R."""
+    """Entered on a break in its direction, which never carried half an R."""
     return _broke_out(episode) and episode.mfe_r < HARDLY_MOVED_R
 
 

@@ -7,7 +7,7 @@ last by the service.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -86,9 +86,7 @@ def write_narrative(report: HighLevelReflectionReport) -> str:
         lines.append(f"Counted but not tested: {counted}.")
     shown = [finding for finding in report.clusters if finding.timeframe is None]
     lines += _section("Clusters", [_line(finding) for finding in sorted(shown, key=_order)[:SHOWN]])
-    lines += _section(
-        "Failure modes", [f"{mode}: {count}" for mode, count in sorted(report.failure_modes.items())]
-    )
+    lines += _section("Failure modes", _failures(report.failure_modes))
     lines += _section("Expectation misses", report.expectation_misses)
     lines += _section("Drift", report.drift_findings)
     lines += _section(
@@ -103,6 +101,11 @@ def write_narrative(report: HighLevelReflectionReport) -> str:
         "Recommendations", [f"{item.action} ({item.grade}): {item.reason}" for item in report.recommendations]
     )
     return "\n".join(lines)
+
+
+def _failures(modes: Mapping[str, int]) -> list[str]:
+    losers = sum(modes.values())
+    return [f"{mode}: {count} of {losers} losers" for mode, count in sorted(modes.items())]
 
 
 def _section(title: str, rows: Sequence[str]) -> list[str]:

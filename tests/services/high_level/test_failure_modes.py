@@ -25,6 +25,7 @@ CONSTRUCTED: dict[FailureMode, list[dict[str, Any]]] = {
     ],
     FailureMode.FALSE_BREAKOUT: [
         {"structure": "breakout", "mfe_r": 0.1},
+        {"playbook_id": "channel_breakout", "mfe_r": 0.1},
         {"structure": "breakdown", "direction": "short", "regime": "down/high", "mfe_r": 0.4},
     ],
     FailureMode.LATE_ENTRY: [{"fingerprint": (0.5, 0.5, 0.5, 0.5, 0.85), "mfe_r": 0.1}],
