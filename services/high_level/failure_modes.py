@@ -49,7 +49,7 @@ def _with_trend(episode: Episode) -> bool:
 
 
 def _broke_out(episode: Episode) -> bool:
-    """A break was traded: the structure says so, or the playbook's id, whose activation comes after the label."""
+    """A break was traded, by the structure label or by the playbook's id (its activation comes later)."""
     return episode.structure == BREAK_OF[episode.direction] or BREAK_WORD in episode.playbook_id
 
 
