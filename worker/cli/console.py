@@ -11,7 +11,7 @@ from schemas.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-PLAIN_WIDTH = 110
+PLAIN_WIDTH = 120
 
 
 def complain(message: str) -> None:

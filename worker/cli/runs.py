@@ -3,12 +3,15 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from worker.cli.console import print_json, shown_time, stdout_console
+from schemas.canonical import ns_to_datetime
+from worker.cli.console import print_json, stdout_console
 from worker.cli.figures import percent
 from worker.cli.options import DbOption, JsonOption, store_address
 
 if TYPE_CHECKING:
     from services.store import RunRecord
+
+SHOWN = 3
 
 
 def runs(db: DbOption = None, json: JsonOption = False) -> None:
@@ -47,13 +50,18 @@ def _render(found: "list[RunRecord]") -> None:
         table.add_row(
             record.run_id,
             record.status,
-            shown_time(record.created_at // 1_000_000_000 * 1_000_000_000),
+            ns_to_datetime(record.created_at).strftime("%Y-%m-%d %H:%M"),
             record.name,
-            " ".join(record.data["symbols"][:6]),
+            _few(record.data["symbols"]),
             f"{record.data['timeframe']} {record.data['bars']:,}",
             percent(performance.get("total_return")),
             str(performance.get("trades", "-")),
             f"{record.events:,}",
-            record.head_hash[:12],
+            record.head_hash[:8],
         )
     stdout_console().print(table)
+
+
+def _few(symbols: list[str]) -> str:
+    rest = len(symbols) - SHOWN
+    return " ".join(symbols[:SHOWN]) + (f" +{rest}" if rest > 0 else "")

@@ -39,7 +39,9 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
         ("Judge", _judge(document["judge"])),
         ("Journal", _journal(document)),
     ):
+        console.print()
         console.print(_table(title, rows))
+    console.print()
     style = "bold red" if document["errors"] else "green"
     console.print(Text(f"errors: {document['errors']}", style=style))
     for failure in failures:
@@ -109,7 +111,7 @@ def _slow(document: Document) -> Rows:
     yield "memory took", _latency(memory["latency_ms"])
     yield "runs", f"{slow['runs']:,}   reports {len(slow['reports']):,}"
     yield "skips", counts(slow["skips"])
-    yield "findings", counts(slow["findings"])
+    yield "findings by grade", counts(slow["findings"])
     yield "recommendations", counts(slow["recommendations"])
     yield "run took", _latency(slow["latency_ms"])
     yield "playbook versions", counts(document["playbooks"]["versions"])
