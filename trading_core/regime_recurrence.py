@@ -44,8 +44,10 @@ TURN_CLOSES = 3  # closes on the other side of zero that make a turn of the tren
 @njit(error_model="numpy")
 def _is_choppy(strength: float, turns: FloatArray, bars: float) -> bool:
     # turns: the side (1 up, 2 down, 0 none yet), closes on the other side, bars since the last two turns + 1
-    for k in (2, 3):
-        turns[k] += turns[k] > 0.0
+    if turns[2] > 0.0:
+        turns[2] += 1.0
+    if turns[3] > 0.0:
+        turns[3] += 1.0
     side = 1.0 if strength > 0.0 else 2.0
     turns[1] = 0.0 if side == turns[0] or strength != strength else turns[1] + 1.0
     if turns[1] >= TURN_CLOSES:
@@ -139,8 +141,9 @@ def _shock(x: FloatArray, latch: FloatArray, settings: FloatArray) -> bool:
     if latch[0] == 0.0:
         if not (x[_VOLATILITY_RANK] >= settings[_EXTREME_BAND] and x[_REDUCED_RANK] > settings[_SHOCK]):
             return False
-        latch[:] = 0.0
         latch[0], latch[1] = 1.0, x[_VOLATILITY]
+        for k in range(2, _LABEL_CELLS):
+            latch[k] = 0.0
         return True
     calm = x[_VOLATILITY_RANK] < settings[_HIGH_BAND] and x[_VOLATILITY] < latch[1]
     _record(latch[2:], 1 if calm else 0)
@@ -152,10 +155,12 @@ def _shock(x: FloatArray, latch: FloatArray, settings: FloatArray) -> bool:
 @njit(error_model="numpy")
 def _warm(x: FloatArray, kept: FloatArray) -> bool:
     # Ranks are kept as value + 1, so that zero means: never known.
+    known = 0
     for r in range(RANKS):
         if x[r] == x[r]:
             kept[r] = x[r] + 1.0
-    return bool(np.all(kept[:RANKS] > 0.0))
+        known += kept[r] > 0.0
+    return known == RANKS
 
 
 @njit(error_model="numpy")
@@ -200,13 +205,16 @@ def run(
         codes: int8 (N, 7), written: trend, volatility, structure, trend change, band shift, shock, reason.
         ranks: float64 (N, 5), written: the fingerprint.
     """
+    kept = state[_KEPT:]
     for i in range(inputs.shape[0]):
-        codes[i, :] = 0
-        if not _warm(inputs[i], state[_KEPT:]):
-            codes[i, :3] = -1
-            codes[i, 6] = WARMING_UP
-            ranks[i, :] = np.nan
-            continue
-        ranks[i, :] = state[_KEPT : _KEPT + ranks.shape[1]] - 1.0
-        codes[i, 2] = _structure(inputs[i], settings)
-        _evaluate(inputs[i], settings, state, codes[i])
+        x, code = inputs[i], codes[i]
+        warm = _warm(x, kept)
+        for r in range(ranks.shape[1]):
+            ranks[i, r] = kept[r] - 1.0 if warm else np.nan
+        for k in range(code.size):
+            code[k] = 0 if warm or k > 2 else -1
+        if warm:
+            code[2] = _structure(x, settings)
+            _evaluate(x, settings, state, code)
+        else:
+            code[6] = WARMING_UP
