@@ -22,7 +22,6 @@ class FeatureProgram:
     Attributes:
         names: the features in the order of the output rows.
         inputs: raw columns that `advance` takes, in order.
-        lookback: own bars before every feature can be known.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -30,7 +29,6 @@ class FeatureProgram:
         outputs = [resolve(name).node for name in self.names]
         rows = _rows(outputs)
         self.inputs = tuple(node.column for node in rows if node.op is Op.RAW)
-        self.lookback = max((node.lookback for node in outputs), default=0)
         self._output_rows = np.array([rows[node] for node in outputs], dtype=np.intp)
         self._size = len(rows)
         operations = [node for node in rows if node.op is not Op.RAW]
