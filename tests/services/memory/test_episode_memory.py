@@ -154,6 +154,14 @@ def test_failures_are_losers_with_a_recognised_mode_only():
     assert ids(found.losers) == [2, 3, 4]
 
 
+def test_failures_are_found_beyond_the_nearest_losers():
+    near = [loser(k) for k in range(3)]
+    far = [loser(10 + k, FailureMode.CHOP, fingerprint=(0.9, 0.9, 0.9, 0.9, 0.9 - k / 100)) for k in range(3)]
+    found = memory(*near, *far).reader().retrieve(query(), LATE)
+    assert ids(found.losers) == [0, 1, 2]
+    assert ids(found.failures) == [12, 11]
+
+
 def test_episodes_that_may_not_teach_are_refused_and_counted():
     found = memory()
     assert not found.add(episode(1, no_learn=True))

@@ -84,6 +84,13 @@ def test_summary_is_cached_until_a_new_trade_of_the_playbook():
     assert found.summary(definition(), LATE).n == 2
 
 
+def test_trade_that_arrives_late_is_seen_from_when_it_was_known():
+    found = book(episode(5, r=3.0))
+    assert found.summary(definition(), NOON + 5 * DAY).expectancy_r == pytest.approx(3.0 / 21)
+    found.record(episode(3, r=-1.0))
+    assert found.summary(definition(), NOON + 4 * DAY).expectancy_r == pytest.approx(-1.0 / 21)
+
+
 def test_summary_after_the_clock_and_a_trade_recorded_twice_raise():
     found = book(episode(1), now=NOON + DAY)
     with pytest.raises(InvariantViolation, match="that is the future"):
