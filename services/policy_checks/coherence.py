@@ -5,13 +5,15 @@ Each critic is one question; levels are read once and shared.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
 from services.policy_checks.direction_words import read_direction, terms_stated
-from services.policy_checks.plan_levels import PlanLevels, read_invalidation
+from services.policy_checks.plan_levels import KIND_OF_ROLE, PlanLevels, read_invalidation, rule_text
 from services.policy_checks.playbook_rules import differences
-from trading_core.rules import LintFinding
+from trading_core.rules import LintFinding, parse
+from trading_core.rules.bounds import possible
 
 BASIS_POINTS = 10_000
 LINT_SEVERITY = {
@@ -29,12 +31,24 @@ def check_coherence(
 ) -> tuple[Finding, ...]:
     """Every incoherence of the plan, in a fixed order; `lint` holds what the linter saw on past bars."""
     found = tuple(finding for critic in COHERENCE_CRITICS for finding in critic(request, levels))
-    return found + lint_findings(lint)
+    known = {(finding.code, finding.evidence) for finding in found}
+    return found + tuple(seen for seen in lint_findings(lint) if (seen.code, seen.evidence) not in known)
 
 
 def rule_is_invalid(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
     """Rules that do not parse, or yield the wrong kind of value."""
     return tuple(_major("rule_invalid", reason, role) for role, reason in levels.broken.items())
+
+
+def rule_is_constant(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+    """Conditions that no market can make true, or none can make false; no bars are needed to see it."""
+    found = []
+    for role, kind in KIND_OF_ROLE.items():
+        text = rule_text(request.proposal, role)
+        if kind == "boolean" and text is not None and role not in levels.broken and (code := _constant(text)):
+            always = "can never be true" if code == "unreachable" else "is true whatever the market does"
+            found.append(_major(code, f"{role}: {text!r} {always}", role))
+    return tuple(found)
 
 
 def rules_differ_from_playbook(
@@ -191,6 +205,7 @@ def lint_findings(lint: Sequence[LintFinding]) -> tuple[Finding, ...]:
 
 COHERENCE_CRITICS: tuple[LevelCritic, ...] = (
     rule_is_invalid,
+    rule_is_constant,
     rules_differ_from_playbook,
     plan_outgrows_playbook,
     text_contradicts_direction,
@@ -201,6 +216,14 @@ COHERENCE_CRITICS: tuple[LevelCritic, ...] = (
     invalidation_is_misplaced,
     reward_is_too_small,
 )
+
+
+@lru_cache(maxsize=1024)
+def _constant(text: str) -> str | None:
+    can_be = possible(parse(text).tree)
+    if not can_be.true:
+        return "unreachable"
+    return None if can_be.false else "tautology"
 
 
 def _sides_are_wrong(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> bool:

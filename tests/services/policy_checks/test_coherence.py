@@ -1,3 +1,5 @@
+from typing import Any, cast
+
 import pytest
 
 from schemas.regime import RegimeLabels
@@ -90,6 +92,29 @@ def test_coherence_target_on_the_wrong_side_is_found(playbook, direction):
 
 def test_coherence_stop_at_the_close_is_on_the_wrong_side():
     assert "stop_on_wrong_side" in codes(check(changed(right_request(), {"proposal.stop": "close"})))
+
+
+@pytest.mark.parametrize(
+    ("direction", "stop", "message"),
+    [
+        ("long", "102", "the stop 102.0 of a long plan must lie below the close 100.0"),
+        ("short", "98", "the stop 98.0 of a short plan must lie above the close 100.0"),
+    ],
+)
+def test_coherence_level_on_the_wrong_side_message_says_where_it_must_lie(direction, stop, message):
+    request = changed(right_request(direction=direction), {"proposal.stop": stop})
+    assert message in [f.message for f in check(request)]
+
+
+def test_coherence_stop_at_zero_is_no_price():
+    assert "level_not_a_price" in codes(check(changed(right_request(), {"proposal.stop": "0"})))
+
+
+def test_coherence_reward_exactly_at_the_minimum_finds_nothing_about_it():
+    free = {"proposal.stop": "96", "proposal.target": "102", "invariants.cost_bps_per_side": 0.0}
+    at, above = {"invariants.min_reward_to_risk": 0.5}, {"invariants.min_reward_to_risk": 0.51}
+    assert "reward_to_risk_too_low" not in codes(check(changed(right_request(), free | at)))
+    assert "reward_to_risk_too_low" in codes(check(changed(right_request(), free | above)))
 
 
 def test_coherence_stop_below_zero_is_no_price():
@@ -347,6 +372,22 @@ def test_coherence_lint_finding_keeps_its_code_and_role(code, severity):
     assert [(f.code, f.severity, f.evidence) for f in found] == [(code, severity, ("setup",))]
 
 
+@EVERY_PLAN
+@pytest.mark.parametrize("role", ["setup", "activation", "invalidation"])
+@pytest.mark.parametrize(
+    ("code", "text"), [("unreachable", "rsi_14 > 70 and rsi_14 < 30"), ("tautology", "rsi_14 >= 0")]
+)
+def test_coherence_rule_that_is_constant_is_found_without_bars(code, text, role, playbook, direction):
+    found = check(changed(right_request(playbook, direction), {f"proposal.{role}": text}))
+    assert [f.evidence for f in found if f.code == code] == [(role,)]
+
+
+def test_coherence_constant_rule_seen_by_the_linter_too_is_found_once():
+    request = changed(right_request(), {"proposal.setup": "1 > 2"})
+    found = check(request, (LintFinding(code="unreachable", role="setup", message="x"),))
+    assert codes(found).count("unreachable") == 1
+
+
 def test_coherence_lint_code_nobody_weighed_error():
     with pytest.raises(KeyError):
-        lint_findings((LintFinding(code="new_code", role="setup", message="x"),))
+        lint_findings((LintFinding(code=cast(Any, "new_code"), role="setup", message="x"),))

@@ -149,6 +149,13 @@ def test_consolidation_malformed_reply_error_leaves_the_verdict(text):
     assert status_after(text) is ReflectionStatus.PASS
 
 
+def test_consolidation_repeated_key_error_names_it():
+    text = (
+        '{"verdict": "block", "summary": "", "verdict": "pass", "cited_findings": [], "deferred_needs": []}'
+    )
+    assert weigh(text).findings[0].message == "the key 'verdict' stands twice"
+
+
 @given(
     verdict=st.sampled_from(["pass", "revise", "block"]),
     summary=st.text(max_size=80),

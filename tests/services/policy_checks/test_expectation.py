@@ -97,3 +97,17 @@ def test_expectation_of_another_version_falls_back_to_the_design():
     fallback = expectation_of(request)
     assert (fallback.n, fallback.hit_rate) == (0, request.playbook.expectation.hit_rate)
     assert fallback.playbook_version == 2
+
+
+@pytest.mark.parametrize(("stop", "found"), [("96", False), ("97", True), ("97.5", True)])
+def test_expectation_stop_at_the_excursion_of_winners_is_still_inside(stop, found):
+    # The playbook's own stop is 4 away; three quarters of it is 3.
+    request = measured(changed(right_request(), {"proposal.stop": stop}), winner_mae_p80_r=-0.75)
+    assert read_levels(request).playbook_risk == 4.0
+    assert ("stop_inside_winner_mae" in codes(check(request))) is found
+
+
+@pytest.mark.parametrize(("target", "found"), [("112", False), ("112.5", True)])
+def test_expectation_target_at_three_median_excursions_is_within_reach(target, found):
+    request = changed(right_request(), {"proposal.target": target})
+    assert ("target_beyond_mfe" in codes(check(request))) is found

@@ -104,3 +104,39 @@ def test_memory_contradiction_asks_the_slow_loop_for_a_review_with_the_mode():
 def test_memory_without_contradiction_asks_the_slow_loop_for_nothing():
     found = check(summary(winners=(1.0,), losers=(-1.0,), modes=("chop", "chop")))
     assert needs_for_the_slow_loop(found, right_request()) == ()
+
+
+@pytest.mark.parametrize(("population", "count"), [((0, 6), 1), ((0, 5), 0)])
+def test_memory_contradiction_counts_from_the_minimum_of_resolved_cases(population, count):
+    found = check(summary(losers=(-1.0,) * 5, population=population))
+    assert codes(found).count("memory_contradicts") == count
+
+
+@pytest.mark.parametrize(("winners", "count"), [((1.0,), 1), ((1.0, 1.0), 0)])
+def test_memory_three_losers_in_four_near_cases_are_the_share_that_counts(winners, count):
+    # All winners there are lie within the radius of the three losers; the playbook expects to lose 0.6.
+    near = summary(winners=winners, losers=(-1.0,) * 3, population=(len(winners), 20))
+    assert len(neighbourhood(near).cases) == 3 + len(winners)
+    assert codes(check(near)).count("memory_contradicts") == count
+
+
+@pytest.mark.parametrize(("population", "count"), [((30, 70), 1), ((31, 69), 0)])
+def test_memory_base_rate_a_tenth_above_the_expected_losses_is_adverse(population, count):
+    assert codes(check(summary(**LOST, population=population))).count("memory_contradicts") == count
+
+
+def test_memory_case_known_at_the_snapshot_itself_is_not_late():
+    assert "memory_from_the_future" not in codes(check(summary(winners=(1.0,), known_at=NOW)))
+
+
+def test_memory_near_cases_that_break_even_do_not_contradict():
+    even = summary(winners=(3.0,), losers=(-1.0,) * 3, population=(1, 20))
+    assert neighbourhood(even).mean_r == 0.0
+    assert check(even) == ()
+
+
+def test_memory_contradiction_message_gives_shares_and_mean():
+    (found,) = check(summary(winners=(1.0,), losers=(-1.0,) * 3, population=(1, 19)))
+    assert found.message == (
+        "0.75 of the 4 nearest cases lost (-0.50R on average) and 0.95 of all 20; the playbook expects 0.60"
+    )
