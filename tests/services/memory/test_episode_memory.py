@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from schemas.config import MemorySettings
 from schemas.episode import Episode
 from schemas.errors import InvariantViolation
+from schemas.regime import FINGERPRINT
 from schemas.vocabulary import FailureMode
 from services.clock import SimulatedClock
 from services.memory import store
@@ -230,6 +231,10 @@ def test_population_that_grows_past_its_capacity_keeps_everything():
     found = memory(*history).reader().retrieve(query((0.5, 0.0, 0.0, 0.0, 0.0)), LATE)
     assert ids(found.winners) == [500, 499, 501]
     assert found.base_rates.population == 1000
+
+
+def test_store_is_as_wide_as_a_fingerprint():
+    assert len(FINGERPRINT) == store.WIDTH
 
 
 def test_fused_pass_has_one_compiled_signature():
