@@ -65,7 +65,9 @@ def canonical_json(value: Any) -> str:
         ValueError: a number is not finite, or a time is naive.
         TypeError: a value has no canonical form.
     """
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        _plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 def content_hash(value: Any) -> str:

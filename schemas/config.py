@@ -67,7 +67,9 @@ class PolicyLoopSettings(Contract):
     minimum_interval_bars: int = Field(default=3, ge=0)
     max_revisions: int = Field(default=2, ge=0, le=2)
     strategist: Literal["rules"] = "rules"
-    playbooks: str | None = Field(default=None, description="folder of playbook files; None: the embedded ones")
+    playbooks: str | None = Field(
+        default=None, description="folder of playbook files; None: the embedded ones"
+    )
 
     def heartbeat_bars(self, timeframe: str) -> int:
         """Own bars between heartbeats, at least one."""
@@ -88,7 +90,9 @@ class ReflectionSettings(Contract):
     budget_heartbeat_ms: float = Field(default=500.0, gt=0)
     min_reward_to_risk: float = Field(default=0.8, gt=0)
     max_staleness_bars: int = Field(default=2, ge=0)
-    contradiction_share: float = Field(default=0.75, gt=0.5, le=1, description="share of nearest cases that lost")
+    contradiction_share: float = Field(
+        default=0.75, gt=0.5, le=1, description="share of nearest cases that lost"
+    )
     minimum_cases: int = Field(default=6, ge=2, description="fewer eligible cases: memory is insufficient")
     conviction_tolerance: float = Field(default=0.25, ge=0, le=1, description="conviction above the hit rate")
 

@@ -1,7 +1,8 @@
 """The shape every contract shares: frozen, closed, and split into what is hashed and what is only recorded."""
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,11 +21,21 @@ class Contract(BaseModel):
 
     def payload(self) -> dict[str, Any]:
         """The hashed part as plain data, nested contracts included."""
-        return {name: _payload_of(getattr(self, name)) for name in type(self).model_fields if name not in self.telemetry_fields}
+        return {
+            name: _payload_of(getattr(self, name))
+            for name in type(self).model_fields
+            if name not in self.telemetry_fields
+        }
 
     def telemetry(self) -> dict[str, Any]:
         """The measured part: never hashed, stored beside the payload."""
         return {name: getattr(self, name) for name in sorted(self.telemetry_fields)}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with its own hash: the one already computed belongs to the original."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("content_hash", None)
+        return copied
 
     @cached_property
     def content_hash(self) -> str:

@@ -29,7 +29,12 @@ class JudgeAction(Contract):
     """
 
     kind: Literal[
-        "set_eligibility", "set_threshold", "set_invalidation", "set_risk_fraction", "replan", "open_experiment"
+        "set_eligibility",
+        "set_threshold",
+        "set_invalidation",
+        "set_risk_fraction",
+        "replan",
+        "open_experiment",
     ]
     playbook_id: str | None = None
     regime: str | None = None

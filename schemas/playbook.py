@@ -39,7 +39,9 @@ class Expectation(Contract):
     @model_validator(mode="after")
     def _quantiles_ascend(self) -> "Expectation":
         if self.hold_p90_bars < self.hold_p50_bars:
-            raise ValueError(f"hold_p90_bars {self.hold_p90_bars} is below hold_p50_bars {self.hold_p50_bars}")
+            raise ValueError(
+                f"hold_p90_bars {self.hold_p90_bars} is below hold_p50_bars {self.hold_p50_bars}"
+            )
         return self
 
 

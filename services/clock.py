@@ -31,4 +31,6 @@ class SimulatedClock:
             InvariantViolation: `known_at` lies after the clock.
         """
         if known_at > self._now:
-            raise InvariantViolation(f"a read as of {known_at} lies after the clock {self._now}: that is the future")
+            raise InvariantViolation(
+                f"a read as of {known_at} lies after the clock {self._now}: that is the future"
+            )

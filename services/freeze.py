@@ -76,7 +76,9 @@ def _passed_reflection(
         raise FreezeRefused("no reflection result: a provider that omits reflection cannot trade")
     if isinstance(reflection, ReflectionInvocationMeta):
         if not off or reflection.outcome is not InvocationOutcome.DISABLED:
-            raise FreezeRefused(f"an invocation record {reflection.outcome!r} is no result while reflection is on")
+            raise FreezeRefused(
+                f"an invocation record {reflection.outcome!r} is no result while reflection is on"
+            )
         return reflection
     if reflection.proposal_hash != proposal_hash or reflection.snapshot_hash != snapshot_hash:
         raise FreezeRefused("the reflection result belongs to another proposal or snapshot")

@@ -18,7 +18,12 @@ def compile_policy(policy: FrozenPolicy, s: int, columns: RuleColumns, bank: Rul
         InvalidProposal: a rule is not a rule, or of the wrong kind.
     """
     return compile_proposal(
-        policy.proposal, s, columns, bank, PolicyTag(policy.policy_id, policy.playbook_id), policy.risk_fraction
+        policy.proposal,
+        s,
+        columns,
+        bank,
+        PolicyTag(policy.policy_id, policy.playbook_id),
+        policy.risk_fraction,
     )
 
 

@@ -36,7 +36,12 @@ class PolicyJournal:
 
     def _append(self, kind: str, payload: dict[str, Any], telemetry: dict[str, Any] | None = None) -> None:
         self._journal.append(
-            kind, ts_event=self._ts, known_at=self._ts, symbol=self._symbol, payload=payload, telemetry=telemetry
+            kind,
+            ts_event=self._ts,
+            known_at=self._ts,
+            symbol=self._symbol,
+            payload=payload,
+            telemetry=telemetry,
         )
 
     def event(self, boundary: Boundary, decision: GateDecision) -> None:
@@ -70,7 +75,11 @@ class PolicyJournal:
         """What the evaluation looked at."""
         self._append(
             "policy_snapshot",
-            {"snapshot_hash": snapshot.content_hash, "event_id": self.event_id, "snapshot": snapshot.payload()},
+            {
+                "snapshot_hash": snapshot.content_hash,
+                "event_id": self.event_id,
+                "snapshot": snapshot.payload(),
+            },
         )
 
     def round(self, number: int, snapshot: PolicySnapshot, one: PlanRound) -> None:

@@ -59,7 +59,9 @@ class PlaybookReader(Protocol):
         """The active version of one playbook."""
         ...
 
-    def eligible(self, labels: RegimeLabels, timeframe: str) -> tuple[tuple[PlaybookDefinition, Direction], ...]:
+    def eligible(
+        self, labels: RegimeLabels, timeframe: str
+    ) -> tuple[tuple[PlaybookDefinition, Direction], ...]:
         """Enabled playbooks and directions that these labels allow, by id, long before short."""
         ...
 
@@ -204,7 +206,10 @@ class Judge(Protocol):
         ...
 
     async def replan(
-        self, report: HighLevelReflectionReport, definitions: tuple[PlaybookDefinition, ...], open_experiments: int
+        self,
+        report: HighLevelReflectionReport,
+        definitions: tuple[PlaybookDefinition, ...],
+        open_experiments: int,
     ) -> ReplanVerdict:
         """Turn a report into typed actions, or hold; the report is evidence, never a command."""
         ...

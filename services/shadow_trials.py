@@ -67,7 +67,13 @@ class ShadowTrials:
     def evidence(self, episodes: Sequence[Episode]) -> Evidence:
         """What a ledger has shown: trades, blocks, mean R, reference and the e-value against the reference."""
         if not episodes:
-            return {"n": 0, "blocks": 0, "mean_r": None, "reference_r": self._gate.reference_r, "e_value": None}
+            return {
+                "n": 0,
+                "blocks": 0,
+                "mean_r": None,
+                "reference_r": self._gate.reference_r,
+                "e_value": None,
+            }
         trades = Trades.of([(one.exit_label, one.entry_label, one.r) for one in episodes])
         gate = self._gate
         unit = resolve_unit(gate.bet_unit, episodes[0].timeframe)

@@ -20,6 +20,7 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.vocabulary import OverrideReason, VersionState
 from services.cadence import CadenceFacts, Run, Skip, due, examine_early, next_slot
+from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.policy_loop_service import PolicyLoopService
@@ -80,6 +81,7 @@ class SlowLoopService:
         self._last_structural: int | None = None
         self._override: OverrideReason | None = None
         self._epoch = 0
+        self._tested: list[str] = []
         self._judge_actions: list[str] = []
         self.episodes: list[Episode] = []
         self.last_report: HighLevelReflectionReport | None = None
@@ -154,8 +156,9 @@ class SlowLoopService:
         """A report on demand, as of the close of bar `row`: monitoring only, it changes nothing and resets nothing."""
         now = int(self._bars.close_times[row])
         evidence = self._evidence(now)
-        request = self._request(Run(now, "batch", structural_allowed=False), row, now, evidence)
-        return await self._reflection.reflect(request, evidence, self._definitions())
+        chosen = self._window(evidence, row)
+        request = self._request(Run(now, "batch", structural_allowed=False), row, now, evidence, chosen)
+        return await self._reflection.reflect(request, chosen, self._definitions())
 
     def _definitions(self) -> tuple[PlaybookDefinition, ...]:
         return tuple(version.definition for version in self._playbooks.active())
@@ -176,11 +179,12 @@ class SlowLoopService:
     async def _run(self, run: Run, row: int, now: int) -> None:
         started = time.perf_counter()
         evidence = self._evidence(run.slot)
-        request = self._request(run, row, now, evidence)
+        chosen = self._window(evidence, row)
+        request = self._request(run, row, now, evidence, chosen)
         self._append(
             now, "high_level_request", {"request_hash": request.content_hash, "request": request.payload()}
         )
-        report = await self._reflection.reflect(request, evidence, self._definitions())
+        report = await self._reflection.reflect(request, chosen, self._definitions())
         self.last_report = report
         report_id = report.content_hash[:16]
         self._append(
@@ -190,7 +194,8 @@ class SlowLoopService:
             report.telemetry(),
         )
         self._count_report(report, report_id, now)
-        await self._replan(report, now)
+        self._tested += [trial_key(trial) for trial in report.grid_trials]
+        await self._replan(report, run, now)
         self._last_run = run.slot
         self._last_run_episodes = len(evidence)
         self._policy_loop.deferred.clear()
@@ -198,15 +203,20 @@ class SlowLoopService:
             self._override = None
         self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
 
-    def _request(self, run: Run, row: int, now: int, evidence: list[Episode]) -> HighLevelReflectionRequest:
+    def _window_start(self, row: int) -> int:
         window = self._settings.high_level.window_bars
-        first = 0 if window is None else max(0, row + 1 - window)
-        start = int(self._bars.times[first])
-        chosen = [one for one in evidence if one.entry_label >= start]
+        return int(self._bars.times[0 if window is None else max(0, row + 1 - window)])
+
+    def _window(self, evidence: list[Episode], row: int) -> list[Episode]:
+        return [one for one in evidence if one.entry_label >= self._window_start(row)]
+
+    def _request(
+        self, run: Run, row: int, now: int, evidence: list[Episode], chosen: list[Episode]
+    ) -> HighLevelReflectionRequest:
         return HighLevelReflectionRequest(
             slot=run.slot,
             known_at=now,
-            window_start=ns_to_datetime(start),
+            window_start=ns_to_datetime(self._window_start(row)),
             window_end=ns_to_datetime(run.slot),
             timeframe=self._bars.timeframe,
             episode_ids=tuple(one.episode_id for one in chosen),
@@ -217,6 +227,8 @@ class SlowLoopService:
             drift_inputs={"trigger": run.trigger},
             structural_allowed=run.structural_allowed,
             epoch=self._epoch,
+            epoch_starts={version.definition.id: version.since for version in self._playbooks.active()},
+            tested_before=tuple(self._tested),
         )
 
     def _count_report(self, report: HighLevelReflectionReport, report_id: str, now: int) -> None:
@@ -235,7 +247,7 @@ class SlowLoopService:
             }
         )
 
-    async def _replan(self, report: HighLevelReflectionReport, now: int) -> None:
+    async def _replan(self, report: HighLevelReflectionReport, run: Run, now: int) -> None:
         experiments = sum(1 for trial in self._lifecycle.shadows() if trial.kind == "experiment")
         verdict = await self._judge.replan(report, self._definitions(), experiments)
         verdict_id = verdict.content_hash[:16]
@@ -246,9 +258,9 @@ class SlowLoopService:
             "replan_verdict",
             {"verdict_id": verdict_id, "report_id": verdict.report_id, "verdict": verdict.payload()},
         )
-        self._apply(verdict, verdict_id, now)
+        self._apply(verdict, verdict_id, run, now)
 
-    def _apply(self, verdict: ReplanVerdict, verdict_id: str, now: int) -> None:
+    def _apply(self, verdict: ReplanVerdict, verdict_id: str, run: Run, now: int) -> None:
         if not verdict.actions:
             return
         self.counters.applied.update(action.kind for action in verdict.actions)
@@ -260,7 +272,7 @@ class SlowLoopService:
             at=now,
             timeframe=self._bars.timeframe,
         )
-        self._last_structural = now
+        self._last_structural = run.slot
         if changed:
             self._epoch += 1
         self._retire_changed(changed, now)

@@ -55,7 +55,9 @@ class SnapshotBuilder:
         """Regime of symbol `s` at row `t`, None while warming up."""
         return regime_view(self._regimes, t, s)
 
-    def build(self, boundary: Boundary, policy: FrozenPolicy | None, opened_by: FrozenPolicy | None) -> PolicySnapshot:
+    def build(
+        self, boundary: Boundary, policy: FrozenPolicy | None, opened_by: FrozenPolicy | None
+    ) -> PolicySnapshot:
         """The snapshot of one boundary.
 
         Args:
@@ -87,13 +89,17 @@ class SnapshotBuilder:
                 self._expectations.summary(version.definition, now) for version in self._playbooks.active()
             ),
             data_window=DataWindow(
-                first_label=int(bars.times[self._first_row[s]]), last_label=int(bars.times[t]), bars=int(state["own"])
+                first_label=int(bars.times[self._first_row[s]]),
+                last_label=int(bars.times[t]),
+                bars=int(state["own"]),
             ),
             staleness_bars=t - int(state["last_t"]),
         )
 
     def _feature_values(self, t: int, s: int) -> dict[str, float | None]:
-        values: dict[str, float | None] = {name: float(getattr(self._engine.bars, name)[t, s]) for name in RAW}
+        values: dict[str, float | None] = {
+            name: float(getattr(self._engine.bars, name)[t, s]) for name in RAW
+        }
         for name, column in self._features.items():
             value = float(column[t, s])
             values[name] = value if np.isfinite(value) else None

@@ -57,7 +57,10 @@ class StandingLedgers:
         regime_key: str | None = None,
     ) -> "StandingLedger":
         """A ledger that trades `definition` from row `start_row` on, in one regime cell only when a key is given."""
-        engines = [(direction, self._engine(definition, direction, start_row, regime_key)) for direction in directions]
+        engines = [
+            (direction, self._engine(definition, direction, start_row, regime_key))
+            for direction in directions
+        ]
         return StandingLedger(self, definition, engines)
 
     def evaluate(
@@ -93,7 +96,7 @@ class StandingLedgers:
         return engine
 
     def _eligible(self, eligibility: Eligibility, regime_key: str | None) -> npt.NDArray[np.bool_]:
-        """bool (T, S): where the regime allows the playbook; a given cell counts even while it is banned."""
+        """Bool (T, S): where the regime allows the playbook; a given cell counts even while it is banned."""
         trend = np.isin(self.regimes.trend, [TRENDS.index(one) for one in eligibility.trend])
         band = np.isin(self.regimes.volatility, [BANDS.index(one) for one in eligibility.volatility])
         structure = np.isin(self.regimes.structure, [STRUCTURES.index(one) for one in eligibility.structure])
@@ -173,7 +176,9 @@ class StandingLedger:
         view = regime_view(self._owner.regimes, signal, s)
         entry, exit_ = int(bars.times[int(trade["entry_t"])]), int(bars.times[int(trade["exit_t"])])
         episode = Episode(
-            episode_id=content_id([definition.content_hash, bars.symbols[s], direction, entry, exit_, "shadow"]),
+            episode_id=content_id(
+                [definition.content_hash, bars.symbols[s], direction, entry, exit_, "shadow"]
+            ),
             symbol=bars.symbols[s],
             timeframe=bars.timeframe,
             playbook_id=definition.id,

@@ -36,9 +36,14 @@ def max_drawdown(equity: npt.NDArray[np.float64]) -> float:
 
 
 def buy_and_hold_return(bars: BarSeries, cost: float) -> float:
-    """Equal money in each symbol at its first bar's open, sold at its last close, `cost` per side as a fraction."""
+    """Equal money in each symbol at its first bar's open, sold at its last close.
+
+    Args:
+        bars: the bars; a symbol without any bar takes no part.
+        cost: fee and slippage per side, as a fraction.
+    """
     growth = []
-    for s in range(bars.shape[1]):
+    for s in np.flatnonzero(bars.present.any(axis=0)):
         rows = np.flatnonzero(bars.present[:, s])
         bought = float(bars.open[rows[0], s]) * (1.0 + cost)
         sold = float(bars.close[rows[-1], s]) * (1.0 - cost)

@@ -110,7 +110,9 @@ class BarSeries:
         rows = np.flatnonzero(keep)
         arrays = {name: _array(getattr(self, name)[np.ix_(rows, columns)]) for name in COLUMNS}
         present = np.ascontiguousarray(self.present[np.ix_(rows, columns)])
-        return BarSeries(self.times[rows].copy(), names, self.timeframe, self.label, present=present, **arrays)
+        return BarSeries(
+            self.times[rows].copy(), names, self.timeframe, self.label, present=present, **arrays
+        )
 
     @classmethod
     def from_frame(
@@ -152,14 +154,18 @@ class BarSeries:
     def _check_axes(self) -> None:
         if self.timeframe not in TIMEFRAME_SECONDS:
             known = ", ".join(TIMEFRAME_SECONDS)
-            raise DataError(f"timeframe {self.timeframe!r} is not one of {known}.{nearest(self.timeframe, TIMEFRAME_SECONDS)}")
+            raise DataError(
+                f"timeframe {self.timeframe!r} is not one of {known}.{nearest(self.timeframe, TIMEFRAME_SECONDS)}"
+            )
         if self.times.size == 0 or not self.symbols:
             raise DataError("no bars: the series is empty")
         if list(self.symbols) != sorted(set(self.symbols)):
             raise DataError(f"symbols {self.symbols!r} must ascend without repeats")
         steps = np.flatnonzero(np.diff(self.times) <= 0)
         if steps.size:
-            raise DataError(f"times must strictly increase: row {int(steps[0]) + 1} does not come after row {int(steps[0])}")
+            raise DataError(
+                f"times must strictly increase: row {int(steps[0]) + 1} does not come after row {int(steps[0])}"
+            )
         for name in COLUMNS:
             array = getattr(self, name)
             if array.shape != (self.times.size, len(self.symbols)):
@@ -169,7 +175,10 @@ class BarSeries:
         rows = np.flatnonzero(self.present[:, s])
         o, h, low, c, v = (getattr(self, name)[rows, s] for name in COLUMNS)
         checks: tuple[tuple[str, Any], ...] = (
-            ("has a value that is NaN or infinite", ~np.logical_and.reduce([np.isfinite(part) for part in (o, h, low, c, v)])),
+            (
+                "has a value that is NaN or infinite",
+                ~np.logical_and.reduce([np.isfinite(part) for part in (o, h, low, c, v)]),
+            ),
             ("has a price that is not above zero", (o <= 0) | (h <= 0) | (low <= 0) | (c <= 0)),
             ("has high below low", h < low),
             ("has open or close outside low..high", (o < low) | (o > h) | (c < low) | (c > h)),
@@ -212,9 +221,13 @@ def _labels(symbol: str, frame: "pd.DataFrame") -> IntArray:
 
     index = frame.index
     if not isinstance(index, pd.DatetimeIndex):
-        raise DataError(f"{symbol}: the index is a {type(index).__name__}, not times: set a UTC DatetimeIndex")
+        raise DataError(
+            f"{symbol}: the index is a {type(index).__name__}, not times: set a UTC DatetimeIndex"
+        )
     if index.tz is None:
-        raise DataError(f"{symbol}: naive times: localise the index, for example frame.tz_localize('UTC') (--tz ZONE)")
+        raise DataError(
+            f"{symbol}: naive times: localise the index, for example frame.tz_localize('UTC') (--tz ZONE)"
+        )
     if index.hasnans:
         raise DataError(f"{symbol}: the index has missing times (NaT): remove those rows")
     stamps = index.tz_convert("UTC").as_unit("ns").asi8.astype(np.int64)
@@ -224,7 +237,9 @@ def _labels(symbol: str, frame: "pd.DataFrame") -> IntArray:
     if steps.size:
         row = int(steps[0]) + 1
         word = "repeats" if stamps[row] == stamps[row - 1] else "comes before"
-        raise DataError(f"{symbol}: row {row} ({index[row]}) {word} the row above it: times must strictly increase")
+        raise DataError(
+            f"{symbol}: row {row} ({index[row]}) {word} the row above it: times must strictly increase"
+        )
     return stamps
 
 
@@ -238,7 +253,9 @@ def _column(symbol: str, frame: "pd.DataFrame", column: str) -> FloatArray:
     try:
         return frame[names[column]].to_numpy(dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{symbol}: column {column!r} holds something that is not a number: {error}") from error
+        raise DataError(
+            f"{symbol}: column {column!r} holds something that is not a number: {error}"
+        ) from error
 
 
 def _array(values: FloatArray) -> FloatArray:

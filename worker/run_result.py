@@ -73,7 +73,7 @@ class RunResult:
                 "boundary": dict(sorted(policy.decisions.items())),
                 "replans": dict(sorted(slow.replans.items())),
                 "actions": dict(sorted(slow.applied.items())),
-                "refused": dict(sorted(slow.refused.items())),
+                "refused": dict(sorted((slow.refused + Counter(one.code for one in session.lifecycle.refused)).items())),
             },
             "playbooks": {"versions": session.lifecycle.counts()},
             "journal": {
@@ -102,7 +102,15 @@ class RunResult:
         bars, engine = session.bars, session.engine
         cash = session.settings.account.cash
         curve = np.concatenate([[cash], engine.equity])
-        times = np.concatenate([[bars.close_times[0] - (bars.close_times[-1] - bars.close_times[0]) // max(1, bars.shape[0] - 1)], bars.close_times])
+        times = np.concatenate(
+            [
+                [
+                    bars.close_times[0]
+                    - (bars.close_times[-1] - bars.close_times[0]) // max(1, bars.shape[0] - 1)
+                ],
+                bars.close_times,
+            ]
+        )
         r = np.array([episode.r for episode in self.trades])
         cost = (session.settings.execution.fee_bps + session.settings.execution.slippage_bps) * 1e-4
         return {

@@ -1,4 +1,4 @@
-"""From graded clusters to recommendations: the narrowest remedy first, one change a playbook.
+"""From graded clusters to recommendations: the narrowest remedy first.
 
 A recommendation carries the numbers' grade, never more than the cluster's strongest action, and is evidence
 for the judge.
@@ -68,7 +68,8 @@ def playbooks_to_adjust(findings: Sequence[ClusterFinding]) -> tuple[ClusterFind
 def recommend(context: Context) -> tuple[Recommendation, ...]:
     """Recommendations, strongest first, then by playbook and regime; at least one, if only `hold`."""
     made = [_ban(item) for item in cells_to_ban(context.findings)]
-    made += [_adjust(item, context) for item in playbooks_to_adjust(context.findings)]
+    for item in playbooks_to_adjust(context.findings):
+        made += _adjust(item, context)
     made += _replans(context)
     if not context.structural_allowed:
         made = [_not_this_week(item) for item in made]
@@ -131,23 +132,33 @@ def _ban(finding: ClusterFinding) -> Recommendation:
     return _based_on(finding, ADJUST, change, reason)
 
 
-def _adjust(finding: ClusterFinding, context: Context) -> Recommendation:
+def _adjust(finding: ClusterFinding, context: Context) -> list[Recommendation]:
+    """What a losing playbook gets: less risk at once, and a candidate where the grid holds a better value."""
     definition = context.definitions[finding.playbook_id]
     winner = context.winners.get(finding.playbook_id)
+    made = [_less_risk(finding, definition)]
     if winner is not None:
-        role = definition.parameters[winner.parameter].role
-        change = {"kind": f"set_{role}", "parameter": winner.parameter, "value": winner.value}
-        reason = (
-            f"{finding.playbook_id} loses: {_numbers(finding)}; "
-            f"candidate {winner.parameter} {winner.value:g} made "
-            f"{winner.mean_r:+.2f}R on {winner.n} trades against {winner.current_mean_r:+.2f}R"
-        )
-        return _based_on(finding, ADJUST, change, reason)
+        made.append(_candidate(finding, definition, winner))
+    return made
+
+
+def _candidate(finding: ClusterFinding, definition: PlaybookDefinition, winner: Winner) -> Recommendation:
+    role = definition.parameters[winner.parameter].role
+    change = {"kind": f"set_{role}", "parameter": winner.parameter, "value": winner.value}
+    reason = (
+        f"{finding.playbook_id} loses: {_numbers(finding)}; "
+        f"candidate {winner.parameter} {winner.value:g} made "
+        f"{winner.mean_r:+.2f}R on {winner.n} trades against {winner.current_mean_r:+.2f}R"
+    )
+    return _based_on(finding, ADJUST, change, reason)
+
+
+def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition) -> Recommendation:
     lower = round(definition.risk_fraction * RISK_STEP, 6)
     if lower < MINIMUM_RISK_FRACTION:
-        reason = f"{finding.playbook_id} loses, no grid value is better and its risk is at the floor"
+        reason = f"{finding.playbook_id} loses and its risk is at the floor"
         return _based_on(finding, RecommendedAction.HOLD, {}, f"{reason}: {_numbers(finding)}")
-    reason = f"{finding.playbook_id} loses and no grid value is better by {MATERIAL_R}R: {_numbers(finding)}"
+    reason = f"{finding.playbook_id} loses: {_numbers(finding)}"
     return _based_on(finding, ADJUST, {"kind": "set_risk_fraction", "value": lower}, reason)
 
 

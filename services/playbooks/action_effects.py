@@ -156,7 +156,22 @@ def _experiment(action: JudgeAction, composition: Composition, now: Situation) -
     running = sum(one.trial.kind == "experiment" for one in now.trials)
     if running >= now.settings.max_open_experiments:
         return Refusal("too_many_experiments", f"{running} experiments are open, as many as are allowed")
-    return _trial("experiment", action, _with_value(action, composition.baseline), now, ())
+    baseline = _with_value(action, composition.baseline)
+    return _in_shadow("experiment", baseline, now, ()) or _trial("experiment", action, baseline, now, ())
+
+
+def _in_shadow(
+    kind: Literal["candidate", "experiment"],
+    baseline: PlaybookDefinition,
+    now: Situation,
+    lifts: tuple[tuple[str, str], ...],
+) -> Refusal | None:
+    """Refuse to try again what is on trial: the same rules, the same kind, the same measures lifted."""
+    for one in now.trials:
+        if one.trial.kind == kind and one.lifts == lifts and same_rules(one.baseline, baseline):
+            tried = f"{baseline.id} version {one.trial.definition.version} tries this already"
+            return Refusal("already_in_shadow", tried)
+    return None
 
 
 def _candidate(
@@ -165,13 +180,7 @@ def _candidate(
     composition = now.compositions[baseline.id]
     if not lifts and same_rules(baseline, composition.baseline):
         return Refusal("no_change", f"{baseline.id} has {action.parameter} = {action.value:g} already")
-    for one in now.trials:
-        if one.trial.kind == "candidate" and one.lifts == lifts and same_rules(one.baseline, baseline):
-            return Refusal(
-                "already_in_shadow",
-                f"{baseline.id} version {one.trial.definition.version} tries this already",
-            )
-    return _trial("candidate", action, baseline, now, lifts)
+    return _in_shadow("candidate", baseline, now, lifts) or _trial("candidate", action, baseline, now, lifts)
 
 
 def _trial(

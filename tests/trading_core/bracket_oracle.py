@@ -62,8 +62,14 @@ def walk(bars: BarSeries, signal: np.ndarray, rules: Rules) -> list[OracleTrade]
         moves = [position["worst"], position["best"], (price - position["price"]) * d]
         pnl = (price - position["price"]) * d - fee * (price + position["price"])
         return OracleTrade(
-            position["t"], t, position["price"], price, reason, pnl,
-            min(0.0, *moves) / position["risk"], max(0.0, *moves) / position["risk"],
+            position["t"],
+            t,
+            position["price"],
+            price,
+            reason,
+            pnl,
+            min(0.0, *moves) / position["risk"],
+            max(0.0, *moves) / position["risk"],
         )
 
     def seen(values: list[float]) -> None:
@@ -79,7 +85,9 @@ def walk(bars: BarSeries, signal: np.ndarray, rules: Rules) -> list[OracleTrade]
         if order_at is not None:
             position = opened(t, o[t], c[order_at])
             order_at = None
-        if position is not None and (position["t"] < t or (rules.entry_bar_exits and rules.fill == "next_open")):
+        if position is not None and (
+            position["t"] < t or (rules.entry_bar_exits and rules.fill == "next_open")
+        ):
             exit_ = _exit(position, o[t], h[t], low[t], c[t], d, rules, position["t"] == t)
             if exit_ is not None:
                 if position["t"] < t:

@@ -25,10 +25,14 @@ def engine_on(
     cash: float = 100_000.0,
 ) -> TriggerEngine:
     """An engine before its first bar."""
-    parameters = parameter_record(execution, envelope or EnvelopeSettings(), heartbeat=heartbeat, emit_events=True)
+    parameters = parameter_record(
+        execution, envelope or EnvelopeSettings(), heartbeat=heartbeat, emit_events=True
+    )
     shape = bars.shape
     flags = np.zeros(shape, dtype=np.uint8) if flags is None else np.asarray(flags, dtype=np.uint8)
-    return TriggerEngine(bars, flags, parameters, cash, TickGuard(), TickEventDecoder(bars, "config", "paper"))
+    return TriggerEngine(
+        bars, flags, parameters, cash, TickGuard(), TickEventDecoder(bars, "config", "paper")
+    )
 
 
 def install(
@@ -61,7 +65,9 @@ def install(
     def number(role: str, value: float | Sequence[float] | None) -> int:
         if value is None:
             return -1
-        return bank.number((f"{name} {role}", s), np.broadcast_to(np.asarray(value, dtype=np.float64), (rows,)).copy())
+        return bank.number(
+            (f"{name} {role}", s), np.broadcast_to(np.asarray(value, dtype=np.float64), (rows,)).copy()
+        )
 
     return engine.install(
         s,
@@ -97,5 +103,7 @@ def kinds(steps: list[Advance]) -> list[str]:
     for step in steps:
         for event in step.events:
             detail = event.detail
-            found.append(f"{detail['from']}>{detail['to']}" if event.kind == "state_transition" else str(event.kind))
+            found.append(
+                f"{detail['from']}>{detail['to']}" if event.kind == "state_transition" else str(event.kind)
+            )
     return found

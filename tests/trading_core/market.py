@@ -9,7 +9,9 @@ NS = 1_000_000_000
 START_NS = 1_577_836_800 * NS
 
 
-def series(rows: list[tuple[float, float, float, float]], symbol: str = "X", timeframe: str = "1d") -> BarSeries:
+def series(
+    rows: list[tuple[float, float, float, float]], symbol: str = "X", timeframe: str = "1d"
+) -> BarSeries:
     """Bars of one symbol from (open, high, low, close) rows."""
     values = np.asarray(rows, dtype=np.float64)
     columns = [np.ascontiguousarray(values[:, k : k + 1]) for k in range(4)]
@@ -17,7 +19,13 @@ def series(rows: list[tuple[float, float, float, float]], symbol: str = "X", tim
 
 
 def random_series(
-    seed: int, bars: int, symbols: int = 1, *, missing: float = 0.0, timeframe: str = "1h", scale: float = 0.01
+    seed: int,
+    bars: int,
+    symbols: int = 1,
+    *,
+    missing: float = 0.0,
+    timeframe: str = "1h",
+    scale: float = 0.01,
 ) -> BarSeries:
     """Random bars with gaps and wide bars; `missing` is the share of absent symbol-bars."""
     rng = np.random.default_rng(seed)

@@ -57,7 +57,9 @@ def test_simulation_any_switches_agrees_with_oracle_trade_by_trade(seed: int, ru
     assert [rows[stamp.value] for stamp in found["exit_time"]] == [one.exit for one in expected]
     assert found["exit_reason"].tolist() == [one.reason for one in expected]
     for column in ("entry_price", "exit_price", "pnl", "mae_r", "mfe_r"):
-        assert found[column].tolist() == pytest.approx([getattr(one, column) for one in expected], abs=1e-9), column
+        assert found[column].tolist() == pytest.approx(
+            [getattr(one, column) for one in expected], abs=1e-9
+        ), column
 
 
 @given(seed=st.integers(0, 10_000), symbols=st.integers(1, 4), rules=rules_strategy)
@@ -75,7 +77,9 @@ def test_simulation_cash_and_trades_are_conserved(seed: int, symbols: int, rules
     assert (trades["mae_r"] <= 0.0).all()
     assert (trades["mfe_r"] >= 0.0).all()
     last_exit = trades["exit_time"].max() if len(trades) else None
-    busy = trades.groupby("symbol").apply(lambda part: (part["entry_time"].shift(-1) >= part["exit_time"]).iloc[:-1].all())
+    busy = trades.groupby("symbol").apply(
+        lambda part: (part["entry_time"].shift(-1) >= part["exit_time"]).iloc[:-1].all()
+    )
     assert busy.all()
     if last_exit is not None and simulate_is_flat(bars, result):
         assert result.equity.iloc[-1] == pytest.approx(10_000.0 + trades["pnl"].sum(), abs=1e-6)
@@ -100,13 +104,25 @@ def test_simulation_without_gaps_fills_inside_the_bar(direction: str) -> None:
 
 
 def test_simulation_stop_and_target_in_one_bar_takes_the_stop_by_default() -> None:
-    rows = [(100, 100, 100, 100), (100, 101, 99.9, 101), (101, 101, 101, 101), (101, 120, 80, 101), (101, 101, 101, 101)]
+    rows = [
+        (100, 100, 100, 100),
+        (100, 101, 99.9, 101),
+        (101, 101, 101, 101),
+        (101, 120, 80, 101),
+        (101, 101, 101, 101),
+    ]
     trade = simulate(series(rows), ENTRY, stop_pct=0.02, target_pct=0.04).trades.iloc[0]
     assert (trade["exit_reason"], trade["exit_price"]) == ("stop", pytest.approx(101 * 0.98))
 
 
 def test_simulation_gap_through_the_stop_fills_at_the_open() -> None:
-    rows = [(100, 100, 100, 100), (100, 101, 99.9, 101), (101, 101, 101, 101), (90, 92, 89, 91), (91, 91, 91, 91)]
+    rows = [
+        (100, 100, 100, 100),
+        (100, 101, 99.9, 101),
+        (101, 101, 101, 101),
+        (90, 92, 89, 91),
+        (91, 91, 91, 91),
+    ]
     trade = simulate(series(rows), ENTRY, stop_pct=0.02, target_pct=0.04).trades.iloc[0]
     assert (trade["exit_reason"], trade["exit_price"]) == ("stop", 90.0)
     level = simulate(series(rows), ENTRY, stop_pct=0.02, target_pct=0.04, gap="level").trades.iloc[0]

@@ -114,7 +114,12 @@ def test_trigger_engine_tick_validation_policy_leads_to_one_position_only() -> N
 
 @pytest.mark.parametrize(
     ("stop", "target", "reason"),
-    [(101.0, 110.0, "wrong_side"), (95.0, 99.0, "wrong_side"), (100.0, 110.0, "no_planned_risk"), (float("nan"), 110.0, "level_unknown")],
+    [
+        (101.0, 110.0, "wrong_side"),
+        (95.0, 99.0, "wrong_side"),
+        (100.0, 110.0, "no_planned_risk"),
+        (float("nan"), 110.0, "level_unknown"),
+    ],
 )
 def test_trigger_engine_tick_validation_order_without_right_levels_is_refused(
     stop: float, target: float, reason: str
@@ -159,7 +164,9 @@ def test_trigger_engine_tick_validation_daily_loss_flattens_halts_and_rearms_nex
 
 def test_trigger_engine_tick_validation_drawdown_halts_and_halves_risk_after_release() -> None:
     rows = _flat(3) + [(100.0, 100.0, 89.0, 90.0)] + [(90.0, 91.0, 89.0, 90.0)] * 12
-    envelope = EnvelopeSettings(max_drawdown=0.009, max_daily_loss=0.5, drawdown_release_bars=4, cooldown_bars=1)
+    envelope = EnvelopeSettings(
+        max_drawdown=0.009, max_daily_loss=0.5, drawdown_release_bars=4, cooldown_bars=1
+    )
     engine = engine_on(series(rows), envelope=envelope)
     install(engine, setup=[1], activation=[2], stop=95.0, target=200.0)
     run_all(engine, 5)
@@ -182,7 +189,9 @@ def test_trigger_engine_tick_validation_kill_switch_flattens_until_the_operator_
     run_all(engine, 5)
     engine.set_kill_switch(True)
     steps = run_all(engine, 8)
-    assert [e.detail["reason"] for step in steps for e in step.events if e.kind == "exit_filled"] == ["kill_switch"]
+    assert [e.detail["reason"] for step in steps for e in step.events if e.kind == "exit_filled"] == [
+        "kill_switch"
+    ]
     assert any(OverrideReason.KILL_SWITCH in b.overrides for step in steps for b in step.boundaries)
     assert engine.halted()
     engine.set_kill_switch(False)
@@ -261,8 +270,14 @@ def test_trigger_engine_tick_validation_illegal_transition_is_a_fault() -> None:
 
 def _random_policies(seed: int, rows: int) -> dict:
     rng = np.random.default_rng(seed)
-    picked = {role: np.flatnonzero(rng.random(rows) < share).tolist() for role, share in (("setup", 0.2), ("invalidation", 0.03))}
-    return {**picked, "activation": np.flatnonzero(rng.random(rows) < 0.4).tolist() if rng.random() < 0.7 else None}
+    picked = {
+        role: np.flatnonzero(rng.random(rows) < share).tolist()
+        for role, share in (("setup", 0.2), ("invalidation", 0.03))
+    }
+    return {
+        **picked,
+        "activation": np.flatnonzero(rng.random(rows) < 0.4).tolist() if rng.random() < 0.7 else None,
+    }
 
 
 def _busy_engine(seed: int, symbols: int = 3, rows: int = 120):  # type: ignore[no-untyped-def]
@@ -291,14 +306,21 @@ def _drive(engine, bars, seed: int, block: int | None):  # type: ignore[no-untyp
             close = bars.close[:, boundary.s]
             rules = _random_policies(seed + boundary.t, bars.shape[0])
             stop, target = close * (1 - d * 0.01), close * (1 + d * 0.015)
-            events += [e.payload() for e in install(engine, s=boundary.s, direction=d, stop=stop, target=target, horizon=9, name=name, **rules)]
+            events += [
+                e.payload()
+                for e in install(
+                    engine, s=boundary.s, direction=d, stop=stop, target=target, horizon=9, name=name, **rules
+                )
+            ]
             engine.mark_evaluated(boundary.s)
     return events, np.concatenate(trades)
 
 
 @given(seed=st.integers(0, 500), block=st.integers(1, 9))
 @settings(max_examples=25)
-def test_trigger_engine_tick_validation_any_block_split_gives_identical_events_and_state(seed: int, block: int) -> None:
+def test_trigger_engine_tick_validation_any_block_split_gives_identical_events_and_state(
+    seed: int, block: int
+) -> None:
     whole, bars = _busy_engine(seed)
     cut, _ = _busy_engine(seed)
     events, trades = _drive(whole, bars, seed, None)
@@ -314,7 +336,11 @@ def test_trigger_engine_tick_validation_any_block_split_gives_identical_events_a
 def test_trigger_engine_tick_validation_cash_quantity_and_transitions_are_conserved(seed: int) -> None:
     engine, bars = _busy_engine(seed)
     events, trades = _drive(engine, bars, seed, None)
-    moves = [(PolicyState(e["detail"]["from"]), PolicyState(e["detail"]["to"])) for e in events if e["kind"] == "state_transition"]
+    moves = [
+        (PolicyState(e["detail"]["from"]), PolicyState(e["detail"]["to"]))
+        for e in events
+        if e["kind"] == "state_transition"
+    ]
     assert set(moves) <= set(TRANSITIONS)
     entries = [e for e in events if e["kind"] == "entry_filled"]
     exits = [e for e in events if e["kind"] == "exit_filled"]
@@ -325,9 +351,18 @@ def test_trigger_engine_tick_validation_cash_quantity_and_transitions_are_conser
     assert all(held[e["detail"]["entry_order_id"]] == e["detail"]["quantity"] for e in exits)
     state = engine.state
     marks = float((state["direction"] * state["quantity"] * state["last_close"]).sum())
-    open_cost = float((state["direction"] * state["quantity"] * state["entry_price"] + np.where(state["direction"] != 0, state["entry_fee"], 0.0)).sum())
-    assert float(engine.portfolio["cash"][0]) == pytest.approx(100_000 + trades["pnl"].sum() - open_cost, abs=1e-6)
-    assert float(engine.portfolio["equity"][0]) == pytest.approx(float(engine.portfolio["cash"][0]) + marks, abs=1e-6)
+    open_cost = float(
+        (
+            state["direction"] * state["quantity"] * state["entry_price"]
+            + np.where(state["direction"] != 0, state["entry_fee"], 0.0)
+        ).sum()
+    )
+    assert float(engine.portfolio["cash"][0]) == pytest.approx(
+        100_000 + trades["pnl"].sum() - open_cost, abs=1e-6
+    )
+    assert float(engine.portfolio["equity"][0]) == pytest.approx(
+        float(engine.portfolio["cash"][0]) + marks, abs=1e-6
+    )
     assert float(engine.gross.max()) <= 1.5 * float(engine.equity.max())
 
 
