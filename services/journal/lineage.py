@@ -4,41 +4,15 @@ Everything is resolved by the ids in the journal itself; an id that leads nowher
 not found. Read-only; called by `why` and, for dangling ids, by `verify`.
 """
 
-import json
-from collections.abc import AsyncIterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.errors import StoreError
-from services.journal.chain import JournalRow
+from services.journal.index import ID_FIELDS, Event, JournalIndex
 from services.journal.kinds import TICK_KINDS
 
-FILL_KINDS = ("entry_filled", "exit_filled")
-ID_FIELDS = {
-    "order_accepted": "order_id",
-    "entry_filled": "fill_id",
-    "exit_filled": "fill_id",
-    "policy_event": "event_id",
-    "policy_snapshot": "snapshot_hash",
-    "policy_proposal": "proposal_hash",
-    "policy_reflection": "reflection_hash",
-    "boundary_verdict": "verdict_hash",
-    "policy_frozen": "policy_id",
-    "high_level_request": "request_hash",
-    "high_level_report": "report_id",
-    "replan_verdict": "verdict_id",
-    "playbook_version": "version_hash",
-}
 # Order and fills have nodes of their own.
 SEEN_ON_BARS = TICK_KINDS - ID_FIELDS.keys()
-
-
-@dataclass(frozen=True)
-class Event:
-    """A journal row with its payload parsed."""
-
-    row: JournalRow
-    payload: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -54,60 +28,6 @@ class LineageNode:
     facts: dict[str, Any] = field(default_factory=dict)
     children: tuple["LineageNode", ...] = ()
     found: bool = True
-
-
-class JournalIndex:
-    """Events of one run by kind and id; of rows under one id the first is kept, versions are kept all."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self._by_id: dict[tuple[str, str], Event] = {}
-        self._versions: dict[str, list[Event]] = {}
-
-    @classmethod
-    async def read(cls, rows: AsyncIterable[JournalRow]) -> "JournalIndex":
-        """Index of all rows of a run.
-
-        Raises:
-            StoreError: a payload cannot be read.
-        """
-        index = cls()
-        async for row in rows:
-            try:
-                index.add(Event(row, json.loads(row.payload)))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise StoreError(
-                    f"row {row.seq} ({row.kind}) is not what was written: see `thinktwice verify`"
-                ) from error
-        return index
-
-    def add(self, event: Event) -> None:
-        """Take one event; in order of sequence."""
-        self.events.append(event)
-        kind = event.row.kind
-        if kind == "episode":
-            key = event.payload["episode"]["episode_id"]
-        else:
-            key = event.payload.get(ID_FIELDS.get(kind, ""))
-        if key is not None:
-            self._by_id.setdefault((kind, key), event)
-        if kind == "playbook_version":
-            self._versions.setdefault(event.payload["version_hash"], []).append(event)
-
-    def get(self, kind: str, key: str | None) -> Event | None:
-        """The event of this kind and id."""
-        return None if key is None else self._by_id.get((kind, key))
-
-    def fills(self, prefix: str) -> list[Event]:
-        """Fills whose id starts with `prefix`; exactly one when it is a whole id."""
-        exact = [found for kind in FILL_KINDS if (found := self.get(kind, prefix))]
-        return exact or [
-            e for e in self.events if e.row.kind in FILL_KINDS and e.payload["fill_id"].startswith(prefix)
-        ]
-
-    def versions(self, version_hash: str) -> list[Event]:
-        """Every lifecycle step of one playbook version, in order."""
-        return self._versions.get(version_hash, [])
 
 
 def trace(index: JournalIndex, fill: Event) -> LineageNode:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from services.journal.lineage import Event, JournalIndex
+from services.journal.index import Event, JournalIndex
 
 HASHES = {
     "snapshot_hash": "policy_snapshot",

@@ -25,10 +25,11 @@ CAUSES: tuple[tuple[str, str, bool], ...] = (
         False,
     ),
     ("readonly", "is read-only: make the file and its directory writable, or give another --db", False),
-    ("full", "cannot be written, the disk is full: free some space", False),
+    ("disk is full", "cannot be written, the disk is full: free some space", False),
     ("disk i/o", "cannot be read or written (disk I/O error): check the disk", False),
-    ("password", "refused the user or password: check the --db address", False),
-    ("does not exist", "has no such database or role: create it, or check the --db address", False),
+    ("password authentication", "refused the user or password: check the --db address", False),
+    ('role "', "has no such role: create it, or check the --db address", False),
+    ('database "', "has no such database: create it, or check the --db address", False),
 )
 
 

@@ -10,7 +10,7 @@ import typer
 from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.journal.chain import check_chain
-from services.journal.lineage import JournalIndex
+from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
 from worker.cli import wiring
 from worker.cli.bars import load_bars

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError
-from services.journal.lineage import Event, JournalIndex, LineageNode, trace
+from services.journal.index import Event, JournalIndex
+from services.journal.lineage import LineageNode, trace
 from worker.cli.console import print_json, shown_time, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 

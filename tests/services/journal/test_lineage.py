@@ -3,7 +3,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.journal.lineage import JournalIndex, LineageNode, trace
+from services.journal.index import JournalIndex
+from services.journal.lineage import LineageNode, trace
 from tests.services.journal.decisions import (
     ENTRY,
     EXIT,

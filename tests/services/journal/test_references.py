@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
+from services.journal.index import ID_FIELDS, JournalIndex
 from services.journal.kinds import JOURNAL_KINDS
-from services.journal.lineage import ID_FIELDS, JournalIndex
 from services.journal.references import REFERENCES, check_references
 from tests.services.journal.decisions import decision_rows
 from tests.services.journal.rows import stream

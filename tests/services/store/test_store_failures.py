@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import ConfigError, StoreError
 from services.store import StoreMissing, masked, open_store
+from services.store.failures import store_error
 from services.store.urls import parse_url
 from tests.services.store.stores import new_run
 
@@ -113,6 +114,25 @@ def test_store_on_a_server_that_is_away_is_refused_without_the_password():
         opened("postgresql://trader:s3cret@127.0.0.1:1/thinktwice", timeout_s=1.0)
     assert "s3cret" not in str(caught.value)
     assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("database or disk is full", "the disk is full"),
+        ("attempt to write a readonly database", "is read-only"),
+        ("disk I/O error", "check the disk"),
+        ("unable to open database file", "cannot be opened"),
+        ('role "me" does not exist', "has no such role"),
+        ('database "db" does not exist', "has no such database"),
+        ("something else\nwith details", "failed: something else"),
+    ],
+)
+def test_store_error_says_what_is_wrong_in_one_line(said, problem):
+    message = str(store_error(sqlite3.OperationalError(said), parse_url("sqlite:///x.db")))
+    assert problem in message
+    assert message.startswith("store sqlite:///x.db ")
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(
