@@ -367,6 +367,14 @@ def test_experiments_are_limited():
     assert world.code() == "too_many_experiments"
 
 
+def test_experiment_that_is_running_is_not_opened_again():
+    world = World()
+    world.act("open_experiment", parameter="edge", value=1.0, ttl_bars=10)
+    assert world.act("open_experiment", parameter="edge", value=1.0, ttl_bars=20) == ()
+    assert world.code() == "already_in_shadow"
+    assert world.act("open_experiment", parameter="edge", value=0.25, ttl_bars=10) != ()
+
+
 def test_replan_moves_no_version():
     world = World()
     assert world.act("replan", playbook_id=None) == ()
