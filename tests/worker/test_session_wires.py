@@ -1,0 +1,212 @@
+"""The wires of the policy loop, cut one by one in a running session: each cut is seen and none of them trades."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from schemas.config import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.reflection import NoLearnZone, PolicyLevelReflectionResult
+from schemas.vocabulary import JudgeDecision, PlanKind, ReflectionStatus
+from services.journal.chain import JournalRow
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.ports import Plan, PlanEnd, PlanRound
+from tests.worker.runs import embedded_bars
+from worker.bootstrap import assemble
+from worker.run_result import Timing
+from worker.session import Session
+
+BARS = ("2003-01-01", "2004-06-30")
+
+
+def session(settings: Settings | None = None) -> Session:
+    made = assemble(settings or Settings(), embedded_bars(*BARS), JournalWriter(MemorySink()))
+    made.begin()
+    return made
+
+
+def finished(made: Session) -> list[JournalRow]:
+    async def drive() -> list[JournalRow]:
+        timing = Timing()
+        while not made.engine.done:
+            await made.step(timing)
+        made.finish()
+        await made.journal.flush()
+        return made.journal._sink.rows  # type: ignore[attr-defined]
+
+    return asyncio.run(drive())
+
+
+def payloads(rows: list[JournalRow], kind: str) -> list[dict[str, Any]]:
+    return [json.loads(row.payload) for row in rows if row.kind == kind]
+
+
+def plans_changed(made: Session, change: Callable[[Plan], Plan]) -> None:
+    """Let every plan of the provider pass through `change`."""
+    provide = made.policy_loop.provider.provide
+
+    async def changed(*args: Any, **named: Any) -> Plan:
+        return change(await provide(*args, **named))
+
+    made.policy_loop.provider.provide = changed  # type: ignore[method-assign]
+
+
+def without_reflection(plan: Plan) -> Plan:
+    if plan.end is not PlanEnd.PASSED:
+        return plan
+    return Plan(plan.end, (PlanRound(plan.last.answer, plan.last.request, None),), plan.reason)
+
+
+def with_foreign_reflection(plan: Plan) -> Plan:
+    if plan.end is not PlanEnd.PASSED or not isinstance(plan.last.reflection, PolicyLevelReflectionResult):
+        return plan
+    foreign = plan.last.reflection.model_copy(update={"proposal_hash": "0" * 64})
+    return Plan(plan.end, (PlanRound(plan.last.answer, plan.last.request, foreign),), plan.reason)
+
+
+def test_session_untouched_trades_so_that_the_cuts_below_mean_something() -> None:
+    made = session()
+    rows = finished(made)
+    assert len(payloads(rows, "order_accepted")) > 5
+    assert made.policy_loop.counters.errors == 0
+
+
+def test_session_plan_with_a_foreign_reflection_is_not_approved_and_never_trades() -> None:
+    made = session()
+    plans_changed(made, with_foreign_reflection)
+    rows = finished(made)
+    assert sum(made.policy_loop.counters.decisions.values()) > 0
+    assert made.policy_loop.counters.decisions["approve"] == 0
+    assert payloads(rows, "order_accepted") == []
+
+
+def test_session_plan_without_a_reflection_is_an_error_and_never_trades() -> None:
+    made = session()
+    plans_changed(made, without_reflection)
+    rows = finished(made)
+    assert made.policy_loop.counters.errors > 0
+    assert made.policy_loop.counters.errors == len(payloads(rows, "error"))
+    assert payloads(rows, "policy_frozen") == []
+    assert payloads(rows, "order_accepted") == []
+
+
+def test_session_blocked_proposal_gives_no_order() -> None:
+    made = session()
+
+    def blocked(plan: Plan) -> Plan:
+        reflection = plan.last.reflection
+        if not isinstance(reflection, PolicyLevelReflectionResult):
+            return plan
+        said = reflection.model_copy(update={"status": ReflectionStatus.BLOCK})
+        return Plan(PlanEnd.BLOCKED, (PlanRound(plan.last.answer, plan.last.request, said),), "blocked")
+
+    plans_changed(made, blocked)
+    rows = finished(made)
+    assert made.policy_loop.counters.reflections["block"] > 0
+    assert made.policy_loop.counters.outcomes["stood_down"] > 0
+    assert payloads(rows, "order_accepted") == []
+
+
+@pytest.mark.parametrize("where", ["provide", "validate_boundary"])
+def test_session_exception_in_the_loop_is_counted_shown_and_fails_closed(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = session()
+
+    async def broken(*args: Any, **named: Any) -> None:
+        raise RuntimeError("broken on purpose")
+
+    owner = made.policy_loop.provider if where == "provide" else made.policy_loop._judge
+    monkeypatch.setattr(owner, where, broken)
+    rows = finished(made)
+    errors = payloads(rows, "error")
+    assert errors
+    assert {one["message"] for one in errors} == {"broken on purpose"}
+    assert made.policy_loop.counters.errors == len(errors)
+    assert made.policy_loop.counters.outcomes["error"] == len(errors)
+    assert payloads(rows, "order_accepted") == []
+
+
+@pytest.mark.parametrize("decision", [JudgeDecision.REJECT, JudgeDecision.STAND_DOWN, JudgeDecision.REVISE])
+def test_session_judge_that_does_not_approve_gives_no_order(
+    decision: JudgeDecision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = session()
+    judge = made.policy_loop._judge
+    validate = judge.validate_boundary
+
+    async def unwilling(*args: Any, **named: Any) -> Any:
+        return (await validate(*args, **named)).model_copy(update={"decision": decision})
+
+    monkeypatch.setattr(judge, "validate_boundary", unwilling)
+    rows = finished(made)
+    assert made.policy_loop.counters.decisions[decision] > 0
+    assert payloads(rows, "policy_frozen") == []
+    assert payloads(rows, "order_accepted") == []
+    assert max(one["rounds"] for one in payloads(rows, "policy_evaluation")) <= 2
+
+
+def test_session_reflection_and_judge_see_the_same_snapshot_and_proposal_hash() -> None:
+    rows = finished(session())
+    snapshots = {one["snapshot_hash"] for one in payloads(rows, "policy_snapshot")}
+    proposals = {one["proposal_hash"] for one in payloads(rows, "policy_proposal")}
+    for kind in ("policy_reflection", "boundary_verdict"):
+        for one in payloads(rows, kind):
+            assert one["snapshot_hash"] in snapshots
+            assert one["proposal_hash"] in proposals
+
+
+def test_session_reflection_off_says_so_on_every_proposal_and_runs_no_slow_loop() -> None:
+    made = session(Settings(reflection=ReflectionSettings(mode="off")))
+    rows = finished(made)
+    assert {one["result"]["outcome"] for one in payloads(rows, "policy_reflection")} == {"disabled"}
+    assert payloads(rows, "policy_frozen")
+    assert payloads(rows, "slow_skip") == payloads(rows, "high_level_report") == []
+
+
+def test_session_events_switched_off_are_skipped_with_that_reason() -> None:
+    made = session(Settings(policy_loop=PolicyLoopSettings(events=("regime_change", "position_opened", "position_closed"))))
+    rows = finished(made)
+    skips = [one for one in payloads(rows, "policy_skip") if one["event"] == "heartbeat"]
+    assert skips
+    assert {one["reason"] for one in skips} == {"event_disabled"}
+    assert all("heartbeat" not in one["snapshot"]["events"] or len(one["snapshot"]["events"]) > 1 for one in payloads(rows, "policy_snapshot"))
+
+
+def test_session_no_learn_zone_episodes_are_kept_out_of_memory_and_statistics() -> None:
+    zone = NoLearnZone(start=0, end=2**62, reason="the whole history")
+    made = session(Settings(envelope=EnvelopeSettings(no_learn_zones=(zone,))))
+    made.policy_loop._settings = Settings()  # the proposals themselves stay free of the zone
+    rows = finished(made)
+    episodes = payloads(rows, "episode")
+    assert len(episodes) > 3
+    assert all(one["episode"]["no_learn"] for one in episodes)
+    assert len(made.memory) == 0
+    last = made.clock.now
+    assert all(made.expectations.summary(version.definition, last).n == 0 for version in made.registry.reader().active())
+
+
+def test_session_bypassing_events_are_evaluated_within_the_minimum_interval() -> None:
+    made = session(Settings(policy_loop=PolicyLoopSettings(minimum_interval_bars=30)))
+    rows = finished(made)
+    evaluated = [one for one in payloads(rows, "policy_event") if one["evaluated"]]
+    opened = [one for one in payloads(rows, "policy_event") if "position_opened" in one["events"]]
+    assert opened
+    assert all(one["evaluated"] for one in opened)
+    quiet = [one for one in evaluated if not {"position_opened", "position_closed"} & set(one["events"]) and not one["overrides"]]
+    assert len(quiet) < len(evaluated)
+
+
+def test_session_position_gets_one_evaluation_and_then_hold_lock() -> None:
+    rows = finished(session())
+    answers = {one["snapshot_hash"]: one["answer"] for one in payloads(rows, "policy_proposal")}
+    for one in payloads(rows, "policy_snapshot"):
+        snapshot = one["snapshot"]
+        if snapshot["state"] == "POSITION_OPEN":
+            assert "position_opened" in snapshot["events"]
+            assert answers[one["snapshot_hash"]] in (PlanKind.HOLD, PlanKind.TIGHTEN)
+        if snapshot["state"] in ("HOLD_LOCK", "THESIS_ARMED"):
+            assert {"invalidation_hit", "volatility_shock", "envelope_breach", "kill_switch", "stale_data"} & set(snapshot["events"])
