@@ -9,7 +9,7 @@ irony and long sentences are left to the optional model. Called by the coherence
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from schemas.vocabulary import Direction
 from services.policy_checks.lexicon import BEARISH, BULLISH, CONCESSIVE, CONDITIONAL, JOINTS, NEGATORS
@@ -44,6 +44,18 @@ class DirectionReading:
         return len(self.opposing) > len(self.supporting)
 
 
+@dataclass(frozen=True)
+class Lexicon:
+    """Stemmed phrases with +1 for a direction and -1 against it."""
+
+    signs: dict[Phrase, int]
+
+    @cached_property
+    def longest(self) -> int:
+        """Words in the longest phrase."""
+        return max((len(phrase) for phrase in self.signs), default=0)
+
+
 def read_direction(
     text: str, direction: Direction, own_terms: Iterable[str] = (), other_terms: Iterable[str] = ()
 ) -> DirectionReading:
@@ -58,34 +70,35 @@ def read_direction(
 
 def terms_stated(text: str, terms: Iterable[str]) -> tuple[str, ...]:
     """The terms a text states without negating them, in the order in which they stand."""
-    lexicon = {_phrase(term): 1 for term in terms}
+    lexicon = Lexicon({_phrase(term): 1 for term in terms})
     return tuple(phrase for phrase, sign in _claims(text, lexicon) if sign > 0)
 
 
 @lru_cache(maxsize=256)
-def _lexicon(direction: Direction, own: frozenset[str], other: frozenset[str]) -> dict[Phrase, int]:
-    """Stemmed phrases with +1 for the direction and -1 against it; a playbook's own terms win."""
+def _lexicon(direction: Direction, own: frozenset[str], other: frozenset[str]) -> Lexicon:
+    """Both sides of the general vocabulary and of a playbook's terms; its own terms win."""
     toward, away = (BULLISH, BEARISH) if direction == "long" else (BEARISH, BULLISH)
-    lexicon = {_phrase(word): 1 for word in toward}
-    lexicon.update({_phrase(word): -1 for word in away})
-    lexicon.update({_phrase(term): -1 for term in other})
-    lexicon.update({_phrase(term): 1 for term in own})
-    return lexicon
+    signs = {_phrase(word): 1 for word in toward}
+    signs.update({_phrase(word): -1 for word in away})
+    signs.update({_phrase(term): -1 for term in other})
+    signs.update({_phrase(term): 1 for term in own})
+    return Lexicon(signs)
 
 
-def _claims(text: str, lexicon: dict[Phrase, int]) -> list[tuple[str, int]]:
-    longest = max((len(phrase) for phrase in lexicon), default=0)
+def _claims(text: str, lexicon: Lexicon) -> list[tuple[str, int]]:
+    """Phrases of the lexicon that the text claims, with their sign after negation."""
+    signs, longest = lexicon.signs, lexicon.longest
     found: list[tuple[str, int]] = []
     for words in _clauses(text):
         stems = [_stem(word) for word in words]
         claimed_until = _claim_end(words)
         i = 0
         while i < claimed_until:
-            size = next((n for n in range(longest, 0, -1) if tuple(stems[i : i + n]) in lexicon), 0)
+            size = next((n for n in range(longest, 0, -1) if tuple(stems[i : i + n]) in signs), 0)
             if not size:
                 i += 1
                 continue
-            sign = lexicon[tuple(stems[i : i + size])]
+            sign = signs[tuple(stems[i : i + size])]
             found.append((" ".join(words[i : i + size]), -sign if _is_negated(words, i, i + size) else sign))
             i += size
     return found

@@ -10,12 +10,15 @@ is not contradicted by two losers in three.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 
 from schemas.config import ReflectionSettings
 from schemas.reflection import Finding, MemoryCase, MemorySummary, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, Severity
 
 MATERIAL_SHARE = 0.10  # losers above what the playbook expects, in share
+CHANCE = 0.01  # how rarely as many losers may come by chance alone
+FARTHEST_LIKE = 0.5  # two random fingerprints lie 0.9 apart on average; farther than this is another setting
 SMALLEST_NEIGHBOURHOOD = 3
 RECURRENCE = 2
 
@@ -79,20 +82,20 @@ def memory_contradicts(
 ) -> tuple[Finding, ...]:
     """Near cases that lost, in a population that loses more than the playbook expects."""
     near, rates = neighbourhood(memory), memory.base_rates
-    adverse = 1.0 - request.playbook.expectation.hit_rate + MATERIAL_SHARE
-    base_share = rates.losers / (rates.winners + rates.losers)
-    share_needed = max(settings.contradiction_share, min(1.0, adverse))
+    resolved, expected = rates.winners + rates.losers, 1.0 - request.playbook.expectation.hit_rate
+    adverse = min(1.0, expected + MATERIAL_SHARE)
+    base_share = rates.losers / resolved
     if (
         len(near.cases) < SMALLEST_NEIGHBOURHOOD
-        or near.loss_share < share_needed
+        or near.loss_share < max(settings.contradiction_share, adverse)
         or near.mean_r >= 0
-        or base_share < min(1.0, adverse)
+        or base_share < adverse
+        or not is_beyond_chance(base_share, resolved, expected)
     ):
         return ()
     message = (
         f"{near.loss_share:.2f} of the {len(near.cases)} nearest cases lost ({near.mean_r:+.2f}R on average) "
-        f"and {base_share:.2f} of all {rates.winners + rates.losers}; the playbook expects "
-        f"{1.0 - request.playbook.expectation.hit_rate:.2f}"
+        f"and {base_share:.2f} of all {resolved}; the playbook expects {expected:.2f}"
     )
     ids = tuple(case.episode_id for case in near.cases)
     return (_finding("memory_contradicts", Severity.MAJOR, message, ids),)
@@ -114,13 +117,26 @@ def failure_pattern_recurs(memory: MemorySummary) -> tuple[Finding, ...]:
 
 
 def neighbourhood(memory: MemorySummary) -> Neighbourhood:
-    """The cases within the radius up to which both buckets hold everything there is."""
+    """The cases that are alike, within the radius up to which both buckets hold everything there is."""
     buckets = ((memory.winners, memory.base_rates.winners), (memory.losers, memory.base_rates.losers))
     cut = [max(case.distance for case in cases) for cases, total in buckets if cases and len(cases) < total]
-    radius = min(cut, default=float("inf"))
-    near = [case for cases, _ in buckets for case in cases if case.distance <= radius]
+    radius = min(cut, default=FARTHEST_LIKE)
+    near = [case for cases, _ in buckets for case in cases if case.distance <= min(radius, FARTHEST_LIKE)]
     near.sort(key=lambda case: (case.distance, case.episode_id))
     return Neighbourhood(tuple(near), frozenset(case.episode_id for case in memory.losers))
+
+
+def is_beyond_chance(share: float, n: int, expected: float) -> bool:
+    """Whether a share above `expected` in n cases is too high for chance.
+
+    Chernoff's bound on the binomial tail, exp(-n KL(share || expected)): closed, conservative, and exact when
+    all lost. Without it six losers in a row would silence a playbook for good, because a plan that is never
+    traded never earns another case.
+    """
+    if not 0.0 < expected < 1.0 or share <= expected:
+        return False
+    divergence = sum(p * log(p / q) for p, q in ((share, expected), (1.0 - share, 1.0 - expected)) if p > 0)
+    return n * divergence >= -log(CHANCE)
 
 
 def needs_for_the_slow_loop(

@@ -134,7 +134,7 @@ def summary(
     known_at: int = NOW - DAY,
 ) -> MemorySummary:
     """Retrieved winners and losers by R; distances ascend, winners nearer unless `losers_nearer`."""
-    near, far = (0.1, 0.5) if losers_nearer else (0.5, 0.1)
+    near, far = (0.1, 0.3) if losers_nearer else (0.3, 0.1)
     lost = tuple(_case(f"l{i}", r, near + 0.01 * i, known_at) for i, r in enumerate(losers))
     won = tuple(_case(f"w{i}", r, far + 0.01 * i, known_at) for i, r in enumerate(winners))
     failed = tuple(_case(f"f{i}", -1.0, 0.2 + 0.01 * i, known_at, mode) for i, mode in enumerate(modes))

@@ -132,6 +132,21 @@ def test_coherence_invalidation_beyond_the_stop_is_found(playbook, direction):
     assert "invalidation_beyond_stop" in codes(check(changed(request, {"proposal.invalidation": text})))
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("close < 99.99", []),
+        ("close < 96.07", []),
+        ("close <= 96", ["invalidation_beyond_stop"]),
+        ("close < 100", []),
+        ("close <= 100", ["invalidation_already_true"]),
+    ],
+)
+def test_coherence_invalidation_at_the_ends_of_the_way_to_the_stop_is_told_apart(text, found):
+    request = changed(right_request(), {"proposal.stop": "96", "proposal.invalidation": text})
+    assert [code for code in codes(check(request)) if code.startswith("invalidation")] == found
+
+
 @EVERY_PLAN
 def test_coherence_invalidation_far_beyond_the_stop_is_found(playbook, direction):
     text = "close < ema_20 - 20 * atr_14" if direction == "long" else "close > ema_20 + 20 * atr_14"

@@ -1,11 +1,18 @@
 from typing import Any
 
 import pytest
+from scipy.stats import binom
 
 from schemas.config import ReflectionSettings
 from schemas.vocabulary import Severity
-from services.policy_checks.memory import check_memory, needs_for_the_slow_loop, neighbourhood
-from tests.services.policy_checks.plans import NOW, PLAN_IDS, PLANS, codes, right_request, summary
+from services.policy_checks.memory import (
+    CHANCE,
+    check_memory,
+    is_beyond_chance,
+    needs_for_the_slow_loop,
+    neighbourhood,
+)
+from tests.services.policy_checks.plans import NOW, PLAN_IDS, PLANS, changed, codes, right_request, summary
 
 SETTINGS = ReflectionSettings()
 LOST: dict[str, Any] = {"winners": (1.0, 1.0, 1.0), "losers": (-1.0, -1.0, -1.0), "losers_nearer": True}
@@ -106,10 +113,36 @@ def test_memory_without_contradiction_asks_the_slow_loop_for_nothing():
     assert needs_for_the_slow_loop(found, right_request()) == ()
 
 
-@pytest.mark.parametrize(("population", "count"), [((0, 6), 1), ((0, 5), 0)])
-def test_memory_contradiction_counts_from_the_minimum_of_resolved_cases(population, count):
+@pytest.mark.parametrize(("population", "found"), [((0, 5), ["memory_insufficient"]), ((0, 6), [])])
+def test_memory_is_sufficient_from_the_minimum_of_resolved_cases(population, found):
+    assert codes(check(summary(losers=(-1.0,) * 5, population=population))) == found
+
+
+@pytest.mark.parametrize(("population", "count"), [((0, 9), 0), ((0, 10), 1)])
+def test_memory_losers_that_chance_explains_do_not_silence_a_playbook(population, count):
+    # Nine losers in a row have 0.6 ** 9 = 0.0101 when six in ten are expected.
     found = check(summary(losers=(-1.0,) * 5, population=population))
     assert codes(found).count("memory_contradicts") == count
+
+
+@pytest.mark.parametrize("n", [6, 20, 100])
+@pytest.mark.parametrize("expected", [0.3, 0.55, 0.67])
+def test_memory_beyond_chance_never_claims_more_than_the_exact_binomial_tail(n, expected):
+    for losers in range(n + 1):
+        if is_beyond_chance(losers / n, n, expected):
+            assert binom.sf(losers - 1, n, expected) <= CHANCE
+
+
+@pytest.mark.parametrize("expected", [0.0, 1.0])
+def test_memory_beyond_chance_against_a_certain_expectation_is_never_claimed(expected):
+    assert not is_beyond_chance(1.0, 50, expected)
+
+
+def test_memory_case_of_another_setting_is_no_neighbour():
+    alike = summary(losers=(-1.0,) * 4, population=(0, 4))
+    far = alike.losers[0].model_copy(update={"distance": 0.51})
+    near = neighbourhood(changed(alike, {"losers": (*alike.losers[1:], far)}))
+    assert [case.episode_id for case in near.cases] == ["l1", "l2", "l3"]
 
 
 @pytest.mark.parametrize(("winners", "count"), [((1.0,), 1), ((1.0, 1.0), 0)])
@@ -120,7 +153,7 @@ def test_memory_three_losers_in_four_near_cases_are_the_share_that_counts(winner
     assert codes(check(near)).count("memory_contradicts") == count
 
 
-@pytest.mark.parametrize(("population", "count"), [((30, 70), 1), ((31, 69), 0)])
+@pytest.mark.parametrize(("population", "count"), [((300, 700), 1), ((310, 690), 0)])
 def test_memory_base_rate_a_tenth_above_the_expected_losses_is_adverse(population, count):
     assert codes(check(summary(**LOST, population=population))).count("memory_contradicts") == count
 
