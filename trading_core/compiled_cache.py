@@ -33,7 +33,11 @@ def cache_folder(room: Path = ROOM) -> Path:
         writable = os.access(folder, os.W_OK)
     except OSError:
         writable = False
-    return folder if writable else Path(tempfile.gettempdir()) / f"thinktwice-numba-{os.getuid()}-{source_hash(room)}"
+    return (
+        folder
+        if writable
+        else Path(tempfile.gettempdir()) / f"thinktwice-numba-{os.getuid()}-{source_hash(room)}"
+    )
 
 
 def use_cache_of_these_sources() -> None:

@@ -39,7 +39,9 @@ def bracket_outcome(
     rows = row + np.flatnonzero(bars.present[row:until, s])[: horizon + 2]
     if rows.size < 2 or rows[0] != row:
         return None
-    prices = [np.ascontiguousarray(array[rows, s : s + 1]) for array in (bars.open, bars.high, bars.low, bars.close)]
+    prices = [
+        np.ascontiguousarray(array[rows, s : s + 1]) for array in (bars.open, bars.high, bars.low, bars.close)
+    ]
     size = rows.size
     truths = np.zeros((1, size), dtype=np.int8)
     truths[0, 0] = 1

@@ -15,7 +15,9 @@ def slipped(price: float, side: int, slippage: float) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def stop_comes_first(direction: int, o: float, h: float, low: float, c: float, stop: float, rule: int) -> bool:
+def stop_comes_first(
+    direction: int, o: float, h: float, low: float, c: float, stop: float, rule: int
+) -> bool:
     """Which of two levels inside one bar was reached first, under the declared assumption about the path."""
     if rule == BOTH_STOP:
         return True

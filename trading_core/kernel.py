@@ -16,7 +16,15 @@ from schemas.vocabulary import ExitReason, TickEventKind
 from trading_core import records as rec
 from trading_core.execution import intrabar_exit, slipped
 from trading_core.risk import breach_of, follow_recovery, halted, sized, start_halt
-from trading_core.state_machine import COOLDOWN, HOLD_LOCK, IDLE, INVALIDATED, LEGAL, POSITION_OPEN, THESIS_ARMED
+from trading_core.state_machine import (
+    COOLDOWN,
+    HOLD_LOCK,
+    IDLE,
+    INVALIDATED,
+    LEGAL,
+    POSITION_OPEN,
+    THESIS_ARMED,
+)
 
 END, BOUNDARY, BUFFER_FULL, FAULT = range(4)
 EVENTS_PER_SYMBOL_BAR: Final = 20
@@ -68,8 +76,20 @@ _NAN: Final = float("nan")
 
 @njit(cache=True, error_model="numpy")
 def emit(
-    events: Any, count: Any, on: int, t: int, s: int, kind: int, a: int, b: int, x0: float, x1: float, x2: float,
-    x3: float, x4: float, x5: float,
+    events: Any,
+    count: Any,
+    on: int,
+    t: int,
+    s: int,
+    kind: int,
+    a: int,
+    b: int,
+    x0: float,
+    x1: float,
+    x2: float,
+    x3: float,
+    x4: float,
+    x5: float,
 ) -> None:
     """Append one event record when events are wanted."""
     if on == 0:
@@ -102,7 +122,16 @@ def go(st: Any, port: Any, events: Any, count: Any, on: int, t: int, s: int, tar
 
 @njit(cache=True, error_model="numpy")
 def close_position(
-    st: Any, port: Any, trades: Any, n_trades: Any, events: Any, count: Any, p: Any, t: int, s: int, raw: float,
+    st: Any,
+    port: Any,
+    trades: Any,
+    n_trades: Any,
+    events: Any,
+    count: Any,
+    p: Any,
+    t: int,
+    s: int,
+    raw: float,
     reason: int,
 ) -> None:
     """Sell out or buy back the whole position at `raw` before slippage; write the trade; go to COOLDOWN."""
@@ -133,7 +162,9 @@ def close_position(
     trade.mfe_r = st.mfe / st.risk
     trade.bars_held = st.own - st.entry_own
     trade.reason = reason
-    emit(events, count, p.emit, t, s, _EXITED, reason, n_trades[0], price, st.quantity, fee, pnl, trade.r, raw)
+    emit(
+        events, count, p.emit, t, s, _EXITED, reason, n_trades[0], price, st.quantity, fee, pnl, trade.r, raw
+    )
     n_trades[0] += 1
     st.direction = 0
     st.quantity = 0.0
@@ -146,7 +177,14 @@ def close_position(
 
 @njit(cache=True, error_model="numpy")
 def open_position(
-    st: Any, port: Any, events: Any, count: Any, p: Any, t: int, s: int, raw: float,
+    st: Any,
+    port: Any,
+    events: Any,
+    count: Any,
+    p: Any,
+    t: int,
+    s: int,
+    raw: float,
 ) -> None:
     """Fill the resting entry order at `raw` before slippage; the exit authority is fixed here."""
     direction = st.policy_direction
@@ -174,7 +212,22 @@ def open_position(
     st.position_policy = st.policy
     st.position_invalidation = st.k_invalidation
     st.bits |= _BIT_OPENED
-    emit(events, count, p.emit, t, s, _ENTERED, direction, st.policy, price, st.quantity, fee, st.stop, st.target, raw)
+    emit(
+        events,
+        count,
+        p.emit,
+        t,
+        s,
+        _ENTERED,
+        direction,
+        st.policy,
+        price,
+        st.quantity,
+        fee,
+        st.stop,
+        st.target,
+        raw,
+    )
     go(st, port, events, count, p.emit, t, s, POSITION_OPEN)
     if st.policy_standing == 0:
         st.policy = -1  # spent: one policy leads to at most one position
@@ -197,7 +250,16 @@ def rebase_levels(st: Any, price: float) -> None:
 
 @njit(cache=True, error_model="numpy")
 def accept_order(
-    st: Any, port: Any, events: Any, count: Any, p: Any, numbers: Any, t: int, s: int, close: float, gross: float,
+    st: Any,
+    port: Any,
+    events: Any,
+    count: Any,
+    p: Any,
+    numbers: Any,
+    t: int,
+    s: int,
+    close: float,
+    gross: float,
     blocked: bool,
 ) -> float:
     """Check sides, size and reserve an entry order at the close of the signal bar.
@@ -265,8 +327,18 @@ def refine_stop(st: Any, events: Any, count: Any, p: Any, numbers: Any, t: int, 
 
 @njit(cache=True, error_model="numpy")
 def at_close_armed(
-    st: Any, port: Any, events: Any, count: Any, p: Any, truths: Any, numbers: Any, t: int, s: int, close: float,
-    gross: float, blocked: bool,
+    st: Any,
+    port: Any,
+    events: Any,
+    count: Any,
+    p: Any,
+    truths: Any,
+    numbers: Any,
+    t: int,
+    s: int,
+    close: float,
+    gross: float,
+    blocked: bool,
 ) -> float:
     """Entry conditions of an armed thesis: expiry, invalidation, refinement, activation. Returns notional reserved."""
     if st.order == 1:
@@ -277,7 +349,22 @@ def at_close_armed(
         go(st, port, events, count, p.emit, t, s, IDLE)
         return 0.0
     if st.k_invalidation >= 0 and truths[st.k_invalidation, t] == 1:
-        emit(events, count, p.emit, t, s, _INVALID, st.policy_direction, st.policy, close, 0.0, 0.0, 0.0, 0.0, 0.0)
+        emit(
+            events,
+            count,
+            p.emit,
+            t,
+            s,
+            _INVALID,
+            st.policy_direction,
+            st.policy,
+            close,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+        )
         st.bits |= _BIT_INVALIDATION
         drop_policy(st)
         go(st, port, events, count, p.emit, t, s, INVALIDATED)
@@ -302,8 +389,20 @@ def at_close_armed(
 
 @njit(cache=True, error_model="numpy")
 def at_close_idle(
-    st: Any, port: Any, events: Any, count: Any, p: Any, truths: Any, numbers: Any, t: int, s: int, high: float,
-    low: float, close: float, gross: float, blocked: bool,
+    st: Any,
+    port: Any,
+    events: Any,
+    count: Any,
+    p: Any,
+    truths: Any,
+    numbers: Any,
+    t: int,
+    s: int,
+    high: float,
+    low: float,
+    close: float,
+    gross: float,
+    blocked: bool,
 ) -> float:
     """A frozen policy arms when its setup is true; an immediate one orders at once. Returns notional reserved."""
     if st.policy < 0 or t < st.policy_first_t:
@@ -337,7 +436,22 @@ def at_close_holding(
         go(st, port, events, count, p.emit, t, s, HOLD_LOCK)
     k = st.position_invalidation
     if st.state != INVALIDATED and k >= 0 and truths[k, t] == 1:
-        emit(events, count, p.emit, t, s, _INVALID, st.direction, st.position_policy, close, 0.0, 0.0, 0.0, 0.0, 0.0)
+        emit(
+            events,
+            count,
+            p.emit,
+            t,
+            s,
+            _INVALID,
+            st.direction,
+            st.position_policy,
+            close,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+        )
         st.bits |= _BIT_INVALIDATION
         if st.exit_reason < 0:
             st.exit_reason = _X_INVALID
@@ -359,8 +473,19 @@ def at_open(
 
 @njit(cache=True, error_model="numpy")
 def inside_bar(
-    st: Any, port: Any, trades: Any, n_trades: Any, events: Any, count: Any, p: Any, t: int, s: int, o: float,
-    h: float, low: float, c: float,
+    st: Any,
+    port: Any,
+    trades: Any,
+    n_trades: Any,
+    events: Any,
+    count: Any,
+    p: Any,
+    t: int,
+    s: int,
+    o: float,
+    h: float,
+    low: float,
+    c: float,
 ) -> None:
     """Stop and target inside the bar; then, if the position lives, its excursions."""
     opened_now = 1 if st.entry_t == t else 0
@@ -410,8 +535,22 @@ def flatten(state: Any, port: Any, events: Any, count: Any, p: Any, t: int, brea
         st = state[s]
         if st.order == 1:
             st.order = 0
-            emit(events, count, p.emit, t, s, _REFUSED, _R_ENVELOPE, st.policy, st.order_base, st.order_stop,
-                 st.order_target, 0.0, 0.0, 0.0)
+            emit(
+                events,
+                count,
+                p.emit,
+                t,
+                s,
+                _REFUSED,
+                _R_ENVELOPE,
+                st.policy,
+                st.order_base,
+                st.order_stop,
+                st.order_target,
+                0.0,
+                0.0,
+                0.0,
+            )
         if st.state == THESIS_ARMED:
             drop_policy(st)
             go(st, port, events, count, p.emit, t, s, IDLE)
@@ -431,8 +570,22 @@ def envelope(state: Any, port: Any, events: Any, count: Any, p: Any, t: int) -> 
         port.peak = port.equity
     breach = breach_of(port, t, p)
     if breach >= 0:
-        emit(events, count, p.emit, t, -1, _BREACH, breach, 0, port.equity, port.peak, port.day_start, port.gross,
-             0.0, 0.0)
+        emit(
+            events,
+            count,
+            p.emit,
+            t,
+            -1,
+            _BREACH,
+            breach,
+            0,
+            port.equity,
+            port.peak,
+            port.day_start,
+            port.gross,
+            0.0,
+            0.0,
+        )
         start_halt(port, breach, t, p)
         flatten(state, port, events, count, p, t, breach)
 
@@ -455,8 +608,19 @@ def policy_events(st: Any, p: Any, flags: int, gap: int) -> None:
 
 @njit(cache=True, error_model="numpy")
 def open_phases(
-    t: int, o: Any, h: Any, low: Any, c: Any, present: Any, state: Any, port: Any, p: Any, trades: Any, n_trades: Any,
-    events: Any, count: Any,
+    t: int,
+    o: Any,
+    h: Any,
+    low: Any,
+    c: Any,
+    present: Any,
+    state: Any,
+    port: Any,
+    p: Any,
+    trades: Any,
+    n_trades: Any,
+    events: Any,
+    count: Any,
 ) -> None:
     """From the open to the last tick of bar t: due exits, entries, exits inside the bar."""
     symbols = state.shape[0]
@@ -475,13 +639,13 @@ def open_phases(
     for s in range(symbols):
         st = state[s]
         if st.direction != 0 and present[t, s]:
-            inside_bar(st, port, trades, n_trades, events, count, p, t, s, o[t, s], h[t, s], low[t, s], c[t, s])
+            inside_bar(
+                st, port, trades, n_trades, events, count, p, t, s, o[t, s], h[t, s], low[t, s], c[t, s]
+            )
 
 
 @njit(cache=True, error_model="numpy")
-def enter_at_close(
-    st: Any, port: Any, events: Any, count: Any, p: Any, t: int, s: int, close: float
-) -> None:
+def enter_at_close(st: Any, port: Any, events: Any, count: Any, p: Any, t: int, s: int, close: float) -> None:
     """Fill a just accepted order at the signal close, when the settings say so."""
     if p.fill_close == 1 and st.order == 1 and st.order_t == t:
         open_position(st, port, events, count, p, t, s, close)
@@ -489,8 +653,19 @@ def enter_at_close(
 
 @njit(cache=True, error_model="numpy")
 def close_phase(
-    t: int, h: Any, low: Any, c: Any, present: Any, day: int, truths: Any, numbers: Any, state: Any, port: Any, p: Any,
-    events: Any, count: Any,
+    t: int,
+    h: Any,
+    low: Any,
+    c: Any,
+    present: Any,
+    day: int,
+    truths: Any,
+    numbers: Any,
+    state: Any,
+    port: Any,
+    p: Any,
+    events: Any,
+    count: Any,
 ) -> None:
     """At the close of bar t: entry conditions and state transitions, in symbol order, against one portfolio state."""
     blocked = halted(port, t, day)
@@ -510,9 +685,7 @@ def close_phase(
         if st.direction != 0:
             at_close_holding(st, port, events, count, p, truths, t, s, close)
         elif st.state == THESIS_ARMED:
-            gross += at_close_armed(
-                st, port, events, count, p, truths, numbers, t, s, close, gross, blocked
-            )
+            gross += at_close_armed(st, port, events, count, p, truths, numbers, t, s, close, gross, blocked)
         elif st.state == IDLE:
             gross += at_close_idle(
                 st, port, events, count, p, truths, numbers, t, s, h[t, s], low[t, s], close, gross, blocked
@@ -522,8 +695,25 @@ def close_phase(
 
 @njit(cache=True, error_model="numpy")
 def advance(
-    t0: int, t1: int, o: Any, h: Any, low: Any, c: Any, present: Any, days: Any, flags: Any, truths: Any, numbers: Any,
-    state: Any, portfolio: Any, parameters: Any, events: Any, count: Any, trades: Any, n_trades: Any, equity: Any,
+    t0: int,
+    t1: int,
+    o: Any,
+    h: Any,
+    low: Any,
+    c: Any,
+    present: Any,
+    days: Any,
+    flags: Any,
+    truths: Any,
+    numbers: Any,
+    state: Any,
+    portfolio: Any,
+    parameters: Any,
+    events: Any,
+    count: Any,
+    trades: Any,
+    n_trades: Any,
+    equity: Any,
     gross: Any,
 ) -> Any:
     """Validate bars t0 <= t < t1 and stop after the first one that opens a boundary.
@@ -555,7 +745,9 @@ def advance(
             return t, BUFFER_FULL
         if days[t] != port.day:
             if port.day >= 0 and port.halt_day == port.day:
-                emit(events, count, p.emit, t, -1, _RELEASED, 0, 0, port.equity, port.peak, 0.0, 0.0, 0.0, 0.0)
+                emit(
+                    events, count, p.emit, t, -1, _RELEASED, 0, 0, port.equity, port.peak, 0.0, 0.0, 0.0, 0.0
+                )
             port.day = days[t]
             port.day_start = port.equity
         open_phases(t, o, h, low, c, present, state, port, p, trades, n_trades, events, count)

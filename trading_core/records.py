@@ -92,7 +92,9 @@ PORTFOLIO: Final = np.dtype(
     ]
 )
 
-EVENT: Final = np.dtype([("t", "i8"), ("s", "i8"), ("kind", "i8"), ("a", "i8"), ("b", "i8"), ("x", "f8", (6,))])
+EVENT: Final = np.dtype(
+    [("t", "i8"), ("s", "i8"), ("kind", "i8"), ("a", "i8"), ("b", "i8"), ("x", "f8", (6,))]
+)
 
 TRADE: Final = np.dtype(
     [
@@ -141,7 +143,15 @@ PARAMETERS: Final = np.dtype(
 )
 
 BOTH_HIT: Final = ("stop", "target", "ohlc", "near", "color")
-REFUSALS: Final = ("wrong_side", "no_planned_risk", "halted", "no_capacity", "level_unknown", "envelope", "retired")
+REFUSALS: Final = (
+    "wrong_side",
+    "no_planned_risk",
+    "halted",
+    "no_capacity",
+    "level_unknown",
+    "envelope",
+    "retired",
+)
 CLAMPS: Final = ("risk_cap", "gross_exposure", "recovery_half_risk")
 BREACHES: Final = ("daily_loss", "drawdown", "gross_exposure", "kill_switch")
 

@@ -21,7 +21,9 @@ SMALLEST_SHARE: Final = 0.01
 
 
 @njit(cache=True, error_model="numpy")
-def sized(equity: float, gross: float, price: float, risk: float, fraction: float, recovering: int, p: Any) -> Any:
+def sized(
+    equity: float, gross: float, price: float, risk: float, fraction: float, recovering: int, p: Any
+) -> Any:
     """Quantity of an entry and which clamps applied.
 
     Args:

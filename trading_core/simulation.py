@@ -96,9 +96,13 @@ def _check(
         raise ConfigError(f"direction {direction!r} is neither 'long' nor 'short'")
     for name, value, limit in (("stop_pct", stop_pct, 1.0), ("target_pct", target_pct, np.inf)):
         if not 0.0 < value < limit:
-            raise ConfigError(f"{name} {value!r} must lie between 0 and {limit:g}: it is a fraction of the price")
+            raise ConfigError(
+                f"{name} {value!r} must lie between 0 and {limit:g}: it is a fraction of the price"
+            )
     if direction == "short" and target_pct >= 1.0:
-        raise ConfigError(f"target_pct {target_pct!r} must lie below 1 for a short: a price cannot fall below zero")
+        raise ConfigError(
+            f"target_pct {target_pct!r} must lie below 1 for a short: a price cannot fall below zero"
+        )
     if time_stop_bars < 1:
         raise ConfigError(f"time_stop_bars {time_stop_bars!r} must be at least 1")
     if not 0.0 < quantity < np.inf or not 0.0 < cash < np.inf:

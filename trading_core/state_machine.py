@@ -14,16 +14,28 @@ IDLE, THESIS_ARMED, POSITION_OPEN, HOLD_LOCK, COOLDOWN, INVALIDATED = range(len(
 
 TRANSITIONS: Final[dict[tuple[PolicyState, PolicyState], str]] = {
     (PolicyState.IDLE, PolicyState.THESIS_ARMED): "the setup of the frozen policy is true at a close",
-    (PolicyState.THESIS_ARMED, PolicyState.IDLE): "the activation window timed out, or the policy was retired",
+    (
+        PolicyState.THESIS_ARMED,
+        PolicyState.IDLE,
+    ): "the activation window timed out, or the policy was retired",
     (PolicyState.THESIS_ARMED, PolicyState.INVALIDATED): "the invalidation is true before activation",
     (PolicyState.THESIS_ARMED, PolicyState.POSITION_OPEN): "the activated order filled",
-    (PolicyState.POSITION_OPEN, PolicyState.HOLD_LOCK): "the bar after the entry bar: one evaluation has passed",
-    (PolicyState.POSITION_OPEN, PolicyState.INVALIDATED): "the invalidation is true at the close of the entry bar",
+    (
+        PolicyState.POSITION_OPEN,
+        PolicyState.HOLD_LOCK,
+    ): "the bar after the entry bar: one evaluation has passed",
+    (
+        PolicyState.POSITION_OPEN,
+        PolicyState.INVALIDATED,
+    ): "the invalidation is true at the close of the entry bar",
     (PolicyState.POSITION_OPEN, PolicyState.COOLDOWN): "the position closed on its entry bar",
     (PolicyState.HOLD_LOCK, PolicyState.INVALIDATED): "the invalidation is true: exit at the next open",
     (PolicyState.HOLD_LOCK, PolicyState.COOLDOWN): "the position closed",
     (PolicyState.INVALIDATED, PolicyState.COOLDOWN): "the position of the invalidated thesis closed",
-    (PolicyState.INVALIDATED, PolicyState.IDLE): "the evaluation after an invalidation without position has passed",
+    (
+        PolicyState.INVALIDATED,
+        PolicyState.IDLE,
+    ): "the evaluation after an invalidation without position has passed",
     (PolicyState.COOLDOWN, PolicyState.IDLE): "the cooldown has lasted its bars",
 }
 

@@ -8,13 +8,14 @@ import numpy as np
 
 from schemas.canonical import content_id
 from schemas.reflection import TickValidationEvent
-from schemas.vocabulary import ExitReason, TickEventKind
-from trading_core.bars import BarSeries
+from schemas.vocabulary import TIMEFRAME_SECONDS, ExitReason, TickEventKind
+from trading_core.bars import NS, BarSeries
 from trading_core.records import BREACHES, CLAMPS, REFUSALS
 from trading_core.state_machine import STATES
 
 KINDS: Final = tuple(TickEventKind)
 REASONS: Final = tuple(ExitReason)
+FILLS: Final = frozenset({TickEventKind.ENTRY_FILLED, TickEventKind.EXIT_FILLED})
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class PolicyTag:
 
 
 class TickEventDecoder:
-    """Decoder of one run. Order ids hash what the order means, so a replay or a second run gives the same ones."""
+    """Decoder of one run. A fill happened at the open of its bar and is known at its close. Order ids hash what the order means, so a replay or a second run gives the same ones."""
 
     def __init__(self, bars: BarSeries, config_hash: str, account: str) -> None:
         self._bars = bars
@@ -34,8 +35,11 @@ class TickEventDecoder:
         self._account = account
         self._labels = bars.times
         self._known = bars.close_times
+        self._bar_ns = TIMEFRAME_SECONDS[bars.timeframe] * NS
 
-    def decode(self, record: Any, tags: list[PolicyTag], entries: dict[int, dict[str, Any]]) -> TickValidationEvent:
+    def decode(
+        self, record: Any, tags: list[PolicyTag], entries: dict[int, dict[str, Any]]
+    ) -> TickValidationEvent:
         """One typed event.
 
         Args:
@@ -50,7 +54,7 @@ class TickEventDecoder:
             kind=kind,
             symbol=self._bars.symbols[s] if s >= 0 else None,
             bar_label=int(self._labels[t]),
-            ts_event=int(self._known[t]),
+            ts_event=int(self._known[t]) - (self._bar_ns if kind in FILLS else 0),
             known_at=int(self._known[t]),
             detail=detail,
         )
@@ -105,7 +109,12 @@ def _invalidated(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> 
 
 def _refined(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
     x = e["x"]
-    return {**_owner(tags, int(e["b"])), "stop_before": float(x[0]), "stop": float(x[1]), "close": float(x[2])}
+    return {
+        **_owner(tags, int(e["b"])),
+        "stop_before": float(x[0]),
+        "stop": float(x[1]),
+        "close": float(x[2]),
+    }
 
 
 def _accepted(decoder: TickEventDecoder, e: Any, tags: list[PolicyTag], entries: Any) -> dict[str, Any]:
@@ -126,7 +135,12 @@ def _accepted(decoder: TickEventDecoder, e: Any, tags: list[PolicyTag], entries:
 
 def _clamped(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
     clamps = [name for k, name in enumerate(CLAMPS) if int(e["a"]) >> k & 1]
-    return {**_owner(tags, int(e["b"])), "clamps": clamps, "wanted": float(e["x"][0]), "quantity": float(e["x"][1])}
+    return {
+        **_owner(tags, int(e["b"])),
+        "clamps": clamps,
+        "wanted": float(e["x"][0]),
+        "quantity": float(e["x"][1]),
+    }
 
 
 def _refused(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
@@ -140,7 +154,9 @@ def _refused(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict
     }
 
 
-def _entered(decoder: TickEventDecoder, e: Any, tags: Any, entries: dict[int, dict[str, Any]]) -> dict[str, Any]:
+def _entered(
+    decoder: TickEventDecoder, e: Any, tags: Any, entries: dict[int, dict[str, Any]]
+) -> dict[str, Any]:
     x = e["x"]
     entry = entries[int(e["s"])]
     return {
@@ -157,14 +173,21 @@ def _entered(decoder: TickEventDecoder, e: Any, tags: Any, entries: dict[int, di
 
 def _touched(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
     x = e["x"]
-    return {**_owner(tags, int(e["b"])), "direction": _side(e["a"]), "level": float(x[0]), "price": float(x[1])}
+    return {
+        **_owner(tags, int(e["b"])),
+        "direction": _side(e["a"]),
+        "level": float(x[0]),
+        "price": float(x[1]),
+    }
 
 
 def _timed(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
     return {**_owner(tags, int(e["b"])), "bars": int(e["a"]), "price": float(e["x"][0])}
 
 
-def _exited(decoder: TickEventDecoder, e: Any, tags: Any, entries: dict[int, dict[str, Any]]) -> dict[str, Any]:
+def _exited(
+    decoder: TickEventDecoder, e: Any, tags: Any, entries: dict[int, dict[str, Any]]
+) -> dict[str, Any]:
     x = e["x"]
     s, t = int(e["s"]), int(e["t"])
     entry = entries.pop(s)

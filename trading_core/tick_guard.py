@@ -37,4 +37,6 @@ class TickGuard:
         """
         if self._inside:
             self.attempts[what] += 1
-            raise InvariantViolation(f"{what} inside the tick path: tick validation is deterministic only (R2)")
+            raise InvariantViolation(
+                f"{what} inside the tick path: tick validation is deterministic only (R2)"
+            )

@@ -192,7 +192,9 @@ class TriggerEngine:
             self.t, code = self._run_kernel(end)
         if code == FAULT:
             source, target = divmod(int(self.portfolio["fault"][0]) - 1, len(STATES))
-            raise InvariantViolation(f"illegal transition {STATES[source]} -> {STATES[target]} at row {self.t - 1}")
+            raise InvariantViolation(
+                f"illegal transition {STATES[source]} -> {STATES[target]} at row {self.t - 1}"
+            )
         events = tuple(self._decoded(k) for k in range(int(self._count[0])))
         return Advance(
             t=self.t,
@@ -235,7 +237,9 @@ class TriggerEngine:
         """
         st = self.state[s]
         if st["direction"] != 0 and not orders.standing:
-            raise InvariantViolation(f"{self.bars.symbols[s]} holds a position: its exits belong to the policy that opened it")
+            raise InvariantViolation(
+                f"{self.bars.symbols[s]} holds a position: its exits belong to the policy that opened it"
+            )
         events = self.retire(s)
         self._tags.append(orders.tag)
         own = int(st["own"])
@@ -291,12 +295,16 @@ class TriggerEngine:
         if direction == 0:
             raise InvariantViolation(f"{self.bars.symbols[s]} has no position whose stop could be tightened")
         if not (level - stop) * direction > 0 or not (close - level) * direction > 0:
-            raise InvariantViolation(f"stop {level!r} is not tighter than {stop!r} and behind the close {close!r}")
+            raise InvariantViolation(
+                f"stop {level!r} is not tighter than {stop!r} and behind the close {close!r}"
+            )
         event = self._written("stop_tightened", s, direction, int(st["position_policy"]), stop, level)
         st["stop"] = level
         return event
 
-    def _written(self, kind: str, s: int, a: int, b: int, x0: float = 0.0, x1: float = 0.0) -> TickValidationEvent:
+    def _written(
+        self, kind: str, s: int, a: int, b: int, x0: float = 0.0, x1: float = 0.0
+    ) -> TickValidationEvent:
         self._count[0] = 0
         code = [str(member) for member in rec.KIND].index(kind)
         emit(self._events, self._count, 1, self.t - 1, s, code, a, b, x0, x1, 0.0, 0.0, 0.0, 0.0)
