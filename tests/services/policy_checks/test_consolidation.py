@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from schemas.reflection import Finding
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
-from services.policy_checks.consolidation import STRICTNESS, weigh_reply
+from services.policy_checks.consolidation import LONGEST_REPLY, STRICTNESS, weigh_reply
 from services.policy_checks.findings import status_of
 from tests.services.policy_checks.plans import changed, codes, expected, playbook_named, right_request
 
@@ -111,7 +111,10 @@ def test_consolidation_summary_that_brings_something_new_is_refused(summary):
     ],
 )
 def test_consolidation_summary_about_what_the_request_holds_is_accepted(summary):
-    assert weigh(reply(summary=summary)).refused is None
+    request = right_request()
+    others = (expected(request.playbook), expected(playbook_named("mean_reversion")))
+    request = changed(request, {"snapshot.expectations": others})
+    assert weigh_reply(reply(summary=summary), request, (MINOR,)).refused is None
 
 
 def test_consolidation_need_for_something_new_is_deferred():
@@ -147,6 +150,11 @@ def test_consolidation_need_for_something_new_is_deferred():
 def test_consolidation_malformed_reply_error_leaves_the_verdict(text):
     assert weigh(text).refused == "model_reply_malformed"
     assert status_after(text) is ReflectionStatus.PASS
+
+
+def test_consolidation_reply_of_the_longest_length_is_still_read():
+    assert weigh(reply().ljust(LONGEST_REPLY)).refused is None
+    assert weigh(reply().ljust(LONGEST_REPLY + 1)).refused == "model_reply_malformed"
 
 
 def test_consolidation_repeated_key_error_names_it():
