@@ -147,6 +147,16 @@ def test_coherence_invalidation_at_the_ends_of_the_way_to_the_stop_is_told_apart
     assert [code for code in codes(check(request)) if code.startswith("invalidation")] == found
 
 
+@pytest.mark.parametrize(
+    ("text", "found"), [("low < 99.5", True), ("high > 100.5", True), ("low < 99.3", False)]
+)
+def test_coherence_invalidation_on_the_bars_extremes_is_read_where_they_lie(text, found):
+    request = changed(right_request(), {"proposal.invalidation": text})
+    extremes = request.snapshot.features | {"low": 99.4, "high": 100.6}
+    request = changed(request, {"snapshot.features": extremes})
+    assert ("invalidation_already_true" in codes(check(request))) is found
+
+
 @EVERY_PLAN
 def test_coherence_invalidation_far_beyond_the_stop_is_found(playbook, direction):
     text = "close < ema_20 - 20 * atr_14" if direction == "long" else "close > ema_20 + 20 * atr_14"

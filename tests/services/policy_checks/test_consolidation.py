@@ -158,9 +158,7 @@ def test_consolidation_reply_of_the_longest_length_is_still_read():
 
 
 def test_consolidation_repeated_key_error_names_it():
-    text = (
-        '{"verdict": "block", "summary": "", "verdict": "pass", "cited_findings": [], "deferred_needs": []}'
-    )
+    text = '{"summary": "", "verdict": "block", "verdict": "pass", "cited_findings": []}'
     assert weigh(text).findings[0].message == "the key 'verdict' stands twice"
 
 

@@ -96,6 +96,10 @@ def test_invariants_text_citing_another_day_finds_nothing(text):
     assert check_invariants(request) == ()
 
 
+def test_invariants_playbook_known_at_the_snapshot_itself_finds_nothing():
+    assert check_invariants(changed(right_request(), {"playbook.known_at": NOW})) == ()
+
+
 def test_invariants_zone_of_another_symbol_finds_nothing():
     zone = changed(AROUND_NOW, {"symbol": "BBB"})
     assert check_invariants(changed(right_request(), {"invariants.no_learn_zones": (zone,)})) == ()
