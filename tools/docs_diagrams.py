@@ -1,0 +1,153 @@
+"""Diagrams of the architecture page, drawn from the sources: what imports what, who holds whom, which state follows.
+
+Nothing is imported but the table of transitions; the rest is read from syntax trees, so a diagram cannot be wrong about
+the code. Called by `docs_reference`.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.docs_pages import ROOT
+from trading_core.state_machine import TRANSITIONS
+
+ROOMS = ("worker", "agents", "services", "trading_core", "prompts", "schemas")
+BOOTSTRAP = ROOT / "worker" / "bootstrap.py"
+# Data and passive tools that nearly everything receives; they would hide who works with whom.
+PASSIVE = frozenset({"SimulatedClock", "TickGuard", "RuleColumns", "TickEventDecoder"})
+
+
+def mermaid(kind: str, lines: list[str]) -> str:
+    """A fenced Mermaid diagram."""
+    return "\n".join(["```mermaid", kind, *(f"    {line}" for line in lines), "```"])
+
+
+def sources(room: str) -> Iterator[Path]:
+    """The modules of a room, in path order."""
+    return iter(sorted((ROOT / room).rglob("*.py")))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Dotted names of the modules that a source imports, wherever in the file it does so."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def room_imports() -> set[tuple[str, str]]:
+    """Pairs (room, room it imports)."""
+    found = set()
+    for room in ROOMS:
+        for path in sources(room):
+            tops = {name.split(".")[0] for name in imported(path)}
+            found |= {(room, top) for top in tops if top in ROOMS and top != room}
+    return found
+
+
+def rooms_diagram() -> str:
+    """Rooms and the imports between them."""
+    return mermaid("flowchart TD", [f"{one} --> {other}" for one, other in sorted(room_imports())])
+
+
+def service_part(module: str) -> str:
+    """The package inside `services` that a module belongs to; modules at the top of the room are the loops."""
+    parts = module.split(".")
+    inner = ROOT.joinpath(*parts[:2])
+    return parts[1] if len(parts) > 1 and inner.is_dir() else "loops"
+
+
+def service_imports() -> set[tuple[str, str]]:
+    """Pairs (package of `services`, package it imports)."""
+    found = set()
+    for path in sources("services"):
+        own = service_part(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        parts = {service_part(name) for name in imported(path) if name.split(".")[0] == "services"}
+        found |= {(own, part) for part in parts if part != own}
+    return found
+
+
+def services_diagram() -> str:
+    """Packages of `services` and the imports between them."""
+    lines = ['loops["services/*.py: the loops and what they share"]']
+    return mermaid("flowchart LR", lines + [f"{one} --> {other}" for one, other in sorted(service_imports())])
+
+
+def states_diagram() -> str:
+    """The legal transitions."""
+    lines = [f"{source} --> {target}" for source, target in sorted(TRANSITIONS)]
+    return mermaid("stateDiagram-v2", ["[*] --> IDLE", *lines])
+
+
+class Wiring(ast.NodeVisitor):
+    """Who is given whom in `bootstrap.assemble`: classes, and edges (holder, held, only through a reader)."""
+
+    def __init__(self) -> None:
+        self.rooms: dict[str, str] = {}
+        self.names: dict[str, tuple[str, bool]] = {}
+        self.edges: set[tuple[str, str, bool]] = set()
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """Remember where each name comes from."""
+        for alias in node.names:
+            self.rooms[alias.asname or alias.name] = (node.module or "").split(".")[0]
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """Bind the names of an assignment, element by element where there are several."""
+        (target,) = node.targets
+        pairs: list[tuple[ast.expr, ast.expr]] = [(target, node.value)]
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            pairs = list(zip(target.elts, node.value.elts, strict=True))
+        for name, value in pairs:
+            held = self.held(value)
+            if isinstance(name, ast.Name) and len(held) == 1:
+                self.names[name.id] = held[0]
+
+    def held(self, value: ast.expr) -> list[tuple[str, bool]]:
+        """What an argument gives to its receiver: (class, only a reader of it)."""
+        if isinstance(value, ast.Name):
+            return [self.names[value.id]] if value.id in self.names else []
+        if isinstance(value, ast.IfExp):
+            return [*self.held(value.body), *self.held(value.orelse)]
+        if not isinstance(value, ast.Call):
+            return []
+        if isinstance(value.func, ast.Attribute):
+            reads = value.func.attr == "reader"
+            return [(name, True) for name, _ in self.held(value.func.value)] if reads else []
+        return [(value.func.id, False)] if isinstance(value.func, ast.Name) and self._made(value) else []
+
+    def _made(self, call: ast.Call) -> bool:
+        """Note what a constructor is given; whether the call was a constructor of ours that acts."""
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        if not name[:1].isupper() or name in PASSIVE or self.rooms.get(name) not in ROOMS:
+            return False
+        for value in (*call.args, *(keyword.value for keyword in call.keywords)):
+            self.edges |= {(name, other, reads) for other, reads in self.held(value)}
+        return True
+
+
+def wiring() -> Wiring:
+    """The wiring of a session."""
+    tree = ast.parse(BOOTSTRAP.read_text("utf-8"))
+    found = Wiring()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            found.visit_ImportFrom(node)
+        elif isinstance(node, ast.FunctionDef) and node.name == "assemble":
+            found.visit(node)
+    return found
+
+
+def wiring_diagram() -> str:
+    """Who holds whom in a session; a dotted line is a read-only handle."""
+    found = wiring()
+    by_room: dict[str, list[str]] = {}
+    for name in sorted({end for one, other, _ in found.edges for end in (one, other)}):
+        by_room.setdefault(found.rooms[name], []).append(name)
+    lines = []
+    for room in ROOMS:
+        if room in by_room:
+            lines += [f"subgraph {room}", *(f"    {name}" for name in by_room[room]), "end"]
+    lines += [f"{one} {'-.->' if reads else '-->'} {other}" for one, other, reads in sorted(found.edges)]
+    return mermaid("flowchart LR", lines)

@@ -1,0 +1,144 @@
+"""Runs the examples of the documentation and writes what they print; no figure on a page is typed by hand.
+
+A `console` block holds commands after `$ ` and what they printed. The blocks of one page run from top to bottom in one
+empty folder, after its files (blocks with a `title`) have been written there. Options of a block:
+
+    skip="why"     not run
+    exit="2"       the exit code it must have
+    lines="8"      how many lines of output the page shows
+    fill="KIND"    the hexadecimal word of the command becomes the id of the first such fill of the latest run
+
+`make docs` runs it and rewrites the output; the tests run the same blocks on fewer bars.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.errors import ConfigError
+from tools.docs_pages import DOCS, README, ROOT, Fence, fences, pages
+
+PICTURE = DOCS / "images" / "run.svg"
+_HEX = re.compile(r"\b[0-9a-f]{8}\b")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One command as written, with its exit code and everything it printed."""
+
+    command: str
+    code: int
+    output: str
+
+
+def commands(fence: Fence) -> list[str]:
+    """The commands of a console block."""
+    return [line.removeprefix("$ ") for line in fence.text.splitlines() if line.startswith("$ ")]
+
+
+def consoles(page: Path) -> list[Fence]:
+    """The console blocks of a page."""
+    return [fence for fence in fences(page) if fence.language == "console"]
+
+
+def write_files(page: Path, folder: Path) -> None:
+    """Write the files that a page shows into a folder."""
+    for fence in fences(page):
+        if "title" in fence.options:
+            path = folder / fence.options["title"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(fence.text, "utf-8")
+
+
+def run_block(fence: Fence, folder: Path, extra: Mapping[str, str]) -> list[Ran]:
+    """Run the commands of a block.
+
+    Raises:
+        ConfigError: a command ended with another exit code than the page says.
+    """
+    ran = []
+    for command in commands(fence):
+        if "fill" in fence.options:
+            command = _HEX.sub(_first_fill(fence.options["fill"], folder, extra), command)
+        done = _shell(command, folder, extra)
+        if done.code != int(fence.options.get("exit", "0")):
+            raise ConfigError(f"{fence.page.name}: {command!r} ended with {done.code}:\n{done.output}")
+        ran.append(done)
+    return ran
+
+
+def _shell(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:
+    """Run one command with the environment that runs this; `uv run` and the installation of uv fall away."""
+    inner = command.removeprefix("pip install uv && ").replace("uv run ", "")
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
+    own = {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {inner}"],
+        cwd=folder,
+        env={**own, "PATH": path, "PYTHONPATH": str(ROOT), **extra},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return Ran(command, done.returncode, done.stdout)
+
+
+def _first_fill(kind: str, folder: Path, extra: Mapping[str, str]) -> str:
+    found = _shell(f"thinktwice journal latest --kind {kind} --jsonl", folder, extra).output.splitlines()
+    if not found:
+        raise ConfigError(f"the latest run has no {kind}: choose another example")
+    return str(json.loads(found[0])["payload"]["fill_id"])[:8]
+
+
+def shown(fence: Fence, ran: list[Ran]) -> str:
+    """The text of a block after its commands ran."""
+    limit = int(fence.options.get("lines", "1000"))
+    parts = []
+    for one in ran:
+        lines = [line.rstrip() for line in one.output.rstrip().splitlines()]
+        parts += [f"$ {one.command}", *lines[:limit], *(["..."] if len(lines) > limit else [])]
+    return "\n".join(parts) + "\n"
+
+
+def rewrite(page: Path, folder: Path, extra: Mapping[str, str]) -> None:
+    """Run a page's examples in a folder and write their output into the page."""
+    write_files(page, folder)
+    replaced = []
+    for fence in consoles(page):
+        if "skip" not in fence.options:
+            replaced.append((fence, shown(fence, run_block(fence, folder, extra))))
+    text = page.read_text("utf-8")
+    for fence, new in reversed(replaced):
+        text = text[: fence.start] + new + text[fence.end :]
+    page.write_text(text, "utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite the named pages, or all, and draw the picture of the README's run."""
+    from tools.draw_run import draw
+
+    chosen = [Path(name).resolve() for name in arguments] or pages()
+    for page in chosen:
+        if all("skip" in fence.options for fence in consoles(page)):
+            continue
+        sys.stdout.write(f"{page.relative_to(ROOT)}\n")
+        sys.stdout.flush()
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            keep = {"THINKTWICE_RUNTIME__OUT": "out"} if page == README else {}
+            rewrite(page, folder, keep)
+            if page == README:
+                draw(folder / "out", folder, PICTURE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

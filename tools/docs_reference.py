@@ -1,0 +1,125 @@
+"""Writes what the documentation says about the code from the code itself: diagrams, commands, settings, states, features.
+
+`make docs` runs it; `--check` changes nothing and exits 1 when a page is not what the code would write. The tests call
+`stale_pages`, so a page cannot fall behind.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from services.journal.kinds import JOURNAL_KINDS
+from tools import docs_configuration, docs_diagrams
+from tools.docs_pages import ROOT, pages, table, with_blocks
+from trading_core.features import FEATURES
+from trading_core.records import CLAMPS, REFUSALS
+from trading_core.regime import RegimeSettings
+from trading_core.state_machine import TRANSITIONS
+from worker.cli import app
+
+HELP_COLUMNS = "88"
+
+
+def transitions() -> str:
+    """The table of legal transitions."""
+    rows = [(f"`{source}`", f"`{target}`", why) for (source, target), why in TRANSITIONS.items()]
+    return table(("from", "to", "when"), rows)
+
+
+def commands() -> list[list[str]]:
+    """Words of every command, the program itself first."""
+    found: list[list[str]] = [[]]
+
+    def walk(command: Any, words: list[str]) -> None:
+        for name, inner in sorted(getattr(command, "commands", {}).items()):
+            found.append([*words, name])
+            walk(inner, [*words, name])
+
+    walk(get_command(app), [])
+    return found
+
+
+def command_line() -> str:
+    """The help of every command, as the program prints it."""
+    parts = []
+    for words in commands():
+        done = CliRunner().invoke(
+            app, [*words, "--help"], prog_name="thinktwice", env={"COLUMNS": HELP_COLUMNS}
+        )
+        text = "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+        parts.append(f"## {' '.join(['thinktwice', *words])}\n\n```text\n{text}\n```")
+    return "\n\n".join(parts)
+
+
+def features() -> str:
+    """Every feature family."""
+    rows = [
+        (f"`{family.pattern}`", f"`{family.example}`", family.unit, family.doc)
+        for family in FEATURES.values()
+    ]
+    return table(("name", "example", "unit", "meaning"), rows)
+
+
+def regime_settings() -> str:
+    """The bounds of the regime labels."""
+    rows = [
+        (f"`{name}`", f"{float(field.default):.4g}", field.description or name.replace("_", " "))
+        for name, field in RegimeSettings.model_fields.items()
+    ]
+    return table(("name", "value", "meaning"), rows)
+
+
+def _names(names: Any) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "rooms": docs_diagrams.rooms_diagram,
+    "services": docs_diagrams.services_diagram,
+    "wiring": docs_diagrams.wiring_diagram,
+    "states": docs_diagrams.states_diagram,
+    "transitions": transitions,
+    "command-line": command_line,
+    "configuration": docs_configuration.configuration,
+    "heartbeats": docs_configuration.heartbeats,
+    "features": features,
+    "regime-settings": regime_settings,
+    "journal-kinds": lambda: _names(sorted(JOURNAL_KINDS)),
+    "refusals": lambda: _names(REFUSALS),
+    "clamps": lambda: _names(CLAMPS),
+}
+
+
+@cache
+def written_blocks() -> dict[str, str]:
+    """Every block as the code would write it now."""
+    return {name: write() for name, write in BLOCKS.items()}
+
+
+def stale_pages() -> list[Path]:
+    """Pages whose generated blocks are not what the code says."""
+    found = []
+    for page in pages():
+        text = page.read_text("utf-8")
+        if with_blocks(text, written_blocks()) != text:
+            found.append(page)
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite the pages, or with `--check` say which are stale."""
+    stale = stale_pages()
+    for page in stale:
+        if "--check" not in arguments:
+            page.write_text(with_blocks(page.read_text("utf-8"), written_blocks()), "utf-8")
+        sys.stdout.write(f"{page.relative_to(ROOT)}\n")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
