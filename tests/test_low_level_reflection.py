@@ -196,7 +196,7 @@ def test_low_level_reflection_same_request_has_the_same_hash_whatever_the_clock_
 
 
 def test_low_level_reflection_overrun_is_counted_and_changes_nothing():
-    service = PolicyLevelReflectionService(ReflectionSettings(), timer=SteppingTimer(400.0))
+    service = PolicyLevelReflectionService(ReflectionSettings(), timer=SteppingTimer(500.0))
     asyncio.run(service.reflect(right_request(), source="heartbeat"))
     assert service.overruns == 0
     result = asyncio.run(service.reflect(right_request(), source="regime_change"))
@@ -220,7 +220,7 @@ def test_low_level_reflection_mode_off_error():
     [(FULL, None), (ReflectionSettings(), FakeModel()), (ReflectionSettings(mode="off"), FakeModel())],
 )
 def test_low_level_reflection_model_and_mode_that_disagree_error(settings, model):
-    with pytest.raises(ConfigError, match="full"):
+    with pytest.raises(ConfigError, match="no model was given" if model is None else "a model was given"):
         PolicyLevelReflectionService(settings, model=model)
 
 

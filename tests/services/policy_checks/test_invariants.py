@@ -100,6 +100,19 @@ def test_invariants_playbook_known_at_the_snapshot_itself_finds_nothing():
     assert check_invariants(changed(right_request(), {"playbook.known_at": NOW})) == ()
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"proposal.horizon_bars": 250},
+        {"proposal.activation_window_bars": 10},
+        {"snapshot.staleness_bars": 2},
+        {"playbook.risk_fraction": 0.01},
+    ],
+)
+def test_invariants_value_exactly_at_its_bound_finds_nothing(changes):
+    assert check_invariants(changed(right_request(), changes)) == ()
+
+
 def test_invariants_zone_of_another_symbol_finds_nothing():
     zone = changed(AROUND_NOW, {"symbol": "BBB"})
     assert check_invariants(changed(right_request(), {"invariants.no_learn_zones": (zone,)})) == ()
