@@ -67,9 +67,6 @@ class PolicyLoopSettings(Contract):
     minimum_interval_bars: int = Field(default=3, ge=0)
     max_revisions: int = Field(default=2, ge=0, le=2)
     strategist: Literal["rules"] = "rules"
-    playbooks: str | None = Field(
-        default=None, description="folder of playbook files; None: the embedded ones"
-    )
 
     def heartbeat_bars(self, timeframe: str) -> int:
         """Own bars between heartbeats, at least one."""
@@ -175,6 +172,9 @@ class RuntimeSettings(Contract):
     start: str | None = None
     end: str | None = None
     out: str | None = None
+    playbooks: str | None = Field(
+        default=None, description="folder of playbook files; None: the embedded ones"
+    )
     flush_rows: int = Field(default=2_000, ge=1)
 
 

@@ -2,11 +2,24 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
 
 from schemas.canonical import content_hash
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _read_only(mapping: Mapping[K, V]) -> Mapping[K, V]:
+    return MappingProxyType(dict(mapping))
+
+
+# A mapping of a frozen contract that cannot be changed in place either.
+FrozenMap = Annotated[Mapping[K, V], AfterValidator(_read_only), PlainSerializer(dict)]
 
 
 class Contract(BaseModel):
@@ -46,7 +59,7 @@ class Contract(BaseModel):
 def _payload_of(value: Any) -> Any:
     if isinstance(value, Contract):
         return value.payload()
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: _payload_of(item) for key, item in value.items()}
     if isinstance(value, (tuple, list, frozenset)):
         return [_payload_of(item) for item in value]

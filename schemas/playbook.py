@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from schemas.contract import Contract
+from schemas.contract import Contract, FrozenMap
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import Direction, Structure, Trend, VersionState, VolatilityBand
 
@@ -89,10 +89,10 @@ class PlaybookDefinition(Contract):
     description: str
     enabled: bool = True
     timeframes: tuple[str, ...] = ()
-    eligibility: dict[Direction, Eligibility]
-    rules: dict[Direction, DirectionRules]
-    parameters: dict[str, Parameter] = {}
-    rationale_terms: dict[Direction, tuple[str, ...]]
+    eligibility: FrozenMap[Direction, Eligibility]
+    rules: FrozenMap[Direction, DirectionRules]
+    parameters: FrozenMap[str, Parameter] = Field(default={}, validate_default=True)
+    rationale_terms: FrozenMap[Direction, tuple[str, ...]]
     horizon_bars: int = Field(ge=2, le=500)
     activation_window_bars: int = Field(default=3, ge=1, le=50)
     risk_fraction: float = Field(default=0.005, gt=0, le=0.02)

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from schemas.contract import Contract
+from schemas.contract import Contract, FrozenMap
 from schemas.playbook import Expectation
 from schemas.regime import RegimeView
 from schemas.vocabulary import Direction, PolicyState
@@ -90,7 +90,7 @@ class PolicySnapshot(Contract):
     events: tuple[str, ...]
     state: PolicyState
     regime: RegimeView | None
-    features: dict[str, float | None]
+    features: FrozenMap[str, float | None]
     position: PositionView | None
     active_policy_id: str | None
     risk: RiskState

@@ -265,6 +265,7 @@ class SlowLoopService:
             return
         self.counters.applied.update(action.kind for action in verdict.actions)
         self._judge_actions.append(verdict_id)
+        refused_before = len(self._lifecycle.refused)
         changed = self._lifecycle.apply(
             verdict.actions,
             report_id=verdict.report_id,
@@ -272,6 +273,9 @@ class SlowLoopService:
             at=now,
             timeframe=self._bars.timeframe,
         )
+        for refusal in self._lifecycle.refused[refused_before:]:
+            self.counters.refused[refusal.code] += 1
+            self._append(now, "action_refused", {"verdict_id": verdict_id, **refusal.payload()})
         self._last_structural = run.slot
         if changed:
             self._epoch += 1

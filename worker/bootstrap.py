@@ -41,7 +41,7 @@ def assemble(
     definitions: Sequence[PlaybookDefinition] | None = None,
 ) -> Session:
     """A session over `bars`, ready for `begin`."""
-    folder = settings.policy_loop.playbooks
+    folder = settings.runtime.playbooks
     books = (
         tuple(definitions)
         if definitions is not None

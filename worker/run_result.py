@@ -73,7 +73,7 @@ class RunResult:
                 "boundary": dict(sorted(policy.decisions.items())),
                 "replans": dict(sorted(slow.replans.items())),
                 "actions": dict(sorted(slow.applied.items())),
-                "refused": dict(sorted((slow.refused + Counter(one.code for one in session.lifecycle.refused)).items())),
+                "refused": dict(sorted(slow.refused.items())),
             },
             "playbooks": {"versions": session.lifecycle.counts()},
             "journal": {

@@ -6,11 +6,11 @@ of them plants a result. `thinktwice scenarios` prints them, and the tests asser
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from operator import sub
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from schemas.config import EnvelopeSettings, JudgeSettings, ReflectionSettings, Settings
 from schemas.errors import FreezeRefused, InvariantViolation
@@ -46,14 +46,7 @@ class ScenarioResult:
 
 def run_scenarios() -> list[ScenarioResult]:
     """All five, in the order of the runbook."""
-    scenarios: tuple[Callable[[], Awaitable[ScenarioResult]], ...] = (
-        only_tick_validation_between_policy_events,
-        inconsistent_plan_is_refused,
-        one_window_is_reflected_once,
-        too_few_samples_stay_monitor_only,
-        enough_samples_give_a_gated_report,
-    )
-    return [asyncio.run(scenario()) for scenario in scenarios]
+    return [asyncio.run(scenario()) for scenario in SCENARIOS]
 
 
 def embedded_session(settings: Settings) -> Session:
@@ -281,3 +274,12 @@ async def enough_samples_give_a_gated_report() -> ScenarioResult:
             f"judge: {dict(sorted(slow.counters.replans.items()))}, actions {dict(sorted(slow.counters.applied.items()))}",
         ],
     )
+
+
+SCENARIOS: Final[tuple[Callable[[], Coroutine[Any, Any, ScenarioResult]], ...]] = (
+    only_tick_validation_between_policy_events,
+    inconsistent_plan_is_refused,
+    one_window_is_reflected_once,
+    too_few_samples_stay_monitor_only,
+    enough_samples_give_a_gated_report,
+)

@@ -26,6 +26,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "high_level_request",
         "high_level_report",
         "replan_verdict",
+        "action_refused",
         "playbook_version",
         "error",
         RUN_FINISHED,

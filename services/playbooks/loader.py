@@ -43,7 +43,7 @@ def load_playbooks(folder: Path | None = None) -> tuple[PlaybookDefinition, ...]
         ConfigError: naming file, field and reason; also for a missing or empty folder and an id given twice.
     """
     place = EMBEDDED if folder is None else folder
-    advice = "or leave policy_loop.playbooks unset to use the embedded ones"
+    advice = "or leave runtime.playbooks unset to use the embedded ones"
     if not place.is_dir():
         raise ConfigError(f"playbook folder {str(place)!r} does not exist: create it, {advice}")
     found: dict[str, tuple[Path, PlaybookDefinition]] = {}

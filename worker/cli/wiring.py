@@ -43,7 +43,7 @@ def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:
     """
     from services.playbooks.registry import load_playbooks
 
-    folder = settings.policy_loop.playbooks
+    folder = settings.runtime.playbooks
     return load_playbooks(None if folder is None else Path(folder))
 
 

@@ -1,0 +1,94 @@
+"""A world in which one playbook loses by construction: the gates open, and what follows stands in the journal."""
+
+import json
+
+from schemas.vocabulary import EvidenceGrade, RecommendedAction
+from tests.worker.runs import planted_run
+
+
+def _versions() -> list[dict]:  # type: ignore[type-arg]
+    return [one for one in planted_run().of("playbook_version") if one["playbook_id"] == "buys_strength"]
+
+
+def test_planted_failure_is_found_significant_and_not_before_the_count_gate() -> None:
+    run = planted_run()
+    reports = [payload["report"] for payload in run.of("high_level_report")]
+    grades = [
+        one["grade"]
+        for report in reports
+        for one in report["clusters"]
+        if one["playbook_id"] == "buys_strength" and one["regime"] is None
+    ]
+    assert grades[0] != EvidenceGrade.SIGNIFICANT
+    assert EvidenceGrade.SIGNIFICANT in grades
+    assert min(report["n_episodes"] for report in reports) >= 20
+    assert run.document["errors"] == 0
+
+
+def test_planted_failure_lowers_exposure_at_once_and_sends_the_better_value_to_shadow() -> None:
+    structural = next(
+        one["verdict"]
+        for one in planted_run().of("replan_verdict")
+        if any(action["kind"] == "set_threshold" for action in one["verdict"]["actions"])
+    )
+    kinds = {action["kind"]: action for action in structural["actions"]}
+    assert kinds["set_risk_fraction"]["lowers_exposure"] is True
+    assert (kinds["set_threshold"]["parameter"], kinds["set_threshold"]["value"]) == ("side", -1.0)
+    same_verdict = [one for one in _versions() if one["report_id"] == structural["report_id"]]
+    states = [(one["state"], one["definition"]["risk_fraction"]) for one in same_verdict]
+    assert ("active", 0.0025) in states
+    assert [state for state, _ in states if state in ("candidate", "shadow")] == ["candidate", "shadow"]
+
+
+def test_planted_candidate_is_used_only_once_its_own_shadow_trades_prove_it() -> None:
+    run = planted_run()
+    promoted = next(one for one in _versions() if one["state"] == "active" and one["evidence"].get("e_value"))
+    assert promoted["evidence"]["e_value"] >= 20.0
+    assert promoted["evidence"]["n"] >= 20
+    assert promoted["definition"]["parameters"]["side"]["value"] == -1.0
+    rows = [(row.kind, json.loads(row.payload)) for row in run.rows]
+    at = next(k for k, (kind, one) in enumerate(rows) if kind == "playbook_version" and one == promoted)
+    frozen = [
+        (k, one["policy"]["playbook_version"], one["policy"]["proposal"]["setup"])
+        for k, (kind, one) in enumerate(rows)
+        if kind == "policy_frozen" and one["policy"]["playbook_id"] == "buys_strength"
+    ]
+    before = {setup for k, _, setup in frozen if k < at}
+    after = {setup for k, version, setup in frozen if k > at}
+    assert all("-1.0 *" not in setup and "-1 *" not in setup for setup in before)
+    assert after
+    assert before.isdisjoint(after)
+
+
+def test_planted_shadow_episodes_stay_out_of_memory_and_the_account() -> None:
+    run = planted_run()
+    shadow = [one["episode"] for one in run.of("shadow_episode")]
+    live = {one["episode"]["episode_id"] for one in run.of("episode")}
+    assert len(shadow) > 20
+    assert all(one["ledger"] == "shadow" for one in shadow)
+    assert live.isdisjoint(one["episode_id"] for one in shadow)
+    assert run.document["episodes"] == len(live) == run.document["memory"]["episodes"]
+
+
+def test_planted_promotion_pays_after_costs_on_the_live_account() -> None:
+    run = planted_run()
+    promoted = next(one for one in _versions() if one["state"] == "active" and one["evidence"].get("e_value"))
+    r = {"before": [], "after": []}  # type: ignore[var-annotated]
+    for one in run.of("episode"):
+        r["after" if one["episode"]["playbook_version"] >= promoted["version"] else "before"].append(one["episode"]["r"])
+    assert len(r["after"]) > 20
+    assert sum(r["before"]) / len(r["before"]) < -0.3
+    assert sum(r["after"]) / len(r["after"]) > 0.0
+
+
+def test_planted_reports_reach_the_judge_and_refused_repeats_say_why() -> None:
+    run = planted_run()
+    assert [one["report_id"] for one in run.of("high_level_report")] == [
+        one["report_id"] for one in run.of("replan_verdict")
+    ]
+    refused = run.of("action_refused")
+    assert {one["code"] for one in refused} == {"already_in_shadow"}
+    assert run.document["judge"]["refused"]["already_in_shadow"] == len(refused)
+    replans = run.document["judge"]["replans"]
+    assert replans[RecommendedAction.REPLAN] >= 1
+    assert replans[RecommendedAction.HOLD] >= 1
