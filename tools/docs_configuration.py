@@ -1,7 +1,7 @@
 """The configuration reference from `schemas.config`: every setting with type, default, limits and meaning.
 
-A meaning is the field's own description; where the schema leaves the name to speak, it stands here. A setting with
-neither is an error, so none can stay undocumented. Called by `docs_reference`.
+A meaning is the field's own description; where the schema leaves the name to speak, it stands here. A setting
+with neither is an error, so none can stay undocumented. Called by `docs_reference`.
 """
 
 import json
@@ -33,7 +33,7 @@ MEANING = {
     "envelope.drawdown_release_bars": "bars of the halt after a drawdown",
     "envelope.cooldown_bars": "own bars in COOLDOWN after an exit",
     "envelope.allowed_directions": "directions that may be proposed",
-    "envelope.no_learn_zones": "tables of `start`, `end` (ns), `symbol` and `reason`; their outcomes teach nothing",
+    "envelope.no_learn_zones": "tables of `start`, `end` (ns), `symbol`, `reason`; they teach nothing",
     "policy_loop.events": "what may start an evaluation; an event left out is skipped as `event_disabled`",
     "policy_loop.minimum_interval_s": "least time between evaluations of a symbol",
     "policy_loop.minimum_interval_bars": "least own bars between evaluations; the larger of the two holds",
@@ -50,7 +50,7 @@ MEANING = {
     "high_level.enabled": "whether the slow loop runs at all",
     "high_level.interval": "cadence of the slow loop; unset: daily on intraday bars, weekly on daily bars",
     "high_level.minimum_episodes": "resolved trades since the last run that a run needs",
-    "high_level.structural_interval_days": "least days between two runs that may recommend structural changes",
+    "high_level.structural_interval_days": "least days between runs that may recommend structural changes",
     "gate.mode": "which grade allows which action: see the gate",
     "gate.q": "share of false findings that the family of hypotheses may spend",
     "gate.minimum_trades": "resolved trades below which a count says nothing",

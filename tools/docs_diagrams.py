@@ -1,7 +1,7 @@
-"""Diagrams of the architecture page, drawn from the sources: what imports what, who holds whom, which state follows.
+"""Diagrams of the architecture page: what imports what, who holds whom, which state follows.
 
-Nothing is imported but the table of transitions; the rest is read from syntax trees, so a diagram cannot be wrong about
-the code. Called by `docs_reference`.
+Nothing is imported but the table of transitions; the rest is read from syntax trees, so a diagram cannot be
+wrong about the code. Called by `docs_reference`.
 """
 
 import ast
@@ -52,7 +52,7 @@ def rooms_diagram() -> str:
 
 
 def service_part(module: str) -> str:
-    """The package inside `services` that a module belongs to; modules at the top of the room are the loops."""
+    """The package inside `services` of a module; modules at the top of the room are the loops."""
     parts = module.split(".")
     inner = ROOT.joinpath(*parts[:2])
     return parts[1] if len(parts) > 1 and inner.is_dir() else "loops"

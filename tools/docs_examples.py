@@ -1,7 +1,7 @@
 """Runs the examples of the documentation and writes what they print; no figure on a page is typed by hand.
 
-A `console` block holds commands after `$ ` and what they printed. The blocks of one page run from top to bottom in one
-empty folder, after its files (blocks with a `title`) have been written there. Options of a block:
+A `console` block holds commands after `$ ` and what they printed. The blocks of one page run from top to
+bottom in one empty folder, after its files (blocks with a `title`) have been written there. Options:
 
     skip="why"     not run
     exit="2"       the exit code it must have

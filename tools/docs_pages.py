@@ -1,7 +1,7 @@
 """The pages of the documentation: where they lie, their generated blocks and their fenced examples.
 
-A generated block stands between `<!-- begin NAME ... -->` and `<!-- end NAME -->`; only a program writes there. Read by
-the two writers (`docs_reference`, `docs_examples`) and by the tests.
+A generated block stands between `<!-- begin NAME ... -->` and `<!-- end NAME -->`; only programs write there.
+Read by the two writers (`docs_reference`, `docs_examples`) and by the tests.
 """
 
 import re
@@ -21,7 +21,7 @@ _OPTION = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True)
 class Fence:
-    """One fenced block: its language, the options of its info string, its text, and where it lies on the page."""
+    """One fenced block: language, options of its info string, text, and where it lies on the page."""
 
     page: Path
     language: str

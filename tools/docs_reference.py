@@ -1,7 +1,7 @@
-"""Writes what the documentation says about the code from the code itself: diagrams, commands, settings, states, features.
+"""Writes what the documentation says about the code from the code: diagrams, commands, settings, states.
 
-`make docs` runs it; `--check` changes nothing and exits 1 when a page is not what the code would write. The tests call
-`stale_pages`, so a page cannot fall behind.
+`make docs` runs it; `--check` changes nothing and exits 1 when a page is not what the code would write. The
+tests call `stale_pages`, so a page cannot fall behind.
 """
 
 import sys

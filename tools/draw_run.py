@@ -1,9 +1,9 @@
-"""Draws a run as SVG: the account beside buy and hold, the policies frozen, the trades in R, the high-level reports.
+"""Draws a run as SVG: the account beside buy and hold, policies frozen, trades in R, high-level reports.
 
     uv run python -m tools.draw_run OUT PICTURE
 
-OUT is a folder made by `thinktwice backtest --out`; what is not in it comes from the store that its summary names. Every
-mark is a row of that run; nothing is smoothed and nothing is left out.
+OUT is a folder made by `thinktwice backtest --out`; what is not in it comes from the store that its summary
+names. Every mark is a row of that run; nothing is smoothed and nothing is left out.
 """
 
 import asyncio
@@ -98,9 +98,10 @@ async def read_run(out: Path, db: str | None) -> Drawn:
 def subtitle(summary: dict[str, Any]) -> str:
     """One line of figures."""
     performance, data = summary["performance"], summary["data"]
+    total, hold = (100 * performance[name] for name in ("total_return", "buy_and_hold_return"))
     return (
         f"{', '.join(data['symbols'])}, {data['timeframe']}, {data['start'][:10]} to {data['end'][:10]}: "
-        f"{100 * performance['total_return']:+.1f} % against {100 * performance['buy_and_hold_return']:+.1f} %, "
+        f"{total:+.1f} % against {hold:+.1f} %, "
         f"{performance['trades']} trades, {summary['policy_loop']['frozen']} policies, "
         f"{summary['high_level']['runs']} reports"
     )

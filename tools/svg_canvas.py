@@ -1,4 +1,4 @@
-"""A small SVG writer: a canvas with text and shapes, and panels that map time and value to it. Called by `draw_run`."""
+"""A small SVG writer: a canvas with shapes, and panels that map time and value. Called by `draw_run`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,9 +70,8 @@ class Panel:
     def grid(self, value: float, label: str) -> None:
         """A horizontal line with its label at the left."""
         y = self.y(value)
-        self.canvas.add(
-            f'<line x1="{self.across[0]:g}" x2="{self.across[1]:g}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e6e8eb"/>'
-        )
+        left, right = self.across
+        self.canvas.add(f'<line x1="{left:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e6e8eb"/>')
         self.canvas.text(self.across[0] - 8, y + 4, label, size=11, color="#555", anchor="end")
 
     def caption(self, words: str) -> None:
@@ -112,6 +111,7 @@ class Panel:
             x -= 6.6 * len(name) + 6
             y = self.down[0] - 10
             self.canvas.add(
-                f'<line x1="{x - 18:.1f}" x2="{x:.1f}" y1="{y:g}" y2="{y:g}" stroke="{color}" stroke-width="3"/>'
+                f'<line x1="{x - 18:.1f}" x2="{x:.1f}" y1="{y:g}" y2="{y:g}" '
+                f'stroke="{color}" stroke-width="3"/>'
             )
             x -= 34
