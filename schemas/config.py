@@ -1,7 +1,7 @@
 """The configuration tree: frozen, closed, with documented defaults; one TOML section per model.
 
-`runtime` says where things lie and how fast they run and is never hashed; `config_hash` covers everything else, so two
-runs of the same decisions share it. Read once by `worker.settings`.
+`runtime` says where things lie and how fast they run and is never hashed; `config_hash` covers everything
+else, so two runs of the same decisions share it. Read once by `worker.settings`.
 """
 
 from typing import Any, Literal

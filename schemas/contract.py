@@ -1,4 +1,4 @@
-"""The shape every contract shares: frozen, closed, and split into what is hashed and what is only recorded."""
+"""The shape every contract shares: frozen, closed, split into what is hashed and what is recorded."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
 
 from schemas.canonical import content_hash
-
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -25,8 +24,8 @@ FrozenMap = Annotated[Mapping[K, V], AfterValidator(_read_only), PlainSerializer
 class Contract(BaseModel):
     """Frozen model that refuses unknown fields.
 
-    `telemetry_fields` names what is measured rather than decided (latencies, token counts). They are kept out of
-    `payload()` and so out of every hash, and come back through `telemetry()`.
+    `telemetry_fields` names what is measured rather than decided (latencies, token counts). They are kept
+    out of `payload()` and so out of every hash, and come back through `telemetry()`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))

@@ -1,4 +1,4 @@
-"""An episode is a resolved trade with the context in which it was opened: the only thing lessons are made of."""
+"""An episode is a resolved trade with its opening context: the only thing lessons are made of."""
 
 from typing import Literal
 

@@ -83,6 +83,6 @@ class InvariantViolation(ThinktwiceError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?` for the closest known name, else the empty string; ready to append to a message."""
+    """` Did you mean 'x'?` for the closest known name, else the empty string."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" Did you mean {close[0]!r}?" if close else ""

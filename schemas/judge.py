@@ -24,8 +24,9 @@ class BoundaryVerdict(Contract):
 class JudgeAction(Contract):
     """One parameter change within bounds. Which fields are needed depends on `kind`.
 
-    set_eligibility: regime (`trend/volatility`), direction, eligible. set_threshold, set_invalidation: parameter,
-    value (on the grid). set_risk_fraction: value. replan: nothing. open_experiment: parameter, value, ttl_bars.
+    set_eligibility: regime (`trend/volatility`), direction, eligible. set_threshold, set_invalidation:
+    parameter, value (on the grid). set_risk_fraction: value. replan: nothing. open_experiment: parameter,
+    value, ttl_bars.
     """
 
     kind: Literal[

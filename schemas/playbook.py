@@ -1,4 +1,7 @@
-"""Playbooks: what a trader writes in a file and the engine trades, with bounds within which a lesson may move it."""
+"""What a playbook is.
+
+What a trader writes in a file and the engine trades, with bounds within which a lesson may move it.
+"""
 
 from typing import Literal
 
@@ -10,10 +13,12 @@ from schemas.vocabulary import Direction, Structure, Trend, VersionState, Volati
 
 
 class DirectionRules(Contract):
-    """Rules of one direction. `{name}` stands for a parameter; stop, target and refinement are price expressions.
+    """Rules of one direction. `{name}` stands for a parameter.
 
-    `activation` None means: the setup bar's extreme is broken in the direction. `refinement` is a tighter stop, read
-    on every bar of the activation window.
+    Stop, target and refinement are price expressions.
+
+    `activation` None means: the setup bar's extreme is broken in the direction. `refinement` is a tighter
+    stop, read on every bar of the activation window.
     """
 
     setup: str
@@ -63,7 +68,10 @@ class Parameter(Contract):
 
 
 class Eligibility(Contract):
-    """Regimes in which a playbook may be proposed; `banned` holds `trend/volatility` cells taken out by a lesson."""
+    """Regimes in which a playbook may be proposed.
+
+    `banned` holds `trend/volatility` cells taken out by a lesson.
+    """
 
     trend: tuple[Trend, ...] = Field(min_length=1)
     volatility: tuple[VolatilityBand, ...] = Field(min_length=1)

@@ -25,7 +25,7 @@ class PolicyProposal(Contract):
 
 
 class StrategistAnswer(Contract):
-    """What a strategist said: a proposal, a held position, a tighter stop, or an abstention with its reason."""
+    """What a strategist said: a proposal, a held position, a tighter stop, or an abstention."""
 
     kind: PlanKind
     reason: str

@@ -1,7 +1,7 @@
 """Contracts of both reflections and of tick validation (seed 002, step 1).
 
-The names and fields of the seed are kept; typed findings stand beside the seed's readable lists, and everything that
-is measured rather than decided (latency) is telemetry and never hashed.
+The names and fields of the seed are kept; typed findings stand beside the seed's readable lists, and
+everything that is measured rather than decided (latency) is telemetry and never hashed.
 """
 
 from datetime import datetime
@@ -37,7 +37,10 @@ class TickValidationEvent(Contract):
 
 
 class TickValidationResult(Contract):
-    """Counters of one stretch of tick validation; the three forbidden counters are zero or the run has failed."""
+    """Counters of one stretch of tick validation.
+
+    The three forbidden counters are zero or the run has failed.
+    """
 
     bars_validated: int = Field(ge=0)
     events: dict[str, int]
@@ -95,8 +98,8 @@ class MemoryCase(Contract):
 class MemorySummary(Contract):
     """Bounded result of one contrastive retrieval. `insufficient` names the buckets that could not be filled.
 
-    Base rates come from the whole eligible population (same playbook and direction, known at the clock), never from
-    the retrieved cases.
+    Base rates come from the whole eligible population (same playbook and direction, known at the clock),
+    never from the retrieved cases.
     """
 
     known_at: int
@@ -138,8 +141,8 @@ class InvariantContext(Contract):
 class PolicyLevelReflectionRequest(Contract):
     """Everything the four checks need; `thinktwice check FILE` reads exactly this.
 
-    `memory` None means that nothing was retrieved (the finding then says `insufficient`); the service fills it after
-    the cheap checks have passed. `previous` is the policy frozen before, if any.
+    `memory` None means that nothing was retrieved (the finding then says `insufficient`); the service fills
+    it after the cheap checks have passed. `previous` is the policy frozen before, if any.
     """
 
     snapshot: PolicySnapshot
@@ -213,7 +216,7 @@ class ClusterFinding(Contract):
 
 
 class GridTrial(Contract):
-    """One value of a parameter's grid, evaluated on the window after costs; it has joined the tested family."""
+    """One value of a parameter's grid, evaluated after costs; it has joined the tested family."""
 
     playbook_id: str
     parameter: str

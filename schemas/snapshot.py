@@ -50,8 +50,8 @@ class RiskState(Contract):
 class ExpectationSummary(Contract):
     """Point-in-time expectation of one playbook version: design prior and resolved trades, shrunken together.
 
-    `hit_rate`, quantiles and R figures blend the design values with weight `prior.weight_trades` and the measured ones
-    with weight `n`.
+    `hit_rate`, quantiles and R figures blend the design values with weight `prior.weight_trades` and the
+    measured ones with weight `n`.
     """
 
     playbook_id: str
@@ -77,8 +77,8 @@ class MemoryBaseRates(Contract):
 class PolicySnapshot(Contract):
     """Standard input of strategist, reflection and judge. The same hash reaches all three.
 
-    `ts_event` and `known_at` are the close of the decision bar, in ns. `staleness_bars` counts bars of the portfolio
-    clock since this symbol's last present bar.
+    `ts_event` and `known_at` are the close of the decision bar, in ns. `staleness_bars` counts bars of the
+    portfolio clock since this symbol's last present bar.
     """
 
     symbol: str

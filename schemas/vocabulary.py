@@ -1,4 +1,4 @@
-"""Closed sets: every state, kind, reason and status the system may say, from schema to screen to statistics."""
+"""Closed sets: every state, kind, reason and status that the system may say."""
 
 from enum import StrEnum
 from typing import Literal

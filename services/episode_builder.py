@@ -1,7 +1,7 @@
 """Build the episode of a closed trade from the trade record and the policy that opened it.
 
-The context is that of the decision (regime, fingerprint, conviction at the freeze), so nothing of the outcome leaks
-into what an episode is compared by.
+The context is that of the decision (regime, fingerprint, conviction at the freeze), so nothing of the
+outcome leaks into what an episode is compared by.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """Freeze: the only door through which a proposal becomes a policy.
 
-It demands a passing reflection and an approving verdict for exactly this proposal hash and this snapshot hash. With
-reflection switched off it demands the invocation record that says so, which only that setting can make.
+It demands a passing reflection and an approving verdict for exactly this proposal hash and this snapshot
+hash. With reflection switched off it demands the invocation record that says so, which only that setting
+can make.
 """
 
 from schemas.errors import FreezeRefused
@@ -32,7 +33,7 @@ def freeze(
     """The frozen policy of a proposal that passed.
 
     Raises:
-        FreezeRefused: no result, no verdict, a verdict or result for something else, or one that did not pass.
+        FreezeRefused: no result or verdict, one for something else, or one that did not pass.
     """
     passed = _passed_reflection(reflection, proposal.content_hash, snapshot.content_hash, reflection_off)
     approved = _approving_verdict(verdict, passed, proposal.content_hash, snapshot.content_hash)

@@ -1,4 +1,7 @@
-"""Counters of the policy loop: what happened, by kind and reason, and how long it took. Telemetry, never hashed."""
+"""Counters of the policy loop: what happened, by kind and reason, and how long it took.
+
+Telemetry, never hashed.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,8 +1,10 @@
-"""The gate of the policy loop: a pure function from the facts of a boundary to an admission or to typed skips.
+"""The gate of the policy loop.
 
-Order: disabled events, warming up, state suppression, single flight, minimum interval. An override opens a boundary in
-every state. One skip per policy event; a skip changes no fact, so it can neither extend an interval nor block the next
-slot.
+A pure function from the facts of a boundary to an admission or to typed skips.
+
+Order: disabled events, warming up, state suppression, single flight, minimum interval. An override opens a
+boundary in every state. One skip per policy event; a skip changes no fact, so it can neither extend an
+interval nor block the next slot.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """The policy loop: gate, snapshot, reflected plan, judge, freeze - one boundary at a time, in symbol order.
 
-Every link is demanded by the next one: a plan without a reflection has no verdict, and freeze refuses anything without
-both for exactly its hashes. An exception is an `error`: it is journalled and counted, and no order comes from it.
+Every link is demanded by the next one: a plan without a reflection has no verdict, and freeze refuses
+anything without both for exactly its hashes. An exception is an `error`: it is journalled and counted, and
+no order comes from it.
 """
 
 import time
@@ -140,7 +141,7 @@ class PolicyLoopService:
         budget = RevisionBudget(self._settings.policy_loop.max_revisions)
         try:
             ending = await self._decide(boundary, snapshot, budget, record)
-        except Exception as error:  # the one boundary of the policy loop: fails closed, journalled, counted
+        except Exception as error:  # noqa: BLE001 - the one boundary of the policy loop
             record.error("policy_loop", error)
             self.counters.errors += 1
             self.counters.reflections["error"] += 1
@@ -321,7 +322,7 @@ class PolicyLoopService:
         invariants: InvariantContext,
         may_keep: bool,
     ) -> Ending:
-        """The previous policy stays only if it still passes the invariants on this snapshot; else stand down."""
+        """The previous policy stays only if it still passes the invariants; else stand down."""
         previous = self.in_force(boundary.s)
         if may_keep and previous is not None and self._still_valid(previous, snapshot, invariants):
             return Ending(EvaluationOutcome.KEPT_PREVIOUS, reason, previous)
@@ -352,13 +353,15 @@ class PolicyLoopService:
     def _without_policy(
         self, boundary: Boundary, snapshot: PolicySnapshot, outcome: EvaluationOutcome, reason: str
     ) -> Ending:
-        """After an error: like a block, the previous policy stays only if the invariants pass without help."""
+        """After an error, as after a block: the previous policy stays only if the invariants pass."""
         invariants = invariant_context(self._settings, snapshot, self._playbooks, self._engine.bars.symbols)
         ending = self._fall_back(boundary, snapshot, reason, invariants, True)
         return Ending(outcome, reason, ending.policy)
 
     def retire_playbook(self, playbook_id: str | None) -> tuple[str, ...]:
-        """Retire frozen policies of a playbook (None: of all), as a replan demands; positions keep their exits.
+        """Retire frozen policies of a playbook (None: of all), as a replan demands.
+
+        Positions keep their exits.
 
         Returns:
             The symbols whose policy was retired.

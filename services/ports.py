@@ -1,6 +1,9 @@
-"""Protocols of the services' collaborators; implemented in `services`, `agents` and `worker`, satisfied by shape.
+"""Protocols of the services' collaborators.
 
-The fast path receives readers only: they have no method that writes, so a write neither type-checks nor runs (R8).
+Implemented in `services`, `agents` and `worker`, satisfied by shape.
+
+The fast path receives readers only: they have no method that writes, so a write neither type-checks nor
+runs (R8).
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Read one symbol's regime at one bar out of the regime columns, as the contract that snapshots and episodes carry."""
+"""One symbol's regime at one bar, read out of the regime columns.
+
+Snapshots, shadow ledgers and episodes carry what comes back.
+"""
 
 from typing import Final
 

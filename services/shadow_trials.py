@@ -1,8 +1,8 @@
 """Shadow trials: candidates and disabled cells trade on paper until their own new evidence speaks.
 
-At every slot the ledgers are advanced to the present bar, their episodes are journalled as shadow episodes, and a
-candidate whose own outcomes since its start reject the reference is promoted. Nothing that suggested a change is
-counted for it. Called by the slow loop.
+At every slot the ledgers are advanced to the present bar, their episodes are journalled as shadow episodes,
+and a candidate whose own outcomes since its start reject the reference is promoted. Nothing that suggested
+a change is counted for it. Called by the slow loop.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ class ShadowTrials:
                 )
 
     def evidence(self, episodes: Sequence[Episode]) -> Evidence:
-        """What a ledger has shown: trades, blocks, mean R, reference and the e-value against the reference."""
+        """What a ledger has shown: trades, blocks, mean R, and the e-value against the reference."""
         if not episodes:
             return {
                 "n": 0,

@@ -1,8 +1,10 @@
-"""The slow loop: when it is due it reflects on resolved episodes, hears the judge and moves playbook versions.
+"""The slow loop of a run.
 
-Examined at slots, when the batch is reached and never from a tick. A report is known at the first bar close after its
-slot and reaches the judge in the same step; what it changes starts with the next bar. Every skip is an event with its
-reason, once per slot.
+When it is due it reflects on resolved episodes, hears the judge and moves playbook versions.
+
+Examined at slots, when the batch is reached and never from a tick. A report is known at the first bar close
+after its slot and reaches the judge in the same step; what it changes starts with the next bar. Every skip
+is an event with its reason, once per slot.
 """
 
 import time
@@ -144,16 +146,17 @@ class SlowLoopService:
             return
         try:
             await self._run(decision, row, now)
-        except (
-            Exception
-        ) as error:  # the one boundary of the slow loop: journalled, counted, nothing is changed
+        except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
             self.counters.errors += 1
             self._append(
                 now, "error", {"where": "slow_loop", "type": type(error).__name__, "message": str(error)}
             )
 
     async def reflect_now(self, row: int) -> HighLevelReflectionReport:
-        """A report on demand, as of the close of bar `row`: monitoring only, it changes nothing and resets nothing."""
+        """A report on demand, as of the close of bar `row`.
+
+        Monitoring only, it changes nothing and resets nothing.
+        """
         now = int(self._bars.close_times[row])
         evidence = self._evidence(now)
         chosen = self._window(evidence, row)
@@ -284,7 +287,10 @@ class SlowLoopService:
             self._policy_loop.retire_playbook(None)
 
     def _retire_changed(self, changed: tuple[PlaybookVersion, ...], now: int) -> None:
-        """Journal every transition; policies of a replaced version go out of force, positions keep their exits."""
+        """Journal every transition.
+
+        Policies of a replaced version go out of force, positions keep their exits.
+        """
         for version in changed:
             journal_version(self._journal, version, now)
             if version.state is VersionState.ACTIVE:

@@ -1,8 +1,10 @@
-"""Standing ledgers: a playbook version traded on paper beside the account, by the same kernel on the same bars.
+"""Ledgers of playbook versions that trade beside the account.
 
-A standing policy re-arms whenever its setup is true in an eligible regime; no policy loop, no envelope, one unit per
-trade, so that R is all it yields. Shadow trials, disabled cells and grid values are all answered here, and only from
-bars at or before the clock.
+A playbook version traded on paper beside the account, by the same kernel on the same bars.
+
+A standing policy re-arms whenever its setup is true in an eligible regime; no policy loop, no envelope, one
+unit per trade, so that R is all it yields. Shadow trials, disabled cells and grid values are all answered
+here, and only from bars at or before the clock.
 """
 
 from collections.abc import Sequence
@@ -15,7 +17,7 @@ from schemas.canonical import content_id
 from schemas.config import ExecutionSettings
 from schemas.episode import Episode
 from schemas.playbook import Eligibility, PlaybookDefinition
-from schemas.vocabulary import Direction
+from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.clock import SimulatedClock
 from services.high_level.failure_modes import classify
 from services.playbooks.registry import render_rules
@@ -56,7 +58,10 @@ class StandingLedgers:
         start_row: int,
         regime_key: str | None = None,
     ) -> "StandingLedger":
-        """A ledger that trades `definition` from row `start_row` on, in one regime cell only when a key is given."""
+        """A ledger that trades `definition` from row `start_row` on.
+
+        It trades in one regime cell only when a key is given.
+        """
         engines = [
             (direction, self._engine(definition, direction, start_row, regime_key))
             for direction in directions
@@ -109,9 +114,9 @@ class StandingLedgers:
 
     def _in_cell(self, key: str) -> npt.NDArray[np.bool_]:
         trend, band = key.split("/")
-        return (self.regimes.trend == [str(one) for one in TRENDS].index(trend)) & (
-            self.regimes.volatility == [str(one) for one in BANDS].index(band)
-        )
+        cell: npt.NDArray[np.bool_] = self.regimes.trend == TRENDS.index(Trend(trend))
+        cell &= self.regimes.volatility == BANDS.index(VolatilityBand(band))
+        return cell
 
     def _orders(
         self,

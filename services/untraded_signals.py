@@ -1,7 +1,7 @@
 """Signals that never became a position, with what they would have done; kept apart from episodes.
 
-Collected from tick events and from blocked proposals as they happen; resolved by the slow loop from bars at or before
-its clock. They are shown beside the lessons and never counted among them.
+Collected from tick events and from blocked proposals as they happen; resolved by the slow loop from bars at
+or before its clock. They are shown beside the lessons and never counted among them.
 """
 
 from dataclasses import dataclass

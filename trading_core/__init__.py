@@ -1,7 +1,7 @@
 """The deterministic engine: arrays in, arrays and events out; no I/O, clock, randomness, database or model.
 
-Importing the package first points numba's disk cache at a folder named by the hash of these sources, because that
-cache does not notice an edited helper of a cached function.
+Importing the package first points numba's disk cache at a folder named by the hash of these sources,
+because that cache does not notice an edited helper of a cached function.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
 """Performance figures of an equity curve: plain functions of arrays, shared by every runner.
 
-Sharpe is taken on per-bar equity returns and annualised by the observed bars per year; drawdown is positive; an
-undefined figure is None, never NaN.
+Sharpe is taken on per-bar equity returns and annualised by the observed bars per year; drawdown is
+positive; an undefined figure is None, never NaN.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """BarSeries: the one form in which bars enter the engine, checked at the door.
 
-Arrays of shape (T, S) in C order, float64, with a presence mask; a missing bar is missing, never invented. Labels are
-never shifted: results show the input's own labels. Called by the runner, `simulate` and every feed.
+Arrays of shape (T, S) in C order, float64, with a presence mask; a missing bar is missing, never invented.
+Labels are never shifted: results show the input's own labels. Called by the runner, `simulate` and every
+feed.
 """
 
 import hashlib
@@ -97,9 +98,10 @@ class BarSeries:
         for name in names:
             if name not in self.symbols:
                 raise DataError(
-                    f"unknown symbol {name!r}: the data has {', '.join(self.symbols)}.{nearest(name, self.symbols)}"
+                    f"unknown symbol {name!r}: the data has {', '.join(self.symbols)}."
+                    f"{nearest(name, self.symbols)}"
                 )
-        columns = [self.symbols.index(name) for name in names]
+        columns = np.array([self.symbols.index(name) for name in names], dtype=np.int64)
         keep = self.present[:, columns].any(axis=1)
         if start_ns is not None:
             keep &= self.times >= start_ns
@@ -155,7 +157,8 @@ class BarSeries:
         if self.timeframe not in TIMEFRAME_SECONDS:
             known = ", ".join(TIMEFRAME_SECONDS)
             raise DataError(
-                f"timeframe {self.timeframe!r} is not one of {known}.{nearest(self.timeframe, TIMEFRAME_SECONDS)}"
+                f"timeframe {self.timeframe!r} is not one of {known}."
+                f"{nearest(self.timeframe, TIMEFRAME_SECONDS)}"
             )
         if self.times.size == 0 or not self.symbols:
             raise DataError("no bars: the series is empty")
@@ -164,7 +167,7 @@ class BarSeries:
         steps = np.flatnonzero(np.diff(self.times) <= 0)
         if steps.size:
             raise DataError(
-                f"times must strictly increase: row {int(steps[0]) + 1} does not come after row {int(steps[0])}"
+                f"times must strictly increase: row {int(steps[0]) + 1} is not after the row above it"
             )
         for name in COLUMNS:
             array = getattr(self, name)

@@ -1,7 +1,9 @@
-"""Where compiled code is cached: one folder per state of the sources, so that a stale result cannot be loaded.
+"""Where compiled code is cached.
 
-numba keys its disk cache on the file of the compiled function only; an edited helper in another file leaves the old
-result in use. The folder name therefore carries the hash of every source file of the engine.
+One folder per state of the sources, so that a stale result cannot be loaded.
+
+numba keys its disk cache on the file of the compiled function only; an edited helper in another file leaves
+the old result in use. The folder name therefore carries the hash of every source file of the engine.
 """
 
 import hashlib
@@ -25,7 +27,7 @@ def source_hash(room: Path = ROOM) -> str:
 
 
 def cache_folder(room: Path = ROOM) -> Path:
-    """The folder for the present sources; in the temporary directory when the user's cache cannot be written."""
+    """The folder for the present sources, below the temporary directory as a last resort."""
     parent = os.environ.get("THINKTWICE_CACHE_DIR") or platformdirs.user_cache_dir("thinktwice")
     folder = Path(parent) / "numba" / source_hash(room)
     try:

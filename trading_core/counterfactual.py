@@ -1,4 +1,7 @@
-"""What a bracket would have done: one entry that never happened, walked by the same kernel on the bars that followed."""
+"""What a bracket would have done.
+
+One entry that never happened, walked by the same kernel on the bars that followed.
+"""
 
 import numpy as np
 
@@ -29,7 +32,8 @@ def bracket_outcome(
         row: signal row.
         until: first row that may not be read.
         direction: +1 long, -1 short.
-        stop, target: absolute levels.
+        stop: absolute level.
+        target: absolute level.
         horizon: time stop in own bars.
         execution: fill rules and costs.
 
@@ -54,10 +58,11 @@ def bracket_outcome(
     }.items():  # fmt: skip
         state[name] = value
     trades, n_trades, count = np.zeros(8, dtype=TRADE), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    o, h, low, c = prices
+    parameters = parameter_record(execution, None, heartbeat=0, emit_events=False, fixed_quantity=1.0)
     advance(
-        0, size, *prices, np.ones((size, 1), dtype=np.bool_), np.zeros(size, np.int64),
-        np.zeros((size, 1), np.uint8), truths, numbers, state, portfolio,
-        parameter_record(execution, None, heartbeat=0, emit_events=False, fixed_quantity=1.0),
+        0, size, o, h, low, c, np.ones((size, 1), dtype=np.bool_), np.zeros(size, np.int64),
+        np.zeros((size, 1), np.uint8), truths, numbers, state, portfolio, parameters,
         np.zeros(1, dtype=EVENT), count, trades, n_trades, np.empty(size), np.empty(size),
     )  # fmt: skip
     if int(n_trades[0]) == 0:

@@ -1,4 +1,7 @@
-"""How orders meet a bar: the fill rules as small compiled functions, one question each. Called by the kernel only."""
+"""How orders meet a bar: the fill rules as small compiled functions, one question each.
+
+Called by the kernel only.
+"""
 
 from typing import Any
 
@@ -48,8 +51,9 @@ def intrabar_exit(
     """Whether stop or target close the position on this bar, and at which price before slippage.
 
     Returns:
-        (code, price): 0 nothing, 1 stop, 2 target. A bar that opens beyond a level fills at its open (`gap_open`) or
-        at the level. A NaN level never triggers. `opened_now`: the position was entered at this bar's open.
+        (code, price): 0 nothing, 1 stop, 2 target. A bar that opens beyond a level fills at its open
+        (`gap_open`) or at the level. A NaN level never triggers. `opened_now`: the position was entered
+        at this bar's open.
     """
     if (o - stop) * direction <= 0.0:
         return 1, (o if gap_open or opened_now else stop)

@@ -1,10 +1,10 @@
 """The kernel: one compiled function that validates every bar of every symbol and stops at the first boundary.
 
-Backtest, replay, live step and `simulate` call this same function; a live step is a block of one bar. Order within a
-bar: due exits at the open, entries at the open, exits inside the bar, excursions; then entry conditions and state
-transitions at the close; then the portfolio is marked and its envelope checked; last, policy events are detected.
-Symbols go in ascending name order in every phase. It allocates nothing, reads no later row, and knows no model,
-memory or store.
+Backtest, replay, live step and `simulate` call this same function; a live step is a block of one bar. Order
+within a bar: due exits at the open, entries at the open, exits inside the bar, excursions; then entry
+conditions and state transitions at the close; then the portfolio is marked and its envelope checked; last,
+policy events are detected. Symbols go in ascending name order in every phase. It allocates nothing, reads
+no later row, and knows no model, memory or store.
 """
 
 from typing import Any, Final
@@ -340,7 +340,10 @@ def at_close_armed(
     gross: float,
     blocked: bool,
 ) -> float:
-    """Entry conditions of an armed thesis: expiry, invalidation, refinement, activation. Returns notional reserved."""
+    """Entry conditions of an armed thesis: expiry, invalidation, refinement, activation.
+
+    Returns notional reserved.
+    """
     if st.order == 1:
         return 0.0
     waited = st.own - st.armed_own
@@ -404,7 +407,10 @@ def at_close_idle(
     gross: float,
     blocked: bool,
 ) -> float:
-    """A frozen policy arms when its setup is true; an immediate one orders at once. Returns notional reserved."""
+    """A frozen policy arms when its setup is true; an immediate one orders at once.
+
+    Returns notional reserved.
+    """
     if st.policy < 0 or t < st.policy_first_t:
         return 0.0
     if st.policy_standing == 0 and st.own > st.policy_expires_own:
@@ -529,7 +535,7 @@ def mark(state: Any, port: Any) -> None:
 
 @njit(cache=True, error_model="numpy")
 def flatten(state: Any, port: Any, events: Any, count: Any, p: Any, t: int, breach: int) -> None:
-    """Queue the exit of every position and take back every resting entry; emergency exits are never vetoed."""
+    """Queue the exit of every position and take back resting entries; no emergency exit is vetoed."""
     bit = _BIT_KILL if port.kill == 1 else _BIT_ENVELOPE
     for s in range(state.shape[0]):
         st = state[s]
@@ -667,7 +673,10 @@ def close_phase(
     events: Any,
     count: Any,
 ) -> None:
-    """At the close of bar t: entry conditions and state transitions, in symbol order, against one portfolio state."""
+    """At the close of bar t.
+
+    Entry conditions and state transitions, in symbol order, against one portfolio state.
+    """
     blocked = halted(port, t, day)
     gross = port.gross
     for s in range(state.shape[0]):
@@ -719,17 +728,26 @@ def advance(
     """Validate bars t0 <= t < t1 and stop after the first one that opens a boundary.
 
     Args:
-        t0, t1: rows of the bar arrays.
-        o, h, low, c: float64 (T, S) prices.
+        t0: first row.
+        t1: row after the last one.
+        o: float64 (T, S), opens.
+        h: float64 (T, S), highs.
+        low: float64 (T, S), lows.
+        c: float64 (T, S), closes.
         present: bool (T, S).
         days: int64 (T,), UTC day number of each label.
         flags: uint8 (T, S); bit 0 regime change, 1 volatility band shift, 2 volatility shock.
-        truths: int8 (K, T) boolean rule columns: 1 true, 0 false, -1 unknown.
-        numbers: float64 (K, T) price rule columns.
-        state, portfolio, parameters: records of shapes (S,), (1,), (1,); see `records`.
-        events, count: event buffer and its fill (1,).
-        trades, n_trades: trade buffer and its fill (1,).
-        equity, gross: float64 (T,), written at every close.
+        truths: int8 (K, T), boolean rule columns: 1 true, 0 false, -1 unknown.
+        numbers: float64 (K, T), price rule columns.
+        state: symbol records (S,), see `records`.
+        portfolio: portfolio record (1,).
+        parameters: parameter record (1,).
+        events: event buffer.
+        count: fill of the event buffer (1,).
+        trades: trade buffer.
+        n_trades: fill of the trade buffer (1,).
+        equity: float64 (T,), written at every close.
+        gross: float64 (T,), written at every close.
 
     Returns:
         (t, code): the next row to validate, and END, BOUNDARY, BUFFER_FULL or FAULT.

@@ -1,7 +1,10 @@
-"""Layouts of everything the kernel reads and writes: state is data, so a snapshot of the engine is a copy of it.
+"""Layouts of everything the kernel reads and writes.
 
-All records are plain structured numpy arrays; the kernel never allocates. `t` is a row of the bar arrays, `own` counts
-a symbol's own present bars, prices are in quote currency, fractions of equity are plain numbers.
+State is data, so a snapshot of the engine is a copy of it.
+
+All records are plain structured numpy arrays; the kernel never allocates. `t` is a row of the bar arrays,
+`own` counts a symbol's own present bars, prices are in quote currency, fractions of equity are plain
+numbers.
 """
 
 from typing import Final

@@ -36,8 +36,8 @@ def sized(
         p: engine parameters.
 
     Returns:
-        (quantity, clamps): quantity 0 when less than 1 % of the intended size has room; bit k of clamps set when
-        `CLAMPS[k]` applied.
+        (quantity, clamps): quantity 0 when less than 1 % of the intended size has room; bit k of clamps
+        is set when `CLAMPS[k]` applied.
     """
     if not np.isnan(p.fixed_quantity):
         return p.fixed_quantity, 0
@@ -62,7 +62,8 @@ def halted(port: Any, t: int, day: int) -> bool:
     """Whether entries are blocked at row t of UTC day `day`."""
     if port.kill == 1:
         return True
-    return port.halt_day >= day or port.halt_until >= t
+    blocked: bool = port.halt_day >= day or port.halt_until >= t
+    return blocked
 
 
 @njit(cache=True, error_model="numpy")
@@ -81,7 +82,10 @@ def breach_of(port: Any, t: int, p: Any) -> int:
 
 @njit(cache=True, error_model="numpy")
 def start_halt(port: Any, breach: int, t: int, p: Any) -> None:
-    """Block entries as the breach demands: the day, a number of bars, or until the operator releases the switch."""
+    """Block entries as the breach demands.
+
+    The day, a number of bars, or until the operator releases the switch.
+    """
     if breach == BREACH_KILL:
         port.kill_seen = 1
     elif breach == BREACH_DAILY:

@@ -1,4 +1,4 @@
-"""`simulate`: one rule on bars, through the same kernel as the backtest; the public entry for rule research."""
+"""`simulate`: one rule on bars, through the backtest's kernel; the public entry for rule research."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,8 +24,8 @@ class SimulationResult:
     """Trades of one simulation and its equity at every bar close.
 
     Attributes:
-        trades: one row per closed position, in order of exit; times are the input's labels, pnl is net of fees,
-            r is pnl over the planned risk, mae_r <= 0 <= mfe_r.
+        trades: one row per closed position, in order of exit; times are the input's labels, pnl is net
+            of fees, r is pnl over the planned risk, mae_r <= 0 <= mfe_r.
         equity: mark-to-market value by bar label.
     """
 
@@ -57,11 +57,17 @@ def simulate(
         bars: bars of any number of symbols.
         entry: boolean rule, evaluated at each close; acts at the next open (or at the close).
         direction: long or short.
-        stop_pct, target_pct: distances of the levels as fractions of the level base.
+        stop_pct: distance of the stop as a fraction of the level base.
+        target_pct: distance of the target as a fraction of the level base.
         time_stop_bars: exit at the open that many bars after the entry bar, before stops.
-        fee_bps, slippage_bps: per side.
+        fee_bps: per side, of notional.
+        slippage_bps: per side, against the order.
         quantity: units per trade.
-        fill, level_base, entry_bar_exits, both_hit, gap: execution semantics; see the documentation of the engine.
+        fill: where an order fills: at the next open, or at the close of its signal bar.
+        level_base: what stop and target are measured from.
+        entry_bar_exits: whether stop and target live on the entry bar.
+        both_hit: which of them comes first when one bar holds both.
+        gap: whether a bar that opens beyond a level fills at its open or at the level.
         cash: starting cash.
 
     Raises:
@@ -71,8 +77,8 @@ def simulate(
     _check(direction, stop_pct, target_pct, time_stop_bars, quantity, cash)
     rule = parse(entry)
     execution = ExecutionSettings(
-        fee_bps=fee_bps, slippage_bps=slippage_bps, fill=fill, level_base=level_base, entry_bar_exits=entry_bar_exits,
-        both_hit=both_hit, gap=gap,
+        fee_bps=fee_bps, slippage_bps=slippage_bps, fill=fill, level_base=level_base,
+        entry_bar_exits=entry_bar_exits, both_hit=both_hit, gap=gap,
     )  # fmt: skip
     columns = RuleColumns(bars)
     truths = np.stack([columns.boolean(rule.text, s) for s in range(bars.shape[1])])
@@ -123,8 +129,8 @@ def _run(
     days = bars.times // DAY_NS
     while code != END:
         t, code = advance(
-            t, rows, bars.open, bars.high, bars.low, bars.close, bars.present, days, flags, truths, numbers, state,
-            portfolio, parameters, events, count, buffer, n_trades, equity, gross,
+            t, rows, bars.open, bars.high, bars.low, bars.close, bars.present, days, flags, truths,
+            numbers, state, portfolio, parameters, events, count, buffer, n_trades, equity, gross,
         )  # fmt: skip
         if code == FAULT:
             raise InvariantViolation(f"illegal state transition at row {t - 1}")

@@ -1,6 +1,7 @@
 """The one table of legal state transitions: the source for the kernel, the documentation and the tests.
 
-A symbol starts IDLE. The kernel looks every change up in `LEGAL` and stops with a fault on one that is not there.
+A symbol starts IDLE. The kernel looks every change up in `LEGAL` and stops with a fault on one that is not
+there.
 """
 
 from typing import Final

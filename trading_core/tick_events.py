@@ -1,4 +1,4 @@
-"""Turn the kernel's event records into typed tick-validation events with readable, content-addressed details."""
+"""Turn the kernel's event records into typed tick-validation events with readable details."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,12 @@ class PolicyTag:
 
 
 class TickEventDecoder:
-    """Decoder of one run. A fill happened at the open of its bar and is known at its close. Order ids hash what the order means, so a replay or a second run gives the same ones."""
+    """Decoder of one run.
+
+    A fill happened at the open of its bar and is known at its close.
+
+    Order ids hash what the order means, so a replay or a second run gives the same ones.
+    """
 
     def __init__(self, bars: BarSeries, config_hash: str, account: str) -> None:
         self._bars = bars

@@ -1,7 +1,9 @@
-"""Runtime guard of the tick path: no model call, no memory read, no policy or playbook write while bars are validated.
+"""Runtime guard of the tick path.
 
-The engine enters `tick_path()` around the kernel; everything that is forbidden there asks the guard first. The counters
-are therefore zero because an attempt raises, not because nobody looked.
+No model call, no memory read, no policy or playbook write while bars are validated.
+
+The engine enters `tick_path()` around the kernel; everything that is forbidden there asks the guard first.
+The counters are therefore zero because an attempt raises, not because nobody looked.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,11 @@
-"""TriggerEngine: the kernel with its state, its rule columns and the doors through which the policy loop may touch it.
+"""The engine as the rest of the program sees it.
 
-`advance` validates bars until a boundary and returns what happened as typed events; it is the tick path, guarded
-against model calls, memory reads and policy writes. Between calls the policy loop may install or retire a policy,
-tighten a stop and mark an evaluation. Called by the runner and, block by block, by shadow ledgers.
+The kernel with its state, its rule columns and the doors through which the policy loop may touch it.
+
+`advance` validates bars until a boundary and returns what happened as typed events; it is the tick path,
+guarded against model calls, memory reads and policy writes. Between calls the policy loop may install or
+retire a policy, tighten a stop and mark an evaluation. Called by the runner and, block by block, by shadow
+ledgers.
 """
 
 from dataclasses import dataclass
@@ -54,7 +57,7 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Advance:
-    """What one call validated: typed events in order, closed trades as records, boundaries in symbol order."""
+    """What one call validated: events in order, closed trades, boundaries in symbol order."""
 
     t: int
     events: tuple[TickValidationEvent, ...]
@@ -65,7 +68,10 @@ class Advance:
 
 @dataclass(frozen=True)
 class PolicyOrders:
-    """A policy in the engine's terms: rule columns by index, -1 where there is none (see `TriggerEngine.columns`)."""
+    """A policy in the engine's terms.
+
+    Rule columns by index, -1 where there is none (see `TriggerEngine.columns`).
+    """
 
     tag: PolicyTag
     direction: int
@@ -141,7 +147,7 @@ class TriggerEngine:
 
     Attributes:
         t: the next row to validate.
-        state, portfolio: records, see `records`; read by snapshots, written by the kernel and the methods here.
+        state, portfolio: records, see `records`; read by snapshots, written by the kernel and here.
         equity, gross: float64 (T,), NaN until validated.
     """
 
@@ -207,9 +213,9 @@ class TriggerEngine:
     def _run_kernel(self, end: int) -> tuple[int, int]:
         b = self.bars
         t, code = advance(
-            self.t, end, b.open, b.high, b.low, b.close, b.present, self._days, self._flags, self.columns.truths,
-            self.columns.numbers, self.state, self.portfolio, self.parameters, self._events, self._count,
-            self._trades, self._n_trades, self.equity, self.gross,
+            self.t, end, b.open, b.high, b.low, b.close, b.present, self._days, self._flags,
+            self.columns.truths, self.columns.numbers, self.state, self.portfolio, self.parameters,
+            self._events, self._count, self._trades, self._n_trades, self.equity, self.gross,
         )  # fmt: skip
         return int(t), int(code)
 
@@ -229,8 +235,8 @@ class TriggerEngine:
     def install(self, s: int, orders: PolicyOrders) -> tuple[TickValidationEvent, ...]:
         """Put a frozen policy in force for symbol `s`; its rules are first evaluated on the next bar.
 
-        A resting entry of the policy before it is taken back. A symbol with a position accepts a policy only if it
-        is standing (shadow ledgers): one exit authority per position.
+        A resting entry of the policy before it is taken back. A symbol with a position accepts a policy
+        only if it is standing (shadow ledgers): one exit authority per position.
 
         Raises:
             InvariantViolation: the symbol holds a position.
@@ -268,7 +274,10 @@ class TriggerEngine:
         return events
 
     def retire(self, s: int) -> tuple[TickValidationEvent, ...]:
-        """Take the frozen policy of symbol `s` out of force; a position keeps its exits, a resting entry does not stay."""
+        """Take the frozen policy of symbol `s` out of force.
+
+        A position keeps its exits, a resting entry does not stay.
+        """
         st = self.state[s]
         st["policy"] = -1
         st["order"] = 0
@@ -319,7 +328,10 @@ class TriggerEngine:
         self.state["last_heartbeat"][s] = self.state["own"][s]
 
     def set_kill_switch(self, on: bool) -> None:
-        """The operator's switch: positions are flattened at the next open and entries stay blocked until it is off."""
+        """The operator's switch.
+
+        Positions are flattened at the next open and entries stay blocked until it is off.
+        """
         self.portfolio["kill"][0] = int(on)
         self.portfolio["kill_seen"][0] = 0
 

@@ -1,7 +1,8 @@
 """The backtest runner: drives the engine from boundary to boundary over bars that are all there already.
 
-After the kernel come episodes, then the policy loop, then the slow loop; what the slow loop changes starts with the
-next bar. A rules-only run depends on no wall time, so the same configuration and bars give the same journal.
+After the kernel come episodes, then the policy loop, then the slow loop; what the slow loop changes starts
+with the next bar. A rules-only run depends on no wall time, so the same configuration and bars give the
+same journal.
 """
 
 import time

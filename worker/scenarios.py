@@ -1,7 +1,7 @@
 """The five human verification scenarios of the dual-reflection runbook, as runs that print their evidence.
 
-Each one drives the same session as a backtest and looks at counters, artifacts and verdicts that came out of it; none
-of them plants a result. `thinktwice scenarios` prints them, and the tests assert them.
+Each one drives the same session as a backtest and looks at counters, artifacts and verdicts that came out
+of it; none of them plants a result. `thinktwice scenarios` prints them, and the tests assert them.
 """
 
 import asyncio
@@ -15,8 +15,7 @@ from typing import Any, Final
 from schemas.config import EnvelopeSettings, JudgeSettings, ReflectionSettings, Settings
 from schemas.errors import FreezeRefused, InvariantViolation
 from schemas.judge import BoundaryVerdict
-from schemas.reflection import PolicyLevelReflectionRequest
-from schemas.vocabulary import EvidenceGrade, RecommendedAction, ReflectionStatus
+from schemas.vocabulary import EvidenceGrade, FindingClass, JudgeDecision, RecommendedAction, ReflectionStatus
 from services.freeze import freeze
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -71,10 +70,22 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
     advance, inside = session.engine.advance, Counter[str]()
 
     def watched(until: int | None = None) -> Advance:
-        before = (session.memory.reads, len(session.registry.history()), session.policy_loop.counters.evaluations)
+        before = (
+            session.memory.reads,
+            len(session.registry.history()),
+            session.policy_loop.counters.evaluations,
+        )
         step = advance(until)
-        after = (session.memory.reads, len(session.registry.history()), session.policy_loop.counters.evaluations)
-        inside.update(dict(zip(("memory reads", "playbook writes", "evaluations"), map(sub, after, before), strict=True)))
+        after = (
+            session.memory.reads,
+            len(session.registry.history()),
+            session.policy_loop.counters.evaluations,
+        )
+        inside.update(
+            dict(
+                zip(("memory reads", "playbook writes", "evaluations"), map(sub, after, before), strict=True)
+            )
+        )
         return step
 
     session.engine.advance = watched  # type: ignore[method-assign]
@@ -90,7 +101,11 @@ async def only_tick_validation_between_policy_events() -> ScenarioResult:
     complete = result.bars_validated == session.bars.bar_count
     return ScenarioResult(
         "Repeated bars run deterministic tick validation only",
-        complete and raised and not any(inside.values()) and forbidden == (0, 0, 0) and session.memory.reads > 0,
+        complete
+        and raised
+        and not any(inside.values())
+        and forbidden == (0, 0, 0)
+        and session.memory.reads > 0,
         [
             f"bars validated: {result.bars_validated} of {session.bars.bar_count}, events {result.events}",
             f"while bars were validated: {dict(inside)}; attempts the guard had to refuse: {sum(forbidden)}",
@@ -139,11 +154,11 @@ async def inconsistent_plan_is_refused() -> ScenarioResult:
         raise InvariantViolation("a passed round has no request")
     proposal = request.proposal
     wrong = proposal.model_copy(update={"stop": proposal.target, "target": proposal.stop})
-    asked = PolicyLevelReflectionRequest(**{**_fields(request), "proposal": wrong})
+    asked = request.model_copy(update={"proposal": wrong})
     result = await PolicyLevelReflectionService(session.settings.reflection).reflect(asked, source="scenario")
     verdict = BoundaryVerdict(
-        decision="approve",
-        finding_class="none",
+        decision=JudgeDecision.APPROVE,
+        finding_class=FindingClass.NONE,
         reason="a judge that was fooled",
         snapshot_hash=asked.snapshot.content_hash,
         proposal_hash=wrong.content_hash,
@@ -170,10 +185,6 @@ async def inconsistent_plan_is_refused() -> ScenarioResult:
     )
 
 
-def _fields(request: PolicyLevelReflectionRequest) -> dict[str, object]:
-    return {name: getattr(request, name) for name in type(request).model_fields}
-
-
 async def one_window_is_reflected_once() -> ScenarioResult:
     """3. Bars within one policy window: neither reflection nor judge runs again until an event fires."""
     session = embedded_session(Settings())
@@ -193,9 +204,13 @@ async def one_window_is_reflected_once() -> ScenarioResult:
     share = counters.evaluations / session.bars_validated
     return ScenarioResult(
         "Reflection and judge run once per policy event",
-        reruns == 0 and quiet > 0 and 0 < counters.evaluations <= sum(counters.events.values()) and share < 1 / 3,
+        reruns == 0
+        and quiet > 0
+        and 0 < counters.evaluations <= sum(counters.events.values())
+        and share < 1 / 3,
         [
-            f"steps with a policy event: {fired}; bars in steps without one: {quiet}; reruns in those: {reruns}",
+            f"steps with a policy event: {fired}; bars in steps without one: {quiet}; "
+            f"reruns in those: {reruns}",
             f"evaluations: {counters.evaluations} on {session.bars_validated} bars ({share:.1%})",
             f"policy events skipped with a reason: {dict(sorted(counters.skips.items()))}",
         ],
@@ -224,14 +239,18 @@ async def too_few_samples_stay_monitor_only() -> ScenarioResult:
         passed,
         [
             f"slots skipped before: {skips}",
-            f"forced report on {report.n_episodes} episodes: insufficient_sample={report.insufficient_sample}",
+            f"forced report on {report.n_episodes} episodes: "
+            f"insufficient_sample={report.insufficient_sample}",
             f"grades: {', '.join(grades)}; recommended actions: {', '.join(actions)}",
         ],
     )
 
 
 def planted_settings() -> Settings:
-    """Settings under which the planted failure has to be found by the slow loop: the fast one may not silence it."""
+    """Settings under which the planted failure has to be found by the slow loop.
+
+    The fast one may not silence it.
+    """
     return Settings(
         envelope=EnvelopeSettings(allowed_playbooks=("buys_strength",), max_drawdown=0.9, max_daily_loss=0.5),
         reflection=ReflectionSettings(minimum_cases=100_000),
@@ -264,14 +283,16 @@ async def enough_samples_give_a_gated_report() -> ScenarioResult:
         "Enough samples give a gated batch report",
         passed,
         [
-            f"reports so far: {slow.counters.runs}; slots skipped: {dict(sorted(slow.counters.skips.items()))}",
+            f"reports so far: {slow.counters.runs}; "
+            f"slots skipped: {dict(sorted(slow.counters.skips.items()))}",
             f"n_episodes: {report.n_episodes}; drift findings: {list(report.drift_findings)[:3]}",
             "no significant cluster"
             if worst is None
             else f"{worst.playbook_id}: n={worst.n}, mean {worst.mean_r:.2f}R, E={worst.e_value:.3g}, "
             f"family of {worst.family_size}, grade {worst.grade}",
             f"recommendations: {[f'{one.action} {one.change}' for one in structural]}",
-            f"judge: {dict(sorted(slow.counters.replans.items()))}, actions {dict(sorted(slow.counters.applied.items()))}",
+            f"judge: {dict(sorted(slow.counters.replans.items()))}, "
+            f"actions {dict(sorted(slow.counters.applied.items()))}",
         ],
     )
 

@@ -71,7 +71,10 @@ class Session:
             journal_version(self.journal, version, max(first, version.since))
 
     async def step(self, timing: Timing) -> None:
-        """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop, in this order."""
+        """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop.
+
+        That order holds in every runner.
+        """
         learning = self.settings.reflection.mode != "off"
         engine, started = self.engine, time.perf_counter()
         until = self.slow_loop.next_row(engine.t) + 1 if learning else None
@@ -103,7 +106,9 @@ class Session:
         self.untraded.observe(event, row, self.policy_loop.policies)
         if event.kind is TickEventKind.ENVELOPE_BREACH:
             killed = event.detail["limit"] == "kill_switch"
-            self.slow_loop.note_override(OverrideReason.KILL_SWITCH if killed else OverrideReason.ENVELOPE_BREACH)
+            self.slow_loop.note_override(
+                OverrideReason.KILL_SWITCH if killed else OverrideReason.ENVELOPE_BREACH
+            )
 
     def _resolve(self, trade: Any) -> None:
         policy = self.policy_loop.policies[self.engine.tag(int(trade["policy"])).policy_id]

@@ -1,7 +1,7 @@
 """Compile the engine before the clock of a run starts, and say how long that took.
 
-Everything compiled is called once on a few bars, so that loading from the disk cache, or compiling on a fresh machine,
-is measured apart from the engine.
+Everything compiled is called once on a few bars, so that loading from the disk cache, or compiling on a
+fresh machine, is measured apart from the engine.
 """
 
 import time
@@ -38,4 +38,6 @@ def _few_bars() -> BarSeries:
     close = np.linspace(100.0, 101.0, BARS).reshape(-1, 1)
     present = np.ones((BARS, 1), dtype=np.bool_)
     times = np.arange(BARS, dtype=np.int64) * DAY_NS
-    return BarSeries(times, ("X",), "1d", "open", close, close + 1.0, close - 1.0, close.copy(), close.copy(), present)
+    return BarSeries(
+        times, ("X",), "1d", "open", close, close + 1.0, close - 1.0, close.copy(), close.copy(), present
+    )

@@ -1,8 +1,9 @@
 """PlanProvider: strategist and fast reflection as one, so that nothing leaves it unreflected.
 
-It runs the policy-level reflection on every proposal before the policy loop may freeze it, cached or fresh, first or
-revised. `revise` is a bounded resubmission with the findings; an identical resubmission, or no round left, is a stand-
-down; `block` ends the plan. With reflection switched off each proposal carries the record that says so.
+It runs the policy-level reflection on every proposal before the policy loop may freeze it, cached or fresh,
+first or revised. `revise` is a bounded resubmission with the findings; an identical resubmission, or no
+round left, is a stand- down; `block` ends the plan. With reflection switched off each proposal carries the
+record that says so.
 """
 
 from collections.abc import Callable, Sequence

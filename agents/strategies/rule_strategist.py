@@ -1,8 +1,8 @@
 """The `rules` strategist: a real one that needs no model.
 
-It ranks the playbooks that the regime allows by shrunken point-in-time expectancy, then by fewest episodes, then by
-id, and proposes the first. On a revision it applies what would satisfy the findings if that only tightens, else it
-offers the next playbook. A pure function of the snapshot and the revision.
+It ranks the playbooks that the regime allows by shrunken point-in-time expectancy, then by fewest episodes,
+then by id, and proposes the first. On a revision it applies what would satisfy the findings if that only
+tightens, else it offers the next playbook. A pure function of the snapshot and the revision.
 """
 
 from dataclasses import dataclass
@@ -86,7 +86,8 @@ class RuleStrategist:
             reason = "no playbook is eligible in this regime" if not ranked else "no other eligible playbook"
             return StrategistAnswer(kind=PlanKind.ABSTAIN, reason=f"{reason} ({regime.labels.key})")
         one = ranked[place]
-        reason = f"rank {place + 1} of {len(ranked)}: expectancy {one.expectancy_r:.3f}R over {one.episodes} episodes"
+        measured = f"expectancy {one.expectancy_r:.3f}R over {one.episodes} episodes"
+        reason = f"rank {place + 1} of {len(ranked)}: {measured}"
         return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal_of(one, regime))
 
 
@@ -149,7 +150,10 @@ def _floor(value: float, digits: int) -> float:
 
 
 def hold_or_tighten(snapshot: PolicySnapshot, position: PositionView) -> StrategistAnswer:
-    """Keep the position; move the stop to break-even once it is 1R ahead, and halfway to the close on a shock."""
+    """Keep the position, or tighten its stop.
+
+    Move the stop to break-even once it is 1R ahead, and halfway to the close on a shock.
+    """
     sign = 1.0 if position.direction == "long" else -1.0
     level = None
     if str(OverrideReason.VOLATILITY_SHOCK) in snapshot.events:

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +172,7 @@ def _check_parameters(path: Path, definition: PlaybookDefinition) -> None:
             raise _bad(path, field, f"no rule uses {{{name}}}: use it or remove it.{nearest(name, used)}")
 
 
-def _check_rule(role: str, text: str, parameters: dict[str, Parameter]) -> None:
+def _check_rule(role: str, text: str, parameters: Mapping[str, Parameter]) -> None:
     """The rule parses, and is of its role's kind, for every value on every grid it uses."""
     values = {name: parameter.value for name, parameter in parameters.items()}
     names = [name for name in sorted(set(placeholders(text))) if name in parameters]

@@ -1,4 +1,4 @@
-"""The plan provider invokes the policy-level reflection before anything may freeze: bounded, never skipped."""
+"""The plan provider reflects on every proposal before it may freeze: bounded, never skipped."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,7 +9,12 @@ from agents.strategies.plan_provider import ReflectingPlanProvider
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.config import ReflectionSettings
 from schemas.proposal import PolicyProposal, StrategistAnswer
-from schemas.reflection import Finding, InvariantContext, PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.reflection import (
+    Finding,
+    InvariantContext,
+    PolicyLevelReflectionResult,
+    ReflectionInvocationMeta,
+)
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import CheckName, InvocationOutcome, PlanKind, ReflectionStatus, Severity
 from services.playbooks.registry import PlaybookRegistry
@@ -40,10 +45,12 @@ class ScriptedReflection:
         self.statuses = list(statuses)
         self.asked: list[PolicyProposal] = []
 
-    async def reflect(self, request, *, source, lint=()):  # type: ignore[no-untyped-def]
+    async def reflect(self, request, *, source, lint=()):
         self.asked.append(request.proposal)
         status = self.statuses[min(len(self.asked), len(self.statuses)) - 1]
-        finding = Finding(check=CheckName.COHERENCE, code="scripted", severity=Severity.MAJOR, message="as told")
+        finding = Finding(
+            check=CheckName.COHERENCE, code="scripted", severity=Severity.MAJOR, message="as told"
+        )
         return PolicyLevelReflectionResult(
             status=status,
             findings=() if status is ReflectionStatus.PASS else (finding,),
@@ -51,24 +58,28 @@ class ScriptedReflection:
             proposal_hash=request.proposal.content_hash,
             playbook_hash=request.playbook.content_hash,
             prompt_hash="0" * 64,
-            meta=ReflectionInvocationMeta(cadence="policy_loop", source=source, outcome=InvocationOutcome.RAN),
+            meta=ReflectionInvocationMeta(
+                cadence="policy_loop", source=source, outcome=InvocationOutcome.RAN
+            ),
         )
 
 
 def proposing(*convictions: float) -> list[StrategistAnswer]:
     return [
         StrategistAnswer(
-            kind=PlanKind.PROPOSE, reason="scripted", proposal=REQUEST.proposal.model_copy(update={"conviction": one})
+            kind=PlanKind.PROPOSE,
+            reason="scripted",
+            proposal=REQUEST.proposal.model_copy(update={"conviction": one}),
         )
         for one in convictions
     ]
 
 
-def reader():  # type: ignore[no-untyped-def]
+def reader():
     return PlaybookRegistry(PLAYBOOKS, TickGuard(), REQUEST.snapshot.known_at).reader()
 
 
-def provided(strategist, reflection, limit: int = 2):  # type: ignore[no-untyped-def]
+def provided(strategist, reflection, limit: int = 2):
     provider = ReflectingPlanProvider(strategist, reflection, reader(), lambda snapshot, proposal: ())
     budget = RevisionBudget(limit)
     return asyncio.run(provider.provide(REQUEST.snapshot, InvariantContext(), budget)), budget
@@ -122,7 +133,7 @@ def test_plan_provider_policy_reflection_off_leaves_the_record_that_says_so() ->
 
 def test_plan_provider_policy_reflection_error_is_not_swallowed() -> None:
     class Failing:
-        async def reflect(self, *args, **named):  # type: ignore[no-untyped-def]
+        async def reflect(self, *args, **named):
             raise ZeroDivisionError("in a check")
 
     with pytest.raises(ZeroDivisionError):
@@ -139,7 +150,10 @@ def test_plan_provider_policy_reflection_abstention_needs_none() -> None:
 def test_plan_provider_policy_reflection_rules_lower_an_overconfident_conviction_and_pass() -> None:
     strategist = RuleStrategist(reader(), allowed_playbooks=(REQUEST.playbook.id,))
     provider = ReflectingPlanProvider(
-        strategist, PolicyLevelReflectionService(ReflectionSettings()), reader(), lambda snapshot, proposal: ()
+        strategist,
+        PolicyLevelReflectionService(ReflectionSettings()),
+        reader(),
+        lambda snapshot, proposal: (),
     )
     budget = RevisionBudget(2)
     regime = REQUEST.snapshot.regime.model_copy(update={"fingerprint": (0.99, 0.01, 0.5, 0.99, 0.5)})

@@ -1,9 +1,11 @@
 """An independent reading of the execution rules in plain Python, written from the text of the contract.
 
-Slow and obvious on purpose: one symbol, one position, no events. The kernel has to agree with it trade by trade.
+Slow and obvious on purpose: one symbol, one position, no events. The kernel has to agree with it trade by
+trade.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,10 +49,10 @@ def walk(bars: BarSeries, signal: np.ndarray, rules: Rules) -> list[OracleTrade]
     fee, slip = rules.fee_bps / 1e4, rules.slippage_bps / 1e4
     o, h, low, c = (part[:, 0].tolist() for part in (bars.open, bars.high, bars.low, bars.close))
     trades: list[OracleTrade] = []
-    position: dict | None = None
+    position: dict[str, Any] | None = None
     order_at: int | None = None
 
-    def opened(t: int, raw: float, signal_close: float) -> dict:
+    def opened(t: int, raw: float, signal_close: float) -> dict[str, Any]:
         price = raw * (1 + d * slip)
         base = price if rules.level_base == "fill" else signal_close
         stop, target = base * (1 - d * rules.stop_pct), base * (1 + d * rules.target_pct)
@@ -107,7 +109,14 @@ def walk(bars: BarSeries, signal: np.ndarray, rules: Rules) -> list[OracleTrade]
 
 
 def _exit(
-    position: dict, o: float, h: float, low: float, c: float, d: float, rules: Rules, entry_bar: bool
+    position: dict[str, Any],
+    o: float,
+    h: float,
+    low: float,
+    c: float,
+    d: float,
+    rules: Rules,
+    entry_bar: bool,
 ) -> tuple[str, float] | None:
     stop, target = position["stop"], position["target"]
     at_open = rules.gap == "open" or entry_bar
@@ -120,8 +129,8 @@ def _exit(
     if stop_hit and target_hit:
         near_low = o - low < h - o
         low_first = {"ohlc": False, "near": near_low, "color": c >= o}.get(rules.both_hit)
-        first = rules.both_hit if low_first is None else ("stop" if low_first == (d > 0) else "target")
-        stop_hit, target_hit = first == "stop", first == "target"
+        sooner = rules.both_hit if low_first is None else ("stop" if low_first == (d > 0) else "target")
+        stop_hit, target_hit = sooner == "stop", sooner == "target"
     if stop_hit:
         return "stop", stop
     return ("target", target) if target_hit else None

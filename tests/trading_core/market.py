@@ -1,16 +1,20 @@
-"""Small markets for the engine tests: bars from plain numbers, and random ones with gaps, wide bars and missing bars."""
+"""Small markets for the engine tests: bars from plain numbers, and random ones with gaps, wide bars and
+missing bars.
+"""
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from schemas.vocabulary import TIMEFRAME_SECONDS
-from trading_core.bars import BarSeries
+from trading_core.bars import COLUMNS, BarSeries
 
 NS = 1_000_000_000
 START_NS = 1_577_836_800 * NS
 
 
 def series(
-    rows: list[tuple[float, float, float, float]], symbol: str = "X", timeframe: str = "1d"
+    rows: Sequence[tuple[float, float, float, float]], symbol: str = "X", timeframe: str = "1d"
 ) -> BarSeries:
     """Bars of one symbol from (open, high, low, close) rows."""
     values = np.asarray(rows, dtype=np.float64)
@@ -46,4 +50,5 @@ def _bars(
 ) -> BarSeries:
     times = START_NS + np.arange(present.shape[0], dtype=np.int64) * TIMEFRAME_SECONDS[timeframe] * NS
     volume = np.where(present, 1_000.0, np.nan)
-    return BarSeries(times, symbols, timeframe, "open", *columns, volume, present)
+    values = dict(zip(COLUMNS, (*columns, volume), strict=True))
+    return BarSeries(times, symbols, timeframe, "open", present=present, **values)

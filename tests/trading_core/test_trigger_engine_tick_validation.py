@@ -268,7 +268,7 @@ def test_trigger_engine_tick_validation_illegal_transition_is_a_fault() -> None:
         engine.advance()
 
 
-def _random_policies(seed: int, rows: int) -> dict:
+def _random_policies(seed, rows):
     rng = np.random.default_rng(seed)
     picked = {
         role: np.flatnonzero(rng.random(rows) < share).tolist()
@@ -280,18 +280,20 @@ def _random_policies(seed: int, rows: int) -> dict:
     }
 
 
-def _busy_engine(seed: int, symbols: int = 3, rows: int = 120):  # type: ignore[no-untyped-def]
+def _busy_engine(seed: int, symbols: int = 3, rows: int = 120):
     bars = random_series(seed, rows, symbols, missing=0.1, timeframe="4h")
     rng = np.random.default_rng(seed + 1)
     flags = (rng.random(bars.shape) < 0.03) * rng.integers(1, 8, bars.shape)
     engine = engine_on(
         bars, flags=flags, heartbeat=7, execution=ExecutionSettings(),
-        envelope=EnvelopeSettings(max_daily_loss=0.01, max_drawdown=0.03, drawdown_release_bars=6, recovery_bars=10),
+        envelope=EnvelopeSettings(
+            max_daily_loss=0.01, max_drawdown=0.03, drawdown_release_bars=6, recovery_bars=10
+        ),
     )  # fmt: skip
     return engine, bars
 
 
-def _drive(engine, bars, seed: int, block: int | None):  # type: ignore[no-untyped-def]
+def _drive(engine, bars, seed: int, block: int | None):
     """Every boundary installs a fresh policy on flat symbols; blocks only cut the validation."""
     trades, events = [], []
     while not engine.done:

@@ -1,4 +1,4 @@
-"""Runs that several tests look at, each made once: the embedded bars, a slice of them, and the planted world."""
+"""Runs that several tests look at, each made once: embedded bars, a slice of them, the planted world."""
 
 import asyncio
 import json

@@ -5,7 +5,7 @@ import pytest
 
 from schemas.config import Settings
 from tests.worker.runs import Run, embedded_bars, run_on, slice_run
-from trading_core.bars import BarSeries
+from trading_core.bars import COLUMNS, BarSeries
 
 CUT = "2004-08-02"
 
@@ -22,10 +22,15 @@ def _changed(bars: BarSeries, moment: int, seed: int) -> BarSeries:
     """The same bars up to `moment`; after it other prices and other volumes."""
     rng = np.random.default_rng(seed)
     later = bars.close_times > moment
-    factor = np.where(later[:, None], np.exp(np.cumsum(later[:, None] * rng.normal(0, 0.03, bars.shape), axis=0)), 1.0)
+    factor = np.where(
+        later[:, None], np.exp(np.cumsum(later[:, None] * rng.normal(0, 0.03, bars.shape), axis=0)), 1.0
+    )
     prices = [np.ascontiguousarray(part * factor) for part in (bars.open, bars.high, bars.low, bars.close)]
-    volume = np.ascontiguousarray(np.where(later[:, None], bars.volume * rng.uniform(0.2, 5.0, bars.shape), bars.volume))
-    return BarSeries(bars.times, bars.symbols, bars.timeframe, bars.label, *prices, volume, bars.present)
+    volume = np.ascontiguousarray(
+        np.where(later[:, None], bars.volume * rng.uniform(0.2, 5.0, bars.shape), bars.volume)
+    )
+    columns = dict(zip(COLUMNS, (*prices, volume), strict=True))
+    return BarSeries(bars.times, bars.symbols, bars.timeframe, bars.label, present=bars.present, **columns)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -35,7 +40,14 @@ def test_backtest_perturbed_future_leaves_everything_known_before_byte_equal(see
     past = _known_until(before, _moment())
     assert past == _known_until(after, _moment())
     kinds = {kind for kind, _, _ in past}
-    assert {"policy_frozen", "policy_reflection", "boundary_verdict", "episode", "slow_skip", "high_level_report"} <= kinds
+    assert {
+        "policy_frozen",
+        "policy_reflection",
+        "boundary_verdict",
+        "episode",
+        "slow_skip",
+        "high_level_report",
+    } <= kinds
     assert before.rows[-1].hash != after.rows[-1].hash
 
 

@@ -41,9 +41,9 @@ def test_backtest_embedded_closed_positions_equal_episodes_and_cash_is_conserved
     episodes = [payload["episode"] for payload in run.of("episode")]
     assert len(exits) == len(episodes) == run.document["episodes"] == run.document["performance"]["trades"]
     assert len(entries) == len(exits) + len(run.document["open_positions"])
-    assert sum(one["pnl"] for one in exits) - sum(one["fee"] for one in entries[: len(exits)]) == pytest.approx(
-        sum(one["pnl"] for one in episodes) - sum(one["fee"] for one in entries[: len(exits)])
-    )
+    assert sum(one["pnl"] for one in exits) - sum(
+        one["fee"] for one in entries[: len(exits)]
+    ) == pytest.approx(sum(one["pnl"] for one in episodes) - sum(one["fee"] for one in entries[: len(exits)]))
     realised = sum(one["pnl"] for one in episodes)
     unrealised = sum(one["unrealised_pnl"] for one in run.document["open_positions"])
     gained = run.document["performance"]["total_return"] * 100_000.0
@@ -58,7 +58,9 @@ def test_backtest_embedded_every_report_reaches_the_judge_and_hold_counts() -> N
     reports = [payload["report_id"] for payload in run.of("high_level_report")]
     verdicts = [payload["report_id"] for payload in run.of("replan_verdict")]
     assert reports == verdicts
-    assert sum(run.document["judge"]["replans"].values()) == len(reports) == run.document["high_level"]["runs"]
+    assert (
+        sum(run.document["judge"]["replans"].values()) == len(reports) == run.document["high_level"]["runs"]
+    )
 
 
 def test_backtest_embedded_one_skip_per_skipped_policy_event() -> None:
@@ -73,8 +75,12 @@ def test_backtest_embedded_one_skip_per_skipped_policy_event() -> None:
 def test_backtest_embedded_no_order_without_a_frozen_policy_that_passed() -> None:
     run = embedded_run()
     frozen = {one["policy_id"]: one["policy"] for one in run.of("policy_frozen")}
-    passed = {one["reflection_hash"] for one in run.of("policy_reflection") if one["result"]["status"] == "pass"}
-    approved = {one["verdict_hash"] for one in run.of("boundary_verdict") if one["verdict"]["decision"] == "approve"}
+    passed = {
+        one["reflection_hash"] for one in run.of("policy_reflection") if one["result"]["status"] == "pass"
+    }
+    approved = {
+        one["verdict_hash"] for one in run.of("boundary_verdict") if one["verdict"]["decision"] == "approve"
+    }
     orders = run.of("order_accepted")
     assert len(orders) >= 30
     for order in orders:

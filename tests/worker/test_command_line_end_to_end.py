@@ -18,7 +18,9 @@ def run(*arguments: str, cwd: Path, code: int = 0) -> subprocess.CompletedProces
     done = subprocess.run(
         [*COMMAND, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
     )
-    assert done.returncode == code, f"{arguments} ended with {done.returncode}\n{done.stdout[-800:]}\n{done.stderr[-800:]}"
+    assert done.returncode == code, (
+        f"{arguments} ended with {done.returncode}\n{done.stdout[-800:]}\n{done.stderr[-800:]}"
+    )
     return done
 
 
@@ -59,7 +61,9 @@ def test_command_line_verify_finds_a_changed_byte(folder: Path, tmp_path: Path) 
     with sqlite3.connect(folder / "thinktwice.db") as source, sqlite3.connect(copy) as target:
         source.backup(target)
     with sqlite3.connect(copy) as store:
-        store.execute("update journal set payload = replace(payload, '\"long\"', '\"lang\"') where kind = 'order_accepted'")
+        store.execute(
+            "update journal set payload = replace(payload, 'long', 'lang') where kind = 'order_accepted'"
+        )
     done = run("verify", "latest", "--db", f"sqlite:///{copy}", "--json", cwd=folder, code=1)
     assert not json.loads(done.stdout)["chain"]["ok"]
 
@@ -72,14 +76,23 @@ def test_command_line_journal_until_shows_what_was_known(folder: Path) -> None:
     until = run("journal", "latest", "--until", "2003-10-01 00:00", "--jsonl", cwd=folder).stdout.splitlines()
     assert 0 < len(until) < len(lines)
     limit = 1_064_966_400_000_000_000
-    assert [json.loads(line)["seq"] for line in until] == [one["seq"] for one in events if one["known_at"] <= limit]
+    assert [json.loads(line)["seq"] for line in until] == [
+        one["seq"] for one in events if one["known_at"] <= limit
+    ]
 
 
 def test_command_line_why_leads_from_a_fill_back_to_its_bar_and_findings(folder: Path) -> None:
     lines = run("journal", "latest", "--kind", "exit_filled", "--jsonl", cwd=folder).stdout.splitlines()
     fill = json.loads(lines[0])["payload"]["fill_id"]
     text = run("why", "latest", fill[:10], "--json", cwd=folder).stdout
-    for word in ("order_accepted", "policy_event", "policy_snapshot", "policy_reflection", "boundary_verdict", "playbook_version"):
+    for word in (
+        "order_accepted",
+        "policy_event",
+        "policy_snapshot",
+        "policy_reflection",
+        "boundary_verdict",
+        "playbook_version",
+    ):
         assert word in text
 
 
@@ -92,7 +105,8 @@ def test_command_line_same_run_again_has_the_same_head_hash(folder: Path) -> Non
 
 def test_command_line_interrupt_leaves_a_journal_that_verify_accepts(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [*COMMAND, "backtest", "--json"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*COMMAND, "backtest", "--json"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "THINKTWICE_RUNTIME__FLUSH_ROWS": "200"},
     )  # fmt: skip
     deadline = time.monotonic() + 120

@@ -1,4 +1,6 @@
-"""A world in which one playbook loses by construction: the gates open, and what follows stands in the journal."""
+"""A world in which one playbook loses by construction: the gates open, and what follows stands in the
+journal.
+"""
 
 import json
 
@@ -75,7 +77,9 @@ def test_planted_promotion_pays_after_costs_on_the_live_account() -> None:
     promoted = next(one for one in _versions() if one["state"] == "active" and one["evidence"].get("e_value"))
     r = {"before": [], "after": []}  # type: ignore[var-annotated]
     for one in run.of("episode"):
-        r["after" if one["episode"]["playbook_version"] >= promoted["version"] else "before"].append(one["episode"]["r"])
+        r["after" if one["episode"]["playbook_version"] >= promoted["version"] else "before"].append(
+            one["episode"]["r"]
+        )
     assert len(r["after"]) > 20
     assert sum(r["before"]) / len(r["before"]) < -0.3
     assert sum(r["after"]) / len(r["after"]) > 0.0

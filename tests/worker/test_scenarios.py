@@ -17,7 +17,7 @@ from worker import scenarios
         scenarios.enough_samples_give_a_gated_report,
     ],
 )
-def test_scenario_holds_with_evidence(scenario) -> None:  # type: ignore[no-untyped-def]
+def test_scenario_holds_with_evidence(scenario) -> None:
     result = asyncio.run(scenario())
     assert result.passed, result
     assert len(result.evidence) >= 3

@@ -1,4 +1,6 @@
-"""The wires of the policy loop, cut one by one in a running session: each cut is seen and none of them trades."""
+"""The wires of the policy loop, cut one by one in a running session: each cut is seen and none of them
+trades.
+"""
 
 import asyncio
 import json
@@ -10,6 +12,7 @@ import pytest
 from schemas.config import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.reflection import NoLearnZone, PolicyLevelReflectionResult
 from schemas.vocabulary import JudgeDecision, PlanKind, ReflectionStatus
+from schemas.vocabulary import PolicyEventKind as KIND
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -35,7 +38,8 @@ def finished(made: Session) -> list[JournalRow]:
             await made.step(timing)
         made.finish()
         await made.journal.flush()
-        return made.journal._sink.rows  # type: ignore[attr-defined]
+        rows: list[JournalRow] = made.journal._sink.rows  # type: ignore[attr-defined]
+        return rows
 
     return asyncio.run(drive())
 
@@ -168,12 +172,21 @@ def test_session_reflection_off_says_so_on_every_proposal_and_runs_no_slow_loop(
 
 
 def test_session_events_switched_off_are_skipped_with_that_reason() -> None:
-    made = session(Settings(policy_loop=PolicyLoopSettings(events=("regime_change", "position_opened", "position_closed"))))
+    made = session(
+        Settings(
+            policy_loop=PolicyLoopSettings(
+                events=(KIND.REGIME_CHANGE, KIND.POSITION_OPENED, KIND.POSITION_CLOSED)
+            )
+        )
+    )
     rows = finished(made)
     skips = [one for one in payloads(rows, "policy_skip") if one["event"] == "heartbeat"]
     assert skips
     assert {one["reason"] for one in skips} == {"event_disabled"}
-    assert all("heartbeat" not in one["snapshot"]["events"] or len(one["snapshot"]["events"]) > 1 for one in payloads(rows, "policy_snapshot"))
+    assert all(
+        "heartbeat" not in one["snapshot"]["events"] or len(one["snapshot"]["events"]) > 1
+        for one in payloads(rows, "policy_snapshot")
+    )
 
 
 def test_session_no_learn_zone_episodes_are_kept_out_of_memory_and_statistics() -> None:
@@ -186,7 +199,10 @@ def test_session_no_learn_zone_episodes_are_kept_out_of_memory_and_statistics() 
     assert all(one["episode"]["no_learn"] for one in episodes)
     assert len(made.memory) == 0
     last = made.clock.now
-    assert all(made.expectations.summary(version.definition, last).n == 0 for version in made.registry.reader().active())
+    assert all(
+        made.expectations.summary(version.definition, last).n == 0
+        for version in made.registry.reader().active()
+    )
 
 
 def test_session_bypassing_events_are_evaluated_within_the_minimum_interval() -> None:
@@ -196,7 +212,11 @@ def test_session_bypassing_events_are_evaluated_within_the_minimum_interval() ->
     opened = [one for one in payloads(rows, "policy_event") if "position_opened" in one["events"]]
     assert opened
     assert all(one["evaluated"] for one in opened)
-    quiet = [one for one in evaluated if not {"position_opened", "position_closed"} & set(one["events"]) and not one["overrides"]]
+    quiet = [
+        one
+        for one in evaluated
+        if not {"position_opened", "position_closed"} & set(one["events"]) and not one["overrides"]
+    ]
     assert len(quiet) < len(evaluated)
 
 
@@ -209,4 +229,10 @@ def test_session_position_gets_one_evaluation_and_then_hold_lock() -> None:
             assert "position_opened" in snapshot["events"]
             assert answers[one["snapshot_hash"]] in (PlanKind.HOLD, PlanKind.TIGHTEN)
         if snapshot["state"] in ("HOLD_LOCK", "THESIS_ARMED"):
-            assert {"invalidation_hit", "volatility_shock", "envelope_breach", "kill_switch", "stale_data"} & set(snapshot["events"])
+            assert {
+                "invalidation_hit",
+                "volatility_shock",
+                "envelope_breach",
+                "kill_switch",
+                "stale_data",
+            } & set(snapshot["events"])

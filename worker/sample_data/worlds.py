@@ -1,7 +1,8 @@
 """Seeded worlds with known truth: bars whose edge, or lack of one, was put there on purpose.
 
-`random_walk` has no edge for anybody; `reverting` pulls prices back to their anchor, so that whoever buys strength
-loses and whoever buys weakness wins. Shocks are Student t(3). Used by scenarios, tests and benchmarks.
+`random_walk` has no edge for anybody; `reverting` pulls prices back to their anchor, so that whoever buys
+strength loses and whoever buys weakness wins. Shocks are Student t(3). Used by scenarios, tests and
+benchmarks.
 """
 
 from typing import Literal
@@ -10,7 +11,7 @@ import numpy as np
 
 from schemas.errors import ConfigError
 from schemas.vocabulary import TIMEFRAME_SECONDS
-from trading_core.bars import BarSeries
+from trading_core.bars import COLUMNS, BarSeries
 
 WorldKind = Literal["random_walk", "reverting"]
 START_NS = 1_577_836_800_000_000_000  # 2020-01-01, a Wednesday
@@ -38,14 +39,20 @@ def make_world(
     if kind not in PULL:
         raise ConfigError(f"world {kind!r} is not one of {', '.join(sorted(PULL))}")
     if timeframe not in TIMEFRAME_SECONDS or bars < 2 or symbols < 1:
-        raise ConfigError(f"a world needs a timeframe, two bars and a symbol, not {timeframe!r}, {bars!r}, {symbols!r}")
+        raise ConfigError(
+            f"a world needs a timeframe, two bars and a symbol, not {timeframe!r}, {bars!r}, {symbols!r}"
+        )
     paths = np.stack([_path(PULL[kind], seed, s, bars) for s in range(symbols)], axis=2)
     times = START_NS + np.arange(bars, dtype=np.int64) * TIMEFRAME_SECONDS[timeframe] * NS
-    prices = [np.ascontiguousarray(part) for part in (paths[:, 0], paths.max(axis=1), paths.min(axis=1), paths[:, -1])]
+    prices = [
+        np.ascontiguousarray(part)
+        for part in (paths[:, 0], paths.max(axis=1), paths.min(axis=1), paths[:, -1])
+    ]
     volume = np.ascontiguousarray(1_000.0 * (1.0 + 100.0 * (prices[1] - prices[2]) / prices[2]))
     names = tuple(f"W{s:02d}" for s in range(symbols))
     present = np.ones((bars, symbols), dtype=np.bool_)
-    return BarSeries(times, names, timeframe, "open", *prices, volume, present)
+    columns = dict(zip(COLUMNS, (*prices, volume), strict=True))
+    return BarSeries(times, names, timeframe, "open", present=present, **columns)
 
 
 def _path(pull: float, seed: int, s: int, bars: int) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":

@@ -1,0 +1,97 @@
+"""Freeze refuses whatever was not reflected and approved for exactly its hashes."""
+
+import asyncio
+
+import pytest
+
+from schemas.config import ReflectionSettings
+from schemas.errors import FreezeRefused
+from schemas.judge import BoundaryVerdict
+from schemas.reflection import ReflectionInvocationMeta
+from schemas.vocabulary import FindingClass, InvocationOutcome, JudgeDecision, ReflectionStatus
+from services.freeze import changed_fields, freeze
+from services.policy_level_reflection_service import PolicyLevelReflectionService
+from tests.services.policy_checks.plans import right_request
+
+REQUEST = right_request()
+RESULT = asyncio.run(PolicyLevelReflectionService(ReflectionSettings()).reflect(REQUEST, source="test"))
+
+
+def verdict(**changes: object) -> BoundaryVerdict:
+    values: dict = dict(  # type: ignore[type-arg]
+        decision=JudgeDecision.APPROVE, finding_class=FindingClass.NONE, reason="fine",
+        snapshot_hash=REQUEST.snapshot.content_hash, proposal_hash=REQUEST.proposal.content_hash,
+        reflection_hash=RESULT.content_hash,
+    )  # fmt: skip
+    return BoundaryVerdict(**(values | changes))
+
+
+def frozen(reflection=RESULT, judged=None, proposal=REQUEST.proposal, snapshot=REQUEST.snapshot, **more):
+    return freeze(
+        proposal, snapshot, REQUEST.playbook, reflection, judged or verdict(),
+        risk_fraction=0.005, model="rules", prompt_hash=None, previous=None, **more,
+    )  # fmt: skip
+
+
+def test_freeze_of_a_passed_and_approved_proposal_carries_every_hash() -> None:
+    policy = frozen()
+    assert policy.snapshot_hash == REQUEST.snapshot.content_hash
+    assert policy.proposal_hash == REQUEST.proposal.content_hash
+    assert policy.reflection_hash == RESULT.content_hash
+    assert policy.verdict_hash == verdict().content_hash
+    assert policy.playbook_hash == REQUEST.playbook.content_hash
+
+
+@pytest.mark.parametrize(
+    ("reflection", "says"),
+    [
+        (None, "no reflection"),
+        (RESULT.model_copy(update={"status": ReflectionStatus.REVISE}), "revise"),
+        (RESULT.model_copy(update={"status": ReflectionStatus.BLOCK}), "block"),
+        (RESULT.model_copy(update={"proposal_hash": "0" * 64}), "another proposal"),
+        (RESULT.model_copy(update={"snapshot_hash": "0" * 64}), "another proposal or snapshot"),
+    ],
+)
+def test_freeze_without_a_passing_reflection_of_its_own_is_refused(reflection: object, says: str) -> None:
+    with pytest.raises(FreezeRefused, match=says):
+        frozen(reflection=reflection)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"decision": JudgeDecision.REVISE},
+        {"decision": JudgeDecision.REJECT},
+        {"decision": JudgeDecision.STAND_DOWN},
+        {"proposal_hash": "0" * 64},
+        {"snapshot_hash": "0" * 64},
+        {"reflection_hash": "0" * 64},
+    ],
+)
+def test_freeze_without_an_approving_verdict_of_its_own_is_refused(changes: dict) -> None:  # type: ignore[type-arg]
+    with pytest.raises(FreezeRefused):
+        frozen(judged=verdict(**changes))
+
+
+def test_freeze_of_a_changed_proposal_under_an_old_verdict_is_refused() -> None:
+    looser = REQUEST.proposal.model_copy(update={"horizon_bars": REQUEST.proposal.horizon_bars + 1})
+    with pytest.raises(FreezeRefused):
+        frozen(proposal=looser)
+
+
+def test_freeze_with_reflection_off_needs_the_record_and_the_setting() -> None:
+    off = ReflectionInvocationMeta(cadence="policy_loop", source="test", outcome=InvocationOutcome.DISABLED)
+    judged = verdict(reflection_hash=off.content_hash)
+    assert frozen(reflection=off, judged=judged, reflection_off=True).reflection_hash == off.content_hash
+    with pytest.raises(FreezeRefused, match="reflection is on"):
+        frozen(reflection=off, judged=judged)
+    skipped = off.model_copy(update={"outcome": InvocationOutcome.SKIPPED})
+    with pytest.raises(FreezeRefused):
+        frozen(reflection=skipped, judged=verdict(reflection_hash=skipped.content_hash), reflection_off=True)
+
+
+def test_freeze_names_the_fields_that_changed_against_the_policy_before() -> None:
+    previous = frozen()
+    tighter = REQUEST.proposal.model_copy(update={"horizon_bars": 5, "conviction": 0.1})
+    assert changed_fields(previous, tighter) == ("horizon_bars", "conviction")
+    assert changed_fields(None, tighter) == ()
