@@ -97,10 +97,9 @@ class SnapshotBuilder:
         )
 
     def _feature_values(self, t: int, s: int) -> dict[str, float | None]:
-        values: dict[str, float | None] = {
-            name: float(getattr(self._engine.bars, name)[t, s]) for name in RAW
-        }
-        for name, column in self._features.items():
+        raw = {name: getattr(self._engine.bars, name) for name in RAW}
+        values: dict[str, float | None] = {}
+        for name, column in (*raw.items(), *self._features.items()):
             value = float(column[t, s])
             values[name] = value if np.isfinite(value) else None
         return values

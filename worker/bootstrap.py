@@ -1,10 +1,11 @@
 """The one place that knows both sides and wires them; nothing is built at import time."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from agents.judge_agent_client import JudgeAgentClient
-from agents.strategies.plan_provider import ReflectingPlanProvider
+from agents.strategies.plan_provider import Linter, ReflectingPlanProvider
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
@@ -19,6 +20,7 @@ from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry, load_playbooks, render_rules
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop_service import PolicyLoopService
+from services.ports import MemoryReader, PlaybookReader
 from services.shadow_trials import ShadowTrials
 from services.slow_loop_service import SlowLoopService
 from services.snapshot_builder import SnapshotBuilder
@@ -26,11 +28,12 @@ from services.standing_ledger import StandingLedgers
 from services.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
 from trading_core.features import compute
-from trading_core.regime import regime_columns
+from trading_core.regime import RegimeColumns, regime_columns
 from trading_core.rules import LintFinding, RuleColumns, lint, parse
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine, event_flags, parameter_record
+from worker.models import Models, configured_models
 from worker.session import Session
 
 
@@ -39,62 +42,80 @@ def assemble(
     bars: BarSeries,
     journal: JournalWriter,
     definitions: Sequence[PlaybookDefinition] | None = None,
+    models: Models | None = None,
 ) -> Session:
-    """A session over `bars`, ready for `begin`."""
-    folder = settings.runtime.playbooks
-    books = (
-        tuple(definitions)
-        if definitions is not None
-        else load_playbooks(None if folder is None else Path(folder))
-    )
+    """A session over `bars`, ready for `begin`.
+
+    Args:
+        settings: the resolved configuration.
+        bars: all bars that the session will see.
+        journal: empty writer.
+        definitions: playbooks; None loads the configured folder or the embedded ones.
+        models: language models; None makes the configured ones.
+
+    Raises:
+        ConfigError: a playbook file is wrong, or mode `full` has no model.
+    """
+    books = definitions if definitions is not None else load_playbooks(_folder(settings))
     guard, clock = TickGuard(), SimulatedClock(int(bars.times[0]))
-    columns = RuleColumns(bars)
-    regimes = regime_columns(bars)
-    decoder = TickEventDecoder(bars, settings.config_hash, settings.account.name)
+    minds = models or configured_models(settings, guard, os.environ)
+    columns, regimes = RuleColumns(bars), regime_columns(bars)
+    engine = _engine(settings, bars, regimes, guard)
+    memory, expectations = EpisodeMemory(settings.memory, clock, guard), ExpectationBook(clock)
+    registry = PlaybookRegistry(books, guard, int(bars.times[0]))
+    playbooks, remembered = registry.reader(), memory.reader()
+    features = compute(bars, feature_names(books))
+    builder = SnapshotBuilder(engine, regimes, features, remembered, expectations.reader(), playbooks, clock)
+    judge = JudgeAgentClient(settings.judge, settings.gate)
+    provider = _provider(settings, playbooks, remembered, minds, linter(bars, columns))
+    policy_loop = PolicyLoopService(settings, engine, columns, builder, provider, judge, playbooks, journal)
+    lifecycle = PlaybookLifecycle(registry, settings.judge, guard)
+    untraded = UntradedSignals(bars, columns, settings.execution)
+    ledgers = StandingLedgers(
+        bars, columns, regimes, settings.execution, settings.envelope.cooldown_bars, clock
+    )
+    slow_loop = SlowLoopService(
+        settings,
+        bars,
+        HighLevelReflectionService(settings.gate, settings.high_level, grid=ledgers, model=minds.slow),
+        judge,
+        lifecycle,
+        playbooks,
+        ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, journal),
+        untraded,
+        policy_loop,
+        journal,
+    )
+    return Session(
+        settings, bars, journal, guard, clock, engine, memory, expectations, registry, lifecycle, untraded,
+        policy_loop, slow_loop,
+    )  # fmt: skip
+
+
+def _folder(settings: Settings) -> Path | None:
+    return None if settings.runtime.playbooks is None else Path(settings.runtime.playbooks)
+
+
+def _engine(settings: Settings, bars: BarSeries, regimes: RegimeColumns, guard: TickGuard) -> TriggerEngine:
     parameters = parameter_record(
         settings.execution,
         settings.envelope,
         heartbeat=settings.policy_loop.heartbeat_bars(bars.timeframe),
         emit_events=True,
     )
-    engine = TriggerEngine(bars, event_flags(regimes), parameters, settings.account.cash, guard, decoder)
-    memory = EpisodeMemory(settings.memory, clock, guard)
-    expectations = ExpectationBook(clock)
-    registry = PlaybookRegistry(books, guard, int(bars.times[0]))
-    reader = registry.reader()
-    lifecycle = PlaybookLifecycle(registry, settings.judge, guard)
-    builder = SnapshotBuilder(
-        engine,
-        regimes,
-        compute(bars, feature_names(books)),
-        memory.reader(),
-        expectations.reader(),
-        reader,
-        clock,
-    )
-    judge = JudgeAgentClient(settings.judge, settings.gate)
-    provider = ReflectingPlanProvider(
-        RuleStrategist(reader, settings.envelope.allowed_directions, settings.envelope.allowed_playbooks),
-        None
-        if settings.reflection.mode == "off"
-        else PolicyLevelReflectionService(settings.reflection, memory=memory.reader()),
-        reader,
-        linter(bars, columns),
-    )
-    policy_loop = PolicyLoopService(settings, engine, columns, builder, provider, judge, reader, journal)
-    untraded = UntradedSignals(bars, columns, settings.execution)
-    ledgers = StandingLedgers(
-        bars, columns, regimes, settings.execution, settings.envelope.cooldown_bars, clock
-    )
-    trials = ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, journal)
-    reflection = HighLevelReflectionService(settings.gate, settings.high_level, grid=ledgers)
-    slow_loop = SlowLoopService(
-        settings, bars, reflection, judge, lifecycle, reader, trials, untraded, policy_loop, journal
-    )
-    return Session(
-        settings, bars, journal, guard, clock, engine, memory, expectations, registry, lifecycle, untraded,
-        policy_loop, slow_loop,
-    )  # fmt: skip
+    decoder = TickEventDecoder(bars, settings.config_hash, settings.account.name)
+    return TriggerEngine(bars, event_flags(regimes), parameters, settings.account.cash, guard, decoder)
+
+
+def _provider(
+    settings: Settings, playbooks: PlaybookReader, memory: MemoryReader, models: Models, lint_plan: Linter
+) -> ReflectingPlanProvider:
+    envelope = settings.envelope
+    strategist = RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks)
+    reflection = None
+    if settings.reflection.mode != "off":
+        reflection = PolicyLevelReflectionService(settings.reflection, memory=memory, model=models.fast)
+    return ReflectingPlanProvider(strategist, reflection, playbooks, lint_plan)
 
 
 def feature_names(definitions: Sequence[PlaybookDefinition]) -> tuple[str, ...]:
@@ -117,14 +138,14 @@ def feature_names(definitions: Sequence[PlaybookDefinition]) -> tuple[str, ...]:
     return tuple(sorted(names - {"open", "high", "low", "close", "volume"}))
 
 
-def linter(bars: BarSeries, columns: RuleColumns):  # type: ignore[no-untyped-def]
+def linter(bars: BarSeries, columns: RuleColumns) -> Linter:
     """A linter of proposals on the bars known at their snapshot."""
 
     def check(snapshot: PolicySnapshot, proposal: PolicyProposal) -> tuple[LintFinding, ...]:
         texts = {"setup": proposal.setup, "invalidation": proposal.invalidation}
         if proposal.activation is not None:
             texts["activation"] = proposal.activation
-        row = bars.close_times.searchsorted(snapshot.known_at, side="right")
-        return lint(texts, columns, bars.symbols.index(snapshot.symbol), int(row))
+        row = int(bars.close_times.searchsorted(snapshot.known_at, side="right"))
+        return tuple(lint(texts, columns, bars.symbols.index(snapshot.symbol), row))
 
     return check

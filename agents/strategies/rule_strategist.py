@@ -11,7 +11,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.reflection import Finding
 from schemas.regime import RegimeView
-from schemas.snapshot import PolicySnapshot, PositionView
+from schemas.snapshot import ExpectationSummary, PolicySnapshot, PositionView
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
 from services.playbooks.registry import render_rules
 from services.ports import PlaybookReader, Revision
@@ -27,6 +27,7 @@ class Candidate:
     playbook: PlaybookDefinition
     direction: Direction
     expectancy_r: float
+    hit_rate: float
     episodes: int
 
 
@@ -71,7 +72,7 @@ class RuleStrategist:
         """Eligible playbooks and directions, best first."""
         known = {one.playbook_id: one for one in snapshot.expectations}
         candidates = [
-            Candidate(playbook, direction, known[playbook.id].expectancy_r, known[playbook.id].n)
+            candidate(playbook, direction, known[playbook.id])
             for playbook, direction in self._playbooks.eligible(regime.labels, snapshot.timeframe)
             if direction in self._directions and (not self._allowed or playbook.id in self._allowed)
         ]
@@ -91,6 +92,11 @@ class RuleStrategist:
         return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reason, proposal=proposal_of(one, regime))
 
 
+def candidate(playbook: PlaybookDefinition, direction: Direction, known: ExpectationSummary) -> Candidate:
+    """A playbook and direction with what is known of it at the snapshot."""
+    return Candidate(playbook, direction, known.expectancy_r, known.hit_rate, known.n)
+
+
 def proposal_of(one: Candidate, regime: RegimeView) -> PolicyProposal:
     """The playbook's own rules as one hypothesis for this regime."""
     rules = render_rules(one.playbook, one.direction)
@@ -108,7 +114,7 @@ def proposal_of(one: Candidate, regime: RegimeView) -> PolicyProposal:
         target=rules.target,
         invalidation=rules.invalidation,
         horizon_bars=one.playbook.horizon_bars,
-        conviction=conviction(regime),
+        conviction=conviction(one.hit_rate, regime),
         rationale=(
             f"Go {one.direction}: {terms}. Regime is trend {labels.trend}, volatility {labels.volatility}, "
             f"structure {labels.structure}."
@@ -116,10 +122,15 @@ def proposal_of(one: Candidate, regime: RegimeView) -> PolicyProposal:
     )
 
 
-def conviction(regime: RegimeView) -> float:
-    """Strength of the setting in [0.3, 1]: strong trend and volume raise it, high volatility lowers it."""
+def conviction(hit_rate: float, regime: RegimeView) -> float:
+    """What the strategist believes: the known hit rate, moved by how strong the setting is, in [0, 1].
+
+    A strong trend and volume raise it and high volatility lowers it, by at most 0.3 either way; whether
+    that much is warranted is for the reflection to say.
+    """
     trend, volatility, _, volume, _ = regime.fingerprint
-    return round(0.3 + 0.3 * trend + 0.2 * volume + 0.2 * (1.0 - volatility), 4)
+    strength = (trend + volume + (1.0 - volatility)) / 3.0
+    return round(min(1.0, max(0.0, hit_rate + 0.6 * (strength - 0.5))), 4)
 
 
 def tighten(proposal: PolicyProposal, findings: tuple[Finding, ...]) -> PolicyProposal | None:

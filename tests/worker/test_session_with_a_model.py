@@ -1,0 +1,86 @@
+"""Mode `full`: the model is really asked, may only lower a verdict, and its failure leaves the rules' one."""
+
+import asyncio
+import json
+
+import pytest
+
+from schemas.config import LlmSettings, ReflectionSettings, Settings
+from schemas.errors import ConfigError, ModelError
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.ports import ModelReply
+from tests.worker.runs import embedded_bars
+from trading_core.tick_guard import TickGuard
+from worker.bootstrap import assemble
+from worker.models import Models, configured_models
+from worker.run_result import Timing
+from worker.session import Session
+
+FULL = Settings(reflection=ReflectionSettings(mode="full"), llm=LlmSettings(provider="anthropic"))
+
+
+class AnsweringModel:
+    """Answers every request with the same text, or fails."""
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+        self.prompts: list[str] = []
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        self.prompts.append(prompt)
+        if self.text is None:
+            raise ModelError("the wire is cut", retryable=True, kind="network")
+        return ModelReply(self.text, "scripted", 1, 1, 0.1)
+
+
+def run(model: AnsweringModel) -> Session:
+    session = assemble(
+        FULL,
+        embedded_bars("2003-01-01", "2003-09-30"),
+        JournalWriter(MemorySink()),
+        models=Models(fast=model),
+    )
+    session.begin()
+
+    async def drive() -> None:
+        timing = Timing()
+        while not session.engine.done:
+            await session.step(timing)
+
+    asyncio.run(drive())
+    return session
+
+
+def test_session_full_asks_the_model_and_a_failing_one_degrades_visibly() -> None:
+    model = AnsweringModel(None)
+    session = run(model)
+    counters = session.policy_loop.counters
+    assert len(model.prompts) > 5
+    assert counters.document()["reflections"]["degraded"] == len(model.prompts)
+    assert counters.reflections["pass"] > 0
+    assert counters.errors == 0
+
+
+def test_session_full_reply_that_is_no_reply_never_loosens_or_breaks_anything() -> None:
+    session = run(AnsweringModel("I would simply buy everything."))
+    counters = session.policy_loop.counters
+    assert counters.finding_codes["model_reply_malformed"] > 0
+    assert counters.errors == 0
+
+
+def test_session_full_model_that_raises_a_verdict_changes_none() -> None:
+    reply = json.dumps({"summary": "fine", "verdict": "pass", "cited": [], "deferred": []})
+    asked = run(AnsweringModel(reply)).policy_loop.counters
+    alone = run(AnsweringModel(None)).policy_loop.counters
+    assert asked.reflections["revise"] == alone.reflections["revise"]
+    assert asked.reflections["pass"] == alone.reflections["pass"]
+
+
+def test_session_full_without_a_key_says_what_to_set() -> None:
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
+        configured_models(FULL, TickGuard(), {})
+
+
+def test_session_deterministic_has_no_model() -> None:
+    assert configured_models(Settings(), TickGuard(), {"ANTHROPIC_API_KEY": "k"}) == Models()
