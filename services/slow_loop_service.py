@@ -8,6 +8,7 @@ is an event with its reason, once per slot.
 """
 
 import time
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -19,7 +20,11 @@ from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.judge import ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.reflection import (
+    HighLevelReflectionReport,
+    HighLevelReflectionRequest,
+    UntradedSignal,
+)
 from schemas.vocabulary import OverrideReason, VersionState
 from services.cadence import CadenceFacts, Run, Skip, due, examine_early, next_slot
 from services.high_level.grid import trial_key
@@ -85,6 +90,8 @@ class SlowLoopService:
         self._epoch = 0
         self._tested: list[str] = []
         self._judge_actions: list[str] = []
+        self._learnable: list[Episode] = []
+        self._known: list[int] = []
         self.episodes: list[Episode] = []
         self.last_report: HighLevelReflectionReport | None = None
         self.counters = SlowCounters()
@@ -95,8 +102,11 @@ class SlowLoopService:
         return row + int(np.searchsorted(times[row:], self._next_slot, side="left"))
 
     def record(self, episode: Episode) -> None:
-        """A resolved episode; it becomes evidence at its `known_at`."""
+        """A resolved episode; evidence from its `known_at` on, which never falls from one to the next."""
         self.episodes.append(episode)
+        if not episode.no_learn:
+            self._learnable.append(episode)
+            self._known.append(episode.known_at)
 
     def note_override(self, reason: OverrideReason) -> None:
         """A safety override of the envelope; it may let one structural change come before its interval."""
@@ -114,12 +124,13 @@ class SlowLoopService:
             self._retire_changed(self._lifecycle.expire_due(now), now)
             self._retire_changed(self._trials.step(row, now), now)
             await self._examine(self._facts(slot), row, now)
-        elif examine_early(self._facts(now)):
+        elif self._batch_may_be_full(now) and examine_early(self._facts(now)):
             await self._examine(self._facts(now), row, now)
         self.counters.seconds += time.perf_counter() - started
 
     def _facts(self, moment: int) -> CadenceFacts:
-        new = Counter(one.playbook_id for one in self._evidence(moment)[self._last_run_episodes :])
+        fresh = self._learnable[self._last_run_episodes : self._count(moment)]
+        new = Counter(one.playbook_id for one in fresh)
         return CadenceFacts(
             now=moment,
             interval=self._interval,
@@ -136,8 +147,15 @@ class SlowLoopService:
             enabled=self._settings.high_level.enabled,
         )
 
+    def _count(self, moment: int) -> int:
+        return bisect_right(self._known, moment)
+
     def _evidence(self, moment: int) -> list[Episode]:
-        return [one for one in self.episodes if one.known_at <= moment and not one.no_learn]
+        return self._learnable[: self._count(moment)]
+
+    def _batch_may_be_full(self, moment: int) -> bool:
+        """A cheap look before the facts are gathered: this is asked on every boundary."""
+        return self._count(moment) - self._last_run_episodes >= self._settings.high_level.minimum_episodes
 
     async def _examine(self, facts: CadenceFacts, row: int, now: int) -> None:
         decision = due(facts)
@@ -226,13 +244,18 @@ class SlowLoopService:
             new_episodes=len(evidence) - self._last_run_episodes,
             judge_actions=tuple(self._judge_actions),
             deferred_items=tuple(self._policy_loop.deferred),
-            untraded_signals=self._untraded.known(row + 1),
+            untraded_signals=self._new_untraded(row),
             drift_inputs={"trigger": run.trigger},
             structural_allowed=run.structural_allowed,
             epoch=self._epoch,
             epoch_starts={version.definition.id: version.since for version in self._playbooks.active()},
             tested_before=tuple(self._tested),
         )
+
+    def _new_untraded(self, row: int) -> tuple[UntradedSignal, ...]:
+        """Signals whose outcome became known since the last run."""
+        since = self._last_run if self._last_run is not None else self._started - 1
+        return tuple(one for one in self._untraded.known(row + 1) if one.known_at > since)
 
     def _count_report(self, report: HighLevelReflectionReport, report_id: str, now: int) -> None:
         counters = self.counters

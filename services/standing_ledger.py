@@ -23,11 +23,12 @@ from services.high_level.failure_modes import classify
 from services.playbooks.registry import render_rules
 from services.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from trading_core.bars import BarSeries
+from trading_core.engine_records import parameter_record
 from trading_core.regime import RegimeColumns
 from trading_core.rules import RuleColumns
 from trading_core.tick_events import REASONS, PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import PolicyOrders, TriggerEngine, parameter_record
+from trading_core.trigger_engine import PolicyOrders, TriggerEngine
 
 UNLIMITED_CASH = 1e9
 

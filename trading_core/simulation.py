@@ -9,11 +9,12 @@ import numpy.typing as npt
 from schemas.config import ExecutionSettings
 from schemas.errors import ConfigError, InvariantViolation
 from trading_core.bars import BarSeries
+from trading_core.engine_records import fresh_state, parameter_record
 from trading_core.kernel import END, FAULT, advance
 from trading_core.records import EVENT, TRADE
 from trading_core.rules import RuleColumns, parse
 from trading_core.tick_events import REASONS
-from trading_core.trigger_engine import DAY_NS, fresh_state, parameter_record
+from trading_core.trigger_engine import DAY_NS
 
 if TYPE_CHECKING:
     import pandas as pd

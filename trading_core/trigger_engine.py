@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from schemas.config import EnvelopeSettings, ExecutionSettings
 from schemas.errors import InvariantViolation
 from schemas.reflection import TickValidationEvent
-from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState
+from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState, TickEventKind
 from trading_core import records as rec
 from trading_core.bars import BarSeries
-from trading_core.kernel import FAULT, advance, emit
-from trading_core.regime import RegimeColumns
+from trading_core.engine_records import fresh_state
+from trading_core.kernel import FAULT, advance
+from trading_core.kernel_orders import emit
+from trading_core.rule_bank import RuleBank
 from trading_core.state_machine import IDLE, INVALIDATED, LEGAL, STATES, THESIS_ARMED
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 
 DAY_NS = 86_400_000_000_000
-STALE_BARS = 5
 EVENTS = {
     rec.BIT_REGIME: PolicyEventKind.REGIME_CHANGE,
     rec.BIT_OPENED: PolicyEventKind.POSITION_OPENED,
@@ -88,58 +88,6 @@ class PolicyOrders:
     standing: bool = False
     stop_pct: float = float("nan")
     target_pct: float = float("nan")
-
-
-def event_flags(regimes: RegimeColumns) -> npt.NDArray[np.uint8]:
-    """uint8 (T, S): bit 0 regime change, bit 1 volatility band shift, bit 2 volatility shock."""
-    return (regimes.trend_change | regimes.band_shift << 1 | regimes.shock << 2).astype(np.uint8)
-
-
-def parameter_record(
-    execution: ExecutionSettings,
-    envelope: EnvelopeSettings | None,
-    *,
-    heartbeat: int,
-    emit_events: bool,
-    fixed_quantity: float = float("nan"),
-) -> npt.NDArray[Any]:
-    """The kernel's parameter record (1,). Without an envelope nothing limits size, exposure or loss."""
-    p = np.zeros(1, dtype=rec.PARAMETERS)
-    p["fee"], p["slippage"] = execution.fee_bps * 1e-4, execution.slippage_bps * 1e-4
-    p["fill_close"] = execution.fill == "close"
-    p["base_fill"] = execution.level_base == "fill"
-    p["entry_bar_exits"] = execution.entry_bar_exits
-    p["both_hit"] = rec.BOTH_HIT.index(execution.both_hit)
-    p["gap_open"] = execution.gap == "open"
-    p["fixed_quantity"] = fixed_quantity
-    p["heartbeat"], p["emit"], p["boundaries"] = heartbeat, emit_events, emit_events
-    if envelope is None:
-        for name in ("max_risk", "max_gross", "gross_breach", "max_daily_loss", "max_drawdown"):
-            p[name] = np.inf
-        return p
-    p["max_risk"], p["max_gross"] = envelope.risk_fraction, envelope.max_gross_exposure
-    p["gross_breach"] = envelope.max_gross_exposure * (1.0 + envelope.max_exposure_drift)
-    p["max_daily_loss"], p["max_drawdown"] = envelope.max_daily_loss, envelope.max_drawdown
-    p["release_bars"], p["recovery_bars"] = envelope.drawdown_release_bars, envelope.recovery_bars
-    p["cooldown"], p["stale_bars"] = envelope.cooldown_bars, STALE_BARS
-    return p
-
-
-def fresh_state(symbols: int, cash: float) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Symbol records (S,) and portfolio record (1,) before the first bar."""
-    state = np.zeros(symbols, dtype=rec.SYMBOL)
-    for name in ("last_t", "policy", "position_policy", "exit_reason", "position_invalidation"):
-        state[name] = -1
-    for name in ("k_setup", "k_activation", "k_invalidation", "k_stop", "k_target", "k_refinement"):
-        state[name] = -1
-    for name in ("armed_stop", "policy_stop_pct", "policy_target_pct"):
-        state[name] = np.nan
-    portfolio = np.zeros(1, dtype=rec.PORTFOLIO)
-    for name in ("cash", "equity", "peak", "day_start"):
-        portfolio[name] = cash
-    for name in ("day", "halt_day", "halt_until", "recovery_from"):
-        portfolio[name] = -1
-    return state, portfolio
 
 
 class TriggerEngine:
@@ -289,7 +237,7 @@ class TriggerEngine:
         st = self.state[s]
         if LEGAL[int(st["state"]), target] == 0:
             raise InvariantViolation(f"illegal transition {STATES[int(st['state'])]} -> {STATES[target]}")
-        event = self._written("state_transition", s, int(st["state"]), target)
+        event = self._written(TickEventKind.STATE_TRANSITION, s, int(st["state"]), target)
         st["state"] = target
         return event
 
@@ -307,16 +255,17 @@ class TriggerEngine:
             raise InvariantViolation(
                 f"stop {level!r} is not tighter than {stop!r} and behind the close {close!r}"
             )
-        event = self._written("stop_tightened", s, direction, int(st["position_policy"]), stop, level)
+        event = self._written(
+            TickEventKind.STOP_TIGHTENED, s, direction, int(st["position_policy"]), stop, level
+        )
         st["stop"] = level
         return event
 
     def _written(
-        self, kind: str, s: int, a: int, b: int, x0: float = 0.0, x1: float = 0.0
+        self, kind: TickEventKind, s: int, a: int, b: int, x0: float = 0.0, x1: float = 0.0
     ) -> TickValidationEvent:
         self._count[0] = 0
-        code = [str(member) for member in rec.KIND].index(kind)
-        emit(self._events, self._count, 1, self.t - 1, s, code, a, b, x0, x1, 0.0, 0.0, 0.0, 0.0)
+        emit(self._events, self._count, 1, self.t - 1, s, rec.KIND[kind], a, b, x0, x1, 0.0, 0.0, 0.0, 0.0)
         return self._decoded(0)
 
     def tag(self, reference: int) -> PolicyTag:
@@ -360,56 +309,3 @@ class TriggerEngine:
         self._tags = list(saved["tags"])
         self._entries = {s: dict(entry) for s, entry in saved["entries"].items()}
         self.columns = saved["columns"].copy()
-
-
-class RuleBank:
-    """Rule columns by index: int8 (K, T) truths and float64 (K, T) prices, grown by doubling."""
-
-    def __init__(self, rows: int) -> None:
-        self._truths = np.zeros((8, rows), dtype=np.int8)
-        self._numbers = np.zeros((8, rows), dtype=np.float64)
-        self._truth_index: dict[tuple[str, int], int] = {}
-        self._number_index: dict[tuple[str, int], int] = {}
-
-    @property
-    def truths(self) -> npt.NDArray[np.int8]:
-        """Boolean columns (K, T)."""
-        return self._truths
-
-    @property
-    def numbers(self) -> npt.NDArray[np.float64]:
-        """Price columns (K, T)."""
-        return self._numbers
-
-    def truth(self, key: tuple[str, int], column: npt.NDArray[np.int8]) -> int:
-        """Index of the boolean column of a rule text and symbol, stored on first use."""
-        if key not in self._truth_index:
-            k = len(self._truth_index)
-            self._truths = _room(self._truths, k)
-            self._truths[k] = column
-            self._truth_index[key] = k
-        return self._truth_index[key]
-
-    def number(self, key: tuple[str, int], column: npt.NDArray[np.float64]) -> int:
-        """Index of the price column of a rule text and symbol, stored on first use."""
-        if key not in self._number_index:
-            k = len(self._number_index)
-            self._numbers = _room(self._numbers, k)
-            self._numbers[k] = column
-            self._number_index[key] = k
-        return self._number_index[key]
-
-    def copy(self) -> "RuleBank":
-        """An independent copy."""
-        twin = RuleBank(self._truths.shape[1])
-        twin._truths, twin._numbers = self._truths.copy(), self._numbers.copy()
-        twin._truth_index, twin._number_index = dict(self._truth_index), dict(self._number_index)
-        return twin
-
-
-def _room(bank: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
-    if k < bank.shape[0]:
-        return bank
-    grown = np.zeros((2 * bank.shape[0], bank.shape[1]), dtype=bank.dtype)
-    grown[: bank.shape[0]] = bank
-    return grown

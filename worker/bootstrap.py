@@ -27,12 +27,13 @@ from services.snapshot_builder import SnapshotBuilder
 from services.standing_ledger import StandingLedgers
 from services.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
+from trading_core.engine_records import event_flags, parameter_record
 from trading_core.features import compute
 from trading_core.regime import RegimeColumns, regime_columns
 from trading_core.rules import LintFinding, RuleColumns, lint, parse
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import TriggerEngine, event_flags, parameter_record
+from trading_core.trigger_engine import TriggerEngine
 from worker.models import Models, configured_models
 from worker.session import Session
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from schemas.config import EnvelopeSettings, ExecutionSettings
 from trading_core.bars import BarSeries
+from trading_core.engine_records import event_flags, parameter_record
 from trading_core.regime import regime_columns
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import TriggerEngine, event_flags, parameter_record
+from trading_core.trigger_engine import TriggerEngine
 
 BARS = 8
 DAY_NS = 86_400_000_000_000

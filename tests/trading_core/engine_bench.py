@@ -8,9 +8,10 @@ import numpy as np
 from schemas.config import EnvelopeSettings, ExecutionSettings
 from schemas.reflection import TickValidationEvent
 from trading_core.bars import BarSeries
+from trading_core.engine_records import parameter_record
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import Advance, PolicyOrders, TriggerEngine, parameter_record
+from trading_core.trigger_engine import Advance, PolicyOrders, TriggerEngine
 
 NO_COSTS = ExecutionSettings(fee_bps=0.0, slippage_bps=0.0)
 
