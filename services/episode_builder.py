@@ -1,55 +1,73 @@
-"""Build the episode of a closed trade from the trade record and the policy that opened it.
+"""Build the episode of a closed trade from the trade record and the context of its decision.
 
 The context is that of the decision (regime, fingerprint, conviction at the freeze), so nothing of the
 outcome leaks into what an episode is compared by.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from schemas.canonical import content_id
 from schemas.episode import Episode
 from schemas.policy import FrozenPolicy
 from schemas.reflection import NoLearnZone
+from schemas.vocabulary import Direction
 from services.high_level.failure_modes import classify
 from trading_core.bars import BarSeries
 from trading_core.tick_events import REASONS
 
 
+@dataclass(frozen=True)
+class EpisodeContext:
+    """What was known when the policy behind a trade was decided; nothing of the outcome is among it."""
+
+    playbook_id: str
+    playbook_version: int
+    playbook_hash: str
+    policy_id: str
+    regime: str
+    structure: str
+    fingerprint: tuple[float, ...]
+    conviction: float
+    ledger: Literal["live", "shadow"]
+
+    @classmethod
+    def of_policy(cls, policy: FrozenPolicy, structure: str) -> "EpisodeContext":
+        """Context of a frozen policy; `structure` is the label at its freeze."""
+        return cls(
+            playbook_id=policy.playbook_id,
+            playbook_version=policy.playbook_version,
+            playbook_hash=policy.playbook_hash,
+            policy_id=policy.policy_id,
+            regime=policy.regime_key,
+            structure=structure,
+            fingerprint=policy.fingerprint,
+            conviction=policy.proposal.conviction,
+            ledger="live",
+        )
+
+
 def build_episode(
-    trade: Any,
-    bars: BarSeries,
-    policy: FrozenPolicy,
-    structure: str,
-    no_learn_zones: Sequence[NoLearnZone] = (),
-    ledger: Literal["live", "shadow"] = "live",
+    trade: Any, bars: BarSeries, context: EpisodeContext, no_learn_zones: Sequence[NoLearnZone] = ()
 ) -> Episode:
-    """The episode of one trade record.
+    """The episode of one trade record, with the failure mode of a losing one.
 
     Args:
         trade: one element of the engine's trade buffer.
         bars: the bars it was traded on.
-        policy: the policy that opened it.
-        structure: structure label at the freeze.
+        context: what was known at the decision.
         no_learn_zones: declared intervals; an episode that touches one teaches nothing.
-        ledger: which ledger it belongs to.
     """
     symbol = bars.symbols[int(trade["s"])]
+    direction: Direction = "long" if int(trade["direction"]) > 0 else "short"
     entry, exit_ = int(bars.times[int(trade["entry_t"])]), int(bars.times[int(trade["exit_t"])])
     known_at = int(bars.close_times[int(trade["exit_t"])])
     episode = Episode(
-        episode_id=content_id([policy.policy_id, symbol, entry, exit_, ledger]),
+        episode_id=content_id([context.policy_id, symbol, direction, entry, exit_, context.ledger]),
         symbol=symbol,
         timeframe=bars.timeframe,
-        playbook_id=policy.playbook_id,
-        playbook_version=policy.playbook_version,
-        playbook_hash=policy.playbook_hash,
-        policy_id=policy.policy_id,
-        direction=policy.proposal.direction,
-        regime=policy.regime_key,
-        structure=structure,
-        fingerprint=policy.fingerprint,
-        conviction=policy.proposal.conviction,
+        direction=direction,
         entry_label=entry,
         exit_label=exit_,
         known_at=known_at,
@@ -63,8 +81,8 @@ def build_episode(
         mfe_r=float(trade["mfe_r"]),
         hold_bars=int(trade["bars_held"]),
         exit_reason=REASONS[int(trade["reason"])],
-        ledger=ledger,
         no_learn=any(_touches(zone, symbol, entry, known_at) for zone in no_learn_zones),
+        **asdict(context),
     )
     return episode.model_copy(update={"failure_mode": classify(episode)})
 

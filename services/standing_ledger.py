@@ -13,20 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from schemas.canonical import content_id
 from schemas.config import ExecutionSettings
 from schemas.episode import Episode
 from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.clock import SimulatedClock
-from services.high_level.failure_modes import classify
+from services.episode_builder import EpisodeContext, build_episode
 from services.playbooks.registry import render_rules
 from services.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from trading_core.bars import BarSeries
 from trading_core.engine_records import parameter_record
 from trading_core.regime import RegimeColumns
 from trading_core.rules import RuleColumns
-from trading_core.tick_events import REASONS, PolicyTag, TickEventDecoder
+from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import PolicyOrders, TriggerEngine
 
@@ -63,10 +62,7 @@ class StandingLedgers:
 
         It trades in one regime cell only when a key is given.
         """
-        engines = [
-            (direction, self._engine(definition, direction, start_row, regime_key))
-            for direction in directions
-        ]
+        engines = [self._engine(definition, direction, start_row, regime_key) for direction in directions]
         return StandingLedger(self, definition, engines)
 
     def evaluate(
@@ -159,7 +155,7 @@ class StandingLedger:
         self,
         owner: StandingLedgers,
         definition: PlaybookDefinition,
-        engines: list[tuple[Direction, TriggerEngine]],
+        engines: list[TriggerEngine],
     ) -> None:
         self._owner = owner
         self._engines = engines
@@ -169,46 +165,25 @@ class StandingLedger:
     def advance(self, until: int) -> tuple[Episode, ...]:
         """Validate bars up to row `until` (exclusive); the newly resolved episodes, by exit, then symbol."""
         new: list[Episode] = []
-        for direction, engine in self._engines:
+        for engine in self._engines:
             while engine.t < until:
-                new += [self._episode(trade, direction) for trade in engine.advance(until).trades]
+                new += [self._episode(trade) for trade in engine.advance(until).trades]
         new.sort(key=lambda one: (one.exit_label, one.symbol, one.direction, one.entry_label))
         self.episodes += new
         return tuple(new)
 
-    def _episode(self, trade: Any, direction: Direction) -> Episode:
-        bars, definition = self._owner.bars, self.definition
-        s, signal = int(trade["s"]), int(trade["signal_t"])
-        view = regime_view(self._owner.regimes, signal, s)
-        entry, exit_ = int(bars.times[int(trade["entry_t"])]), int(bars.times[int(trade["exit_t"])])
-        episode = Episode(
-            episode_id=content_id(
-                [definition.content_hash, bars.symbols[s], direction, entry, exit_, "shadow"]
-            ),
-            symbol=bars.symbols[s],
-            timeframe=bars.timeframe,
+    def _episode(self, trade: Any) -> Episode:
+        definition = self.definition
+        view = regime_view(self._owner.regimes, int(trade["signal_t"]), int(trade["s"]))
+        context = EpisodeContext(
             playbook_id=definition.id,
             playbook_version=definition.version,
             playbook_hash=definition.content_hash,
             policy_id=definition.content_hash[:16],
-            direction=direction,
             regime="unknown" if view is None else view.labels.key,
             structure="unknown" if view is None else str(view.labels.structure),
             fingerprint=() if view is None else view.fingerprint,
-            conviction=0.5,
-            entry_label=entry,
-            exit_label=exit_,
-            known_at=int(bars.close_times[int(trade["exit_t"])]),
-            entry_price=float(trade["entry_price"]),
-            exit_price=float(trade["exit_price"]),
-            quantity=float(trade["quantity"]),
-            fees=float(trade["fees"]),
-            pnl=float(trade["pnl"]),
-            r=float(trade["r"]),
-            mae_r=float(trade["mae_r"]),
-            mfe_r=float(trade["mfe_r"]),
-            hold_bars=int(trade["bars_held"]),
-            exit_reason=REASONS[int(trade["reason"])],
+            conviction=definition.expectation.hit_rate,
             ledger="shadow",
         )
-        return episode.model_copy(update={"failure_mode": classify(episode)})
+        return build_episode(trade, self._owner.bars, context)

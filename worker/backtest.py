@@ -13,7 +13,8 @@ from schemas.playbook import PlaybookDefinition
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
-from worker.run_result import RunResult, Timing
+from worker.run_result import RunResult
+from worker.timing import Timing
 from worker.warm_up import compile_engine
 
 Progress = Callable[[int, int], None]

@@ -1,8 +1,7 @@
 """What a run gives back: the JSON document of the contract, the trades and the equity curve."""
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,26 +9,14 @@ from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from services.policy_counters import quantiles
 from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
-
-if TYPE_CHECKING:
-    from worker.session import Session
-
-
-@dataclass
-class Timing:
-    """Wall seconds by part. `engine_s` excludes `compile_s`; `total_s` includes everything."""
-
-    compile_s: float = 0.0
-    engine_s: float = 0.0
-    policy_s: float = 0.0
-    slow_s: float = 0.0
-    total_s: float = 0.0
+from worker.session import Session
+from worker.timing import Timing
 
 
 class RunResult:
     """Result of one run; `document` is what `--json` prints."""
 
-    def __init__(self, session: "Session", timing: Timing) -> None:
+    def __init__(self, session: Session, timing: Timing) -> None:
         self._session = session
         self._timing = timing
 

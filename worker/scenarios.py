@@ -25,10 +25,10 @@ from services.ports import Plan, PlanRound
 from trading_core.bars import BarSeries
 from trading_core.trigger_engine import Advance
 from worker.bootstrap import assemble
-from worker.run_result import Timing
 from worker.sample_data import load_embedded_bars
 from worker.sample_data.worlds import make_world
 from worker.session import Session
+from worker.timing import Timing
 
 PLANTED: Final = Path(__file__).resolve().parent / "sample_data" / "planted"
 FROM, TO = "2003-01-01", "2005-06-30"

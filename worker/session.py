@@ -13,7 +13,7 @@ from schemas.config import Settings
 from schemas.reflection import TickValidationEvent, TickValidationResult
 from schemas.vocabulary import OverrideReason, TickEventKind
 from services.clock import SimulatedClock
-from services.episode_builder import build_episode
+from services.episode_builder import EpisodeContext, build_episode
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import EpisodeMemory
 from services.playbooks.expectations import ExpectationBook
@@ -26,7 +26,7 @@ from services.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
-from worker.run_result import Timing
+from worker.timing import Timing
 
 SCHEMA_VERSION = 1
 
@@ -112,13 +112,8 @@ class Session:
 
     def _resolve(self, trade: Any) -> None:
         policy = self.policy_loop.policies[self.engine.tag(int(trade["policy"])).policy_id]
-        episode = build_episode(
-            trade,
-            self.bars,
-            policy,
-            self.policy_loop.structures[policy.policy_id],
-            self.settings.envelope.no_learn_zones,
-        )
+        context = EpisodeContext.of_policy(policy, self.policy_loop.structures[policy.policy_id])
+        episode = build_episode(trade, self.bars, context, self.settings.envelope.no_learn_zones)
         self.journal.append(
             "episode",
             ts_event=episode.known_at,

@@ -19,8 +19,8 @@ from services.journal.writer import JournalWriter
 from services.ports import Plan, PlanEnd, PlanRound
 from tests.worker.runs import embedded_bars
 from worker.bootstrap import assemble
-from worker.run_result import Timing
 from worker.session import Session
+from worker.timing import Timing
 
 BARS = ("2003-01-01", "2004-06-30")
 

@@ -14,8 +14,8 @@ from tests.worker.runs import embedded_bars
 from trading_core.tick_guard import TickGuard
 from worker.bootstrap import assemble
 from worker.models import Models, configured_models
-from worker.run_result import Timing
 from worker.session import Session
+from worker.timing import Timing
 
 FULL = Settings(reflection=ReflectionSettings(mode="full"), llm=LlmSettings(provider="anthropic"))
 
