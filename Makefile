@@ -1,4 +1,4 @@
-.PHONY: check test bench lock data
+.PHONY: check test bench docs lock data
 
 check:  ## everything that must hold before a commit lands
 	uv run ruff format --check
@@ -12,6 +12,10 @@ test:  ## the tests alone
 
 bench:  ## timings; never part of the tests
 	uv run python -m benchmarks
+
+docs:  ## rewrite what the code says about itself: reference blocks, outputs of examples, the picture
+	uv run python -m tools.docs_reference
+	uv run python -m tools.docs_examples
 
 lock:  ## raise every pin to the newest resolution and rewrite the hashed export
 	uv run --no-project python tools/lock.py

@@ -4,6 +4,7 @@ A `console` block holds commands after `$ ` and what they printed. The blocks of
 bottom in one empty folder, after its files (blocks with a `title`) have been written there. Options:
 
     skip="why"     not run
+    long="why"     run by `make docs`, not by the tests
     exit="2"       the exit code it must have
     lines="8"      how many lines of output the page shows
     fill="KIND"    the hexadecimal word of the command becomes the id of the first such fill of the latest run
@@ -18,12 +19,13 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.errors import ConfigError
 from tools.docs_pages import DOCS, README, ROOT, Fence, fences, pages
+from tools.draw_run import draw
 
 PICTURE = DOCS / "images" / "run.svg"
 _HEX = re.compile(r"\b[0-9a-f]{8}\b")
@@ -36,6 +38,9 @@ class Ran:
     command: str
     code: int
     output: str
+
+
+Run = Callable[[str, Path, Mapping[str, str]], Ran]
 
 
 def commands(fence: Fence) -> list[str]:
@@ -57,8 +62,14 @@ def write_files(page: Path, folder: Path) -> None:
             path.write_text(fence.text, "utf-8")
 
 
-def run_block(fence: Fence, folder: Path, extra: Mapping[str, str]) -> list[Ran]:
+def run_block(fence: Fence, folder: Path, extra: Mapping[str, str], run: Run | None = None) -> list[Ran]:
     """Run the commands of a block.
+
+    Args:
+        fence: the block.
+        folder: where they run.
+        extra: environment variables.
+        run: how one command is run; None starts a shell.
 
     Raises:
         ConfigError: a command ended with another exit code than the page says.
@@ -67,16 +78,21 @@ def run_block(fence: Fence, folder: Path, extra: Mapping[str, str]) -> list[Ran]
     for command in commands(fence):
         if "fill" in fence.options:
             command = _HEX.sub(_first_fill(fence.options["fill"], folder, extra), command)
-        done = _shell(command, folder, extra)
+        done = (run or in_shell)(command, folder, extra)
         if done.code != int(fence.options.get("exit", "0")):
             raise ConfigError(f"{fence.page.name}: {command!r} ended with {done.code}:\n{done.output}")
         ran.append(done)
     return ran
 
 
-def _shell(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:
+def installed(command: str) -> str:
+    """The command as it reads where everything is installed already."""
+    return command.removeprefix("pip install uv && ").replace("uv run ", "")
+
+
+def in_shell(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:
     """Run one command with the environment that runs this; `uv run` and the installation of uv fall away."""
-    inner = command.removeprefix("pip install uv && ").replace("uv run ", "")
+    inner = installed(command)
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
     own = {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
     done = subprocess.run(
@@ -92,7 +108,7 @@ def _shell(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:
 
 
 def _first_fill(kind: str, folder: Path, extra: Mapping[str, str]) -> str:
-    found = _shell(f"thinktwice journal latest --kind {kind} --jsonl", folder, extra).output.splitlines()
+    found = in_shell(f"thinktwice journal latest --kind {kind} --jsonl", folder, extra).output.splitlines()
     if not found:
         raise ConfigError(f"the latest run has no {kind}: choose another example")
     return str(json.loads(found[0])["payload"]["fill_id"])[:8]
@@ -123,8 +139,6 @@ def rewrite(page: Path, folder: Path, extra: Mapping[str, str]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Rewrite the named pages, or all, and draw the picture of the README's run."""
-    from tools.draw_run import draw
-
     chosen = [Path(name).resolve() for name in arguments] or pages()
     for page in chosen:
         if all("skip" in fence.options for fence in consoles(page)):
@@ -136,7 +150,7 @@ def main(arguments: list[str]) -> int:
             keep = {"THINKTWICE_RUNTIME__OUT": "out"} if page == README else {}
             rewrite(page, folder, keep)
             if page == README:
-                draw(folder / "out", folder, PICTURE)
+                draw(folder / "out", PICTURE, f"sqlite:///{folder / 'thinktwice.db'}")
     return 0
 
 

@@ -1,0 +1,1 @@
+"""Timings: ratios and CPU seconds, written to a page of the reference. Never part of the tests."""

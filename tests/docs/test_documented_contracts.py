@@ -1,0 +1,161 @@
+"""JSON document, journal and findings: runs produce what is documented, and nothing else."""
+
+import ast
+import json
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+
+from schemas.config import EnvelopeSettings, Settings
+from services.journal.kinds import JOURNAL_KINDS, TICK_KINDS
+from services.policy_checks.coherence import LINT_SEVERITY
+from tests.worker.runs import Run, embedded_bars, embedded_run, planted_run, run_on
+from tools.docs_pages import DOCS, ROOT
+
+REFERENCE = DOCS / "reference"
+OPEN = re.compile(r"\.[A-Z]+$")
+NEVER_IN_THESE_RUNS = {"error"}
+
+
+@cache
+def strained_run() -> Run:
+    """A run whose envelope is so tight that it clamps, refuses and breaks."""
+    envelope = EnvelopeSettings(
+        risk_fraction=0.02,
+        max_gross_exposure=0.3,
+        max_exposure_drift=0.02,
+        max_daily_loss=0.004,
+        max_drawdown=0.02,
+    )
+    return run_on(embedded_bars("2003-01-01", "2004-12-31"), Settings(envelope=envelope))
+
+
+def runs() -> tuple[Run, ...]:
+    return embedded_run(), planted_run(), strained_run()
+
+
+def rows_of(page: str) -> list[list[str]]:
+    lines = (REFERENCE / page).read_text("utf-8").splitlines()
+    return [
+        [cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| `")
+    ]
+
+
+def names_in(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+@cache
+def documented_keys() -> tuple[str, ...]:
+    return tuple(names_in(row[0])[0] for row in rows_of("json-document.md"))
+
+
+def present_keys(value: Any, path: str, known: tuple[str, ...]) -> set[str]:
+    """Paths of a document as the page writes them: `[]` for a list, a capital word for open names."""
+    if isinstance(value, dict):
+        names = [key for key in known if OPEN.search(key) and key.rpartition(".")[0] == path]
+        if names:
+            return {names[0]} if value else set()
+        return set().union(
+            *(present_keys(item, f"{path}.{key}".lstrip("."), known) for key, item in value.items())
+        )
+    if isinstance(value, list):
+        return set().union(set(), *(present_keys(item, f"{path}[]", known) for item in value))
+    return {path}
+
+
+def test_json_document_of_every_run_is_documented():
+    known = documented_keys()
+    for run in runs():
+        assert present_keys(run.document, "", known) - set(known) == set()
+
+
+def test_json_document_has_every_documented_key():
+    known = documented_keys()
+    present = set().union(*(present_keys(run.document, "", known) for run in runs()))
+    assert set(known) - present == set()
+
+
+def test_json_document_page_names_each_key_once():
+    assert len(documented_keys()) == len(set(documented_keys()))
+
+
+def test_json_document_nulls_are_allowed_by_the_page():
+    may_be_null = {names_in(row[0])[0] for row in rows_of("json-document.md") if "null" in row[1]}
+    quiet = run_on(embedded_bars("2013-02-01", "2013-02-28")).document
+    null = {
+        path
+        for path in documented_keys()
+        if not OPEN.search(path) and "[]" not in path and at(quiet, path) is None
+    }
+    assert null
+    assert null <= may_be_null
+
+
+def at(document: dict[str, Any], path: str) -> Any:
+    value: Any = document
+    for name in path.split("."):
+        value = value[name]
+    return value
+
+
+@cache
+def documented_payloads() -> dict[str, set[str]]:
+    found = {}
+    for row in rows_of("journal.md"):
+        kind = names_in(row[0])[0]
+        if kind in JOURNAL_KINDS:
+            found[kind] = set(names_in(row[1])) | ({"bar_label"} if kind in TICK_KINDS else set())
+    return found
+
+
+def test_journal_page_documents_every_kind():
+    assert set(documented_payloads()) == JOURNAL_KINDS
+
+
+def test_journal_payloads_are_those_documented():
+    seen: dict[str, set[str]] = {}
+    for run in runs():
+        for row in run.rows:
+            keys = set(json.loads(row.payload))
+            assert keys == documented_payloads()[row.kind], row.kind
+            seen.setdefault(row.kind, set()).update(keys)
+    assert JOURNAL_KINDS - set(seen) <= NEVER_IN_THESE_RUNS
+
+
+def codes_in_sources() -> set[str]:
+    """Codes that a check gives to a finding: the first word of the calls that make findings."""
+    found = set()
+    for path in (ROOT / "services" / "policy_checks").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+                first = node.args[0]
+                if node.func.id in ("_blocker", "_major", "_finding", "_info") and isinstance(
+                    first, ast.Constant
+                ):
+                    found.add(str(first.value))
+    return found
+
+
+def test_findings_page_documents_every_code():
+    documented = {names_in(row[0])[0] for row in rows_of("findings.md")}
+    made = {code for run in runs() for code in run.document["policy_loop"]["finding_codes"]}
+    sources = codes_in_sources()
+    assert len(sources) > 30
+    assert (sources | made | set(LINT_SEVERITY)) - documented == set()
+
+
+@pytest.mark.parametrize("code", [names_in(row[0])[0] for row in rows_of("findings.md")])
+def test_documented_finding_exists_in_the_checks(code):
+    stem = (
+        code.removeprefix("stop_")
+        .removeprefix("target_")
+        .removeprefix("horizon_")
+        .removeprefix("activation_window_")
+    )
+    sources = "\n".join(
+        path.read_text("utf-8") for path in (ROOT / "services" / "policy_checks").glob("*.py")
+    )
+    assert code in sources or f"_{stem}" in sources
