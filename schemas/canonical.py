@@ -34,13 +34,22 @@ def ns_to_datetime(ns: int) -> datetime:
     return datetime.fromtimestamp(seconds, tz=UTC).replace(microsecond=rest // 1_000)
 
 
+PLAIN = frozenset({type(None), bool, int, str})
+
+
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool):
+    """The value in plain types; the exact types that need nothing are answered first, because most are."""
+    kind = type(value)
+    if kind in PLAIN:
         return value
+    if kind is dict:
+        return {key if type(key) is str else str(key): _plain(item) for key, item in value.items()}
+    if kind is tuple or kind is list:
+        return [_plain(item) for item in value]
     if isinstance(value, Enum):
         return _plain(value.value)
     if isinstance(value, str):
-        return value
+        return str(value)
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):

@@ -55,7 +55,12 @@ class Contract(BaseModel):
         return content_hash(self.payload())
 
 
+SIMPLE = frozenset({type(None), bool, int, float, str})
+
+
 def _payload_of(value: Any) -> Any:
+    if type(value) in SIMPLE:
+        return value
     if isinstance(value, Contract):
         return value.payload()
     if isinstance(value, Mapping):

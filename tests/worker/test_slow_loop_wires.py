@@ -1,0 +1,107 @@
+"""The wires of the slow loop in running sessions: what it is given, and what must not reach it."""
+
+import asyncio
+import json
+from typing import Any
+
+from schemas.config import HighLevelSettings, Settings
+from schemas.reflection import PolicyLevelReflectionResult
+from services.ports import Plan, PlanRound
+from tests.worker.runs import embedded_run, planted_run
+from tests.worker.test_session_wires import finished, payloads, plans_changed, session
+
+
+def test_slow_loop_requests_carry_untraded_signals_known_since_the_last_run() -> None:
+    requests = [one["request"] for one in embedded_run().of("high_level_request")]
+    signals = [signal for request in requests for signal in request["untraded_signals"]]
+    assert {signal["reason"] for signal in signals} >= {"expired"}
+    assert any(signal["counterfactual_r"] is not None for signal in signals)
+    assert len({(one["symbol"], one["label"], one["playbook_id"], one["reason"]) for one in signals}) == len(
+        signals
+    )
+    for request in requests:
+        assert all(signal["known_at"] <= request["known_at"] for signal in request["untraded_signals"])
+
+
+def test_slow_loop_reads_only_episodes_known_at_the_slot() -> None:
+    run = embedded_run()
+    known = {one["episode"]["episode_id"]: one["episode"]["known_at"] for one in run.of("episode")}
+    for one in run.of("high_level_request"):
+        request = one["request"]
+        assert request["episode_ids"]
+        assert all(known[name] <= request["slot"] <= request["known_at"] for name in request["episode_ids"])
+
+
+def test_slow_loop_runs_keep_both_gates() -> None:
+    run = embedded_run()
+    slots = [one["request"]["slot"] for one in run.of("high_level_request")]
+    fresh = [one["request"]["new_episodes"] for one in run.of("high_level_request")]
+    week = 7 * 86_400 * 10**9
+    assert len(slots) > 3
+    assert all(later - earlier >= week for earlier, later in zip(slots, slots[1:], strict=False))
+    assert all(count >= 20 for count in fresh)
+
+
+def test_slow_loop_measured_expectations_reach_the_next_snapshots() -> None:
+    snapshots = embedded_run().of("policy_snapshot")
+    measured = [sum(one["n"] for one in payload["snapshot"]["expectations"]) for payload in snapshots]
+    assert measured[0] == 0
+    assert measured[-1] == embedded_run().document["episodes"]
+    assert measured == sorted(measured)
+
+
+def test_slow_loop_remembers_what_the_judge_did_and_what_was_tried() -> None:
+    requests = [one["request"] for one in planted_run().of("high_level_request")]
+    assert requests[0]["judge_actions"] == requests[0]["tested_before"] == []
+    assert requests[-1]["judge_actions"]
+    assert any("side" in trial for trial in requests[-1]["tested_before"])
+    assert requests[-1]["epoch"] > requests[0]["epoch"]
+
+
+def test_slow_loop_switched_off_skips_with_that_reason_and_learns_nothing() -> None:
+    made = session(Settings(high_level=HighLevelSettings(enabled=False)))
+    rows = finished(made)
+    assert {one["reason"] for one in payloads(rows, "slow_skip")} == {"disabled"}
+    assert payloads(rows, "high_level_report") == []
+
+
+def test_slow_loop_next_request_carries_what_the_fast_path_deferred() -> None:
+    made = session()
+
+    def wishing(plan: Plan) -> Plan:
+        rounds = tuple(
+            PlanRound(
+                one.answer,
+                one.request,
+                one.reflection.model_copy(update={"deferred": ("a trigger on gaps",)}),
+            )
+            if isinstance(one.reflection, PolicyLevelReflectionResult)
+            else one
+            for one in plan.rounds
+        )
+        return Plan(plan.end, rounds, plan.reason)
+
+    plans_changed(made, wishing)
+    finished(made)
+    assert made.policy_loop.deferred
+    row = made.engine.t - 1
+    report = asyncio.run(made.slow_loop.reflect_now(row))
+    assert any("a trigger on gaps" in text for text in report.deferred_seen)
+
+
+def test_slow_loop_error_is_journalled_counted_and_changes_nothing(monkeypatch: Any) -> None:
+    made = session(Settings())
+
+    async def broken(*args: Any, **named: Any) -> None:
+        raise RuntimeError("no report today")
+
+    monkeypatch.setattr(made.slow_loop._reflection, "reflect", broken)
+    rows = finished(made)
+    errors = payloads(rows, "error")
+    assert errors
+    assert {one["where"] for one in errors} == {"slow_loop"}
+    assert made.slow_loop.counters.errors == len(errors)
+    assert payloads(rows, "replan_verdict") == []
+    assert [json.loads(row.payload)["state"] for row in rows if row.kind == "playbook_version"] == [
+        "active"
+    ] * 5
