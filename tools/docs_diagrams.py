@@ -80,68 +80,75 @@ def states_diagram() -> str:
     return mermaid("stateDiagram-v2", ["[*] --> IDLE", *lines])
 
 
-class Wiring(ast.NodeVisitor):
-    """Who is given whom in `bootstrap.assemble`: classes, and edges (holder, held, only through a reader)."""
+Held = list[tuple[str, bool]]
 
-    def __init__(self) -> None:
-        self.rooms: dict[str, str] = {}
-        self.names: dict[str, tuple[str, bool]] = {}
+
+class Wiring:
+    """Who is given whom in `bootstrap.assemble`: classes, and edges (holder, held, only through a reader).
+
+    Functions of the same module are followed with what they are given.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.rooms = {
+            alias.asname or alias.name: (node.module or "").split(".")[0]
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
         self.edges: set[tuple[str, str, bool]] = set()
+        self._functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self._result("assemble", {})
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        """Remember where each name comes from."""
-        for alias in node.names:
-            self.rooms[alias.asname or alias.name] = (node.module or "").split(".")[0]
+    def _result(self, name: str, names: dict[str, Held]) -> Held:
+        """What a function returns, when its parameters are bound to `names`."""
+        for node in ast.walk(self._functions[name]):
+            if isinstance(node, ast.Assign):
+                self._bind(node, names)
+        returned = [node for node in ast.walk(self._functions[name]) if isinstance(node, ast.Return)]
+        return [one for node in returned if node.value is not None for one in self._held(node.value, names)]
 
-    def visit_Assign(self, node: ast.Assign) -> None:
+    def _bind(self, node: ast.Assign, names: dict[str, Held]) -> None:
         """Bind the names of an assignment, element by element where there are several."""
         (target,) = node.targets
         pairs: list[tuple[ast.expr, ast.expr]] = [(target, node.value)]
         if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
             pairs = list(zip(target.elts, node.value.elts, strict=True))
         for name, value in pairs:
-            held = self.held(value)
-            if isinstance(name, ast.Name) and len(held) == 1:
-                self.names[name.id] = held[0]
+            if isinstance(name, ast.Name):
+                names[name.id] = self._held(value, names)
 
-    def held(self, value: ast.expr) -> list[tuple[str, bool]]:
-        """What an argument gives to its receiver: (class, only a reader of it)."""
+    def _held(self, value: ast.expr, names: dict[str, Held]) -> Held:
+        """What an argument gives to its receiver: classes, and whether only a reader of each."""
         if isinstance(value, ast.Name):
-            return [self.names[value.id]] if value.id in self.names else []
+            return names.get(value.id, [])
         if isinstance(value, ast.IfExp):
-            return [*self.held(value.body), *self.held(value.orelse)]
+            return [*self._held(value.body, names), *self._held(value.orelse, names)]
         if not isinstance(value, ast.Call):
             return []
         if isinstance(value.func, ast.Attribute):
             reads = value.func.attr == "reader"
-            return [(name, True) for name, _ in self.held(value.func.value)] if reads else []
-        return [(value.func.id, False)] if isinstance(value.func, ast.Name) and self._made(value) else []
+            return [(name, True) for name, _ in self._held(value.func.value, names)] if reads else []
+        return self._made(value, names) if isinstance(value.func, ast.Name) else []
 
-    def _made(self, call: ast.Call) -> bool:
-        """Note what a constructor is given; whether the call was a constructor of ours that acts."""
+    def _made(self, call: ast.Call, names: dict[str, Held]) -> Held:
+        """The result of a function of the module, or an object of ours with what it is given."""
         name = call.func.id if isinstance(call.func, ast.Name) else ""
+        given = [self._held(value, names) for value in call.args]
+        named = {one.arg or "": self._held(one.value, names) for one in call.keywords}
+        if name in self._functions:
+            parameters = [one.arg for one in self._functions[name].args.args]
+            return self._result(name, dict(zip(parameters, given, strict=False)) | named)
         if not name[:1].isupper() or name in PASSIVE or self.rooms.get(name) not in ROOMS:
-            return False
-        for value in (*call.args, *(keyword.value for keyword in call.keywords)):
-            self.edges |= {(name, other, reads) for other, reads in self.held(value)}
-        return True
-
-
-def wiring() -> Wiring:
-    """The wiring of a session."""
-    tree = ast.parse(BOOTSTRAP.read_text("utf-8"))
-    found = Wiring()
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom):
-            found.visit_ImportFrom(node)
-        elif isinstance(node, ast.FunctionDef) and node.name == "assemble":
-            found.visit(node)
-    return found
+            return []
+        for other, reads in (one for held in (*given, *named.values()) for one in held):
+            self.edges.add((name, other, reads))
+        return [(name, False)]
 
 
 def wiring_diagram() -> str:
     """Who holds whom in a session; a dotted line is a read-only handle."""
-    found = wiring()
+    found = Wiring(ast.parse(BOOTSTRAP.read_text("utf-8")))
     by_room: dict[str, list[str]] = {}
     for name in sorted({end for one, other, _ in found.edges for end in (one, other)}):
         by_room.setdefault(found.rooms[name], []).append(name)

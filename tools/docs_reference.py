@@ -17,8 +17,10 @@ from services.journal.kinds import JOURNAL_KINDS
 from tools import docs_configuration, docs_diagrams
 from tools.docs_pages import ROOT, pages, table, with_blocks
 from trading_core.features import FEATURES
+from trading_core.features.nodes import RANK_MINIMUM, RANK_WINDOW
 from trading_core.records import CLAMPS, REFUSALS
 from trading_core.regime import RegimeSettings
+from trading_core.rules.grammar import MAX_DEPTH, MAX_TEXT
 from trading_core.state_machine import TRANSITIONS
 from worker.cli import app
 
@@ -74,6 +76,16 @@ def regime_settings() -> str:
     return table(("name", "value", "meaning"), rows)
 
 
+def rule_bounds() -> str:
+    """How long and how deep a rule may be."""
+    return f"A rule has at most {MAX_TEXT:,} characters and {MAX_DEPTH} levels."
+
+
+def rank_bounds() -> str:
+    """Over which bars a rank is taken."""
+    return f"A rank is taken over the last {RANK_WINDOW} own bars and is unknown before {RANK_MINIMUM}."
+
+
 def _names(names: Any) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
@@ -89,6 +101,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "heartbeats": docs_configuration.heartbeats,
     "features": features,
     "regime-settings": regime_settings,
+    "rule-bounds": rule_bounds,
+    "rank-bounds": rank_bounds,
     "journal-kinds": lambda: _names(sorted(JOURNAL_KINDS)),
     "refusals": lambda: _names(REFUSALS),
     "clamps": lambda: _names(CLAMPS),
