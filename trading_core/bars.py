@@ -150,7 +150,7 @@ class BarSeries:
             present[rows, s] = True
             for column in COLUMNS:
                 arrays[column][rows, s] = _column(name, frames[name], column)
-        found = timeframe or infer_timeframe(labels)
+        found = _settled_timeframe(timeframe, labels)
         return cls(times, symbols, found, label, present=present, **arrays)
 
     def _check_axes(self) -> None:
@@ -199,6 +199,18 @@ class BarSeries:
                     symbol=self.symbols[s],
                     label=int(self.times[first[0]]),
                 )
+
+
+def _settled_timeframe(given: str | None, labels: Mapping[str, IntArray]) -> str:
+    """The given timeframe, if the bars are spaced so; the inferred one when none is given."""
+    if given is None:
+        return infer_timeframe(labels)
+    known = given in TIMEFRAME_SECONDS
+    if known and any(part.size > 1 for part in labels.values()):
+        usual = infer_timeframe(labels)
+        if usual != given:
+            raise DataError(f"timeframe {given!r} does not match the bars: their usual spacing is {usual!r}")
+    return given
 
 
 def infer_timeframe(labels: Mapping[str, IntArray]) -> str:

@@ -1,0 +1,90 @@
+"""BarSeries at its door: what is refused, by name and place, and that labels are never moved."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schemas.errors import DataError
+from tests.trading_core.market import random_series
+from trading_core.bars import BarSeries
+
+
+def frame(rows: int = 5, freq: str = "1h", tz: str | None = "UTC") -> pd.DataFrame:
+    index = pd.date_range("2024-01-01", periods=rows, freq=freq, tz=tz)
+    base = np.linspace(100.0, 104.0, rows)
+    return pd.DataFrame(
+        {"open": base, "high": base + 2, "low": base - 2, "close": base + 1, "volume": 10.0}, index=index
+    )
+
+
+def test_bars_from_frame_keeps_labels_and_infers_the_timeframe() -> None:
+    bars = BarSeries.from_frame(frame().tz_convert("Europe/Berlin"), symbol="X")
+    assert bars.timeframe == "1h"
+    assert bars.times.tolist() == frame().index.as_unit("ns").asi8.tolist()
+    assert bars.close_times[0] - bars.times[0] == 3_600 * 10**9
+
+
+def test_bars_from_frames_of_several_symbols_share_one_axis_and_invent_nothing() -> None:
+    bars = BarSeries.from_frame({"B": frame(4), "A": frame(5).drop(frame(5).index[2])})
+    assert bars.symbols == ("A", "B")
+    assert bars.shape == (5, 2)
+    assert bars.bar_count == 8
+    assert np.isnan(bars.close[~bars.present]).all()
+
+
+def change(column: str, value: float) -> pd.DataFrame:
+    changed = frame()
+    changed.loc[changed.index[2], column] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (frame(tz=None), "naive"),
+        (frame().iloc[::-1], "comes before"),
+        (pd.concat([frame(), frame().iloc[-1:]]), "repeats"),
+        (frame().reset_index(drop=True), "not times"),
+        (frame().drop(columns="close"), "no column 'close'"),
+        (change("close", float("nan")), "2024-01-01T02:00:00Z"),
+        (change("high", 1.0), "high below low"),
+        (change("low", 0.0), "not above zero"),
+        (change("open", 200.0), "outside low..high"),
+        (change("volume", -1.0), "negative volume"),
+        (change("high", float("inf")), "infinite"),
+        (frame().assign(close="x"), "not a number"),
+        (frame(freq="7min"), "no timeframe"),
+        (frame(1), "--timeframe"),
+        (frame(0), "no rows"),
+    ],
+)
+def test_bars_that_cannot_be_bars_are_refused_by_name_and_place(bad: pd.DataFrame, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        BarSeries.from_frame(bad)
+
+
+def test_bars_of_huge_prices_are_bars() -> None:
+    assert BarSeries.from_frame(change("high", 1e308)).bar_count == 5
+
+
+def test_bars_given_timeframe_has_to_match_the_spacing() -> None:
+    with pytest.raises(DataError, match="usual spacing is '1h'"):
+        BarSeries.from_frame(frame(), timeframe="1d")
+    with pytest.raises(DataError, match="Did you mean"):
+        BarSeries.from_frame(frame(), timeframe="1hr")
+
+
+def test_bars_select_names_the_nearest_symbol_and_refuses_nothing_left() -> None:
+    bars = random_series(1, 20, 2)
+    with pytest.raises(DataError, match="Did you mean 'S0"):
+        bars.select(("S0",))
+    with pytest.raises(DataError, match="no bars left"):
+        bars.select(start_ns=2**62)
+    assert bars.select(("S01",), end_ns=int(bars.times[4])).shape == (5, 1)
+
+
+def test_bars_hash_is_of_the_content_only() -> None:
+    bars = BarSeries.from_frame({"A": frame(), "B": frame()})
+    same = BarSeries.from_frame({"B": frame(), "A": frame()})
+    assert bars.sha256 == same.sha256
+    assert bars.sha256 != BarSeries.from_frame({"A": frame(), "B": change("volume", 11.0)}).sha256
