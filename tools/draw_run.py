@@ -3,7 +3,7 @@
     uv run python -m tools.draw_run OUT PICTURE
 
 OUT is a folder made by `thinktwice backtest --out`; what is not in it comes from the store that its summary
-names. Every mark is a row of that run; nothing is smoothed and nothing is left out.
+names. Every mark is a row of that run; curves are thinned to what the width can show, never smoothed.
 """
 
 import asyncio
