@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from schemas.errors import ConfigError
+from trading_core.compiled_cache import source_hash
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -37,6 +40,14 @@ def run_backtest(folder: Path) -> BacktestTiming:
 
 
 def time_backtest() -> tuple[BacktestTiming, BacktestTiming]:
-    """A first run, which compiles, and a second, which does not."""
+    """A first run, which compiles, and a second, which does not.
+
+    Raises:
+        ConfigError: the engine's sources changed in between, so the second run compiled as well.
+    """
+    sources = source_hash()
     with tempfile.TemporaryDirectory() as name:
-        return run_backtest(Path(name)), run_backtest(Path(name))
+        runs = run_backtest(Path(name)), run_backtest(Path(name))
+    if source_hash() != sources:
+        raise ConfigError("the engine's sources changed while it was timed: run the benchmark again")
+    return runs
