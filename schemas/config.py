@@ -66,7 +66,6 @@ class PolicyLoopSettings(Contract):
     minimum_interval_s: int = Field(default=900, ge=0)
     minimum_interval_bars: int = Field(default=3, ge=0)
     max_revisions: int = Field(default=2, ge=0, le=2)
-    strategist: Literal["rules"] = "rules"
 
     def heartbeat_bars(self, timeframe: str) -> int:
         """Own bars between heartbeats, at least one."""
@@ -110,6 +109,9 @@ class HighLevelSettings(Contract):
     minimum_episodes: int = Field(default=20, ge=20)
     structural_interval_days: int = Field(default=7, ge=7)
     window_bars: int | None = Field(default=None, ge=1, description="None: everything known")
+    surprise_limit_r: float = Field(
+        default=40.0, gt=0, description="sum of |R - reference| of new episodes that asks for an early look"
+    )
 
     def interval_for(self, timeframe: str) -> Literal["daily", "weekly"]:
         """The interval in force for a timeframe."""
@@ -132,7 +134,6 @@ class GateSettings(Contract):
 class JudgeSettings(Contract):
     """Bounds of the judge's actions and of the lifecycle that follows them."""
 
-    model: Literal["rules"] = "rules"
     minimum_eligible_playbooks: int = Field(default=2, ge=2)
     action_ttl_bars: int = Field(default=252, ge=1)
     shadow_ttl_bars: int = Field(default=756, ge=1)
@@ -150,9 +151,7 @@ class LlmSettings(Contract):
 
 
 class DeliberationSettings(Contract):
-    """Whether long texts are reviewed before they are stored."""
-
-    review_reports: bool = True
+    """How long texts are reviewed before they are stored; no setting yet."""
 
 
 class DataSettings(Contract):

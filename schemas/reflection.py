@@ -17,6 +17,7 @@ from schemas.vocabulary import (
     CheckName,
     EvidenceGrade,
     InvocationOutcome,
+    OverrideReason,
     PolicyState,
     RecommendedAction,
     ReflectionStatus,
@@ -139,7 +140,7 @@ class InvariantContext(Contract):
 
 
 class PolicyLevelReflectionRequest(Contract):
-    """Everything the four checks need; `thinktwice check FILE` reads exactly this.
+    """Everything the four checks need; it can be stored and read back as JSON.
 
     `memory` None means that nothing was retrieved (the finding then says `insufficient`); the service fills
     it after the cheap checks have passed. `previous` is the policy frozen before, if any.
@@ -266,6 +267,9 @@ class HighLevelReflectionRequest(Contract):
     untraded_signals: tuple[UntradedSignal, ...] = ()
     drift_inputs: dict[str, Any] = {}
     structural_allowed: bool = True
+    structural_override: OverrideReason | None = Field(
+        default=None, description="the safety override that alone allows structural changes, if one does"
+    )
     epoch: int = 0
     epoch_starts: dict[str, int] = Field(
         default={}, description="ns by playbook: trades entered before are not tested"

@@ -6,7 +6,7 @@ does not find in the request it does not know. An exception in a check is not ha
 loop fails closed on it.
 
 Time is measured and never decides what the deterministic checks say; only the model has a deadline.
-Called by the plan provider and by `thinktwice check`.
+Called by the plan provider, and by nobody else in a run.
 """
 
 import asyncio

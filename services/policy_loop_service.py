@@ -6,6 +6,7 @@ no order comes from it.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.config import Settings
@@ -19,6 +20,7 @@ from schemas.reflection import (
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
 )
+from schemas.regime import RegimeView
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import (
     CheckName,
@@ -66,6 +68,7 @@ class PolicyLoopService:
     Attributes:
         provider: where plans come from.
         policies: every frozen policy by id.
+        decided_in: told the regime of each evaluation; the slow loop listens.
         counters: what happened; telemetry.
     """
 
@@ -95,6 +98,7 @@ class PolicyLoopService:
         self.counters = PolicyCounters()
         self.blocked: list[tuple[int, int, PolicyProposal]] = []
         self.deferred: list[DeferredItem] = []
+        self.decided_in: Callable[[RegimeView | None], None] = lambda regime: None
 
     async def on_boundary(self, boundary: Boundary) -> None:
         """Gate one boundary; evaluate it when the gate admits it."""
@@ -111,7 +115,9 @@ class PolicyLoopService:
         )
         decision = decide(facts, self._settings.policy_loop, bars.timeframe)
         now = int(bars.close_times[boundary.t])
-        record = PolicyJournal(self._journal, bars.symbols[boundary.s], int(bars.times[boundary.t]), now)
+        record = PolicyJournal(
+            self._journal, bars.symbols[boundary.s], int(bars.times[boundary.t]), now, bars.bar_ns
+        )
         self._count(boundary, decision)
         record.event(boundary, decision)
         for skip in decision.skips:
@@ -138,6 +144,7 @@ class PolicyLoopService:
         in_force = self.in_force(boundary.s)
         snapshot = self._builder.build(boundary, in_force, self.opened_by(boundary.s))
         record.snapshot(snapshot)
+        self.decided_in(snapshot.regime)
         budget = RevisionBudget(self._settings.policy_loop.max_revisions)
         try:
             ending = await self._decide(boundary, snapshot, budget, record)

@@ -27,11 +27,12 @@ def tick_event(journal: EventJournal, event: TickValidationEvent) -> None:
 class PolicyJournal:
     """Writer bound to one boundary: symbol, time and event id are the same for all its artifacts."""
 
-    def __init__(self, journal: EventJournal, symbol: str, label: int, ts_event: int) -> None:
+    def __init__(self, journal: EventJournal, symbol: str, label: int, ts_event: int, bar_ns: int) -> None:
         self._journal = journal
         self._symbol = symbol
         self._label = label
         self._ts = ts_event
+        self._bar_ns = bar_ns
         self.event_id = content_id([symbol, label, "boundary"])
 
     def _append(self, kind: str, payload: dict[str, Any], telemetry: dict[str, Any] | None = None) -> None:
@@ -59,7 +60,7 @@ class PolicyJournal:
         )
 
     def skip(self, boundary: Boundary, skip: EventSkip) -> None:
-        """One skipped policy event with its reason and the own bars until it could be admitted."""
+        """One skipped policy event: its reason, and when it could be admitted if only time is lacking."""
         self._append(
             "policy_skip",
             {
@@ -67,7 +68,10 @@ class PolicyJournal:
                 "event": str(skip.event),
                 "reason": str(skip.reason),
                 "state": str(boundary.state),
-                "next_eligible": {"own_bars": skip.bars_to_wait},
+                "bars_to_wait": skip.bars_to_wait,
+                "next_eligible": None
+                if skip.bars_to_wait is None
+                else self._ts + skip.bars_to_wait * self._bar_ns,
             },
         )
 

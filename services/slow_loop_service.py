@@ -27,6 +27,7 @@ from schemas.reflection import (
 )
 from schemas.vocabulary import OverrideReason, VersionState
 from services.cadence import CadenceFacts, Run, Skip, due, examine_early, next_slot
+from services.drift_window import DriftWindow
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.lifecycle import PlaybookLifecycle
@@ -89,6 +90,8 @@ class SlowLoopService:
         self._override: OverrideReason | None = None
         self._epoch = 0
         self._tested: list[str] = []
+        self.drift = DriftWindow()
+        policy_loop.decided_in = self.drift.decided_in
         self._judge_actions: list[str] = []
         self._learnable: list[Episode] = []
         self._known: list[int] = []
@@ -143,9 +146,15 @@ class SlowLoopService:
                 one.id: one.minimum_episodes for one in self._definitions() if one.minimum_episodes > 20
             },
             structural_interval_days=self._settings.high_level.structural_interval_days,
+            surprise=self._surprise(fresh),
             safety_override=self._override,
             enabled=self._settings.high_level.enabled,
         )
+
+    def _surprise(self, fresh: list[Episode]) -> float:
+        """How far the new outcomes lie from the reference in all; 1 brings the next slot forward."""
+        total = sum(abs(one.r - self._settings.gate.reference_r) for one in fresh)
+        return total / self._settings.high_level.surprise_limit_r
 
     def _count(self, moment: int) -> int:
         return bisect_right(self._known, moment)
@@ -222,6 +231,7 @@ class SlowLoopService:
         self._policy_loop.deferred.clear()
         if run.override is not None:
             self._override = None
+        self.drift.close()
         self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
 
     def _window_start(self, row: int) -> int:
@@ -245,7 +255,8 @@ class SlowLoopService:
             judge_actions=tuple(self._judge_actions),
             deferred_items=tuple(self._policy_loop.deferred),
             untraded_signals=self._new_untraded(row),
-            drift_inputs={"trigger": run.trigger},
+            drift_inputs=self.drift.inputs(run.trigger),
+            structural_override=run.override,
             structural_allowed=run.structural_allowed,
             epoch=self._epoch,
             epoch_starts={version.definition.id: version.since for version in self._playbooks.active()},

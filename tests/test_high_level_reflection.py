@@ -184,16 +184,22 @@ def test_bet_units_are_calendar_weeks_and_months_on_daily_bars():
     assert finding(reflect(daily, timeframe="1d"), "pullback").blocks == 3
 
 
-def test_losing_playbook_without_a_losing_cell_becomes_a_grid_candidate():
+def test_losing_playbook_without_a_losing_cell_risks_less_and_sends_its_better_value_to_shadow():
     grid = Grid({("stretch", 1.0): -0.5, ("stretch", 1.1): -0.1, ("stretch", 0.9): -0.45})
     report = reflect(planted_playbook(), grid=grid)
-    assert adjustment(report) == {"kind": "set_threshold", "parameter": "stretch", "value": 1.1}
+    changes = [
+        item.change for item in report.recommendations if item.action is RecommendedAction.POLICY_ADJUST
+    ]
+    assert changes == [
+        {"kind": "set_risk_fraction", "value": 0.0025},
+        {"kind": "set_threshold", "parameter": "stretch", "value": 1.1},
+    ]
     assert [(item.parameter, item.value) for item in report.grid_trials] == [
         ("exit_below", 20.0), ("exit_below", 50.0), ("stretch", 0.9), ("stretch", 1.0), ("stretch", 1.1),
     ]  # fmt: skip
     assert {ask[3:] for ask in grid.asked} == {(START, report.known_at)}
-    action = next(item for item in replan(report).actions if item.kind != "replan")
-    assert (action.kind, action.lowers_exposure) == ("set_threshold", False)
+    actions = [(item.kind, item.lowers_exposure) for item in replan(report).actions if item.kind != "replan"]
+    assert actions == [("set_risk_fraction", True), ("set_threshold", False)]
 
 
 def test_every_grid_value_tried_joins_the_family_and_raises_the_bar():

@@ -66,7 +66,12 @@ class BarSeries:
         """int64 (T,): the ns at which each bar is known."""
         if self.label == "close":
             return self.times
-        return self.times + TIMEFRAME_SECONDS[self.timeframe] * NS
+        return self.times + self.bar_ns
+
+    @property
+    def bar_ns(self) -> int:
+        """Length of one bar in ns."""
+        return TIMEFRAME_SECONDS[self.timeframe] * NS
 
     @cached_property
     def bar_count(self) -> int:

@@ -8,8 +8,8 @@ import numpy as np
 
 from schemas.canonical import content_id
 from schemas.reflection import TickValidationEvent
-from schemas.vocabulary import TIMEFRAME_SECONDS, ExitReason, TickEventKind
-from trading_core.bars import NS, BarSeries
+from schemas.vocabulary import ExitReason, TickEventKind
+from trading_core.bars import BarSeries
 from trading_core.records import BREACHES, CLAMPS, REFUSALS
 from trading_core.state_machine import STATES
 
@@ -40,7 +40,7 @@ class TickEventDecoder:
         self._account = account
         self._labels = bars.times
         self._known = bars.close_times
-        self._bar_ns = TIMEFRAME_SECONDS[bars.timeframe] * NS
+        self._bar_ns = bars.bar_ns
 
     def decode(
         self, record: Any, tags: list[PolicyTag], entries: dict[int, dict[str, Any]]

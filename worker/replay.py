@@ -73,6 +73,11 @@ async def replay_run(
             f"the bars hash to {bars.sha256[:16]}, not {recorded[:16]}: name those of the run with --data"
         )
         return ReplayReport(False, 0, record.events, None, changed)
+    if settings.reflection.mode == "full":
+        unrecorded = (
+            "not replayed: replies of the model were not recorded, and asking again may answer otherwise"
+        )
+        return ReplayReport(False, 0, record.events, None, unrecorded)
     sink = ComparingSink(store.journal, record.run_id, record.events)
     journal = JournalWriter(sink, settings.runtime.flush_rows)
     problem: str | None = None

@@ -113,7 +113,7 @@ class RunResult:
             "exit_reasons": dict(sorted(Counter(str(one.exit_reason) for one in self.trades).items())),
         }
 
-    def _timings(self) -> dict[str, float]:
+    def _timings(self) -> dict[str, float | None]:
         timing = self._timing
         return {
             "compile_s": timing.compile_s,
@@ -121,5 +121,5 @@ class RunResult:
             "policy_s": timing.policy_s,
             "slow_s": timing.slow_s,
             "total_s": timing.total_s,
-            "bars_per_s": self._session.bars.bar_count / timing.engine_s if timing.engine_s > 0 else 0.0,
+            "bars_per_s": self._session.bars.bar_count / timing.engine_s if timing.engine_s > 0 else None,
         }

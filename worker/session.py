@@ -4,7 +4,7 @@ The same step serves backtest and replay; a runner only decides where bars come 
 """
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,6 @@ class Session:
     untraded: UntradedSignals
     policy_loop: PolicyLoopService
     slow_loop: SlowLoopService
-    tick_events: dict[str, int] = field(default_factory=dict)
     bars_validated: int = 0
 
     def begin(self) -> None:
@@ -96,7 +95,6 @@ class Session:
         self.bars_validated += step.bars_validated
         for event in step.events:
             tick_event(self.journal, event)
-            self.tick_events[event.kind] = self.tick_events.get(event.kind, 0) + 1
             self._observe(event)
         for trade in step.trades:
             self._resolve(trade)
@@ -104,6 +102,7 @@ class Session:
     def _observe(self, event: TickValidationEvent) -> None:
         row = int(np.searchsorted(self.bars.times, event.bar_label))
         self.untraded.observe(event, row, self.policy_loop.policies)
+        self.slow_loop.drift.observe(event)
         if event.kind is TickEventKind.ENVELOPE_BREACH:
             killed = event.detail["limit"] == "kill_switch"
             self.slow_loop.note_override(
@@ -167,7 +166,11 @@ class Session:
         """Counters of the tick path; the guard's three are zero or something tried."""
         return TickValidationResult(
             bars_validated=self.bars_validated,
-            events={str(kind): count for kind, count in sorted(self.tick_events.items())},
+            events={
+                str(kind): self.journal.counts[kind]
+                for kind in sorted(TickEventKind)
+                if self.journal.counts[kind]
+            },
             llm_calls=self.guard.attempts["llm_calls"],
             memory_reads=self.guard.attempts["memory_reads"],
             policy_writes=self.guard.attempts["policy_writes"],

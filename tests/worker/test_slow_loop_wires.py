@@ -105,3 +105,20 @@ def test_slow_loop_error_is_journalled_counted_and_changes_nothing(monkeypatch: 
     assert [json.loads(row.payload)["state"] for row in rows if row.kind == "playbook_version"] == [
         "active"
     ] * 5
+
+
+def test_slow_loop_requests_carry_drift_inputs_of_their_window() -> None:
+    requests = [one["request"]["drift_inputs"] for one in embedded_run().of("high_level_request")]
+    assert {one["trigger"] for one in requests} <= {"slot", "batch", "surprise"}
+    assert all(one["fingerprints"] for one in requests)
+    run = embedded_run()
+    armed = sum(pair["now"]["armed"] for one in requests for pair in one["fires"].values())
+    assert 0 < armed <= len(run.of("thesis_armed"))
+    for earlier, later in zip(requests, requests[1:], strict=False):
+        for name, pair in later["fires"].items():
+            assert (
+                pair["before"]
+                == earlier["fires"].get(name, {"now": {"armed": 0, "activated": 0, "expired": 0}})["now"]
+            )
+    texts = [text for one in run.of("high_level_report") for text in one["report"]["drift_findings"]]
+    assert any("decision windows" in text for text in texts)
