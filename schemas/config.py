@@ -46,6 +46,7 @@ class EnvelopeSettings(Contract):
     drawdown_release_bars: int = Field(default=20, ge=1)
     recovery_bars: int = Field(default=60, ge=1, description="half risk until a new high of this many bars")
     cooldown_bars: int = Field(default=3, ge=1)
+    kill_switch: bool = Field(default=False, description="the operator's switch: flat, and no entries")
     allowed_symbols: tuple[str, ...] = Field(default=(), description="empty: every symbol of the data")
     allowed_directions: tuple[Literal["long", "short"], ...] = ("long", "short")
     allowed_playbooks: tuple[str, ...] = Field(default=(), description="empty: every loaded playbook")
@@ -61,6 +62,7 @@ class PolicyLoopSettings(Contract):
         PolicyEventKind.POSITION_CLOSED,
         PolicyEventKind.VOLATILITY_BAND_SHIFT,
         PolicyEventKind.HEARTBEAT,
+        PolicyEventKind.REPLAN,
     )
     heartbeat_s: int | None = Field(default=None, ge=1, description="None: the table of the timeframe")
     minimum_interval_s: int = Field(default=900, ge=0)

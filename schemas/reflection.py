@@ -267,6 +267,9 @@ class HighLevelReflectionRequest(Contract):
     untraded_signals: tuple[UntradedSignal, ...] = ()
     drift_inputs: dict[str, Any] = {}
     structural_allowed: bool = True
+    shadow_trials: tuple[dict[str, Any], ...] = Field(
+        default=(), description="what open trials and disabled cells have shown on paper"
+    )
     structural_override: OverrideReason | None = Field(
         default=None, description="the safety override that alone allows structural changes, if one does"
     )
@@ -298,6 +301,7 @@ class HighLevelReflectionReport(Contract):
     grid_trials: tuple[GridTrial, ...] = ()
     untraded: dict[str, Any] = {}
     judge_actions_seen: tuple[str, ...] = ()
+    shadow_trials: tuple[dict[str, Any], ...] = ()
     deferred_seen: tuple[str, ...] = ()
     recommended_action: RecommendedAction = RecommendedAction.HOLD
     insufficient_sample: bool

@@ -50,6 +50,7 @@ class PolicyEventKind(StrEnum):
     POSITION_CLOSED = "position_closed"
     VOLATILITY_BAND_SHIFT = "volatility_band_shift"
     HEARTBEAT = "heartbeat"
+    REPLAN = "replan"
     SAFETY_OVERRIDE = "safety_override"
 
 

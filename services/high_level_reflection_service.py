@@ -155,6 +155,7 @@ class HighLevelReflectionService:
             grid_trials=search.trials,
             untraded=summarise_untraded(request.untraded_signals),
             judge_actions_seen=request.judge_actions,
+            shadow_trials=request.shadow_trials,
             deferred_seen=tuple(item.text for item in request.deferred_items),
             recommended_action=strongest(recommendations),
             insufficient_sample=all(item.grade is EvidenceGrade.INSUFFICIENT_SAMPLE for item in findings),

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from schemas.config import PolicyLoopSettings
 from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState, SkipReason
 
-BYPASS_INTERVAL = frozenset({PolicyEventKind.POSITION_OPENED, PolicyEventKind.POSITION_CLOSED})
+BYPASS_INTERVAL = frozenset(
+    {PolicyEventKind.POSITION_OPENED, PolicyEventKind.POSITION_CLOSED, PolicyEventKind.REPLAN}
+)
 SUPPRESSED = {
     PolicyState.THESIS_ARMED: SkipReason.THESIS_ARMED,
     PolicyState.HOLD_LOCK: SkipReason.HOLD_LOCK,

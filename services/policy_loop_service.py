@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.config import Settings
-from schemas.errors import InvalidProposal
+from schemas.errors import InvalidProposal, InvariantViolation
 from schemas.judge import BoundaryVerdict
 from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
@@ -19,6 +19,7 @@ from schemas.reflection import (
     InvariantContext,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
+    TickValidationEvent,
 )
 from schemas.regime import RegimeView
 from schemas.snapshot import PolicySnapshot
@@ -69,6 +70,7 @@ class PolicyLoopService:
         provider: where plans come from.
         policies: every frozen policy by id.
         decided_in: told the regime of each evaluation; the slow loop listens.
+        tick_seen: told each tick event that this loop causes; the session listens.
         counters: what happened; telemetry.
     """
 
@@ -99,6 +101,7 @@ class PolicyLoopService:
         self.blocked: list[tuple[int, int, PolicyProposal]] = []
         self.deferred: list[DeferredItem] = []
         self.decided_in: Callable[[RegimeView | None], None] = lambda regime: None
+        self.tick_seen: Callable[[TickValidationEvent], None] = lambda event: None
 
     async def on_boundary(self, boundary: Boundary) -> None:
         """Gate one boundary; evaluate it when the gate admits it."""
@@ -141,28 +144,25 @@ class PolicyLoopService:
     async def _evaluate(self, boundary: Boundary, record: PolicyJournal) -> None:
         started = time.perf_counter()
         self.counters.evaluations += 1
-        in_force = self.in_force(boundary.s)
-        snapshot = self._builder.build(boundary, in_force, self.opened_by(boundary.s))
-        record.snapshot(snapshot)
-        self.decided_in(snapshot.regime)
         budget = RevisionBudget(self._settings.policy_loop.max_revisions)
+        snapshot: PolicySnapshot | None = None
         try:
+            snapshot = self._builder.build(boundary, self.in_force(boundary.s), self.opened_by(boundary.s))
+            record.snapshot(snapshot)
+            self.decided_in(snapshot.regime)
             ending = await self._decide(boundary, snapshot, budget, record)
         except Exception as error:  # noqa: BLE001 - the one boundary of the policy loop
             record.error("policy_loop", error)
             self.counters.errors += 1
             self.counters.reflections["error"] += 1
-            ending = self._without_policy(
-                boundary, snapshot, EvaluationOutcome.ERROR, f"error: {type(error).__name__}"
-            )
+            ending = self._after_error(boundary, snapshot, f"error: {type(error).__name__}")
         self.counters.revisions += budget.used
         latency_ms = (time.perf_counter() - started) * 1e3
         self._measure(boundary, latency_ms)
         self.counters.outcomes[str(ending.outcome)] += 1
         policy_id = None if ending.policy is None else ending.policy.policy_id
-        record.evaluation(
-            snapshot.content_hash, ending.outcome, ending.reason, budget.used, policy_id, latency_ms
-        )
+        seen = None if snapshot is None else snapshot.content_hash
+        record.evaluation(seen, ending.outcome, ending.reason, budget.used, policy_id, latency_ms)
 
     def _measure(self, boundary: Boundary, latency_ms: float) -> None:
         self.counters.evaluation_ms.append(latency_ms)
@@ -199,6 +199,7 @@ class PolicyLoopService:
             if plan.end is PlanEnd.NO_PROPOSAL:
                 return self._without_proposal(boundary, snapshot, plan, invariants)
             if plan.end is not PlanEnd.PASSED:
+                await self._judged_refusal(snapshot, plan, record)
                 return self._refused(boundary, snapshot, plan, invariants)
             if snapshot.position is not None:
                 return Ending(
@@ -217,6 +218,16 @@ class PolicyLoopService:
             if not budget.take():
                 return self._stand_down(boundary, "judge asked for a revision and none is left")
             revision = self._revision(plan, verdict, budget)
+
+    async def _judged_refusal(self, snapshot: PolicySnapshot, plan: Plan, record: PolicyJournal) -> None:
+        """The judge's word on a plan that the reflection did not pass: recorded, and it cannot loosen it."""
+        if plan.last.answer.proposal is None or plan.last.reflection is None:
+            return
+        verdict = await self._verdict(snapshot, plan)
+        record.verdict(verdict)
+        self.counters.decisions[str(verdict.decision)] += 1
+        if verdict.decision is JudgeDecision.APPROVE:
+            raise InvariantViolation("the judge approved a plan that its reflection did not pass")
 
     async def _verdict(self, snapshot: PolicySnapshot, plan: Plan) -> BoundaryVerdict:
         proposal, reflection = plan.last.answer.proposal, plan.last.reflection
@@ -289,7 +300,7 @@ class PolicyLoopService:
         if snapshot.regime is not None:
             self.structures[policy.policy_id] = str(snapshot.regime.labels.structure)
         for event in self._engine.install(boundary.s, orders):
-            tick_event(self._journal, event)
+            self._changed(event)
         record.frozen(policy)
         return Ending(EvaluationOutcome.FROZEN, verdict.reason, policy)
 
@@ -298,7 +309,7 @@ class PolicyLoopService:
     ) -> Ending:
         answer = plan.last.answer
         if answer.kind is PlanKind.TIGHTEN and answer.tighter_stop is not None:
-            tick_event(self._journal, self._engine.tighten_stop(boundary.s, answer.tighter_stop))
+            self._changed(self._engine.tighten_stop(boundary.s, answer.tighter_stop))
             return Ending(EvaluationOutcome.TIGHTENED, answer.reason, self.opened_by(boundary.s))
         if answer.kind is PlanKind.HOLD or snapshot.position is not None:
             return Ending(EvaluationOutcome.HELD, answer.reason, self.opened_by(boundary.s))
@@ -313,13 +324,18 @@ class PolicyLoopService:
         if plan.end is PlanEnd.STAND_DOWN:
             return self._stand_down(boundary, plan.reason)
         reflection, proposal = plan.last.reflection, plan.last.answer.proposal
-        if proposal is not None:
-            self.blocked.append((boundary.t, boundary.s, proposal))
         by_invariant = isinstance(reflection, PolicyLevelReflectionResult) and any(
             finding.check is CheckName.INVARIANT and finding.severity is Severity.BLOCKER
             for finding in reflection.findings
         )
+        if proposal is not None and not by_invariant:
+            self.blocked.append((boundary.t, boundary.s, proposal))
         return self._fall_back(boundary, snapshot, f"blocked: {plan.reason}", invariants, not by_invariant)
+
+    def _changed(self, event: TickValidationEvent) -> None:
+        """Record what an intervention of this loop changed in the engine, and tell who listens."""
+        tick_event(self._journal, event)
+        self.tick_seen(event)
 
     def _fall_back(
         self,
@@ -354,16 +370,21 @@ class PolicyLoopService:
 
     def _stand_down(self, boundary: Boundary, reason: str) -> Ending:
         for event in self._engine.retire(boundary.s):
-            tick_event(self._journal, event)
+            self._changed(event)
         return Ending(EvaluationOutcome.STOOD_DOWN, reason)
 
-    def _without_policy(
-        self, boundary: Boundary, snapshot: PolicySnapshot, outcome: EvaluationOutcome, reason: str
-    ) -> Ending:
-        """After an error, as after a block: the previous policy stays only if the invariants pass."""
+    def _after_error(self, boundary: Boundary, snapshot: PolicySnapshot | None, reason: str) -> Ending:
+        """As after a block: the previous policy stays only if the invariants pass on this snapshot."""
+        if snapshot is None:
+            return Ending(EvaluationOutcome.ERROR, reason, self._stand_down(boundary, reason).policy)
         invariants = invariant_context(self._settings, snapshot, self._playbooks, self._engine.bars.symbols)
         ending = self._fall_back(boundary, snapshot, reason, invariants, True)
-        return Ending(outcome, reason, ending.policy)
+        return Ending(EvaluationOutcome.ERROR, reason, ending.policy)
+
+    def replan(self) -> None:
+        """Retire every frozen policy and open a boundary for its symbol at the next close."""
+        for symbol in self.retire_playbook(None):
+            self._engine.request_boundary(self._engine.bars.symbols.index(symbol))
 
     def retire_playbook(self, playbook_id: str | None) -> tuple[str, ...]:
         """Retire frozen policies of a playbook (None: of all), as a replan demands.
@@ -379,6 +400,6 @@ class PolicyLoopService:
             if policy is None or playbook_id not in (None, policy.playbook_id):
                 continue
             for event in self._engine.retire(s):
-                tick_event(self._journal, event)
+                self._changed(event)
             retired.append(symbol)
         return tuple(retired)

@@ -136,8 +136,8 @@ class PolicyJournal:
         )
 
     def evaluation(
-        self, snapshot_hash: str, outcome: EvaluationOutcome, reason: str, rounds: int, policy_id: str | None,
-        latency_ms: float,
+        self, snapshot_hash: str | None, outcome: EvaluationOutcome, reason: str, rounds: int,
+        policy_id: str | None, latency_ms: float,
     ) -> None:  # fmt: skip
         """How the evaluation ended."""
         self._append(

@@ -6,6 +6,7 @@ a change is counted for it. Called by the slow loop.
 """
 
 from collections.abc import Sequence
+from math import fsum
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from schemas.playbook import PlaybookVersion
 from services.playbooks.lifecycle import PlaybookLifecycle, ShadowTrial
 from services.ports import EventJournal
 from services.standing_ledger import StandingLedger, StandingLedgers
-from services.statistics.eprocess import e_value, log_e_above
+from services.statistics.eprocess import e_value, log_e_above, log_e_below
 from services.statistics.expectancy import Trades, observe, resolve_unit
 
 Evidence = dict[str, float | int | str | None]
@@ -38,20 +39,44 @@ class ShadowTrials:
         self._judge = judge
         self._journal = journal
         self._open: dict[tuple[str, str, str | None], StandingLedger] = {}
+        self.shown: dict[str, Evidence] = {}
 
     def step(self, row: int, now: int) -> tuple[PlaybookVersion, ...]:
         """Advance every trial through row `row`; versions whose state changed on their own evidence."""
         self._follow(row)
         changed: list[PlaybookVersion] = []
+        self.shown = {}
         for trial in self._lifecycle.shadows():
             ledger = self._open[_key(trial)]
             for episode in ledger.advance(row + 1):
                 self._record(trial, episode, now)
+            evidence = self.evidence(ledger.episodes)
+            self.shown[trial.version_hash] = evidence
             if trial.kind == "candidate":
-                evidence = self.evidence(ledger.episodes)
-                if self._proven(evidence):
-                    changed += self._lifecycle.promote(trial.version_hash, evidence, now)
+                changed += self._weigh(trial, evidence, now)
         return tuple(changed)
+
+    def _weigh(self, trial: ShadowTrial, evidence: Evidence, now: int) -> tuple[PlaybookVersion, ...]:
+        """Promote a candidate that its own trades prove, retire one that they speak against."""
+        if self._reaches(evidence, "e_value"):
+            return self._lifecycle.promote(trial.version_hash, evidence, now)
+        if self._reaches(evidence, "e_value_below"):
+            return self._lifecycle.retire(trial.version_hash, evidence, now)
+        return ()
+
+    def summaries(self) -> tuple[dict[str, float | int | str | None], ...]:
+        """What every open trial has shown so far, for the next request."""
+        return tuple(
+            {
+                "playbook_id": trial.definition.id,
+                "version": trial.definition.version,
+                "kind": trial.kind,
+                "regime": trial.regime_key,
+                **self.shown[trial.version_hash],
+            }
+            for trial in self._lifecycle.shadows()
+            if trial.version_hash in self.shown
+        )
 
     def _follow(self, row: int) -> None:
         """Open ledgers for new trials from the next bar on, and drop those whose trial has ended."""
@@ -65,30 +90,29 @@ class ShadowTrials:
                 )
 
     def evidence(self, episodes: Sequence[Episode]) -> Evidence:
-        """What a ledger has shown: trades, blocks, mean R, and the e-value against the reference."""
-        if not episodes:
-            return {
-                "n": 0,
-                "blocks": 0,
-                "mean_r": None,
-                "reference_r": self._gate.reference_r,
-                "e_value": None,
-            }
-        trades = Trades.of([(one.exit_label, one.entry_label, one.r) for one in episodes])
+        """What a ledger has shown: trades, blocks, mean R, and e-values on both sides of the reference.
+
+        Episodes of no-learn zones teach nothing here either.
+        """
         gate = self._gate
-        unit = resolve_unit(gate.bet_unit, episodes[0].timeframe)
+        learnable = [one for one in episodes if not one.no_learn]
+        shown: Evidence = {"n": len(learnable), "blocks": 0, "mean_r": None, "reference_r": gate.reference_r}
+        if not learnable:
+            return shown | {"e_value": None, "e_value_below": None}
+        trades = Trades.of([(one.exit_label, one.entry_label, one.r) for one in learnable])
+        unit = resolve_unit(gate.bet_unit, learnable[0].timeframe)
         seen = observe(trades, unit, gate.winsor_low, gate.winsor_high, gate.reference_r)
-        log_e = float(log_e_above(seen.values, seen.low, seen.high, seen.reference))
-        return {
-            "n": len(episodes),
+        return shown | {
             "blocks": len(seen),
-            "mean_r": float(np.mean([one.r for one in episodes])),
-            "reference_r": self._gate.reference_r,
-            "e_value": e_value(log_e),
+            "mean_r": rounded(fsum(one.r for one in learnable) / len(learnable)),
+            "e_value": rounded(e_value(float(log_e_above(seen.values, seen.low, seen.high, seen.reference)))),
+            "e_value_below": rounded(
+                e_value(float(log_e_below(seen.values, seen.low, seen.high, seen.reference)))
+            ),
         }
 
-    def _proven(self, evidence: Evidence) -> bool:
-        e, n = evidence["e_value"], evidence["n"]
+    def _reaches(self, evidence: Evidence, name: str) -> bool:
+        e, n = evidence[name], evidence["n"]
         enough = isinstance(n, int) and n >= self._judge.promotion_minimum_trades
         return enough and isinstance(e, float) and e >= 1.0 / self._judge.promotion_alpha
 
@@ -104,3 +128,8 @@ class ShadowTrials:
 
 def _key(trial: ShadowTrial) -> tuple[str, str, str | None]:
     return trial.version_hash, trial.kind, trial.regime_key
+
+
+def rounded(value: float) -> float:
+    """Nine significant digits: what a report prints and a hash keeps."""
+    return float(f"{value:.9g}")

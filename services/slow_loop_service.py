@@ -88,6 +88,7 @@ class SlowLoopService:
         self._last_run_episodes = 0
         self._last_structural: int | None = None
         self._override: OverrideReason | None = None
+        self._failed = False
         self._epoch = 0
         self._tested: list[str] = []
         self.drift = DriftWindow()
@@ -116,19 +117,29 @@ class SlowLoopService:
         self._override = reason
 
     async def on_row(self, row: int) -> None:
-        """Examine the slots that bar `row` has closed, or an early batch; never both."""
+        """Examine the slots that bar `row` has closed, or an early batch; never both.
+
+        After an error nothing is examined again before the next slot.
+        """
         started = time.perf_counter()
         now = int(self._bars.close_times[row])
         slot: int | None = None
         while self._next_slot <= now:
             slot = self._next_slot
             self._next_slot = next_slot(slot, self._interval)
-        if slot is not None:
-            self._retire_changed(self._lifecycle.expire_due(now), now)
-            self._retire_changed(self._trials.step(row, now), now)
-            await self._examine(self._facts(slot), row, now)
-        elif self._batch_may_be_full(now) and examine_early(self._facts(now)):
-            await self._examine(self._facts(now), row, now)
+        try:
+            if slot is not None:
+                self._failed = False
+                self._retire_changed(self._trials.step(row, now), now)
+                self._retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
+                await self._examine(self._facts(slot), row, now)
+            elif self._batch_may_be_full(now) and examine_early(self._facts(now)):
+                await self._examine(self._facts(now), row, now)
+        except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
+            self._failed = True
+            self.counters.errors += 1
+            failure = {"where": "slow_loop", "type": type(error).__name__, "message": str(error)}
+            self._append(now, "error", failure)
         self.counters.seconds += time.perf_counter() - started
 
     def _facts(self, moment: int) -> CadenceFacts:
@@ -164,6 +175,8 @@ class SlowLoopService:
 
     def _batch_may_be_full(self, moment: int) -> bool:
         """A cheap look before the facts are gathered: this is asked on every boundary."""
+        if self._failed:
+            return False
         return self._count(moment) - self._last_run_episodes >= self._settings.high_level.minimum_episodes
 
     async def _examine(self, facts: CadenceFacts, row: int, now: int) -> None:
@@ -171,13 +184,7 @@ class SlowLoopService:
         if isinstance(decision, Skip):
             self._skip(decision, now)
             return
-        try:
-            await self._run(decision, row, now)
-        except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
-            self.counters.errors += 1
-            self._append(
-                now, "error", {"where": "slow_loop", "type": type(error).__name__, "message": str(error)}
-            )
+        await self._run(decision, row, now)
 
     async def reflect_now(self, row: int) -> HighLevelReflectionReport:
         """A report on demand, as of the close of bar `row`.
@@ -229,8 +236,7 @@ class SlowLoopService:
         self._last_run = run.slot
         self._last_run_episodes = len(evidence)
         self._policy_loop.deferred.clear()
-        if run.override is not None:
-            self._override = None
+        self._override = None
         self.drift.close()
         self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
 
@@ -255,6 +261,7 @@ class SlowLoopService:
             judge_actions=tuple(self._judge_actions),
             deferred_items=tuple(self._policy_loop.deferred),
             untraded_signals=self._new_untraded(row),
+            shadow_trials=self._trials.summaries(),
             drift_inputs=self.drift.inputs(run.trigger),
             structural_override=run.override,
             structural_allowed=run.structural_allowed,
@@ -318,7 +325,7 @@ class SlowLoopService:
             self._epoch += 1
         self._retire_changed(changed, now)
         if any(action.kind == "replan" for action in verdict.actions):
-            self._policy_loop.retire_playbook(None)
+            self._policy_loop.replan()
 
     def _retire_changed(self, changed: tuple[PlaybookVersion, ...], now: int) -> None:
         """Journal every transition.

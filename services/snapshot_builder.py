@@ -93,7 +93,7 @@ class SnapshotBuilder:
                 last_label=int(bars.times[t]),
                 bars=int(state["own"]),
             ),
-            staleness_bars=t - int(state["last_t"]),
+            staleness_bars=int(state["gap"]),
         )
 
     def _feature_values(self, t: int, s: int) -> dict[str, float | None]:

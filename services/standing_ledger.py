@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from schemas.config import ExecutionSettings
+from schemas.config import EnvelopeSettings, ExecutionSettings
 from schemas.episode import Episode
 from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.vocabulary import Direction, Trend, VolatilityBand
@@ -41,7 +41,7 @@ class StandingLedgers:
         columns: RuleColumns,
         regimes: RegimeColumns,
         execution: ExecutionSettings,
-        cooldown_bars: int,
+        envelope: EnvelopeSettings,
         clock: SimulatedClock,
     ) -> None:
         self.bars = bars
@@ -49,7 +49,8 @@ class StandingLedgers:
         self.regimes = regimes
         self.clock = clock
         self._execution = execution
-        self._cooldown = cooldown_bars
+        self.zones = envelope.no_learn_zones
+        self._envelope = envelope
 
     def open(
         self,
@@ -62,7 +63,12 @@ class StandingLedgers:
 
         It trades in one regime cell only when a key is given.
         """
-        engines = [self._engine(definition, direction, start_row, regime_key) for direction in directions]
+        columns = RuleColumns(self.bars, self.columns.features)
+        engines = [
+            self._engine(definition, direction, start_row, regime_key, columns)
+            for direction in directions
+            if direction in self._envelope.allowed_directions
+        ]
         return StandingLedger(self, definition, engines)
 
     def evaluate(
@@ -78,23 +84,30 @@ class StandingLedgers:
         start = int(np.searchsorted(self.bars.close_times, start_ns, side="left"))
         stop = int(np.searchsorted(self.bars.close_times, end_ns, side="right"))
         episodes = self.open(variant, tuple(variant.rules), start).advance(stop)
-        return tuple((one.exit_label, one.entry_label, one.r) for one in episodes)
+        return tuple((one.exit_label, one.entry_label, one.r) for one in episodes if not one.no_learn)
 
     def _engine(
-        self, definition: PlaybookDefinition, direction: Direction, start_row: int, regime_key: str | None
+        self,
+        definition: PlaybookDefinition,
+        direction: Direction,
+        start_row: int,
+        regime_key: str | None,
+        columns: RuleColumns,
     ) -> TriggerEngine:
         rows, symbols = self.bars.shape
         parameters = parameter_record(
             self._execution, None, heartbeat=0, emit_events=False, fixed_quantity=1.0
         )
-        parameters["cooldown"] = self._cooldown
+        parameters["cooldown"] = self._envelope.cooldown_bars
         flags = np.zeros((rows, symbols), dtype=np.uint8)
         decoder = TickEventDecoder(self.bars, definition.content_hash, "shadow")
         engine = TriggerEngine(self.bars, flags, parameters, UNLIMITED_CASH, TickGuard(), decoder)
         engine.t = start_row
         eligible = self._eligible(definition.eligibility[direction], regime_key)
+        allowed = self._envelope.allowed_symbols or self.bars.symbols
         for s in range(symbols):
-            engine.install(s, self._orders(definition, direction, s, engine, eligible[:, s]))
+            if self.bars.symbols[s] in allowed:
+                engine.install(s, self._orders(definition, direction, s, engine, eligible[:, s], columns))
         return engine
 
     def _eligible(self, eligibility: Eligibility, regime_key: str | None) -> npt.NDArray[np.bool_]:
@@ -122,16 +135,17 @@ class StandingLedgers:
         s: int,
         engine: TriggerEngine,
         eligible: npt.NDArray[np.bool_],
+        columns: RuleColumns,
     ) -> PolicyOrders:
         rules, bank = render_rules(definition, direction), engine.columns
 
         def truth(text: str | None) -> int:
-            return -1 if text is None else bank.truth((text, s), self.columns.boolean(text, s))
+            return -1 if text is None else bank.truth((text, s), columns.boolean(text, s))
 
         def number(text: str | None) -> int:
-            return -1 if text is None else bank.number((text, s), self.columns.number(text, s))
+            return -1 if text is None else bank.number((text, s), columns.number(text, s))
 
-        setup = (self.columns.boolean(rules.setup, s) == 1) & eligible
+        setup = (columns.boolean(rules.setup, s) == 1) & eligible
         return PolicyOrders(
             tag=PolicyTag(definition.content_hash[:16], definition.id),
             direction=1 if direction == "long" else -1,
@@ -186,4 +200,4 @@ class StandingLedger:
             conviction=definition.expectation.hit_rate,
             ledger="shadow",
         )
-        return build_episode(trade, self._owner.bars, context)
+        return build_episode(trade, self._owner.bars, context, self._owner.zones)

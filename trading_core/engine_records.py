@@ -10,6 +10,7 @@ from trading_core import records as rec
 from trading_core.regime import RegimeColumns
 
 STALE_BARS = 5
+STALE_NS = 7 * 86_400_000_000_000
 
 
 def event_flags(regimes: RegimeColumns) -> npt.NDArray[np.uint8]:
@@ -43,7 +44,7 @@ def parameter_record(
     p["gross_breach"] = envelope.max_gross_exposure * (1.0 + envelope.max_exposure_drift)
     p["max_daily_loss"], p["max_drawdown"] = envelope.max_daily_loss, envelope.max_drawdown
     p["release_bars"], p["recovery_bars"] = envelope.drawdown_release_bars, envelope.recovery_bars
-    p["cooldown"], p["stale_bars"] = envelope.cooldown_bars, STALE_BARS
+    p["cooldown"], p["stale_bars"], p["stale_ns"] = envelope.cooldown_bars, STALE_BARS, STALE_NS
     return p
 
 

@@ -17,10 +17,11 @@ from trading_core.kernel_bar import at_close_armed, at_close_holding, at_close_i
 from trading_core.kernel_orders import emit, go, open_position
 from trading_core.kernel_portfolio import envelope, mark
 from trading_core.risk import halted
-from trading_core.state_machine import COOLDOWN, IDLE, INVALIDATED, THESIS_ARMED
+from trading_core.state_machine import COOLDOWN, HOLD_LOCK, IDLE, INVALIDATED, THESIS_ARMED
 
 END, BOUNDARY, BUFFER_FULL, FAULT = range(4)
 EVENTS_PER_SYMBOL_BAR: Final = 20
+DAY_NS: Final = 86_400_000_000_000
 _RELEASED: Final = rec.KIND[TickEventKind.ENVELOPE_RELEASED]
 _BIT_REGIME: Final = rec.BIT_REGIME
 _BIT_BAND: Final = rec.BIT_BAND
@@ -28,22 +29,49 @@ _BIT_HEARTBEAT: Final = rec.BIT_HEARTBEAT
 _BIT_INVALIDATION: Final = rec.BIT_INVALIDATION
 _BIT_STALE: Final = rec.BIT_STALE
 _BIT_SHOCK: Final = rec.BIT_SHOCK
+_BIT_REPLAN: Final = rec.BIT_REPLAN
 
 
 @njit(cache=True, error_model="numpy")
-def policy_events(st: Any, p: Any, flags: int, gap: int) -> None:
-    """Set the boundary bits of a present symbol at its close."""
+def heartbeat(st: Any, p: Any) -> bool:
+    """Whether the heartbeat fires on this bar.
+
+    Due once `heartbeat` own bars have passed since the last evaluation. A beat that fell into a suppressed
+    state fires again on the first bar after it; any other skipped beat after a further interval. Only an
+    evaluation restarts the count, so a skip never extends an interval.
+    """
+    if p.heartbeat == 0 or st.own - st.last_evaluation < p.heartbeat:
+        return False
+    suppressed = st.state == THESIS_ARMED or st.state == HOLD_LOCK
+    again = st.own - st.last_beat >= p.heartbeat
+    if again or (st.beat_suppressed == 1 and not suppressed):
+        st.last_beat = st.own
+        st.beat_suppressed = 1 if suppressed else 0
+        return True
+    return False
+
+
+@njit(cache=True, error_model="numpy")
+def policy_events(st: Any, p: Any, flags: int, t: int, missed_ns: int) -> None:
+    """Set the boundary bits of a present symbol at its close, those of rows it missed included."""
+    st.gap = t - st.last_t - 1 if st.last_t >= 0 else 0
+    st.bits |= st.held
+    st.held = 0
     if flags & 1:
         st.bits |= _BIT_REGIME
     if flags & 2:
         st.bits |= _BIT_BAND
     if flags & 4:
         st.bits |= _BIT_SHOCK
-    if p.stale_bars > 0 and gap > p.stale_bars and (st.direction != 0 or st.state == THESIS_ARMED):
+    if st.requested == 1:
+        st.bits |= _BIT_REPLAN
+        st.requested = 0
+    stale = p.stale_bars > 0 and (st.gap >= p.stale_bars or missed_ns >= p.stale_ns)
+    if stale and (st.direction != 0 or st.state == THESIS_ARMED):
         st.bits |= _BIT_STALE
-    if p.heartbeat > 0 and st.own - st.last_heartbeat >= p.heartbeat:
+    if heartbeat(st, p):
         st.bits |= _BIT_HEARTBEAT
-        st.last_heartbeat = st.own
+    st.last_t = t
 
 
 @njit(cache=True, error_model="numpy")
@@ -145,7 +173,7 @@ def advance(
     low: Any,
     c: Any,
     present: Any,
-    days: Any,
+    labels: Any,
     flags: Any,
     truths: Any,
     numbers: Any,
@@ -169,7 +197,7 @@ def advance(
         low: float64 (T, S), lows.
         c: float64 (T, S), closes.
         present: bool (T, S).
-        days: int64 (T,), UTC day number of each label.
+        labels: int64 (T,), ns.
         flags: uint8 (T, S); bit 0 regime change, 1 volatility band shift, 2 volatility shock.
         truths: int8 (K, T), boolean rule columns: 1 true, 0 false, -1 unknown.
         numbers: float64 (K, T), price rule columns.
@@ -195,19 +223,20 @@ def advance(
             return t, BUFFER_FULL
         if n_trades[0] + symbols > trades.shape[0]:
             return t, BUFFER_FULL
-        if days[t] != port.day:
+        day = labels[t] // DAY_NS
+        if day != port.day:
             if port.day >= 0 and port.halt_day == port.day:
                 emit(
                     events, count, p.emit, t, -1, _RELEASED, 0, 0, port.equity, port.peak, 0.0, 0.0, 0.0, 0.0
                 )
-            port.day = days[t]
+            port.day = day
             port.day_start = port.equity
         open_phases(t, o, h, low, c, present, state, port, p, trades, n_trades, events, count)
         for s in range(symbols):
             if present[t, s]:
                 state[s].last_close = c[t, s]
         mark(state, port)
-        close_phase(t, h, low, c, present, days[t], truths, numbers, state, port, p, events, count)
+        close_phase(t, h, low, c, present, day, truths, numbers, state, port, p, events, count)
         if p.fill_close == 1:
             mark(state, port)
         envelope(state, port, events, count, p, t)
@@ -215,12 +244,15 @@ def advance(
         gross[t] = port.gross
         stop = False
         for s in range(symbols):
+            st = state[s]
             if present[t, s]:
-                st = state[s]
-                policy_events(st, p, flags[t, s], t - st.last_t if st.last_t >= 0 else 0)
-                st.last_t = t
-            if state[s].bits != 0:
-                stop = True
+                missed_ns = labels[t] - labels[st.last_t] if st.last_t >= 0 else 0
+                policy_events(st, p, flags[t, s], t, missed_ns)
+                if st.bits != 0:
+                    stop = True
+            else:
+                st.held |= st.bits
+                st.bits = 0
         if port.fault != 0:
             return t + 1, FAULT
         if stop and p.boundaries == 1:

@@ -20,7 +20,12 @@ SYMBOL: Final = np.dtype(
         ("own", "i8"),  # number of this symbol's bars seen so far
         ("last_t", "i8"),
         ("last_close", "f8"),
-        ("last_heartbeat", "i8"),
+        ("last_evaluation", "i8"),  # own bar of the last evaluation: the heartbeat counts from here
+        ("last_beat", "i8"),  # own bar of the last heartbeat event
+        ("beat_suppressed", "i8"),  # 1 when that event fell into a suppressed state
+        ("gap", "i8"),  # rows missed just before the last present bar
+        ("requested", "i8"),  # 1: open a boundary at the next present close
+        ("held", "i8"),  # boundary bits of rows on which the symbol was absent
         ("bits", "i8"),  # boundary bits of the bar just finished
         ("armed_own", "i8"),
         ("setup_high", "f8"),
@@ -139,7 +144,8 @@ PARAMETERS: Final = np.dtype(
         ("recovery_bars", "i8"),
         ("cooldown", "i8"),
         ("heartbeat", "i8"),  # own bars, 0 never
-        ("stale_bars", "i8"),
+        ("stale_bars", "i8"),  # missed rows after which data of a held symbol count as stale
+        ("stale_ns", "i8"),  # the same in time, for holes of the whole feed
         ("emit", "i8"),
         ("boundaries", "i8"),  # 0: never stop for a policy event
     ]
@@ -159,7 +165,7 @@ CLAMPS: Final = ("risk_cap", "gross_exposure", "recovery_half_risk")
 BREACHES: Final = ("daily_loss", "drawdown", "gross_exposure", "kill_switch")
 
 BIT_REGIME, BIT_BAND, BIT_OPENED, BIT_CLOSED, BIT_HEARTBEAT = 1, 2, 4, 8, 16
-BIT_INVALIDATION, BIT_ENVELOPE, BIT_KILL, BIT_STALE, BIT_SHOCK = 32, 64, 128, 256, 512
+BIT_INVALIDATION, BIT_ENVELOPE, BIT_KILL, BIT_STALE, BIT_SHOCK, BIT_REPLAN = 32, 64, 128, 256, 512, 1_024
 
 KIND: Final = {kind: code for code, kind in enumerate(TickEventKind)}
 EXIT: Final = {reason: code for code, reason in enumerate(ExitReason)}

@@ -14,7 +14,6 @@ from trading_core.kernel import END, FAULT, advance
 from trading_core.records import EVENT, TRADE
 from trading_core.rules import RuleColumns, parse
 from trading_core.tick_events import REASONS
-from trading_core.trigger_engine import DAY_NS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +35,7 @@ class SimulationResult:
 
 def simulate(
     bars: BarSeries,
-    entry: str,
+    entry: str = "crosses_above(sma_10, sma_30)",
     *,
     direction: Literal["long", "short"] = "long",
     stop_pct: float = 0.02,
@@ -127,10 +126,9 @@ def _run(
     buffer = np.zeros(max(4_096, 4 * symbols), dtype=TRADE)
     count, n_trades = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     parts, t, code = [], 0, -1
-    days = bars.times // DAY_NS
     while code != END:
         t, code = advance(
-            t, rows, bars.open, bars.high, bars.low, bars.close, bars.present, days, flags, truths,
+            t, rows, bars.open, bars.high, bars.low, bars.close, bars.present, bars.times, flags, truths,
             numbers, state, portfolio, parameters, events, count, buffer, n_trades, equity, gross,
         )  # fmt: skip
         if code == FAULT:

@@ -22,18 +22,19 @@ from trading_core.bars import BarSeries
 from trading_core.engine_records import fresh_state
 from trading_core.kernel import FAULT, advance
 from trading_core.kernel_orders import emit
+from trading_core.records import REFUSALS
 from trading_core.rule_bank import RuleBank
 from trading_core.state_machine import IDLE, INVALIDATED, LEGAL, STATES, THESIS_ARMED
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 
-DAY_NS = 86_400_000_000_000
 EVENTS = {
     rec.BIT_REGIME: PolicyEventKind.REGIME_CHANGE,
     rec.BIT_OPENED: PolicyEventKind.POSITION_OPENED,
     rec.BIT_CLOSED: PolicyEventKind.POSITION_CLOSED,
     rec.BIT_BAND: PolicyEventKind.VOLATILITY_BAND_SHIFT,
     rec.BIT_HEARTBEAT: PolicyEventKind.HEARTBEAT,
+    rec.BIT_REPLAN: PolicyEventKind.REPLAN,
 }
 OVERRIDES = {
     rec.BIT_INVALIDATION: OverrideReason.INVALIDATION_HIT,
@@ -121,7 +122,6 @@ class TriggerEngine:
         self._tags: list[PolicyTag] = []
         self._entries: dict[int, dict[str, Any]] = {}
         self._flags = np.require(flags, dtype=np.uint8, requirements=["C", "W"])
-        self._days = bars.times // DAY_NS
         self._events = np.zeros(max(4_096, 64 * symbols), dtype=rec.EVENT)
         self._count = np.zeros(1, dtype=np.int64)
         self._trades = np.zeros(max(1_024, 4 * symbols), dtype=rec.TRADE)
@@ -161,7 +161,7 @@ class TriggerEngine:
     def _run_kernel(self, end: int) -> tuple[int, int]:
         b = self.bars
         t, code = advance(
-            self.t, end, b.open, b.high, b.low, b.close, b.present, self._days, self._flags,
+            self.t, end, b.open, b.high, b.low, b.close, b.present, b.times, self._flags,
             self.columns.truths, self.columns.numbers, self.state, self.portfolio, self.parameters,
             self._events, self._count, self._trades, self._n_trades, self.equity, self.gross,
         )  # fmt: skip
@@ -227,11 +227,18 @@ class TriggerEngine:
         A position keeps its exits, a resting entry does not stay.
         """
         st = self.state[s]
+        reference = int(st["policy"])
         st["policy"] = -1
-        st["order"] = 0
+        events = []
+        if st["order"]:
+            st["order"] = 0
+            levels = (float(st["order_base"]), float(st["order_stop"]), float(st["order_target"]))
+            events.append(
+                self._written(TickEventKind.ORDER_REFUSED, s, REFUSALS.index("retired"), reference, *levels)
+            )
         if st["state"] == THESIS_ARMED or (st["state"] == INVALIDATED and st["direction"] == 0):
-            return (self._transition(s, IDLE),)
-        return ()
+            events.append(self._transition(s, IDLE))
+        return tuple(events)
 
     def _transition(self, s: int, target: int) -> TickValidationEvent:
         st = self.state[s]
@@ -262,10 +269,10 @@ class TriggerEngine:
         return event
 
     def _written(
-        self, kind: TickEventKind, s: int, a: int, b: int, x0: float = 0.0, x1: float = 0.0
+        self, kind: TickEventKind, s: int, a: int, b: int, x0: float = 0.0, x1: float = 0.0, x2: float = 0.0
     ) -> TickValidationEvent:
         self._count[0] = 0
-        emit(self._events, self._count, 1, self.t - 1, s, rec.KIND[kind], a, b, x0, x1, 0.0, 0.0, 0.0, 0.0)
+        emit(self._events, self._count, 1, self.t - 1, s, rec.KIND[kind], a, b, x0, x1, x2, 0.0, 0.0, 0.0)
         return self._decoded(0)
 
     def tag(self, reference: int) -> PolicyTag:
@@ -274,7 +281,13 @@ class TriggerEngine:
 
     def mark_evaluated(self, s: int) -> None:
         """Restart the heartbeat of symbol `s`; only a real evaluation does this, never a skip."""
-        self.state["last_heartbeat"][s] = self.state["own"][s]
+        for name in ("last_evaluation", "last_beat"):
+            self.state[name][s] = self.state["own"][s]
+        self.state["beat_suppressed"][s] = 0
+
+    def request_boundary(self, s: int) -> None:
+        """Open a boundary for symbol `s` at the close of its next bar, as a replan demands."""
+        self.state["requested"][s] = 1
 
     def set_kill_switch(self, on: bool) -> None:
         """The operator's switch.

@@ -72,9 +72,7 @@ def assemble(
     policy_loop = PolicyLoopService(settings, engine, columns, builder, provider, judge, playbooks, journal)
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard)
     untraded = UntradedSignals(bars, columns, settings.execution)
-    ledgers = StandingLedgers(
-        bars, columns, regimes, settings.execution, settings.envelope.cooldown_bars, clock
-    )
+    ledgers = StandingLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
     slow_loop = SlowLoopService(
         settings,
         bars,
@@ -105,7 +103,9 @@ def _engine(settings: Settings, bars: BarSeries, regimes: RegimeColumns, guard: 
         emit_events=True,
     )
     decoder = TickEventDecoder(bars, settings.config_hash, settings.account.name)
-    return TriggerEngine(bars, event_flags(regimes), parameters, settings.account.cash, guard, decoder)
+    engine = TriggerEngine(bars, event_flags(regimes), parameters, settings.account.cash, guard, decoder)
+    engine.set_kill_switch(settings.envelope.kill_switch)
+    return engine
 
 
 def _provider(

@@ -66,6 +66,7 @@ class Session:
                 "seed": self.settings.seed,
             },
         )
+        self.policy_loop.tick_seen = self._observe
         for version in self.registry.reader().active():
             journal_version(self.journal, version, max(first, version.since))
 

@@ -130,8 +130,13 @@ class PlaybookLifecycle:
             ),
         )
 
-    def expire_due(self, at: int) -> Transitions:
-        """End what has reached its time: measures (the playbook returns without them) and open trials."""
+    def expire_due(self, at: int, evidence: Mapping[str, Evidence] | None = None) -> Transitions:
+        """End what has reached its time: measures (the playbook returns without them) and open trials.
+
+        Args:
+            at: the time, ns.
+            evidence: what the trades of open trials have shown, by version hash; recorded with their end.
+        """
         self._guard.forbid("policy_writes")
         done: list[PlaybookVersion] = []
         for active in self._reader.active():
@@ -145,7 +150,9 @@ class PlaybookLifecycle:
             reason = self._over(opened, at)
             if reason is not None:
                 del self._trials[version_hash]
-                done.append(self._move(self._reader.by_hash(version_hash), VersionState.EXPIRED, at, reason))
+                shown = (evidence or {}).get(version_hash)
+                ended = self._reader.by_hash(version_hash)
+                done.append(self._move(ended, VersionState.EXPIRED, at, reason, shown))
         return tuple(done)
 
     def rollback(

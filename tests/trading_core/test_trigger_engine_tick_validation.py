@@ -368,6 +368,102 @@ def test_trigger_engine_tick_validation_cash_quantity_and_transitions_are_conser
     assert float(engine.gross.max()) <= 1.5 * float(engine.equity.max())
 
 
+@given(seed=st.integers(0, 500))
+@settings(max_examples=20)
+def test_trigger_engine_tick_validation_books_balance_on_every_bar(seed: int) -> None:
+    engine, bars = _busy_engine(seed)
+    cash, held = 100_000.0, dict.fromkeys(bars.symbols, 0.0)
+    last = dict.fromkeys(bars.symbols, 0.0)
+    accepted = filled = refused = 0
+
+    def book(events):
+        nonlocal cash, accepted, filled, refused
+        for event in events:
+            detail = event.detail
+            sign = {"long": 1.0, "short": -1.0}.get(detail.get("direction"), 0.0)
+            if event.kind == "entry_filled":
+                cash -= sign * detail["quantity"] * detail["price"] + detail["fee"]
+                held[event.symbol] += sign * detail["quantity"]
+                filled += 1
+            elif event.kind == "exit_filled":
+                cash += sign * detail["quantity"] * detail["price"] - detail["fee"]
+                held[event.symbol] -= sign * detail["quantity"]
+            accepted += event.kind == "order_accepted"
+            refused += event.kind == "order_refused" and detail["reason"] in ("envelope", "retired")
+
+    while not engine.done:
+        step = engine.advance(engine.t + 1)
+        t = engine.t - 1
+        book(step.events)
+        last |= {name: bars.close[t, s] for s, name in enumerate(bars.symbols) if bars.present[t, s]}
+        assert engine.portfolio["cash"][0] == pytest.approx(cash, abs=1e-6)
+        assert engine.equity[t] == pytest.approx(
+            cash + sum(held[name] * last[name] for name in held), abs=1e-6
+        )
+        for boundary in step.boundaries:
+            if engine.state["direction"][boundary.s] == 0:
+                close = bars.close[:, boundary.s]
+                rules = _random_policies(seed + t, bars.shape[0])
+                name = f"{boundary.s} {t}"
+                book(
+                    install(engine, s=boundary.s, stop=close * 0.99, target=close * 1.015, name=name, **rules)
+                )
+        resting = int(engine.state["order"].sum())
+        assert accepted == filled + refused + resting
+
+
+def test_trigger_engine_tick_validation_retired_order_is_refused_by_name() -> None:
+    engine = engine_on(series(_flat(8)))
+    install(engine, setup=[1], activation=[2])
+    run_all(engine, 3)
+    events = engine.retire(0)
+    assert [(event.kind, event.detail.get("reason")) for event in events] == [
+        ("order_refused", "retired"),
+        ("state_transition", None),
+    ]
+    assert "entry_filled" not in kinds(run_all(engine))
+
+
+def test_trigger_engine_tick_validation_suppressed_heartbeat_fires_again_when_suppression_ends() -> None:
+    engine = engine_on(series(_flat(30)), heartbeat=5)
+    install(engine, setup=[3], activation=[], window=4)
+    beats = [(b.t, str(b.state)) for step in run_all(engine) for b in step.boundaries]
+    assert beats[:3] == [(4, "THESIS_ARMED"), (8, "IDLE"), (13, "IDLE")]
+
+
+def test_trigger_engine_tick_validation_requested_boundary_opens_on_the_next_bar() -> None:
+    engine = engine_on(series(_flat(6)))
+    engine.advance(2)
+    engine.request_boundary(0)
+    steps = run_all(engine)
+    assert [(b.t, b.events) for step in steps for b in step.boundaries] == [(2, (PolicyEventKind.REPLAN,))]
+
+
+def test_trigger_engine_tick_validation_override_of_an_absent_symbol_waits_for_its_bar() -> None:
+    bars = random_series(3, 12, 2, scale=1e-6)
+    engine = engine_on(bars)
+    install(engine, setup=[1], activation=[2], stop=50.0, target=200.0)
+    run_all(engine, 5)
+    bars.present[5:8, 0] = False
+    engine.set_kill_switch(True)
+    steps = run_all(engine)
+    seen = [
+        (b.s, b.t) for step in steps for b in step.boundaries if OverrideReason.KILL_SWITCH in b.overrides
+    ]
+    assert seen == [(0, 8)]
+
+
+def test_trigger_engine_tick_validation_hole_of_the_whole_feed_is_stale() -> None:
+    bars = series(_flat(12))
+    bars.times[6:] += 30 * 86_400 * 10**9
+    engine = engine_on(bars)
+    install(engine, setup=[1], activation=[2], stop=50.0, target=200.0)
+    stale = [
+        b.t for step in run_all(engine) for b in step.boundaries if OverrideReason.STALE_DATA in b.overrides
+    ]
+    assert stale == [6]
+
+
 def test_trigger_engine_tick_validation_snapshot_and_restore_give_the_same_future() -> None:
     engine, bars = _busy_engine(7)
     twin, _ = _busy_engine(7)

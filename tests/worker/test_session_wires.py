@@ -25,8 +25,8 @@ from worker.timing import Timing
 BARS = ("2003-01-01", "2004-06-30")
 
 
-def session(settings: Settings | None = None) -> Session:
-    made = assemble(settings or Settings(), embedded_bars(*BARS), JournalWriter(MemorySink()))
+def session(settings: Settings | None = None, period: tuple[str, str] = BARS) -> Session:
+    made = assemble(settings or Settings(), embedded_bars(*period), JournalWriter(MemorySink()))
     made.begin()
     return made
 

@@ -17,7 +17,10 @@ from worker.models import Models, configured_models
 from worker.session import Session
 from worker.timing import Timing
 
-FULL = Settings(reflection=ReflectionSettings(mode="full"), llm=LlmSettings(provider="anthropic"))
+FULL = Settings(
+    reflection=ReflectionSettings(mode="full", budget_event_ms=60_000.0, budget_heartbeat_ms=60_000.0),
+    llm=LlmSettings(provider="anthropic"),
+)
 
 
 class AnsweringModel:
@@ -70,11 +73,23 @@ def test_session_full_reply_that_is_no_reply_never_loosens_or_breaks_anything() 
 
 
 def test_session_full_model_that_raises_a_verdict_changes_none() -> None:
-    reply = json.dumps({"summary": "fine", "verdict": "pass", "cited": [], "deferred": []})
+    reply = json.dumps({"summary": "fine", "verdict": "pass", "cited_findings": [], "deferred_needs": []})
     asked = run(AnsweringModel(reply)).policy_loop.counters
+    assert asked.finding_codes["model_raised_verdict"] > 0
     alone = run(AnsweringModel(None)).policy_loop.counters
     assert asked.reflections["revise"] == alone.reflections["revise"]
     assert asked.reflections["pass"] == alone.reflections["pass"]
+
+
+def test_session_full_model_that_cites_a_finding_can_block_and_then_nothing_trades() -> None:
+    cited = ["memory_insufficient"]
+    reply = json.dumps({"summary": "no", "verdict": "block", "cited_findings": cited, "deferred_needs": []})
+    session = run(AnsweringModel(reply))
+    counters = session.policy_loop.counters
+    assert counters.reflections["block"] > 0
+    assert counters.finding_codes["model_lowered_verdict"] == counters.reflections["block"]
+    assert counters.reflections["pass"] == counters.outcomes["frozen"] == 0
+    assert session.journal.counts["order_accepted"] == 0
 
 
 def test_session_full_without_a_key_says_what_to_set() -> None:

@@ -89,8 +89,8 @@ def test_slow_loop_next_request_carries_what_the_fast_path_deferred() -> None:
     assert any("a trigger on gaps" in text for text in report.deferred_seen)
 
 
-def test_slow_loop_error_is_journalled_counted_and_changes_nothing(monkeypatch: Any) -> None:
-    made = session(Settings())
+def test_slow_loop_error_is_journalled_counted_once_per_slot_and_changes_nothing(monkeypatch: Any) -> None:
+    made = session(Settings(), ("2003-01-01", "2006-06-30"))
 
     async def broken(*args: Any, **named: Any) -> None:
         raise RuntimeError("no report today")
@@ -102,6 +102,9 @@ def test_slow_loop_error_is_journalled_counted_and_changes_nothing(monkeypatch: 
     assert {one["where"] for one in errors} == {"slow_loop"}
     assert made.slow_loop.counters.errors == len(errors)
     assert payloads(rows, "replan_verdict") == []
+    slots = {one["request"]["slot"] for one in payloads(rows, "high_level_request")}
+    weeks = {slot // (7 * 86_400 * 10**9) for slot in slots}
+    assert len(slots) == len(errors) <= 2 * len(weeks)
     assert [json.loads(row.payload)["state"] for row in rows if row.kind == "playbook_version"] == [
         "active"
     ] * 5
