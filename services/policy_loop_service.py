@@ -382,14 +382,16 @@ class PolicyLoopService:
         return Ending(EvaluationOutcome.ERROR, reason, ending.policy)
 
     def replan(self) -> None:
-        """Retire every frozen policy and open a boundary for its symbol at the next close."""
-        for symbol in self.retire_playbook(None):
-            self._engine.request_boundary(self._engine.bars.symbols.index(symbol))
+        """Retire every frozen policy; every symbol without a position gets a boundary at its next close."""
+        self.retire_playbook(None)
+        for s in range(len(self._engine.bars.symbols)):
+            if self._engine.state["direction"][s] == 0:
+                self._engine.request_boundary(s)
 
     def retire_playbook(self, playbook_id: str | None) -> tuple[str, ...]:
         """Retire frozen policies of a playbook (None: of all), as a replan demands.
 
-        Positions keep their exits.
+        Positions keep their exits. A symbol that loses its policy gets a boundary at its next close.
 
         Returns:
             The symbols whose policy was retired.
@@ -401,5 +403,6 @@ class PolicyLoopService:
                 continue
             for event in self._engine.retire(s):
                 self._changed(event)
+            self._engine.request_boundary(s)
             retired.append(symbol)
         return tuple(retired)

@@ -106,3 +106,21 @@ def test_backtest_embedded_memory_is_read_at_boundaries_only() -> None:
     reads, evaluations = document["memory"]["reads"], document["policy_loop"]["evaluations"]
     reflections = sum(document["policy_loop"]["reflections"].values())
     assert evaluations <= reads <= evaluations + reflections
+
+
+def test_backtest_embedded_judge_sees_what_the_reflection_refused_and_approves_none_of_it() -> None:
+    run = embedded_run()
+    status = {one["reflection_hash"]: one["result"]["status"] for one in run.of("policy_reflection")}
+    verdicts = [
+        (status[one["reflection_hash"]], one["verdict"]["decision"]) for one in run.of("boundary_verdict")
+    ]
+    assert {decision for said, decision in verdicts if said == "pass"} == {"approve"}
+    refused = [decision for said, decision in verdicts if said != "pass"]
+    assert refused
+    assert "approve" not in refused
+
+
+def test_backtest_embedded_experiments_end_with_what_they_have_shown() -> None:
+    ended = [one for one in embedded_run().of("playbook_version") if one["state"] in ("expired", "retired")]
+    assert ended
+    assert all(one["evidence"]["n"] > 0 and one["evidence"]["mean_r"] is not None for one in ended)

@@ -4,8 +4,16 @@ journal.
 
 import json
 
+from schemas.reflection import NoLearnZone
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
+from services.clock import SimulatedClock
+from services.playbooks.registry import load_playbooks
+from services.standing_ledger import StandingLedgers
 from tests.worker.runs import planted_run
+from trading_core.regime import regime_columns
+from trading_core.rules import RuleColumns
+from worker.sample_data.worlds import make_world
+from worker.scenarios import PLANTED, planted_settings
 
 
 def _versions() -> list[dict]:  # type: ignore[type-arg]
@@ -96,3 +104,43 @@ def test_planted_reports_reach_the_judge_and_refused_repeats_say_why() -> None:
     replans = run.document["judge"]["replans"]
     assert replans[RecommendedAction.REPLAN] >= 1
     assert replans[RecommendedAction.HOLD] >= 1
+
+
+def test_planted_replan_opens_a_boundary_at_the_next_close_of_every_retired_symbol() -> None:
+    run = planted_run()
+    rows = [(row.kind, row.known_at, row.symbol, json.loads(row.payload)) for row in run.rows]
+    verdicts = [(at, one["verdict"]) for kind, at, _, one in rows if kind == "replan_verdict"]
+    replanned = next(
+        at for at, one in verdicts if any(action["kind"] == "replan" for action in one["actions"])
+    )
+    events = [(at, symbol, one["events"]) for kind, at, symbol, one in rows if kind == "policy_event"]
+    opened = [(at, symbol) for at, symbol, kinds in events if "replan" in kinds]
+    assert opened
+    bar = 4 * 3_600 * 10**9
+    assert min(at for at, _ in opened) == replanned + bar
+    assert len({symbol for at, symbol in opened if at == replanned + bar}) > 1
+
+
+def test_planted_next_request_knows_what_open_trials_have_shown() -> None:
+    requests = [one["request"] for one in planted_run().of("high_level_request")]
+    trials = [trial for request in requests for trial in request["shadow_trials"]]
+    assert any(trial["kind"] == "candidate" and trial["n"] > 0 for trial in trials)
+    reports = [one["report"]["shadow_trials"] for one in planted_run().of("high_level_report")]
+    assert reports == [request["shadow_trials"] for request in requests]
+
+
+def test_planted_shadow_trades_of_a_no_learn_zone_prove_nothing() -> None:
+    zone = NoLearnZone(start=0, end=2**62, reason="all of it")
+    settings = planted_settings()
+    world = make_world("reverting", seed=3, bars=300, symbols=2)
+    envelope = settings.envelope.model_copy(update={"no_learn_zones": (zone,)})
+    columns, clock = RuleColumns(world), SimulatedClock(int(world.close_times[-1]))
+    regimes = regime_columns(world)
+    definition = next(one for one in load_playbooks(PLANTED) if one.id == "buys_strength")
+    end = int(world.close_times[-1])
+    found = {}
+    for name, limits in (("free", settings.envelope), ("zoned", envelope)):
+        ledgers = StandingLedgers(world, columns, regimes, settings.execution, limits, clock)
+        found[name] = ledgers.evaluate(definition, "side", -1.0, 0, end)
+    assert len(found["free"]) > 5
+    assert found["zoned"] == ()
