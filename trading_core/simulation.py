@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import ValidationError
 
 from schemas.config import ExecutionSettings
 from schemas.errors import ConfigError, InvariantViolation
@@ -76,7 +77,7 @@ def simulate(
     """
     _check(direction, stop_pct, target_pct, time_stop_bars, quantity, cash)
     rule = parse(entry)
-    execution = ExecutionSettings(
+    execution = _execution(
         fee_bps=fee_bps, slippage_bps=slippage_bps, fill=fill, level_base=level_base,
         entry_bar_exits=entry_bar_exits, both_hit=both_hit, gap=gap,
     )  # fmt: skip
@@ -100,6 +101,16 @@ def _check(
 ) -> None:
     if direction not in ("long", "short"):
         raise ConfigError(f"direction {direction!r} is neither 'long' nor 'short'")
+    for name, number in (
+        ("stop_pct", stop_pct),
+        ("target_pct", target_pct),
+        ("quantity", quantity),
+        ("cash", cash),
+    ):
+        if isinstance(number, bool) or not isinstance(number, (int, float, np.number)):
+            raise ConfigError(f"{name} {number!r} is not a number")
+    if isinstance(time_stop_bars, bool) or not isinstance(time_stop_bars, (int, np.integer)):
+        raise ConfigError(f"time_stop_bars {time_stop_bars!r} is not a whole number of bars")
     for name, value, limit in (("stop_pct", stop_pct, 1.0), ("target_pct", target_pct, np.inf)):
         if not 0.0 < value < limit:
             raise ConfigError(
@@ -113,6 +124,15 @@ def _check(
         raise ConfigError(f"time_stop_bars {time_stop_bars!r} must be at least 1")
     if not 0.0 < quantity < np.inf or not 0.0 < cash < np.inf:
         raise ConfigError(f"quantity {quantity!r} and cash {cash!r} must be positive and finite")
+
+
+def _execution(**switches: Any) -> ExecutionSettings:
+    try:
+        return ExecutionSettings(**switches)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{name} {switches[name]!r}: {first['msg']}") from error
 
 
 def _run(

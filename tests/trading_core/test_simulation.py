@@ -176,6 +176,11 @@ def test_simulation_kernel_has_one_compiled_signature():
         ({"time_stop_bars": 0}, "time_stop_bars"),
         ({"quantity": float("nan")}, "quantity"),
         ({"direction": "up"}, "direction"),
+        ({"time_stop_bars": 2.5}, "time_stop_bars"),
+        ({"stop_pct": None}, "stop_pct"),
+        ({"fill": "tomorrow"}, "fill"),
+        ({"fee_bps": float("nan")}, "fee_bps"),
+        ({"both_hit": "luck"}, "both_hit"),
         ({"direction": "short", "target_pct": 1.0}, "target_pct"),
     ],
 )
