@@ -7,7 +7,7 @@ from schemas.config import Settings
 from tests.worker.runs import Run, embedded_bars, run_on, slice_run
 from trading_core.bars import COLUMNS, BarSeries
 
-CUT = "2004-08-02"
+CUT = "2006-01-03"
 
 
 def _known_until(run: Run, moment: int) -> list[tuple[str, str, str]]:
@@ -36,7 +36,7 @@ def _changed(bars: BarSeries, moment: int, seed: int) -> BarSeries:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_backtest_perturbed_future_leaves_everything_known_before_byte_equal(seed: int) -> None:
     before = slice_run()
-    after = run_on(_changed(embedded_bars("2003-01-01", "2005-06-30"), _moment(), seed))
+    after = run_on(_changed(embedded_bars("2003-01-01", "2006-06-30"), _moment(), seed))
     past = _known_until(before, _moment())
     assert past == _known_until(after, _moment())
     kinds = {kind for kind, _, _ in past}
@@ -60,7 +60,7 @@ def test_backtest_that_ends_earlier_shares_the_rows_of_the_longer_one() -> None:
 
 
 def test_backtest_repeated_gives_the_same_head_hash() -> None:
-    again = run_on(embedded_bars("2003-01-01", "2005-06-30"))
+    again = run_on(embedded_bars("2003-01-01", "2006-06-30"))
     assert again.document["journal"]["head_hash"] == slice_run().document["journal"]["head_hash"]
     assert again.document["performance"] == slice_run().document["performance"]
 
