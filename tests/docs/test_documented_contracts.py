@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import EnvelopeSettings, Settings
+from schemas.config import EnvelopeSettings, PolicyLoopSettings, Settings
 from services.journal.kinds import JOURNAL_KINDS, TICK_KINDS
 from services.policy_checks.coherence import LINT_SEVERITY
 from tests.worker.runs import Run, embedded_bars, embedded_run, planted_run, run_on
@@ -21,7 +21,7 @@ NEVER_IN_THESE_RUNS = {"error"}
 
 @cache
 def strained_run() -> Run:
-    """A run whose envelope is so tight that it clamps, refuses and breaks."""
+    """A run that clamps, refuses and breaks its envelope, and whose rare heartbeats let policies expire."""
     envelope = EnvelopeSettings(
         risk_fraction=0.02,
         max_gross_exposure=0.3,
@@ -29,7 +29,8 @@ def strained_run() -> Run:
         max_daily_loss=0.004,
         max_drawdown=0.02,
     )
-    return run_on(embedded_bars("2003-01-01", "2004-12-31"), Settings(envelope=envelope))
+    loop = PolicyLoopSettings(heartbeat_s=60 * 86_400)
+    return run_on(embedded_bars("2003-01-01", "2004-12-31"), Settings(envelope=envelope, policy_loop=loop))
 
 
 def runs() -> tuple[Run, ...]:
