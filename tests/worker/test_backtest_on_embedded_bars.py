@@ -124,3 +124,16 @@ def test_backtest_embedded_experiments_end_with_what_they_have_shown() -> None:
     ended = [one for one in embedded_run().of("playbook_version") if one["state"] in ("expired", "retired")]
     assert ended
     assert all(one["evidence"]["n"] > 0 and one["evidence"]["mean_r"] is not None for one in ended)
+
+
+def test_backtest_embedded_heartbeats_count_from_the_last_evaluation() -> None:
+    last: dict[str, int] = {}
+    beats = 0
+    for one in embedded_run().of("policy_snapshot"):
+        snapshot = one["snapshot"]
+        symbol, bars = snapshot["symbol"], snapshot["data_window"]["bars"]
+        if snapshot["events"] == ["heartbeat"] and symbol in last:
+            beats += 1
+            assert bars - last[symbol] >= 5
+        last[symbol] = bars
+    assert beats > 500

@@ -236,3 +236,25 @@ def test_session_position_gets_one_evaluation_and_then_hold_lock() -> None:
                 "kill_switch",
                 "stale_data",
             } & set(snapshot["events"])
+
+
+def test_session_symbol_that_loses_its_policy_gets_a_boundary_at_its_next_close() -> None:
+    made = session()
+
+    async def until_one_is_in_force() -> None:
+        timing = Timing()
+        while not any(made.policy_loop.in_force(s) for s in range(made.bars.shape[1])):
+            await made.step(timing)
+
+    asyncio.run(until_one_is_in_force())
+    retired = made.policy_loop.retire_playbook(None)
+    assert retired
+    requested = [made.bars.symbols[s] for s, flag in enumerate(made.engine.state["requested"]) if flag]
+    assert tuple(requested) == retired
+    rows = finished(made)
+    opened = [
+        row.symbol
+        for row in rows
+        if row.kind == "policy_event" and "replan" in json.loads(row.payload)["events"]
+    ]
+    assert set(retired) <= set(opened)
