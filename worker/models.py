@@ -25,17 +25,29 @@ class Models:
     slow: LanguageModel | None = None
 
 
+def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
+    """The key of the configured models; None when the settings ask for none.
+
+    Raises:
+        ConfigError: mode `full` without a key.
+    """
+    if settings.reflection.mode != "full":
+        return None
+    key = environment.get(KEY_VARIABLE, "")
+    if not key:
+        raise ConfigError(f"reflection mode 'full' needs a key: set {KEY_VARIABLE}, or use 'deterministic'")
+    return key
+
+
 def configured_models(settings: Settings, guard: TickGuard, environment: Mapping[str, str]) -> Models:
     """The models that the settings ask for.
 
     Raises:
         ConfigError: mode `full` without a key.
     """
-    if settings.reflection.mode != "full":
+    key = model_key(settings, environment)
+    if key is None:
         return Models()
-    key = environment.get(KEY_VARIABLE, "")
-    if not key:
-        raise ConfigError(f"reflection mode 'full' needs a key: set {KEY_VARIABLE}, or use 'deterministic'")
     base_url = environment.get(URL_VARIABLE)
     fast = AnthropicModel(settings.llm.fast_model, api_key=key, guard=guard, base_url=base_url)
     slow = AnthropicModel(settings.llm.slow_model, api_key=key, guard=guard, base_url=base_url)

@@ -132,3 +132,13 @@ def _rows(path: Path) -> int:
             return int(store.execute("select count(*) from journal").fetchone()[0])
     except sqlite3.OperationalError:
         return 0
+
+
+def test_command_line_full_without_a_key_exits_2_and_makes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THINKTWICE_LLM__PROVIDER", "anthropic")
+    done = run("backtest", "--reflection", "full", cwd=tmp_path, code=2)
+    assert len(done.stderr.splitlines()) == 1
+    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert list(tmp_path.iterdir()) == []

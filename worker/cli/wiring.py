@@ -1,5 +1,6 @@
 """The parts of the engine that commands start, imported when they are first needed."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -52,3 +53,14 @@ def scenario_runner() -> Callable[[], Sequence[Scenario]]:
     from worker.scenarios import run_scenarios
 
     return run_scenarios
+
+
+def demand_model_key(settings: Settings) -> None:
+    """Refuse a run whose model has no key, before anything is made.
+
+    Raises:
+        ConfigError: mode `full` without a key.
+    """
+    from worker.models import model_key
+
+    model_key(settings, os.environ)
