@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from schemas.config import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.proposal import StrategistAnswer
 from schemas.reflection import NoLearnZone, PolicyLevelReflectionResult
 from schemas.vocabulary import JudgeDecision, PlanKind, ReflectionStatus
 from schemas.vocabulary import PolicyEventKind as KIND
@@ -148,6 +149,7 @@ def test_session_judge_that_does_not_approve_gives_no_order(
     monkeypatch.setattr(judge, "validate_boundary", unwilling)
     rows = finished(made)
     assert made.policy_loop.counters.decisions[decision] > 0
+    assert made.policy_loop.counters.errors == 0, "the loop obeys the judge; freeze does not have to stop it"
     assert payloads(rows, "policy_frozen") == []
     assert payloads(rows, "order_accepted") == []
     assert max(one["rounds"] for one in payloads(rows, "policy_evaluation")) <= 2
@@ -238,15 +240,77 @@ def test_session_position_gets_one_evaluation_and_then_hold_lock() -> None:
             } & set(snapshot["events"])
 
 
+FORBIDDEN = Settings(envelope=EnvelopeSettings(allowed_playbooks=("none_of_them",)))
+
+
+@pytest.mark.parametrize("trouble", ["blocked", "error"])
+@pytest.mark.parametrize("limits", [Settings(), FORBIDDEN])
+def test_session_previous_policy_outlives_a_block_or_error_only_if_the_invariants_pass(
+    trouble: str, limits: Settings
+) -> None:
+    made = session()
+    asyncio.run(until_a_policy_is_in_force(made))
+    kept = {s: made.policy_loop.in_force(s) for s in range(made.bars.shape[1])}
+
+    async def trouble_making(*args: Any, **named: Any) -> Plan:
+        if trouble == "error":
+            raise RuntimeError("no plan today")
+        return Plan(PlanEnd.BLOCKED, (PlanRound(ABSTENTION),), "blocked on purpose")
+
+    made.policy_loop.provider.provide = trouble_making  # type: ignore[method-assign]
+    made.policy_loop._settings = limits
+    ended = evaluations_of(made, 40)
+    assert ended
+    before = {policy.policy_id for policy in kept.values() if policy is not None}
+    stayed = {one["policy_id"] for one in ended if one["policy_id"] is not None}
+    assert stayed <= before
+    assert bool(stayed) == (limits is not FORBIDDEN)
+    if limits is FORBIDDEN:
+        assert not any(made.policy_loop.in_force(s) for s in evaluated_symbols(made, ended))
+
+
+ABSTENTION = StrategistAnswer(kind=PlanKind.ABSTAIN, reason="scripted")
+
+
+async def until_a_policy_is_in_force(made: Session) -> None:
+    timing = Timing()
+    while not any(made.policy_loop.in_force(s) for s in range(made.bars.shape[1])):
+        await made.step(timing)
+
+
+def evaluations_of(made: Session, steps: int) -> list[dict[str, Any]]:
+    """Step on and return the evaluations of these steps, with their symbol."""
+
+    async def drive() -> list[dict[str, Any]]:
+        timing = Timing()
+        await made.journal.flush()
+        first = made.journal.events
+        for _ in range(steps):
+            await made.step(timing)
+        await made.journal.flush()
+        rows: list[JournalRow] = made.journal._sink.rows[first:]  # type: ignore[attr-defined]
+        return [
+            json.loads(row.payload) | {"symbol": row.symbol}
+            for row in rows
+            if row.kind == "policy_evaluation"
+        ]
+
+    return asyncio.run(drive())
+
+
+def evaluated_symbols(made: Session, ended: list[dict[str, Any]]) -> list[int]:
+    return sorted({made.bars.symbols.index(one["symbol"]) for one in ended})
+
+
+def test_session_frozen_risk_is_never_above_the_envelope() -> None:
+    rows = finished(session(Settings(envelope=EnvelopeSettings(risk_fraction=0.002))))
+    assert {one["policy"]["risk_fraction"] for one in payloads(rows, "policy_frozen")} <= {0.002}
+
+
 def test_session_symbol_that_loses_its_policy_gets_a_boundary_at_its_next_close() -> None:
     made = session()
 
-    async def until_one_is_in_force() -> None:
-        timing = Timing()
-        while not any(made.policy_loop.in_force(s) for s in range(made.bars.shape[1])):
-            await made.step(timing)
-
-    asyncio.run(until_one_is_in_force())
+    asyncio.run(until_a_policy_is_in_force(made))
     retired = made.policy_loop.retire_playbook(None)
     assert retired
     requested = [made.bars.symbols[s] for s, flag in enumerate(made.engine.state["requested"]) if flag]
