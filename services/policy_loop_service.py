@@ -289,7 +289,7 @@ class PolicyLoopService:
             playbook,
             plan.last.reflection,
             verdict,
-            risk_fraction=min(playbook.risk_fraction, self._settings.envelope.risk_fraction),
+            risk_fraction=playbook.risk_fraction,
             model=answer.model,
             prompt_hash=answer.prompt_hash,
             previous=self.in_force(boundary.s),

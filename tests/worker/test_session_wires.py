@@ -302,9 +302,12 @@ def evaluated_symbols(made: Session, ended: list[dict[str, Any]]) -> list[int]:
     return sorted({made.bars.symbols.index(one["symbol"]) for one in ended})
 
 
-def test_session_frozen_risk_is_never_above_the_envelope() -> None:
+def test_session_risk_above_the_envelope_is_clamped_and_each_clamp_is_an_event() -> None:
     rows = finished(session(Settings(envelope=EnvelopeSettings(risk_fraction=0.002))))
-    assert {one["policy"]["risk_fraction"] for one in payloads(rows, "policy_frozen")} <= {0.002}
+    orders, clamps = payloads(rows, "order_accepted"), payloads(rows, "order_clamped")
+    assert len(orders) > 5
+    assert len([one for one in clamps if "risk_cap" in one["clamps"]]) == len(orders)
+    assert max(one["quantity"] * one["planned_risk"] for one in orders) < 0.002 * 110_000
 
 
 def test_session_symbol_that_loses_its_policy_gets_a_boundary_at_its_next_close() -> None:
