@@ -24,15 +24,96 @@ class AccountSettings(Contract):
 
 
 class ExecutionSettings(Contract):
-    """How orders fill. Defaults are the conservative choice of each pair."""
+    """How orders are sized and fill, and what they cost. Defaults are the conservative choice of each."""
 
     fee_bps: float = Field(default=5.0, ge=0, le=1_000, description="per side, of notional")
+    maker_fee_bps: float | None = Field(
+        default=None,
+        ge=-1_000,
+        le=1_000,
+        description="of limit entries and targets; None: they pay `fee_bps`, and a target fills as a market "
+        "order, with slippage, when it is touched",
+    )
+    fee_per_trade: float = Field(default=0.0, ge=0, description="per fill, in quote currency")
+    fee_rounding: float = Field(default=0.0, ge=0, description="unit to which a fee is rounded; 0: exact")
     slippage_bps: float = Field(default=2.0, ge=0, le=1_000, description="per side, against the order")
+    spread_bps: float = Field(default=0.0, ge=0, le=1_000, description="quoted spread of the market")
+    slippage_spread_fraction: float = Field(
+        default=0.0, ge=0, le=10, description="share of the spread that slippage adds per side"
+    )
+    funding_bps: float = Field(
+        default=0.0, ge=-100, le=100, description="per bar on notional: longs pay it, shorts receive it"
+    )
+    borrow_bps: float = Field(default=0.0, ge=0, le=100, description="per bar on notional: shorts pay it")
     fill: Literal["next_open", "close"] = "next_open"
     level_base: Literal["fill", "signal_close"] = "signal_close"
     entry_bar_exits: bool = True
     both_hit: Literal["stop", "target", "ohlc", "near", "color"] = "stop"
     gap: Literal["open", "level"] = "open"
+    limit_fill: Literal["touch", "through"] = Field(
+        default="touch", description="whether a bar that only touches a limit or target fills it"
+    )
+    time_exit: Literal["open", "after_stops", "close"] = Field(
+        default="open",
+        description="a due time stop exits at the open before stops, at the open unless a stop or target of "
+        "that bar was hit, or at the close of the bar",
+    )
+    reentry: bool = Field(default=True, description="a bar that closes a position may signal the next entry")
+    tick_size: float = Field(default=0.0, ge=0, description="grid of levels and fills; 0: none")
+    lot_size: float = Field(default=0.0, ge=0, description="grid of quantities, rounded down; 0: none")
+    sizing: Literal["risk", "volatility", "fixed"] = Field(
+        default="risk",
+        description="risk: equity x fraction over the distance to the stop; volatility: over "
+        "`volatility_multiple` x ATR(14); fixed: `fixed_quantity`. The risk cap holds in each",
+    )
+    volatility_multiple: float = Field(default=2.0, gt=0, le=100)
+    fixed_quantity: float = Field(default=1.0, gt=0)
+
+    @property
+    def slippage(self) -> float:
+        """Slippage per side as a fraction of the price."""
+        return (self.slippage_bps + self.slippage_spread_fraction * self.spread_bps) * 1e-4
+
+
+class CorrelationBucket(Contract):
+    """Symbols that move together, and how much of them may be held at once."""
+
+    name: str = Field(min_length=1, max_length=64)
+    symbols: tuple[str, ...] = Field(min_length=1)
+    max_exposure: float = Field(gt=0, le=10, description="gross, as a fraction of equity")
+
+
+class NoTradeWindow(Contract):
+    """A stretch in which no entry is ordered; a bar belongs to it by its close.
+
+    Either from `start` to `end` (ns), or every day from `from_minute` to `to_minute` of the UTC day, end
+    exclusive, on the given weekdays (Monday 0).
+    """
+
+    reason: str = Field(min_length=1, max_length=200)
+    symbol: str | None = Field(default=None, description="None: every symbol")
+    start: int | None = None
+    end: int | None = None
+    from_minute: int | None = Field(default=None, ge=0, lt=1_440)
+    to_minute: int | None = Field(default=None, gt=0, le=1_440)
+    weekdays: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4, 5, 6))
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "NoTradeWindow":
+        dated, daily = (self.start, self.end), (self.from_minute, self.to_minute)
+        if (None in dated) == (None in daily):
+            raise ValueError("give either start and end (ns), or from_minute and to_minute (UTC)")
+        first, last = daily if None in dated else dated
+        if (
+            first is None
+            or last is None
+            or first >= last
+            or any(part is not None for part in daily) == any(part is not None for part in dated)
+        ):
+            raise ValueError(f"a window must end after it starts, got {first!r} to {last!r}")
+        if not all(0 <= day <= 6 for day in self.weekdays) or not self.weekdays:
+            raise ValueError(f"weekdays {self.weekdays!r} must lie in 0..6, Monday 0")
+        return self
 
 
 class EnvelopeSettings(Contract):
@@ -40,11 +121,21 @@ class EnvelopeSettings(Contract):
 
     risk_fraction: float = Field(default=0.005, gt=0, le=0.02, description="risk at the stop per trade")
     max_gross_exposure: float = Field(default=1.0, gt=0, le=10)
-    max_exposure_drift: float = Field(default=0.25, ge=0, description="a breach above the cap by this share")
+    max_net_exposure: float = Field(default=1.0, gt=0, le=10, description="longs less shorts, either side")
+    max_symbol_exposure: float = Field(default=1.0, gt=0, le=10)
+    correlation_buckets: tuple[CorrelationBucket, ...] = Field(default=(), max_length=16)
+    max_exposure_drift: float = Field(
+        default=0.25, ge=0, description="a breach above the gross, net or a bucket's cap by this share"
+    )
     max_daily_loss: float = Field(default=0.03, gt=0, lt=1)
     max_drawdown: float = Field(default=0.20, gt=0, lt=1)
     drawdown_release_bars: int = Field(default=20, ge=1)
     recovery_bars: int = Field(default=60, ge=1, description="half risk until a new high of this many bars")
+    max_consecutive_losses: int = Field(default=12, ge=1, description="over all symbols; a breach")
+    max_symbol_losses: int = Field(default=8, ge=1, description="of one symbol; it pauses")
+    loss_pause_bars: int = Field(default=20, ge=1)
+    max_entries_per_hour: int = Field(default=0, ge=0, le=64, description="accepted orders; 0: any number")
+    no_trade_windows: tuple[NoTradeWindow, ...] = ()
     cooldown_bars: int = Field(default=3, ge=1)
     kill_switch: bool = Field(default=False, description="the operator's switch: flat, and no entries")
     allowed_symbols: tuple[str, ...] = Field(default=(), description="empty: every symbol of the data")

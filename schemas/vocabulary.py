@@ -40,6 +40,7 @@ class TickEventKind(StrEnum):
     STOP_TIGHTENED = "stop_tightened"
     ENVELOPE_BREACH = "envelope_breach"
     ENVELOPE_RELEASED = "envelope_released"
+    SCALE_OUT_FILLED = "scale_out_filled"
 
 
 class PolicyEventKind(StrEnum):

@@ -22,7 +22,7 @@ from services.episode_builder import EpisodeContext, build_episode
 from services.playbooks.registry import render_rules
 from services.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from trading_core.bars import BarSeries
-from trading_core.engine_records import parameter_record
+from trading_core.kernel.fresh import parameter_record
 from trading_core.regime import RegimeColumns
 from trading_core.rules import RuleColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder

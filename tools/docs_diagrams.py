@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.docs_pages import ROOT
-from trading_core.state_machine import TRANSITIONS
+from trading_core.kernel.state_machine import TRANSITIONS
 
 ROOMS = ("worker", "agents", "services", "trading_core", "prompts", "schemas")
 BOOTSTRAP = ROOT / "worker" / "bootstrap.py"

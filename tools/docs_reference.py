@@ -18,10 +18,10 @@ from tools import docs_configuration, docs_diagrams
 from tools.docs_pages import ROOT, pages, table, with_blocks
 from trading_core.features import FEATURES
 from trading_core.features.nodes import RANK_MINIMUM, RANK_WINDOW
-from trading_core.records import CLAMPS, REFUSALS
+from trading_core.kernel.records import CLAMPS, REFUSALS
+from trading_core.kernel.state_machine import TRANSITIONS
 from trading_core.regime import RegimeSettings
 from trading_core.rules.grammar import MAX_DEPTH, MAX_TEXT
-from trading_core.state_machine import TRANSITIONS
 from worker.cli import app
 
 HELP_COLUMNS = "88"

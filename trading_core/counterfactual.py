@@ -7,9 +7,9 @@ import numpy as np
 
 from schemas.config import ExecutionSettings
 from trading_core.bars import BarSeries
-from trading_core.engine_records import fresh_state, parameter_record
 from trading_core.kernel import advance
-from trading_core.records import EVENT, TRADE
+from trading_core.kernel.fresh import fresh_state, parameter_record
+from trading_core.kernel.records import EVENT, TRADE
 
 
 def bracket_outcome(

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from schemas.config import ExecutionSettings
 from schemas.errors import ConfigError, InvariantViolation
 from trading_core.bars import BarSeries
-from trading_core.engine_records import fresh_state, parameter_record
 from trading_core.kernel import END, FAULT, advance
-from trading_core.records import EVENT, TRADE
+from trading_core.kernel.fresh import fresh_state, parameter_record
+from trading_core.kernel.records import EVENT, TRADE
 from trading_core.rules import RuleColumns, parse
 from trading_core.tick_events import REASONS
 
@@ -51,6 +51,16 @@ def simulate(
     both_hit: Literal["stop", "target", "ohlc", "near", "color"] = "stop",
     gap: Literal["open", "level"] = "open",
     cash: float = 100_000.0,
+    limit_fill: Literal["touch", "through"] = "touch",
+    time_exit: Literal["open", "after_stops", "close"] = "open",
+    reentry: bool = True,
+    tick_size: float = 0.0,
+    lot_size: float = 0.0,
+    maker_fee_bps: float | None = None,
+    fee_per_trade: float = 0.0,
+    fee_rounding: float = 0.0,
+    funding_bps: float = 0.0,
+    borrow_bps: float = 0.0,
 ) -> SimulationResult:
     """Trade every true `entry` with a bracket, one position per symbol.
 
@@ -70,6 +80,18 @@ def simulate(
         both_hit: which of them comes first when one bar holds both.
         gap: whether a bar that opens beyond a level fills at its open or at the level.
         cash: starting cash.
+        limit_fill: whether a bar that only touches the target fills it.
+        time_exit: a due time stop exits at the open before stops, at the open unless a stop or target of that
+            bar was hit, or at the close of the bar.
+        reentry: whether a bar that closes a position may signal the next entry.
+        tick_size: grid of levels and fills, 0 none.
+        lot_size: grid of quantities, rounded down, 0 none.
+        maker_fee_bps: fee of targets as resting limit orders, which then pay no slippage; None: they fill as
+            market orders when touched.
+        fee_per_trade: fixed fee per fill.
+        fee_rounding: unit to which a fee is rounded, 0 exact.
+        funding_bps: per bar on notional, longs pay and shorts receive.
+        borrow_bps: per bar on notional, shorts pay.
 
     Raises:
         RuleError: `entry` is no boolean rule.
@@ -79,7 +101,10 @@ def simulate(
     rule = parse(entry)
     execution = _execution(
         fee_bps=fee_bps, slippage_bps=slippage_bps, fill=fill, level_base=level_base,
-        entry_bar_exits=entry_bar_exits, both_hit=both_hit, gap=gap,
+        entry_bar_exits=entry_bar_exits, both_hit=both_hit, gap=gap, limit_fill=limit_fill,
+        time_exit=time_exit, reentry=reentry, tick_size=tick_size, lot_size=lot_size,
+        maker_fee_bps=maker_fee_bps, fee_per_trade=fee_per_trade, fee_rounding=fee_rounding,
+        funding_bps=funding_bps, borrow_bps=borrow_bps,
     )  # fmt: skip
     columns = RuleColumns(bars)
     truths = np.stack([columns.boolean(rule.text, s) for s in range(bars.shape[1])])
@@ -140,7 +165,7 @@ def _run(
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
     rows, symbols = bars.shape
     events = np.zeros(1, dtype=EVENT)
-    equity, gross = np.full(rows, np.nan), np.full(rows, np.nan)
+    equity, gross = np.empty(rows), np.empty(rows)
     flags = np.zeros((rows, symbols), dtype=np.uint8)
     numbers = np.zeros((1, rows))
     buffer = np.zeros(max(4_096, 4 * symbols), dtype=TRADE)

@@ -10,12 +10,14 @@ from schemas.canonical import content_id
 from schemas.reflection import TickValidationEvent
 from schemas.vocabulary import ExitReason, TickEventKind
 from trading_core.bars import BarSeries
-from trading_core.records import BREACHES, CLAMPS, REFUSALS
-from trading_core.state_machine import STATES
+from trading_core.kernel.records import BREACHES, CLAMPS, ENTRY_KINDS, REFUSALS, STOP_SOURCES
+from trading_core.kernel.state_machine import STATES
 
 KINDS: Final = tuple(TickEventKind)
 REASONS: Final = tuple(ExitReason)
-FILLS: Final = frozenset({TickEventKind.ENTRY_FILLED, TickEventKind.EXIT_FILLED})
+FILLS: Final = frozenset(
+    {TickEventKind.ENTRY_FILLED, TickEventKind.EXIT_FILLED, TickEventKind.SCALE_OUT_FILLED}
+)
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,11 @@ def _invalidated(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> 
 
 def _refined(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
     x = e["x"]
+    level = "entry" if x[3] else "stop"
     return {
         **_owner(tags, int(e["b"])),
-        "stop_before": float(x[0]),
-        "stop": float(x[1]),
+        f"{level}_before": float(x[0]),
+        level: float(x[1]),
         "close": float(x[2]),
     }
 
@@ -131,6 +134,7 @@ def _accepted(decoder: TickEventDecoder, e: Any, tags: list[PolicyTag], entries:
     return {
         **entries[s],
         "quantity": float(x[0]),
+        "entry_kind": ENTRY_KINDS[int(x[5])],
         "signal_close": float(x[1]),
         "stop": float(x[2]),
         "target": float(x[3]),
@@ -220,6 +224,8 @@ def _breached(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dic
         "peak": float(x[1]),
         "day_start": float(x[2]),
         "gross": float(x[3]),
+        "net": float(x[4]),
+        "losses_in_a_row": int(x[5]),
     }
 
 
@@ -228,7 +234,33 @@ def _released(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dic
 
 
 def _tightened(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    return {**_owner(tags, int(e["b"])), "stop_before": float(e["x"][0]), "stop": float(e["x"][1])}
+    x = e["x"]
+    return {
+        **_owner(tags, int(e["b"])),
+        "stop_before": float(x[0]),
+        "stop": float(x[1]),
+        "by": STOP_SOURCES[int(x[2])],
+    }
+
+
+def _scaled(
+    decoder: TickEventDecoder, e: Any, tags: Any, entries: dict[int, dict[str, Any]]
+) -> dict[str, Any]:
+    x = e["x"]
+    s, t = int(e["s"]), int(e["t"])
+    entry = entries[s]
+    order_id = decoder.order_id(s, t, entry["policy_id"], "scale_out")
+    return {
+        **entry,
+        "order_id": order_id,
+        "entry_order_id": entry["order_id"],
+        "fill_id": content_id([order_id, "fill"]),
+        "price": float(x[0]),
+        "quantity": float(x[1]),
+        "fee": float(x[2]),
+        "remaining": float(x[3]),
+        "raw_price": float(x[4]),
+    }
 
 
 _DETAIL: Final[dict[TickEventKind, Callable[[TickEventDecoder, Any, Any, Any], dict[str, Any]]]] = {
@@ -250,4 +282,5 @@ _DETAIL: Final[dict[TickEventKind, Callable[[TickEventDecoder, Any, Any, Any], d
     TickEventKind.STOP_TIGHTENED: _tightened,
     TickEventKind.ENVELOPE_BREACH: _breached,
     TickEventKind.ENVELOPE_RELEASED: _released,
+    TickEventKind.SCALE_OUT_FILLED: _scaled,
 }

@@ -9,7 +9,7 @@ ledgers.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +17,17 @@ import numpy.typing as npt
 from schemas.errors import InvariantViolation
 from schemas.reflection import TickValidationEvent
 from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState, TickEventKind
-from trading_core import records as rec
 from trading_core.bars import BarSeries
-from trading_core.engine_records import fresh_state
 from trading_core.kernel import FAULT, advance
-from trading_core.kernel_orders import emit
-from trading_core.records import REFUSALS
+from trading_core.kernel import records as rec
+from trading_core.kernel.fresh import fresh_state
+from trading_core.kernel.records import REFUSALS
+from trading_core.kernel.state_machine import IDLE, INVALIDATED, LEGAL, STATES, THESIS_ARMED
 from trading_core.rule_bank import RuleBank
-from trading_core.state_machine import IDLE, INVALIDATED, LEGAL, STATES, THESIS_ARMED
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 
+EntryKind = Literal["market", "limit", "stop"]
 EVENTS = {
     rec.BIT_REGIME: PolicyEventKind.REGIME_CHANGE,
     rec.BIT_OPENED: PolicyEventKind.POSITION_OPENED,
@@ -72,6 +72,24 @@ class PolicyOrders:
     """A policy in the engine's terms.
 
     Rule columns by index, -1 where there is none (see `TriggerEngine.columns`).
+
+    Attributes:
+        tag: the owner.
+        direction: +1 long, -1 short.
+        setup, activation, invalidation: conditions.
+        stop, target: price columns.
+        refinement: price column; a tighter stop while armed, or a better limit when `refines_entry`.
+        window: own bars that the thesis stays armed, and that an order rests.
+        horizon: own bars of the time stop, and until the policy expires.
+        risk_fraction: of equity at the stop.
+        immediate: the setup itself orders.
+        standing: never spent and never expires.
+        stop_pct, target_pct: levels as fractions, where there is no column.
+        entry_kind: market, or a limit or stop order at the price column `entry`.
+        trail: price column of a trailing stop.
+        break_even_r: favourable move in R at which the stop goes to the entry price; NaN never.
+        scale_out_r, scale_out_share: at that many R the share of the position is closed; NaN never.
+        volatility: price column that sizing by volatility divides by.
     """
 
     tag: PolicyTag
@@ -89,6 +107,14 @@ class PolicyOrders:
     standing: bool = False
     stop_pct: float = float("nan")
     target_pct: float = float("nan")
+    entry_kind: EntryKind = "market"
+    entry: int = -1
+    refines_entry: bool = False
+    trail: int = -1
+    break_even_r: float = float("nan")
+    scale_out_r: float = float("nan")
+    scale_out_share: float = float("nan")
+    volatility: int = -1
 
 
 class TriggerEngine:
@@ -108,11 +134,14 @@ class TriggerEngine:
         cash: float,
         guard: TickGuard,
         decoder: TickEventDecoder,
+        buckets: npt.NDArray[np.int64] | None = None,
     ) -> None:
         rows, symbols = bars.shape
         self.bars = bars
         self.guard = guard
         self.state, self.portfolio = fresh_state(symbols, cash)
+        if buckets is not None:
+            self.state["buckets"] = buckets
         self.parameters = parameters
         self.equity = np.full(rows, np.nan)
         self.gross = np.full(rows, np.nan)
@@ -215,6 +244,14 @@ class TriggerEngine:
             "k_stop": orders.stop,
             "k_target": orders.target,
             "k_refinement": orders.refinement,
+            "k_entry": orders.entry,
+            "k_trail": orders.trail,
+            "k_volatility": orders.volatility,
+            "policy_entry": rec.ENTRY_KINDS.index(orders.entry_kind),
+            "policy_refines_entry": orders.refines_entry,
+            "policy_break_even_r": orders.break_even_r,
+            "policy_scale_r": orders.scale_out_r,
+            "policy_scale_share": orders.scale_out_share,
             "armed_stop": np.nan,
         }
         for name, value in values.items():
@@ -232,6 +269,7 @@ class TriggerEngine:
         events = []
         if st["order"]:
             st["order"] = 0
+            self.portfolio["orders"] -= 1
             levels = (float(st["order_base"]), float(st["order_stop"]), float(st["order_target"]))
             events.append(
                 self._written(TickEventKind.ORDER_REFUSED, s, REFUSALS.index("retired"), reference, *levels)
@@ -271,8 +309,9 @@ class TriggerEngine:
     def _written(
         self, kind: TickEventKind, s: int, a: int, b: int, x0: float = 0.0, x1: float = 0.0, x2: float = 0.0
     ) -> TickValidationEvent:
-        self._count[0] = 0
-        emit(self._events, self._count, 1, self.t - 1, s, rec.KIND[kind], a, b, x0, x1, x2, 0.0, 0.0, 0.0)
+        event = self._events[0]
+        event["t"], event["s"], event["kind"], event["a"], event["b"] = self.t - 1, s, rec.KIND[kind], a, b
+        event["x"] = (x0, x1, x2, 0.0, 0.0, 0.0)
         return self._decoded(0)
 
     def tag(self, reference: int) -> PolicyTag:
@@ -301,7 +340,7 @@ class TriggerEngine:
         """Whether the envelope blocks entries at the close of the last validated bar."""
         port = self.portfolio[0]
         t = self.t - 1
-        return bool(port["kill"] == 1 or port["halt_day"] >= port["day"] >= 0 or port["halt_until"] >= t)
+        return bool(port["kill"] == 1 or port["halt_day"] >= port["day"] or port["halt_until"] >= t)
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that decides the future of the engine, copied; see `restore`."""

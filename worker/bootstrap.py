@@ -27,8 +27,8 @@ from services.snapshot_builder import SnapshotBuilder
 from services.standing_ledger import StandingLedgers
 from services.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
-from trading_core.engine_records import event_flags, parameter_record
 from trading_core.features import compute
+from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
 from trading_core.regime import RegimeColumns, regime_columns
 from trading_core.rules import LintFinding, RuleColumns, lint, parse
 from trading_core.tick_events import TickEventDecoder
@@ -103,7 +103,9 @@ def _engine(settings: Settings, bars: BarSeries, regimes: RegimeColumns, guard: 
         emit_events=True,
     )
     decoder = TickEventDecoder(bars, settings.config_hash, settings.account.name)
-    engine = TriggerEngine(bars, event_flags(regimes), parameters, settings.account.cash, guard, decoder)
+    flags = event_flags(regimes, bars, settings.envelope.no_trade_windows)
+    buckets = bucket_bits(bars.symbols, settings.envelope.correlation_buckets)
+    engine = TriggerEngine(bars, flags, parameters, settings.account.cash, guard, decoder, buckets)
     engine.set_kill_switch(settings.envelope.kill_switch)
     return engine
 

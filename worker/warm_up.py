@@ -11,7 +11,7 @@ import numpy as np
 
 from schemas.config import EnvelopeSettings, ExecutionSettings
 from trading_core.bars import BarSeries
-from trading_core.engine_records import event_flags, parameter_record
+from trading_core.kernel.fresh import event_flags, parameter_record
 from trading_core.regime import regime_columns
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard

@@ -8,7 +8,7 @@ import numpy as np
 from schemas.config import EnvelopeSettings, ExecutionSettings
 from schemas.reflection import TickValidationEvent
 from trading_core.bars import BarSeries
-from trading_core.engine_records import parameter_record
+from trading_core.kernel.fresh import parameter_record
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, PolicyOrders, TriggerEngine

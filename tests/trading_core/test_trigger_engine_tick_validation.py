@@ -10,7 +10,7 @@ from schemas.errors import InvariantViolation
 from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState
 from tests.trading_core.engine_bench import engine_on, install, kinds, run_all
 from tests.trading_core.market import random_series, series
-from trading_core.state_machine import LEGAL, STATES, TRANSITIONS
+from trading_core.kernel.state_machine import LEGAL, STATES, TRANSITIONS
 
 FLAT = (100.0, 101.0, 99.0, 100.0)
 
@@ -356,7 +356,7 @@ def test_trigger_engine_tick_validation_cash_quantity_and_transitions_are_conser
     open_cost = float(
         (
             state["direction"] * state["quantity"] * state["entry_price"]
-            + np.where(state["direction"] != 0, state["entry_fee"], 0.0)
+            + np.where(state["direction"] != 0, state["costs"], 0.0)
         ).sum()
     )
     assert float(engine.portfolio["cash"][0]) == pytest.approx(

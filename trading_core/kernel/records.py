@@ -7,11 +7,15 @@ All records are plain structured numpy arrays; the kernel never allocates. `t` i
 numbers.
 """
 
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from schemas.vocabulary import ExitReason, TickEventKind
+
+MAX_BUCKETS: Final = 16
+MAX_ENTRIES_PER_HOUR: Final = 64
+NEVER: Final = 1 << 62  # an own bar that never comes
 
 # One record per symbol.
 SYMBOL: Final = np.dtype(
@@ -33,30 +37,42 @@ SYMBOL: Final = np.dtype(
         ("armed_stop", "f8"),  # refined stop of the armed thesis, NaN when none
         # the accepted entry order
         ("order", "i8"),  # 1 while an entry order rests
+        ("order_kind", "i8"),  # position in ENTRY_KINDS
         ("order_t", "i8"),
+        ("order_price", "f8"),  # of a limit or stop entry
         ("order_quantity", "f8"),
-        ("order_base", "f8"),
+        ("order_base", "f8"),  # the price that stop and target were measured from at acceptance
         ("order_stop", "f8"),
         ("order_target", "f8"),
         ("order_risk", "f8"),
         # the open position and its one exit authority
         ("direction", "i8"),  # +1 long, -1 short, 0 flat
         ("quantity", "f8"),
+        ("entry_quantity", "f8"),
         ("entry_price", "f8"),
         ("entry_t", "i8"),
         ("entry_own", "i8"),
-        ("entry_fee", "f8"),
+        ("entry_inside", "i8"),  # 0 at the open or close of its bar, 1 by a limit inside it, 2 by a stop
+        ("costs", "f8"),  # fees and carry so far
         ("signal_t", "i8"),
         ("stop", "f8"),
         ("target", "f8"),
+        ("near", "f8"),  # the nearer of target and scale-out level
         ("risk", "f8"),  # planned risk per unit, > 0
-        ("mae", "f8"),  # per unit, <= 0
-        ("mfe", "f8"),  # per unit, >= 0
-        ("time_stop", "i8"),
+        ("highest", "f8"),  # price since entry, the entry included
+        ("lowest", "f8"),
+        ("due_own", "i8"),  # own bar of the time stop
         ("exit_reason", "i8"),  # queued exit at the next open, -1 none
         ("exit_own", "i8"),
         ("position_policy", "i8"),
         ("position_invalidation", "i8"),
+        ("position_trail", "i8"),
+        ("break_even_r", "f8"),
+        ("managed", "i8"),  # 1 when the stop may move at a close
+        ("scale_price", "f8"),  # NaN: none, or done
+        ("scale_share", "f8"),
+        ("scaled_quantity", "f8"),
+        ("scaled_value", "f8"),
         # the frozen policy in force
         ("policy", "i8"),  # reference of the owner, -1 none
         ("policy_direction", "i8"),
@@ -69,12 +85,24 @@ SYMBOL: Final = np.dtype(
         ("policy_standing", "i8"),  # never spent and never expires
         ("policy_stop_pct", "f8"),
         ("policy_target_pct", "f8"),
+        ("policy_entry", "i8"),  # position in ENTRY_KINDS
+        ("policy_refines_entry", "i8"),  # 1: the refinement is a better limit, 0: a tighter stop
+        ("policy_break_even_r", "f8"),
+        ("policy_scale_r", "f8"),
+        ("policy_scale_share", "f8"),
         ("k_setup", "i8"),
         ("k_activation", "i8"),
         ("k_invalidation", "i8"),
         ("k_stop", "i8"),
         ("k_target", "i8"),
         ("k_refinement", "i8"),
+        ("k_entry", "i8"),
+        ("k_trail", "i8"),
+        ("k_volatility", "i8"),
+        # the symbol's own limits
+        ("buckets", "i8"),  # bit b: member of correlation bucket b
+        ("losses", "i8"),  # losing trades in a row
+        ("pause_own", "i8"),  # no entry before this own bar
     ]
 )
 
@@ -84,8 +112,12 @@ PORTFOLIO: Final = np.dtype(
         ("cash", "f8"),
         ("equity", "f8"),
         ("gross", "f8"),
+        ("net", "f8"),
+        ("positions", "i8"),
+        ("orders", "i8"),
         ("peak", "f8"),
         ("day", "i8"),
+        ("day_ends", "i8"),  # ns
         ("day_start", "f8"),
         ("halt_day", "i8"),  # halted until the day after this one, -1 none
         ("halt_until", "i8"),  # halted until this row after a drawdown, -1 none
@@ -94,7 +126,10 @@ PORTFOLIO: Final = np.dtype(
         ("kill", "i8"),
         ("kill_seen", "i8"),
         ("exposure_halt", "i8"),
-        ("fees", "f8"),
+        ("losses", "i8"),  # losing trades in a row, over all symbols
+        ("fees", "f8"),  # carry included
+        ("entries", "i8"),  # orders accepted
+        ("recent", "i8", (MAX_ENTRIES_PER_HOUR,)),  # labels of the last accepted orders, a ring
         ("bars", "i8"),  # symbol-bars validated
         ("fault", "i8"),
     ]
@@ -127,21 +162,45 @@ TRADE: Final = np.dtype(
 
 PARAMETERS: Final = np.dtype(
     [
-        ("fee", "f8"),  # fraction of notional per side
+        ("fee", "f8"),  # fraction of notional per side, of an order that takes liquidity
+        ("maker_fee", "f8"),  # the same of an order that gives it
+        ("fee_per_fill", "f8"),
+        ("fee_rounding", "f8"),  # 0: none
         ("slippage", "f8"),
+        ("passive_target", "i8"),  # 1: a target is a resting limit order, 0: a market order when touched
+        ("tick", "f8"),  # 0: none
+        ("lot", "f8"),  # 0: none
+        ("carry", "i8"),  # 1 when funding or borrow is charged
+        ("funding", "f8"),  # per bar and notional: longs pay, shorts receive
+        ("borrow", "f8"),  # per bar and notional: shorts pay
         ("fill_close", "i8"),
         ("base_fill", "i8"),
         ("entry_bar_exits", "i8"),
         ("both_hit", "i8"),
         ("gap_open", "i8"),
-        ("fixed_quantity", "f8"),  # NaN: size by risk at the stop
+        ("through", "i8"),  # 1: a limit fills only when the bar trades through its price
+        ("time_exit", "i8"),  # position in TIME_EXITS
+        ("reentry", "i8"),
+        ("sizing", "i8"),  # position in SIZINGS
+        ("fixed_quantity", "f8"),
+        ("volatility_multiple", "f8"),
         ("max_risk", "f8"),
         ("max_gross", "f8"),
+        ("max_net", "f8"),
+        ("max_symbol", "f8"),
+        ("buckets", "i8"),
+        ("bucket_caps", "f8", (MAX_BUCKETS,)),
         ("gross_breach", "f8"),
+        ("net_breach", "f8"),
+        ("bucket_breach", "f8"),  # a multiple of the cap
         ("max_daily_loss", "f8"),
         ("max_drawdown", "f8"),
         ("release_bars", "i8"),
         ("recovery_bars", "i8"),
+        ("max_losses", "i8"),
+        ("max_symbol_losses", "i8"),
+        ("loss_pause", "i8"),
+        ("max_entries", "i8"),  # per hour, 0 any number
         ("cooldown", "i8"),
         ("heartbeat", "i8"),  # own bars, 0 never
         ("stale_bars", "i8"),  # missed rows after which data of a held symbol count as stale
@@ -151,7 +210,30 @@ PARAMETERS: Final = np.dtype(
     ]
 )
 
+
+class Out(NamedTuple):
+    """Where the kernel writes what happened.
+
+    Attributes:
+        events: EVENT records.
+        count: int64 (1,), fill of `events`.
+        trades: TRADE records.
+        n_trades: int64 (1,), fill of `trades`.
+        on: 1 when events are wanted.
+    """
+
+    events: Any
+    count: Any
+    trades: Any
+    n_trades: Any
+    on: int
+
+
 BOTH_HIT: Final = ("stop", "target", "ohlc", "near", "color")
+ENTRY_KINDS: Final = ("market", "limit", "stop")
+TIME_EXITS: Final = ("open", "after_stops", "close")
+SIZINGS: Final = ("risk", "volatility", "fixed")
+STOP_SOURCES: Final = ("policy", "trail", "break_even")
 REFUSALS: Final = (
     "wrong_side",
     "no_planned_risk",
@@ -160,12 +242,34 @@ REFUSALS: Final = (
     "level_unknown",
     "envelope",
     "retired",
+    "throttled",
+    "no_trade_window",
+    "paused_after_losses",
+    "unfilled",
+    "invalidated",
 )
-CLAMPS: Final = ("risk_cap", "gross_exposure", "recovery_half_risk")
-BREACHES: Final = ("daily_loss", "drawdown", "gross_exposure", "kill_switch")
+CLAMPS: Final = (
+    "risk_cap",
+    "gross_exposure",
+    "recovery_half_risk",
+    "net_exposure",
+    "symbol_exposure",
+    "bucket_exposure",
+)
+BREACHES: Final = (
+    "daily_loss",
+    "drawdown",
+    "gross_exposure",
+    "kill_switch",
+    "net_exposure",
+    "bucket_exposure",
+    "consecutive_losses",
+    "symbol_losses",
+)
 
 BIT_REGIME, BIT_BAND, BIT_OPENED, BIT_CLOSED, BIT_HEARTBEAT = 1, 2, 4, 8, 16
 BIT_INVALIDATION, BIT_ENVELOPE, BIT_KILL, BIT_STALE, BIT_SHOCK, BIT_REPLAN = 32, 64, 128, 256, 512, 1_024
+FLAG_REGIME, FLAG_BAND, FLAG_SHOCK, FLAG_NO_TRADE = 1, 2, 4, 8
 
 KIND: Final = {kind: code for code, kind in enumerate(TickEventKind)}
 EXIT: Final = {reason: code for code, reason in enumerate(ExitReason)}

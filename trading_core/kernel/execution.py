@@ -1,0 +1,154 @@
+"""How orders meet a bar: the fill rules as small compiled functions, one question each.
+
+Called by the kernel only.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from trading_core.kernel.compiled import compiled
+
+BOTH_STOP, BOTH_TARGET, BOTH_OHLC, BOTH_NEAR, BOTH_COLOR = range(5)
+NOTHING, STOP, TARGET = range(3)
+GRID_TOLERANCE = 1e-9  # of a tick or lot: a value this close to the grid is on it
+
+
+@compiled
+def on_tick(price: float, tick: float) -> float:
+    """The nearest multiple of the tick; the price itself without one."""
+    return price if tick == 0.0 else math.floor(price / tick + 0.5) * tick
+
+
+@compiled
+def slipped(price: float, side: int, slippage: float, tick: float) -> float:
+    """Price after slippage, and rounding to the tick, against an order; `side` +1 buys, -1 sells."""
+    worse = price * (1.0 + side * slippage)
+    if tick == 0.0:
+        return worse
+    if side > 0:
+        return math.ceil(worse / tick - GRID_TOLERANCE) * tick
+    return math.floor(worse / tick + GRID_TOLERANCE) * tick
+
+
+@compiled
+def whole_lots(quantity: float, lot: float) -> float:
+    """The largest multiple of the lot that is not above the quantity; the quantity itself without a lot."""
+    return quantity if lot == 0.0 else math.floor(quantity / lot + GRID_TOLERANCE) * lot
+
+
+@compiled
+def fee_of(notional: float, maker: bool, p: Any) -> float:
+    """Fee of one fill: rate times notional and the fixed part, rounded to the declared unit, half up."""
+    fee: float = notional * (p.maker_fee if maker else p.fee) + p.fee_per_fill
+    return fee if p.fee_rounding == 0.0 else float(math.floor(fee / p.fee_rounding + 0.5) * p.fee_rounding)
+
+
+@compiled
+def stop_comes_first(direction: int, o: float, h: float, low: float, c: float, rule: int) -> bool:
+    """Which of two levels inside one bar was reached first, under the declared assumption about the path."""
+    if rule == BOTH_STOP:
+        return True
+    if rule == BOTH_TARGET:
+        return False
+    if rule == BOTH_OHLC:
+        low_first = False
+    elif rule == BOTH_NEAR:
+        low_first = o - low < h - o
+    else:
+        low_first = c >= o
+    return low_first == (direction > 0)
+
+
+@compiled
+def beyond(move: float, through: int) -> bool:
+    """Whether a limit order fills: `move` is how far the bar went past its price, >= 0 a touch."""
+    return move > 0.0 or (move == 0.0 and through == 0)
+
+
+@compiled
+def intrabar_exit(
+    direction: int,
+    o: float,
+    h: float,
+    low: float,
+    c: float,
+    stop: float,
+    target: float,
+    rule: int,
+    gap_open: int,
+    through: int,
+) -> Any:
+    """Whether stop or target close the position on this bar, and at which price before slippage.
+
+    Returns:
+        (code, price): NOTHING, STOP or TARGET. A bar that opens beyond a level fills at its open
+        (`gap_open`) or at the level. A NaN level never triggers.
+    """
+    if (o - stop) * direction <= 0.0:
+        return STOP, (o if gap_open else stop)
+    if beyond((o - target) * direction, through):
+        return TARGET, (o if gap_open else target)
+    stop_hit = low <= stop if direction > 0 else h >= stop
+    target_hit = beyond(h - target if direction > 0 else target - low, through)
+    if stop_hit and target_hit:
+        stop_hit = stop_comes_first(direction, o, h, low, c, rule)
+    if stop_hit:
+        return STOP, stop
+    if target_hit:
+        return TARGET, target
+    return NOTHING, np.nan
+
+
+@compiled
+def entry_bar_exit(
+    direction: int,
+    h: float,
+    low: float,
+    stop: float,
+    target: float,
+    inside: int,
+    rule: int,
+    through: int,
+) -> Any:
+    """The same on the bar inside which a limit (`inside` 1) or stop (2) order opened the position.
+
+    The path before the fill is unknown, so the worse reading counts: a stop that the bar's range holds is
+    hit; the target is hit only after a stop entry, behind which it lies on the way.
+    """
+    stop_hit = low <= stop if direction > 0 else h >= stop
+    target_hit = inside == 2 and beyond(h - target if direction > 0 else target - low, through)
+    if stop_hit and not (target_hit and rule == BOTH_TARGET):
+        return STOP, stop
+    if target_hit:
+        return TARGET, target
+    return NOTHING, np.nan
+
+
+@compiled
+def entry_fill(
+    kind: int,
+    direction: int,
+    level: float,
+    o: float,
+    h: float,
+    low: float,
+    gap_open: int,
+    through: int,
+) -> Any:
+    """Whether a resting limit (`kind` 1) or stop (2) entry fills on this bar, where, and how.
+
+    Returns:
+        (inside, price): inside -1 unfilled, 0 filled at the open, else `kind`. A stop entry that the bar
+        opens beyond fills at the open or at its level, as `gap_open` says; a limit then fills at the better
+        open, or at its price.
+    """
+    sign = direction if kind == 2 else -direction  # which way the market has to come
+    move = (o - level) * sign
+    if (move >= 0.0) if kind == 2 else beyond(move, through):
+        return 0, (o if gap_open else level)
+    reach = h - level if sign > 0 else level - low
+    if (reach >= 0.0) if kind == 2 else beyond(reach, through):
+        return kind, level
+    return -1, np.nan

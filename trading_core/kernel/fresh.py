@@ -1,0 +1,189 @@
+"""Make the records with which an engine starts: event flags, parameters, state and portfolio."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.config import CorrelationBucket, EnvelopeSettings, ExecutionSettings, NoTradeWindow
+from schemas.errors import ConfigError, InvariantViolation, nearest
+from trading_core.bars import NS, BarSeries
+from trading_core.kernel import records as rec
+from trading_core.regime import RegimeColumns
+
+STALE_BARS = 5
+STALE_NS = 7 * 86_400 * NS
+_DAY_NS = 86_400 * NS
+_UNLIMITED = (
+    "max_risk", "max_gross", "max_net", "max_symbol", "gross_breach", "net_breach", "bucket_breach",
+    "max_daily_loss", "max_drawdown",
+)  # fmt: skip
+
+
+def event_flags(
+    regimes: RegimeColumns, bars: BarSeries | None = None, windows: Sequence[NoTradeWindow] = ()
+) -> npt.NDArray[np.uint8]:
+    """uint8 (T, S): `records.FLAG_...` of every bar.
+
+    Raises:
+        ConfigError: a window names a symbol that the bars do not have.
+    """
+    flags = (
+        regimes.trend_change * rec.FLAG_REGIME
+        | regimes.band_shift * rec.FLAG_BAND
+        | regimes.shock * rec.FLAG_SHOCK
+    ).astype(np.uint8)
+    if bars is not None and windows:
+        flags |= no_trade_flags(bars.close_times, bars.symbols, windows)
+    return flags
+
+
+def no_trade_flags(
+    close_times: npt.NDArray[np.int64], symbols: Sequence[str], windows: Sequence[NoTradeWindow]
+) -> npt.NDArray[np.uint8]:
+    """uint8 (T, S): `FLAG_NO_TRADE` where a bar closes inside a window.
+
+    Raises:
+        ConfigError: a window names an unknown symbol.
+    """
+    flags = np.zeros((close_times.size, len(symbols)), dtype=np.uint8)
+    minute = close_times % _DAY_NS // (60 * NS)
+    weekday = (close_times // _DAY_NS + 3) % 7  # 1970-01-01 was a Thursday
+    for window in windows:
+        if window.start is not None and window.end is not None:
+            inside = (close_times >= window.start) & (close_times < window.end)
+        elif window.from_minute is not None and window.to_minute is not None:
+            inside = (minute >= window.from_minute) & (minute < window.to_minute)
+            inside &= np.isin(weekday, window.weekdays)
+        else:
+            raise InvariantViolation(f"no-trade window {window!r} has no stretch")
+        columns = slice(None)
+        if window.symbol is not None:
+            columns = _column(window.symbol, symbols, "no_trade_windows")
+        flags[inside, columns] = rec.FLAG_NO_TRADE
+    return flags
+
+
+def _column(symbol: str, symbols: Sequence[str], where: str) -> Any:
+    if symbol not in symbols:
+        raise ConfigError(
+            f"envelope.{where}: unknown symbol {symbol!r}: the data has {', '.join(symbols)}."
+            f"{nearest(symbol, symbols)}"
+        )
+    return list(symbols).index(symbol)
+
+
+def parameter_record(
+    execution: ExecutionSettings,
+    envelope: EnvelopeSettings | None,
+    *,
+    heartbeat: int,
+    emit_events: bool,
+    fixed_quantity: float | None = None,
+) -> npt.NDArray[Any]:
+    """The kernel's parameter record (1,). Without an envelope nothing limits size, exposure or loss.
+
+    Args:
+        execution: fill rules, costs and sizing.
+        envelope: limits; None for rule research and shadow ledgers.
+        heartbeat: own bars between heartbeats, 0 never.
+        emit_events: whether events are recorded and boundaries stop the kernel.
+        fixed_quantity: units per trade instead of the configured sizing.
+    """
+    p = np.zeros(1, dtype=rec.PARAMETERS)
+    maker = execution.fee_bps if execution.maker_fee_bps is None else execution.maker_fee_bps
+    sizing = execution.sizing if fixed_quantity is None else "fixed"
+    values: dict[str, Any] = {
+        "fee": execution.fee_bps * 1e-4,
+        "maker_fee": maker * 1e-4,
+        "fee_per_fill": execution.fee_per_trade,
+        "fee_rounding": execution.fee_rounding,
+        "slippage": execution.slippage,
+        "passive_target": execution.maker_fee_bps is not None,
+        "tick": execution.tick_size,
+        "lot": execution.lot_size,
+        "carry": execution.funding_bps != 0.0 or execution.borrow_bps != 0.0,
+        "funding": execution.funding_bps * 1e-4,
+        "borrow": execution.borrow_bps * 1e-4,
+        "fill_close": execution.fill == "close",
+        "base_fill": execution.level_base == "fill",
+        "entry_bar_exits": execution.entry_bar_exits,
+        "both_hit": rec.BOTH_HIT.index(execution.both_hit),
+        "gap_open": execution.gap == "open",
+        "through": execution.limit_fill == "through",
+        "time_exit": rec.TIME_EXITS.index(execution.time_exit),
+        "reentry": execution.reentry,
+        "sizing": rec.SIZINGS.index(sizing),
+        "fixed_quantity": execution.fixed_quantity if fixed_quantity is None else fixed_quantity,
+        "volatility_multiple": execution.volatility_multiple,
+        "heartbeat": heartbeat,
+        "emit": emit_events,
+        "boundaries": emit_events,
+        "stale_ns": rec.NEVER,
+    }
+    for name, value in values.items():
+        p[name] = value
+    _limit(p, envelope)
+    return p
+
+
+def _limit(p: npt.NDArray[Any], envelope: EnvelopeSettings | None) -> None:
+    if envelope is None:
+        for name in _UNLIMITED:
+            p[name] = np.inf
+        p["max_losses"], p["max_symbol_losses"] = rec.NEVER, rec.NEVER
+        return
+    drift = 1.0 + envelope.max_exposure_drift
+    p["max_risk"], p["max_gross"] = envelope.risk_fraction, envelope.max_gross_exposure
+    p["max_net"], p["max_symbol"] = envelope.max_net_exposure, envelope.max_symbol_exposure
+    p["gross_breach"] = envelope.max_gross_exposure * drift
+    p["net_breach"], p["bucket_breach"] = envelope.max_net_exposure * drift, drift
+    p["buckets"] = len(envelope.correlation_buckets)
+    for k, bucket in enumerate(envelope.correlation_buckets):
+        p["bucket_caps"][0, k] = bucket.max_exposure
+    p["max_daily_loss"], p["max_drawdown"] = envelope.max_daily_loss, envelope.max_drawdown
+    p["release_bars"], p["recovery_bars"] = envelope.drawdown_release_bars, envelope.recovery_bars
+    p["max_losses"], p["max_symbol_losses"] = envelope.max_consecutive_losses, envelope.max_symbol_losses
+    p["loss_pause"], p["max_entries"] = envelope.loss_pause_bars, envelope.max_entries_per_hour
+    p["cooldown"], p["stale_bars"], p["stale_ns"] = envelope.cooldown_bars, STALE_BARS, STALE_NS
+
+
+def bucket_bits(symbols: Sequence[str], buckets: Sequence[CorrelationBucket]) -> npt.NDArray[np.int64]:
+    """int64 (S,): bit b set where the symbol is a member of bucket b.
+
+    Raises:
+        ConfigError: a bucket names an unknown symbol.
+    """
+    bits = np.zeros(len(symbols), dtype=np.int64)
+    for k, bucket in enumerate(buckets):
+        for symbol in bucket.symbols:
+            bits[_column(symbol, symbols, f"correlation_buckets {bucket.name!r}")] |= 1 << k
+    return bits
+
+
+def fresh_state(symbols: int, cash: float) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Symbol records (S,) and portfolio record (1,) before the first bar."""
+    state = np.zeros(symbols, dtype=rec.SYMBOL)
+    for name in rec.SYMBOL.names or ():
+        if name.startswith("k_"):
+            state[name] = -1
+    for name in (
+        "last_t", "policy", "position_policy", "exit_reason", "exit_own", "position_invalidation",
+        "position_trail",
+    ):  # fmt: skip
+        state[name] = -1
+    for name in (
+        "armed_stop", "policy_stop_pct", "policy_target_pct", "policy_break_even_r", "policy_scale_r",
+        "policy_scale_share", "break_even_r", "scale_price",
+    ):  # fmt: skip
+        state[name] = np.nan
+    portfolio = np.zeros(1, dtype=rec.PORTFOLIO)
+    for name in ("cash", "equity", "peak", "day_start"):
+        portfolio[name] = cash
+    for name in ("halt_until", "recovery_from"):
+        portfolio[name] = -1
+    # No day yet, and no halted one: labels before 1970 are negative.
+    portfolio["day_ends"] = portfolio["halt_day"] = -rec.NEVER
+    portfolio["day"] = 1 - rec.NEVER
+    return state, portfolio

@@ -1,0 +1,145 @@
+"""The portfolio envelope, compiled: when entries are blocked, what breaks a limit, and how a halt ends.
+
+Called by the kernel only. Every breach is an event of the bar in which it happened.
+"""
+
+from typing import Any, Final
+
+from trading_core.kernel.compiled import compiled, inlined
+from trading_core.kernel.records import BREACHES
+
+BREACH_DAILY: Final = BREACHES.index("daily_loss")
+BREACH_DRAWDOWN: Final = BREACHES.index("drawdown")
+BREACH_GROSS: Final = BREACHES.index("gross_exposure")
+BREACH_KILL: Final = BREACHES.index("kill_switch")
+BREACH_NET: Final = BREACHES.index("net_exposure")
+BREACH_BUCKET: Final = BREACHES.index("bucket_exposure")
+BREACH_LOSSES: Final = BREACHES.index("consecutive_losses")
+HOUR_NS: Final = 3_600_000_000_000
+
+
+@compiled
+def halted(port: Any, t: int) -> bool:
+    """Whether entries are blocked at row t of the portfolio's present UTC day."""
+    blocked: bool = port.kill == 1 or port.halt_day >= port.day or port.halt_until >= t
+    return blocked
+
+
+@compiled
+def throttled(port: Any, label: int, p: Any) -> bool:
+    """Whether the last hour has had as many accepted orders as it may have."""
+    if p.max_entries == 0 or port.entries < p.max_entries:
+        return False
+    oldest = port.recent[(port.entries - p.max_entries) % port.recent.shape[0]]
+    within: bool = label - oldest < HOUR_NS
+    return within
+
+
+@compiled
+def count_entry(port: Any, label: int) -> None:
+    """Remember when an order was accepted."""
+    port.recent[port.entries % port.recent.shape[0]] = label
+    port.entries += 1
+
+
+@compiled
+def fullest_bucket(state: Any, p: Any) -> float:
+    """Largest bucket exposure as a multiple of its cap, before dividing by equity."""
+    most = 0.0
+    for bucket in range(p.buckets):
+        held = 0.0
+        for s in range(state.shape[0]):
+            st = state[s]
+            if st.direction != 0 and st.buckets >> bucket & 1:
+                held += st.quantity * st.last_close
+        most = max(most, held / p.bucket_caps[bucket])
+    return most
+
+
+@inlined
+def needs_attention(port: Any, p: Any) -> bool:
+    """Whether anything but the running peak may have changed; the quick look of every bar."""
+    equity = port.equity
+    attention: bool = (
+        port.day_start - equity >= p.max_daily_loss * port.day_start
+        or port.peak - equity >= p.max_drawdown * port.peak
+        or port.gross > p.gross_breach * equity
+        or abs(port.net) > p.net_breach * equity
+        or port.losses >= p.max_losses
+        or port.kill == 1
+        or port.recovery_from >= 0
+        or port.exposure_halt == 1
+        or p.buckets > 0
+    )
+    return attention
+
+
+@compiled
+def breach_of(state: Any, port: Any, t: int, p: Any) -> int:
+    """Index into `BREACHES` of a limit newly broken at this close, or -1. Called after marking to market."""
+    if port.kill == 1:
+        return BREACH_KILL if port.kill_seen == 0 else -1
+    if port.halt_day < port.day and port.day_start - port.equity >= p.max_daily_loss * port.day_start:
+        return BREACH_DAILY
+    if port.halt_until < t and port.peak - port.equity >= p.max_drawdown * port.peak:
+        return BREACH_DRAWDOWN
+    if port.losses >= p.max_losses:
+        return BREACH_LOSSES
+    if port.exposure_halt == 1:
+        return -1
+    if port.gross > p.gross_breach * port.equity:
+        return BREACH_GROSS
+    if abs(port.net) > p.net_breach * port.equity:
+        return BREACH_NET
+    if p.buckets > 0 and fullest_bucket(state, p) > p.bucket_breach * port.equity:
+        return BREACH_BUCKET
+    return -1
+
+
+@compiled
+def start_halt(port: Any, breach: int, t: int, p: Any) -> None:
+    """Block entries as the breach demands.
+
+    The day, a number of bars, or until the operator releases the switch.
+    """
+    if breach == BREACH_KILL:
+        port.kill_seen = 1
+    elif breach == BREACH_DAILY:
+        port.halt_day = port.day
+    elif breach == BREACH_DRAWDOWN:
+        port.halt_until = t + p.release_bars
+        port.recovery_from = t + p.release_bars
+        port.recovery_high = 0.0
+    elif breach == BREACH_LOSSES:
+        port.losses = 0
+        port.halt_until = max(port.halt_until, t + p.loss_pause)
+    else:
+        port.exposure_halt = 1
+        port.halt_until = max(port.halt_until, t + 1)
+
+
+@compiled
+def follow_recovery(state: Any, port: Any, t: int, p: Any) -> bool:
+    """Keep the books of a drawdown's aftermath; True on the bar of the release.
+
+    From the release the peak starts anew, and risk stays halved until equity passes the high of the
+    `recovery_bars` bars that follow the release. An exposure halt ends below every cap.
+    """
+    if (
+        port.exposure_halt == 1
+        and port.gross <= p.max_gross * port.equity
+        and abs(port.net) <= p.max_net * port.equity
+        and (p.buckets == 0 or fullest_bucket(state, p) <= port.equity)
+    ):
+        port.exposure_halt = 0
+    if port.recovery_from < 0 or t < port.recovery_from:
+        return False
+    if t == port.recovery_from:
+        port.peak = port.equity
+        port.recovery_high = port.equity
+        return True
+    if t <= port.recovery_from + p.recovery_bars:
+        port.recovery_high = max(port.recovery_high, port.equity)
+    elif port.equity > port.recovery_high:
+        port.recovery_from = -1
+    return False

@@ -1,0 +1,110 @@
+"""What one bar means for the portfolio: a new day, carry, mark to market, the envelope, flat after a breach.
+
+Called by the kernel at the close, after every symbol has been validated.
+"""
+
+from typing import Any, Final
+
+from schemas.vocabulary import ExitReason, TickEventKind
+from trading_core.kernel import records as rec
+from trading_core.kernel.compiled import compiled, inlined
+from trading_core.kernel.events import emit
+from trading_core.kernel.limits import breach_of, follow_recovery, start_halt
+from trading_core.kernel.orders import disarm, take_back
+from trading_core.kernel.state_machine import THESIS_ARMED
+
+_BREACH: Final = rec.KIND[TickEventKind.ENVELOPE_BREACH]
+_RELEASED: Final = rec.KIND[TickEventKind.ENVELOPE_RELEASED]
+_SYMBOL_LOSSES: Final = rec.BREACHES.index("symbol_losses")
+_X_ENVELOPE: Final = rec.EXIT[ExitReason.ENVELOPE]
+_X_KILL: Final = rec.EXIT[ExitReason.KILL_SWITCH]
+_R_ENVELOPE: Final = rec.REFUSALS.index("envelope")
+_BIT_ENVELOPE: Final = rec.BIT_ENVELOPE
+_BIT_KILL: Final = rec.BIT_KILL
+DAY_NS: Final = 86_400_000_000_000
+
+
+@compiled
+def start_day(port: Any, out: Any, t: int, label: int) -> None:
+    """A new UTC day: the daily loss counts from here, and a halt of the day before ends."""
+    if port.halt_day == port.day:
+        emit(out, t, -1, _RELEASED, 0, 0, (port.equity, port.peak))
+    port.day = label // DAY_NS
+    port.day_ends = (port.day + 1) * DAY_NS
+    port.day_start = port.equity
+
+
+@compiled
+def charge_carry(state: Any, port: Any, present: Any, p: Any, t: int) -> None:
+    """Funding and borrow of every held symbol that has a bar, on its notional at this close."""
+    for s in range(state.shape[0]):
+        st = state[s]
+        if st.direction != 0 and present[t, s]:
+            rate = p.funding if st.direction > 0 else p.borrow - p.funding
+            cost = st.quantity * st.last_close * rate
+            port.cash -= cost
+            port.fees += cost
+            st.costs += cost
+
+
+@inlined
+def mark(state: Any, port: Any) -> None:
+    """Mark every position to its last close."""
+    equity = port.cash
+    gross = 0.0
+    net = 0.0
+    for s in range(state.shape[0]):
+        st = state[s]
+        if st.direction != 0:
+            value = st.quantity * st.last_close
+            equity += st.direction * value
+            gross += value
+            net += st.direction * value
+    port.equity = equity
+    port.gross = gross
+    port.net = net
+
+
+@compiled
+def flatten(state: Any, port: Any, out: Any, t: int) -> None:
+    """Queue the exit of every position and take back resting entries; no emergency exit is vetoed."""
+    bit = _BIT_KILL if port.kill == 1 else _BIT_ENVELOPE
+    for s in range(state.shape[0]):
+        st = state[s]
+        if st.order == 1:
+            take_back(st, port, out, t, s, _R_ENVELOPE)
+        if st.state == THESIS_ARMED:
+            disarm(st, port, out, t, s)
+            st.bits |= bit
+        if st.direction != 0:
+            st.exit_reason = _X_KILL if port.kill == 1 else _X_ENVELOPE
+            st.bits |= bit
+
+
+@compiled
+def envelope(state: Any, port: Any, out: Any, p: Any, t: int) -> None:
+    """Check the portfolio's limits at the close; a breach flattens at the next open and halts entries."""
+    if follow_recovery(state, port, t, p):
+        emit(out, t, -1, _RELEASED, 1, 0, (port.equity, port.peak))
+    breach = breach_of(state, port, t, p)
+    if breach >= 0:
+        emit(
+            out, t, -1, _BREACH, breach, 0,
+            (port.equity, port.peak, port.day_start, port.gross, port.net, float(port.losses)),
+        )  # fmt: skip
+        start_halt(port, breach, t, p)
+        flatten(state, port, out, t)
+
+
+@compiled
+def pause_after_losses(st: Any, port: Any, out: Any, p: Any, t: int, s: int) -> None:
+    """A symbol that has lost too often in a row enters nothing for a while."""
+    if st.losses < p.max_symbol_losses:
+        return
+    emit(
+        out, t, s, _BREACH, _SYMBOL_LOSSES, 0,
+        (port.equity, port.peak, port.day_start, port.gross, port.net, float(st.losses)),
+    )  # fmt: skip
+    st.losses = 0
+    st.pause_own = st.own + p.loss_pause
+    st.bits |= _BIT_ENVELOPE

@@ -1,0 +1,130 @@
+"""How large an entry may be: risk at the stop, volatility or a fixed quantity, clamped by the envelope.
+
+Called by the kernel when an order is accepted. Every clamp is an event of the bar in which it happened.
+"""
+
+from typing import Any, Final
+
+from trading_core.kernel.compiled import compiled
+from trading_core.kernel.execution import whole_lots
+from trading_core.kernel.records import CLAMPS, SIZINGS
+
+CLAMP_RISK: Final = CLAMPS.index("risk_cap")
+CLAMP_GROSS: Final = CLAMPS.index("gross_exposure")
+CLAMP_RECOVERY: Final = CLAMPS.index("recovery_half_risk")
+CLAMP_NET: Final = CLAMPS.index("net_exposure")
+CLAMP_SYMBOL: Final = CLAMPS.index("symbol_exposure")
+CLAMP_BUCKET: Final = CLAMPS.index("bucket_exposure")
+BY_RISK: Final = SIZINGS.index("risk")
+FIXED: Final = SIZINGS.index("fixed")
+SMALLEST_SHARE: Final = 0.01
+
+
+@compiled
+def notional(st: Any) -> float:
+    """What a symbol holds and has reserved, signed by its direction."""
+    if st.direction != 0:
+        return float(st.direction * st.quantity * st.last_close)
+    if st.order == 1:
+        return float(st.policy_direction * st.order_quantity * st.order_base)
+    return 0.0
+
+
+@compiled
+def wanted_quantity(equity: float, risk: float, volatility: float, fraction: float, half: int, p: Any) -> Any:
+    """Quantity before the exposure caps, and which clamps applied.
+
+    Args:
+        equity: portfolio value at the close of the signal bar.
+        risk: planned risk per unit, > 0.
+        volatility: volatility per unit in quote currency; read only when sizing by it.
+        fraction: risk fraction of the policy.
+        half: 1 while risk is halved after a drawdown.
+        p: engine parameters.
+    """
+    clamps = 0
+    if p.sizing == FIXED:
+        wanted = p.fixed_quantity
+        if half:
+            wanted *= 0.5
+            clamps |= 1 << CLAMP_RECOVERY
+    else:
+        if fraction > p.max_risk:
+            fraction = p.max_risk
+            clamps |= 1 << CLAMP_RISK
+        if half:
+            fraction *= 0.5
+            clamps |= 1 << CLAMP_RECOVERY
+        if p.sizing == BY_RISK:
+            return equity * fraction / risk, clamps
+        wanted = equity * fraction / (p.volatility_multiple * volatility)
+    most = equity * p.max_risk / risk
+    if wanted > most:
+        return most, clamps | 1 << CLAMP_RISK
+    return wanted, clamps
+
+
+@compiled
+def exposure_room(state: Any, s: int, direction: int, equity: float, p: Any) -> Any:
+    """Notional that an entry of symbol `s` may add, and the cap that leaves the least of it."""
+    gross, net = 0.0, 0.0
+    for other in range(state.shape[0]):
+        value = notional(state[other])
+        gross += abs(value)
+        net += value
+    room, cap = p.max_gross * equity - gross, CLAMP_GROSS
+    left = p.max_net * equity - direction * net
+    if left < room:
+        room, cap = left, CLAMP_NET
+    left = p.max_symbol * equity - abs(notional(state[s]))
+    if left < room:
+        room, cap = left, CLAMP_SYMBOL
+    for bucket in range(p.buckets):
+        if state[s].buckets >> bucket & 1:
+            held = 0.0
+            for other in range(state.shape[0]):
+                if state[other].buckets >> bucket & 1:
+                    held += abs(notional(state[other]))
+            left = p.bucket_caps[bucket] * equity - held
+            if left < room:
+                room, cap = left, CLAMP_BUCKET
+    return room, cap
+
+
+@compiled
+def sized(
+    state: Any,
+    s: int,
+    direction: int,
+    price: float,
+    risk: float,
+    volatility: float,
+    half: int,
+    port: Any,
+    p: Any,
+) -> Any:
+    """Quantity of an entry and which clamps applied.
+
+    Args:
+        state: symbol records, for what is held and reserved.
+        s: symbol.
+        direction: +1 long, -1 short.
+        price: what the levels are measured from.
+        risk: planned risk per unit, > 0.
+        volatility: per unit, in quote currency.
+        half: 1 while risk is halved after a drawdown.
+        port: portfolio record.
+        p: engine parameters.
+
+    Returns:
+        (wanted, quantity, clamps): quantity 0 when less than 1 % of the wanted size, or less than a lot,
+        has room; bit k of clamps is set when `CLAMPS[k]` applied.
+    """
+    wanted, clamps = wanted_quantity(port.equity, risk, volatility, state[s].policy_risk, half, p)
+    room, cap = exposure_room(state, s, direction, port.equity, p)
+    room /= price
+    if not wanted > 0.0 or not room >= SMALLEST_SHARE * wanted:
+        return wanted, 0.0, clamps
+    if wanted > room:
+        return wanted, whole_lots(room, p.lot), clamps | 1 << cap
+    return wanted, whole_lots(wanted, p.lot), clamps
