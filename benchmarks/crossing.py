@@ -52,7 +52,7 @@ def simulated(bars: BarSeries, switches: Switches | None = None) -> pd.DataFrame
         bars: of any number of symbols.
         switches: arguments of `simulate` that differ from its defaults.
     """
-    found = simulate(bars, ENTRY, **{**BRACKET, **(switches or {})}).trades  # type: ignore[arg-type]
+    found = simulate(bars, ENTRY, **{**BRACKET, **(switches or {})}).trades
     return trade_list(bars, found)
 
 

@@ -62,8 +62,8 @@ def walk_frame(seed: int, count: int, *, tick: float = 0.0) -> pd.DataFrame:
 
 def _bell(draw: np.random.Generator, count: int) -> FloatArray:
     """Draws of mean 0 and variance 1: sums of whole numbers, exact on every machine."""
-    total = draw.integers(-1_000, 1_001, (BELL, count)).sum(axis=0)
-    return total / 2_000.0  # the variance of one whole number is about (2,000 ** 2) / 12
+    total: npt.NDArray[np.int64] = draw.integers(-1_000, 1_001, (BELL, count)).sum(axis=0)
+    return np.asarray(total / 2_000.0)  # the variance of one whole number is about (2,000 ** 2) / 12
 
 
 def _rare(draw: np.random.Generator, count: int, share: float, least: float, most: float) -> FloatArray:

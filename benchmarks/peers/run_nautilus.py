@@ -64,10 +64,7 @@ class Crossing(Strategy):
 
 
 def _instrument(job, s):
-    rates = {
-        "taker_fee": Decimal(str(job.fee)),
-        "maker_fee": Decimal(str(job.settings["maker_fee_bps"] / 1e4)),
-    }
+    maker = job.settings["maker_fee_bps"] / 1e4
     return Equity(
         instrument_id=InstrumentId(Symbol(f"S{s}"), VENUE),
         raw_symbol=Symbol(f"S{s}"),
@@ -77,7 +74,8 @@ def _instrument(job, s):
         lot_size=ONE,
         ts_event=0,
         ts_init=0,
-        **rates,
+        taker_fee=Decimal(str(job.fee)),
+        maker_fee=Decimal(str(maker)),
     )
 
 
