@@ -7,6 +7,7 @@ beside the script, and only numbers cross the border.
 import json
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -93,7 +94,7 @@ def run_peer(
             job, times=bars.times, open=bars.open, high=bars.high, low=bars.low, close=bars.close,
             fast=fast, slow=slow, settings=np.array(json.dumps({**wanted, **BRACKET, **(settings or {})})),
         )  # fmt: skip
-        _start(peer, job, cap_s)
+        run_script(peer, [job], cap_s)
         with np.load(out) as found:
             table, about = found["trades"], json.loads(str(found["about"]))
     seconds = tuple(about["seconds"])
@@ -111,8 +112,13 @@ def install(peer: Peer) -> None:
     _uv(peer, ["-c", "pass"], INSTALL_CAP_S)
 
 
-def _start(peer: Peer, job: Path, cap_s: float) -> None:
-    _uv(peer, [str(FOLDER / f"run_{peer.name}.py"), str(job)], cap_s)
+def run_script(peer: Peer, files: Sequence[Path], cap_s: float = INSTALL_CAP_S) -> None:
+    """Run the peer's script on these files, in its environment.
+
+    Raises:
+        ConfigError: it failed or took longer than `cap_s` wall seconds.
+    """
+    _uv(peer, [str(FOLDER / f"run_{peer.name}.py"), *map(str, files)], cap_s)
 
 
 def _uv(peer: Peer, arguments: list[str], cap_s: float) -> None:
