@@ -1,17 +1,26 @@
-"""Feature columns of a bar series: computed once per symbol on its own present bars, scattered on request.
+"""Columns of a bar series: features and rules of each symbol on its own bars, made once, then extended.
 
-Called by the rules, the regime and the snapshot. A value at a bar depends on that bar and earlier ones only.
+Called by the rules, the regime and the snapshot. A value at a bar depends on that bar and earlier ones only,
+so a column is final as far as it goes; rows that the series gains are added by `extend`, and a whole history
+is an extension of nothing: any split of the rows gives the same bits.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from trading_core.bars import COLUMNS, NS, BarSeries, FloatArray
-from trading_core.features.program import FeatureProgram
+from schemas.errors import InvariantViolation
+from trading_core.bars import BarSeries
+from trading_core.features.bank import ColumnBank, FloatArray
+from trading_core.features.graph import NUMBER, TRUTH, Graph, Place
+from trading_core.features.nodes import Node
+from trading_core.features.registry import resolve
+from trading_core.features.sources import Sources
+from trading_core.features.symbol_columns import SymbolColumns
 
-_DAY_NS = 86_400 * NS
+Column = npt.NDArray[Any]  # float64 of a number, int8 of a condition
 
 
 def compute(bars: BarSeries, names: Iterable[str]) -> dict[str, FloatArray]:
@@ -25,58 +34,137 @@ def compute(bars: BarSeries, names: Iterable[str]) -> dict[str, FloatArray]:
 
 
 class FeatureColumns:
-    """Cache of feature columns of one bar series."""
+    """Finished columns of one bar series, shared by whoever reads them."""
 
     def __init__(self, bars: BarSeries) -> None:
-        self.bars = bars
-        self._rows = [np.flatnonzero(bars.present[:, s]) for s in range(len(bars.symbols))]
-        self._own: dict[tuple[str, int], FloatArray] = {}
+        self._sources = Sources(bars)
+        self._symbols = [SymbolColumns(self._sources, s) for s in range(len(bars.symbols))]
+        self._own_rows = [_OwnRows(s) for s in range(len(bars.symbols))]
+        self._places: dict[tuple[str, int], Place] = {}
+        self._views: dict[tuple[Place, int], Column] = {}
+
+    @property
+    def bars(self) -> BarSeries:
+        """The series as last followed."""
+        return self._sources.bars
+
+    @property
+    def bank(self) -> ColumnBank:
+        """The tables behind `place`; read them anew after every `extend` or `load`, they may have moved."""
+        return self._sources.bank
+
+    @property
+    def length(self) -> int:
+        """Rows that every column has."""
+        return self._sources.rows
+
+    def extend(self, bars: BarSeries | None = None) -> None:
+        """Follow the series to its new rows: whatever has been loaded is computed for them.
+
+        Args:
+            bars: the longer series, the same up to `length`; None: the series itself has grown.
+
+        Raises:
+            InvariantViolation: the series is shorter than its columns.
+        """
+        sources, start = self._sources, self._sources.rows
+        sources.bars = bars if bars is not None else sources.bars
+        stop = sources.bars.shape[0]
+        if stop < start:
+            raise InvariantViolation(f"{stop} rows after {start}: a series that is followed can only grow")
+        if stop == start:
+            return
+        sources.grow()
+        for symbol in self._symbols:
+            symbol.extend(start, stop)
+        sources.rows = stop
+        self._views.clear()
 
     def rows(self, s: int) -> npt.NDArray[np.intp]:
         """Row numbers of symbol s's present bars, ascending."""
-        return self._rows[s]
+        return self._own_rows[s].upto(self.bars.present, self.length)
 
     def load(self, names: Iterable[str], symbols: Iterable[int] | None = None) -> tuple[str, ...]:
-        """Compute several features together, which shares their parts; returns the names without repeats."""
+        """Compute several features together, which shares their parts; returns the names without repeats.
+
+        Raises:
+            RuleError: an unknown feature name, or a higher timeframe that the bars do not have.
+        """
         wanted = tuple(dict.fromkeys(names))
-        for s in range(len(self.bars.symbols)) if symbols is None else symbols:
-            missing = [name for name in wanted if (name, s) not in self._own]
+        for s in range(len(self._symbols)) if symbols is None else symbols:
+            missing = [name for name in wanted if (name, s) not in self._places]
             if missing:
-                self._compute(FeatureProgram(missing), s)
+                places = self._symbols[s].store([(resolve(name).node, False) for name in missing])
+                self._places.update({(name, s): place for name, place in zip(missing, places, strict=True)})
         return wanted
+
+    def place(self, name: str, s: int) -> Place:
+        """Where the feature's column stands in `bank`."""
+        self.load([name], [s])
+        return self._places[name, s]
+
+    def column(self, name: str, s: int) -> FloatArray:
+        """The feature of symbol s as float64 (T,), NaN where the bar is absent. Shared: only read it."""
+        return self.bank.column(self.place(name, s), self.length)
 
     def own(self, name: str, s: int) -> FloatArray:
         """The feature on symbol s's present bars: float64 (rows(s).size,). Shared: do not write to it."""
-        self.load([name], [s])
-        return self._own[name, s]
+        place = self.place(name, s)
+        if (place, s) not in self._views:
+            full, rows = self.bank.column(place, self.length), self.rows(s)
+            self._views[place, s] = full if rows.size == full.size else full[rows]
+        return self._views[place, s]
 
     def scattered(self, name: str) -> FloatArray:
         """The feature as float64 (T, S), NaN where a bar is absent."""
-        out = np.full(self.bars.shape, np.nan)
-        for s, rows in enumerate(self._rows):
-            out[rows, s] = self.own(name, s)
-        return out
+        return np.column_stack([self.column(name, s) for s in range(len(self._symbols))])
 
-    def _compute(self, program: FeatureProgram, s: int) -> None:
-        inputs = np.empty((len(program.inputs), self._rows[s].size))
-        for k, column in enumerate(program.inputs):
-            inputs[k] = self._raw(column, s)
-        result = program.advance(inputs, program.initial_state())
-        for name, values in zip(program.names, result, strict=True):
-            self._own[name, s] = values
+    def store(self, node: Node, truth: bool, s: int) -> Place:
+        """Place of any node's column for symbol s, a condition's in the truths; computed on first use."""
+        return self._symbols[s].store([(node, truth)])[0]
 
-    def _raw(self, column: str, s: int) -> npt.NDArray[np.float64 | np.int64]:
-        rows = self._rows[s]
-        if column in COLUMNS:
-            values: FloatArray = getattr(self.bars, column)[:, s]
-            return values if rows.size == values.size else values[rows]
-        return calendar(column, self.bars.times[rows])
+    def window(self, node: Node, truth: bool, back: int, s: int, start: int, stop: int) -> Column:
+        """Rows start..stop of a node over stored features, computed from `back` own bars before; not kept.
+
+        Args:
+            node: its leaves are `nodes.stored`, named after features.
+            truth: whether it is a condition.
+            back: own bars before the current one that the node reads at most.
+            s: symbol index.
+            start: first row wanted.
+            stop: the row behind the last.
+        """
+        graph = Graph()
+        number = graph.number(node)
+        raw = {name: self.place(name, s) for name in graph.leaves([number], {})}
+        program = graph.program([(number, Place(TRUTH if truth else NUMBER, 0))], {}, raw)
+        rows = self.rows(s)
+        before = int(np.searchsorted(rows, start)) - back
+        first = min(start, int(rows[before])) if before > 0 else 0
+        out = np.empty((1, stop - first)), np.empty((1, stop - first), dtype=np.int8)
+        values = program.scratch(stop - first)
+        scratch = values, np.empty(values.shape[1], dtype=np.int64)
+        self._sources.run(program, np.zeros(graph.state_size), scratch, s, first, stop, out, first)
+        return out[int(truth)][0, start - first :]
 
 
-def calendar(column: str, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """UTC hour, weekday (Monday 0) or month (1-12) of bar labels in ns."""
-    if column == "hour":
-        return labels % _DAY_NS // (3_600 * NS)
-    if column == "day_of_week":
-        return (labels // _DAY_NS + 3) % 7  # 1970-01-01 was a Thursday
-    return labels.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64) % 12 + 1
+class _OwnRows:
+    """Rows of one symbol's present bars, found once each."""
+
+    def __init__(self, s: int) -> None:
+        self._s = s
+        self._found = np.empty(0, dtype=np.intp)
+        self._count = 0
+        self._seen = 0
+
+    def upto(self, present: npt.NDArray[np.bool_], rows: int) -> npt.NDArray[np.intp]:
+        if rows > self._seen:
+            new = np.flatnonzero(present[self._seen : rows, self._s]) + self._seen
+            count = self._count + new.size
+            if count > self._found.size:
+                grown = np.empty(2 * count, dtype=np.intp)
+                grown[: self._count] = self._found[: self._count]
+                self._found = grown
+            self._found[self._count : count] = new
+            self._count, self._seen = count, rows
+        return self._found[: self._count]

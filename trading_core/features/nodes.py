@@ -1,7 +1,8 @@
-"""Nodes: a feature is a small graph of recurrences over the raw columns of one symbol's own present bars.
+"""Nodes: features and rules are small graphs of operations over the raw columns of one symbol's own bars.
 
-A node is a value: two features that share a part share the node, and a program computes it once. This module
-knows what each operation means and how long it stays unknown; the arithmetic itself is in `recurrences`.
+A node is a value: two that share a part share the node, and a program computes it once. A condition is a
+number too: 1 true, 0 false, NaN unknown. This module knows what each operation means and how long it stays
+unknown; the arithmetic itself is in `recurrences`.
 """
 
 from dataclasses import dataclass
@@ -34,9 +35,28 @@ class Op(IntEnum):
     TRUE_RANGE = 16
     EXTREME = 17
     RANK = 18
+    STORED = 19
+    CONSTANT = 20
+    MINIMUM = 21
+    MAXIMUM = 22
+    GREATER = 23
+    AT_LEAST = 24
+    EQUAL = 25
+    NOT = 26
+    AND = 27
+    OR = 28
+    CROSS = 29
+    SHIFT = 30
 
 
-WINDOWED = frozenset({Op.LAG, Op.MEAN, Op.STDEV, Op.EXTREME, Op.RANK})
+LEAVES = frozenset({Op.RAW, Op.STORED})
+WINDOWED = frozenset({Op.LAG, Op.MEAN, Op.STDEV, Op.EXTREME, Op.RANK, Op.SHIFT})
+SCANNING = frozenset({Op.STDEV, Op.RANK})
+"""Operations that read their whole window at every bar: their columns are kept, not computed again."""
+_STATELESS = frozenset({
+    *LEAVES, Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.SCALE, Op.ABSOLUTE, Op.POSITIVE, Op.DOMINANT,
+    Op.LOG, Op.CONSTANT, Op.MINIMUM, Op.MAXIMUM, Op.GREATER, Op.AT_LEAST, Op.EQUAL, Op.NOT, Op.AND, Op.OR,
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,11 +66,11 @@ class Node:
     Attributes:
         op: what is done.
         inputs: nodes read, at most three.
-        length: window or smoothing length in own bars.
+        length: window or smoothing length in own bars; LAG and SHIFT: how many back.
         second: EMA: known values skipped before the seed; EXTREME: 1 leaves the current bar out; RANK: the
             fewest values that have a rank.
-        scale: SCALE and RANK: the factor; EXTREME: +1 for the highest, -1 for the lowest.
-        column: RAW: the column's name.
+        scale: SCALE and RANK: the factor; EXTREME: +1 highest, -1 lowest; CONSTANT: the value.
+        column: RAW: the column's name; STORED: whatever name the caller knows a finished column by.
     """
 
     op: Op
@@ -68,12 +88,12 @@ class Node:
     @property
     def state_size(self) -> int:
         """float64 cells of saved state: a header of four, and the window when there is one."""
-        if self.op in (Op.RAW, Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.SCALE, Op.ABSOLUTE):
+        if self.op in _STATELESS:
             return 0
         return 4 + (self.length if self.op in WINDOWED else 0)
 
     def _own_lookback(self) -> int:
-        if self.op is Op.LAG:
+        if self.op in (Op.LAG, Op.SHIFT):
             return self.length
         if self.op is Op.EXTREME:
             return self.length - 1 + self.second
@@ -83,7 +103,7 @@ class Node:
             return self.second - 1
         if self.op in (Op.MEAN, Op.STDEV, Op.WILDER, Op.WILDER_SUM):
             return self.length - 1
-        return 1 if self.op is Op.TRUE_RANGE else 0
+        return 1 if self.op in (Op.TRUE_RANGE, Op.CROSS) else 0
 
 
 def raw(column: str) -> Node:
@@ -201,3 +221,63 @@ def rank(x: Node, window: int = RANK_WINDOW, minimum: int = RANK_MINIMUM, factor
     ties, so that rounding never decides a rank.
     """
     return Node(Op.RANK, (x,), length=window, second=minimum, scale=factor)
+
+
+def stored(name: str) -> Node:
+    """A finished column that the caller has."""
+    return Node(Op.STORED, column=name)
+
+
+def constant(value: float) -> Node:
+    """The same number at every bar."""
+    return Node(Op.CONSTANT, scale=value)
+
+
+def minimum(a: Node, b: Node) -> Node:
+    """Smaller of two numbers; unknown when either is."""
+    return Node(Op.MINIMUM, (a, b))
+
+
+def maximum(a: Node, b: Node) -> Node:
+    """Larger of two numbers; unknown when either is."""
+    return Node(Op.MAXIMUM, (a, b))
+
+
+def greater(a: Node, b: Node) -> Node:
+    """Condition a > b; unknown when either is."""
+    return Node(Op.GREATER, (a, b))
+
+
+def at_least(a: Node, b: Node) -> Node:
+    """Condition a >= b; unknown when either is."""
+    return Node(Op.AT_LEAST, (a, b))
+
+
+def equal(a: Node, b: Node) -> Node:
+    """Condition a == b; unknown when either is."""
+    return Node(Op.EQUAL, (a, b))
+
+
+def negation(a: Node) -> Node:
+    """Kleene's not: unknown stays unknown."""
+    return Node(Op.NOT, (a,))
+
+
+def conjunction(a: Node, b: Node) -> Node:
+    """Kleene's and: false when either is false, else unknown when either is."""
+    return Node(Op.AND, (a, b))
+
+
+def disjunction(a: Node, b: Node) -> Node:
+    """Kleene's or: true when either is true, else unknown when either is."""
+    return Node(Op.OR, (a, b))
+
+
+def cross(a: Node, b: Node) -> Node:
+    """Condition a > b now and a <= b one own bar before."""
+    return Node(Op.CROSS, (a, b))
+
+
+def shift(x: Node, n: int) -> Node:
+    """Value of x n own bars ago, counting bars on which x is unknown; `lag` counts the known ones."""
+    return Node(Op.SHIFT, (x,), length=n)

@@ -1,4 +1,4 @@
-"""Cached columns of rules over one bar series: evaluated once per symbol, scattered to the full axis.
+"""Columns of rules over one bar series: each compiled once and kept with the features, extended with them.
 
 Called by the kernel's set-up, by `simulate` and by the linter. A column at a bar is final: later bars never
 change it.
@@ -6,24 +6,45 @@ change it.
 
 from schemas.errors import RuleError
 from trading_core.bars import BarSeries
+from trading_core.features.bank import ColumnBank
 from trading_core.features.columns import FeatureColumns
-from trading_core.rules.evaluate import Column, FloatArray, TruthArray, evaluate_for_symbol, unknown_column
+from trading_core.features.graph import Place
+from trading_core.features.nodes import Node, stored
+from trading_core.features.registry import resolve
+from trading_core.rules.compile import node_of
+from trading_core.rules.evaluate import Column, FloatArray, TruthArray
 from trading_core.rules.grammar import Rule, parse
 from trading_core.rules.tree import Kind
 
 
 class RuleColumns:
-    """Rules by canonical text and symbol; features come from one shared cache.
+    """Rules by canonical text and symbol; features and finished columns come from one shared store.
 
     Attributes:
-        bars: the series.
-        features: feature columns, shared with whoever else reads them.
+        features: the store, shared with whoever else reads it.
     """
 
     def __init__(self, bars: BarSeries, features: FeatureColumns | None = None) -> None:
-        self.bars = bars
         self.features = features or FeatureColumns(bars)
-        self._columns: dict[tuple[str, int], Column] = {}
+        self._places: dict[tuple[str, int], Place] = {}
+        self._views: dict[tuple[str, int], tuple[int, Column]] = {}
+
+    @property
+    def bars(self) -> BarSeries:
+        """The series as last followed."""
+        return self.features.bars
+
+    @property
+    def bank(self) -> ColumnBank:
+        """The tables behind `place`: the kernel reads them by index, without a copy.
+
+        Read them anew after every `extend` and every rule that is new: they may have moved.
+        """
+        return self.features.bank
+
+    def extend(self, bars: BarSeries | None = None) -> None:
+        """Follow the series to its new rows, see `FeatureColumns.extend`."""
+        self.features.extend(bars)
 
     def boolean(self, text: str, s: int) -> TruthArray:
         """A condition of symbol s: int8 (T,), 1 true, 0 false, -1 unknown or absent. Shared: only read it.
@@ -31,7 +52,7 @@ class RuleColumns:
         Raises:
             RuleError: the text is no rule, or a number.
         """
-        return self._column(self._parse(text, "boolean"), s)
+        return self._column(_of_kind(text, "boolean"), s)
 
     def number(self, text: str, s: int) -> FloatArray:
         """A level of symbol s: float64 (T,), NaN where unknown or absent. Shared: only read it.
@@ -39,24 +60,58 @@ class RuleColumns:
         Raises:
             RuleError: the text is no rule, or a condition.
         """
-        return self._column(self._parse(text, "number"), s)
+        return self._column(_of_kind(text, "number"), s)
+
+    def place(self, text: str, s: int) -> Place:
+        """Where the column of a rule of either kind stands in `bank`; computed on first use.
+
+        Raises:
+            RuleError: the text is no rule.
+        """
+        return self._place(parse(text), s)
+
+    def window(self, text: str, s: int, start: int, stop: int) -> Column:
+        """Rows start..stop of a rule, equal to those of its column, which is not made.
+
+        For a rule written at run time: its features are kept, the rule itself is computed from its own
+        lookback before `start`.
+
+        Raises:
+            RuleError: the text is no rule.
+            IndexError: the rows are not among those of the series.
+        """
+        if not 0 <= start <= stop <= self.features.length:
+            raise IndexError(f"rows {start}..{stop} of a series of {self.features.length}")
+        rule = parse(text)
+        self.features.load(sorted(rule.features), [s])
+        node = node_of(rule.tree, stored)
+        return self.features.window(node, rule.kind == "boolean", rule.tree.shift, s, start, stop)
 
     def own(self, rule: Rule, s: int) -> Column:
         """The rule on symbol s's present bars only."""
-        self.features.load(sorted(rule.features), [s])
-        columns = {name: self.features.own(name, s) for name in sorted(rule.features)}
-        return evaluate_for_symbol(rule, columns, self.features.rows(s).size)
+        full, rows = self._column(rule, s), self.features.rows(s)
+        return full if rows.size == full.size else full[rows]
 
-    def _parse(self, text: str, kind: Kind) -> Rule:
-        rule = parse(text)
-        if rule.kind != kind:
-            raise RuleError(f"rule {text!r} is a {rule.kind}, but a {kind} is needed here")
-        return rule
+    def _place(self, rule: Rule, s: int) -> Place:
+        key = (rule.text, s)
+        if key not in self._places:
+            node = node_of(rule.tree, _feature)
+            self._places[key] = self.features.store(node, rule.kind == "boolean", s)
+        return self._places[key]
 
     def _column(self, rule: Rule, s: int) -> Column:
-        key = (rule.text, s)
-        if key not in self._columns:
-            full = unknown_column(rule, self.bars.shape[0])
-            full[self.features.rows(s)] = self.own(rule, s)
-            self._columns[key] = full
-        return self._columns[key]
+        key, rows = (rule.text, s), self.features.length
+        if key not in self._views or self._views[key][0] != rows:
+            self._views[key] = rows, self.bank.column(self._place(rule, s), rows)
+        return self._views[key][1]
+
+
+def _feature(name: str) -> Node:
+    return resolve(name).node
+
+
+def _of_kind(text: str, kind: Kind) -> Rule:
+    rule = parse(text)
+    if rule.kind != kind:
+        raise RuleError(f"rule {text!r} is a {rule.kind}, but a {kind} is needed here")
+    return rule

@@ -1,0 +1,144 @@
+"""From columns to columns, compiled: gather one symbol's present bars, walk the program, scatter the outputs.
+
+One call serves the whole history and one new bar alike. Called by `columns` and `program` only.
+"""
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from trading_core.features.graph import BAR, CALENDAR, NUMBER, TRUTH
+from trading_core.features.recurrences import run
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+TruthArray = npt.NDArray[np.int8]
+BoolArray = npt.NDArray[np.bool_]
+Tables = tuple[FloatArray, TruthArray]
+_NUMBER, _TRUTH, _BAR, _CALENDAR = NUMBER, TRUTH, BAR, CALENDAR
+
+
+@njit(error_model="numpy")
+def _all_present(present: BoolArray) -> bool:
+    absent = 0
+    for i in range(present.size):
+        absent += not present[i]
+    return absent == 0
+
+
+@njit(error_model="numpy")
+def _own_rows(present: BoolArray, first: int, stop: int, own: IntArray) -> tuple[int, int]:
+    # Rows of the next present bars, as many as fit, and the row behind the last one looked at.
+    size, row = 0, first
+    while row < stop and size < own.size:
+        own[size] = row
+        size += present[row]
+        row += 1
+    return size, row
+
+
+@njit(error_model="numpy")
+def _gather(source: FloatArray, own: IntArray, whole: bool, first: int, out: FloatArray) -> None:
+    if whole:
+        part = source[first : first + out.size]
+        for i in range(out.size):
+            out[i] = part[i]
+    else:
+        for i in range(out.size):
+            out[i] = source[own[i]]
+
+
+@njit(error_model="numpy")
+def _decode(source: TruthArray, own: IntArray, whole: bool, first: int, out: FloatArray) -> None:
+    for i in range(out.size):
+        code = source[first + i if whole else own[i]]
+        out[i] = np.nan if code < 0 else float(code)
+
+
+@njit(error_model="numpy")
+def _scatter(values: FloatArray, own: IntArray, whole: bool, out: FloatArray, shift: int) -> None:
+    if whole:
+        out[:] = values
+        return
+    out[:] = np.nan
+    for i in range(values.size):
+        out[own[i] - shift] = values[i]
+
+
+@njit(error_model="numpy")
+def _encode(values: FloatArray, own: IntArray, whole: bool, out: TruthArray, shift: int) -> None:
+    if whole:
+        for i in range(values.size):
+            out[i] = int(values[i] == 1.0) - int(values[i] != values[i])
+        return
+    out[:] = -1
+    for i in range(values.size):
+        out[own[i] - shift] = int(values[i] == 1.0) - int(values[i] != values[i])
+
+
+@njit(cache=True, error_model="numpy")
+def advance(
+    code: IntArray,
+    factors: FloatArray,
+    state: FloatArray,
+    inputs: IntArray,
+    outputs: IntArray,
+    values: FloatArray,
+    own: IntArray,
+    bars: tuple[FloatArray, ...],
+    calendar: FloatArray,
+    read: Tables,
+    written: Tables,
+    present: BoolArray,
+    s: int,
+    start: int,
+    stop: int,
+    offset: int,
+) -> None:
+    """Compute the outputs of rows start..stop of symbol `s`; unknown where its bar is absent.
+
+    Args:
+        code: int64 (K, 8), see `recurrences.run`, as are `factors`, `state` and `values`.
+        factors: float64 (K,).
+        state: float64 (N,), as left by the row before `start`; changed in place.
+        inputs: int64 (I, 2), table and index of the column of scratch row i, see `graph`.
+        outputs: int64 (O, 3), scratch row, table and index.
+        values: float64 (R + 1, W), scratch for blocks of W bars.
+        own: int64 (W,), scratch.
+        bars: float64 (T, S) each: open, high, low, close, volume.
+        calendar: float64 (C, >= T).
+        read: number and truth columns that inputs may name, (K, >= T) each.
+        written: number and truth columns that outputs name; row t stands at t - offset.
+        present: bool (T, S).
+        s: symbol index.
+        start: first row.
+        stop: the row behind the last.
+        offset: see `written`.
+    """
+    here, width, row = present[:, s], values.shape[1], start
+    while row < stop:
+        first, size = row, min(width, stop - row)
+        whole = _all_present(here[first : first + size])
+        if whole:
+            row = first + size
+        else:
+            size, row = _own_rows(here, first, stop, own)
+        for k in range(inputs.shape[0]):
+            table, index = inputs[k, 0], inputs[k, 1]
+            cells = values[k][:size]
+            if table == _BAR:
+                _gather(bars[index][:, s], own, whole, first, cells)
+            elif table == _CALENDAR:
+                _gather(calendar[index], own, whole, first, cells)
+            elif table == _NUMBER:
+                _gather(read[0][index], own, whole, first, cells)
+            else:
+                _decode(read[1][index], own, whole, first, cells)
+        if size > 0:
+            run(code, factors, state, values, size)
+        for k in range(outputs.shape[0]):
+            cells, index = values[outputs[k, 0]][:size], outputs[k, 2]
+            if outputs[k, 1] == _NUMBER:
+                _scatter(cells, own, whole, written[0][index][first - offset : row - offset], first)
+            else:
+                _encode(cells, own, whole, written[1][index][first - offset : row - offset], first)
