@@ -1,17 +1,69 @@
-"""Rule columns as the kernel reads them: two banks of arrays, addressed by index.
+"""Rule columns as the kernel reads them: two tables of columns, addressed by index.
 
-A column is stored on first use and final from then on, so installing a policy costs a few indices
-whatever the length of history.
+A run reads the columns of its bar series where they stand; a shadow ledger keeps copies of its own, which go
+with it. A column is final as far as it goes, so installing a policy costs a few indices.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from trading_core.rules import RuleColumns
+
+
+class EngineColumns(Protocol):
+    """What the engine and the policy compiler need of rule columns."""
+
+    @property
+    def truths(self) -> npt.NDArray[np.int8]:
+        """Boolean columns (K, R), R at least the rows of the bars."""
+
+    @property
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """Price columns (K, R)."""
+
+    def truth(self, key: tuple[str, int], column: npt.NDArray[np.int8]) -> int:
+        """Index of the boolean column of a rule text and symbol."""
+
+    def number(self, key: tuple[str, int], column: npt.NDArray[np.float64]) -> int:
+        """Index of the price column of a rule text and symbol."""
+
+    def copy(self) -> "EngineColumns":
+        """What a snapshot of the engine has to keep."""
+
+
+class SharedColumns:
+    """The columns of a bar series as they stand; they grow with it."""
+
+    def __init__(self, columns: RuleColumns) -> None:
+        self._columns = columns
+
+    @property
+    def truths(self) -> npt.NDArray[np.int8]:
+        """Boolean columns (K, R)."""
+        return self._columns.bank.truths
+
+    @property
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """Price columns (K, R)."""
+        return self._columns.bank.numbers
+
+    def truth(self, key: tuple[str, int], column: npt.NDArray[np.int8]) -> int:
+        """Index of the boolean column of a rule text and symbol; the column is there already."""
+        return self._columns.place(*key).index
+
+    def number(self, key: tuple[str, int], column: npt.NDArray[np.float64]) -> int:
+        """Index of the price column of a rule text and symbol; the column is there already."""
+        return self._columns.place(*key).index
+
+    def copy(self) -> "SharedColumns":
+        """Itself: a column never changes."""
+        return self
+
 
 class RuleBank:
-    """Rule columns by index: int8 (K, T) truths and float64 (K, T) prices, grown by doubling."""
+    """Columns given by the caller: int8 (K, T) truths and float64 (K, T) prices, grown by doubling."""
 
     def __init__(self, rows: int) -> None:
         self._truths = np.zeros((8, rows), dtype=np.int8)

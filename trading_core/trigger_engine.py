@@ -23,7 +23,7 @@ from trading_core.kernel import records as rec
 from trading_core.kernel.fresh import fresh_state
 from trading_core.kernel.records import REFUSALS
 from trading_core.kernel.state_machine import IDLE, INVALIDATED, LEGAL, STATES, THESIS_ARMED
-from trading_core.rule_bank import RuleBank
+from trading_core.rule_bank import EngineColumns, RuleBank
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 
@@ -123,7 +123,7 @@ class TriggerEngine:
     Attributes:
         t: the next row to validate.
         state, portfolio: records, see `records`; read by snapshots, written by the kernel and here.
-        equity, gross: float64 (T,), NaN until validated.
+        columns: rule columns that the indices of `PolicyOrders` point into.
     """
 
     def __init__(
@@ -134,8 +134,22 @@ class TriggerEngine:
         cash: float,
         guard: TickGuard,
         decoder: TickEventDecoder,
+        *,
+        columns: EngineColumns | None = None,
         buckets: npt.NDArray[np.int64] | None = None,
     ) -> None:
+        """An engine before its first bar.
+
+        Args:
+            bars: the bars of the run; rows that they gain are announced by `extend`.
+            flags: uint8 (T, S), `records.FLAG_...` of every bar.
+            parameters: see `kernel.fresh`.
+            cash: at the start.
+            guard: of the run.
+            decoder: of the run.
+            columns: where rule columns stand; None: a bank of the engine's own.
+            buckets: int64 (S,), membership in correlation buckets; None: none.
+        """
         rows, symbols = bars.shape
         self.bars = bars
         self.guard = guard
@@ -143,18 +157,56 @@ class TriggerEngine:
         if buckets is not None:
             self.state["buckets"] = buckets
         self.parameters = parameters
-        self.equity = np.full(rows, np.nan)
-        self.gross = np.full(rows, np.nan)
+        self._equity = np.full(rows, np.nan)
+        self._gross = np.full(rows, np.nan)
         self.t = 0
-        self.columns = RuleBank(rows)
+        self.columns = columns or RuleBank(rows)
         self._decoder = decoder
         self._tags: list[PolicyTag] = []
         self._entries: dict[int, dict[str, Any]] = {}
         self._flags = np.require(flags, dtype=np.uint8, requirements=["C", "W"])
+        self._known_rows = rows
         self._events = np.zeros(max(4_096, 64 * symbols), dtype=rec.EVENT)
         self._count = np.zeros(1, dtype=np.int64)
         self._trades = np.zeros(max(1_024, 4 * symbols), dtype=rec.TRADE)
         self._n_trades = np.zeros(1, dtype=np.int64)
+
+    @property
+    def equity(self) -> npt.NDArray[np.float64]:
+        """float64 (T,): portfolio value at every close, NaN until validated."""
+        return self._equity[: self.bars.shape[0]]
+
+    @property
+    def gross(self) -> npt.NDArray[np.float64]:
+        """float64 (T,): gross exposure at every close in quote currency, NaN until validated."""
+        return self._gross[: self.bars.shape[0]]
+
+    def extend(self, flags: npt.NDArray[np.uint8]) -> None:
+        """Take notice of rows that the bars have gained.
+
+        Args:
+            flags: uint8 (n, S) of the new rows.
+
+        Raises:
+            InvariantViolation: not as many flags as new rows.
+        """
+        rows = self.bars.shape[0]
+        if rows > self._equity.size:
+            self._make_room(2 * rows)
+        start = rows - flags.shape[0]
+        if start < self._known_rows:
+            raise InvariantViolation(f"{flags.shape[0]} rows of flags after {self._known_rows}: {rows} rows")
+        self._flags[start:rows] = flags
+        self._known_rows = rows
+
+    def _make_room(self, rows: int) -> None:
+        for name in ("_equity", "_gross"):
+            grown = np.full(rows, np.nan)
+            grown[: self._known_rows] = getattr(self, name)[: self._known_rows]
+            setattr(self, name, grown)
+        flags = np.zeros((rows, self._flags.shape[1]), dtype=np.uint8)
+        flags[: self._known_rows] = self._flags[: self._known_rows]
+        self._flags = flags
 
     @property
     def done(self) -> bool:
@@ -192,7 +244,7 @@ class TriggerEngine:
         t, code = advance(
             self.t, end, b.open, b.high, b.low, b.close, b.present, b.times, self._flags,
             self.columns.truths, self.columns.numbers, self.state, self.portfolio, self.parameters,
-            self._events, self._count, self._trades, self._n_trades, self.equity, self.gross,
+            self._events, self._count, self._trades, self._n_trades, self._equity, self._gross,
         )  # fmt: skip
         return int(t), int(code)
 

@@ -30,6 +30,7 @@ from trading_core.bars import BarSeries
 from trading_core.features import compute
 from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
 from trading_core.regime import RegimeColumns, regime_columns
+from trading_core.rule_bank import SharedColumns
 from trading_core.rules import LintFinding, RuleColumns, lint, parse
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
@@ -61,7 +62,7 @@ def assemble(
     guard, clock = TickGuard(), SimulatedClock(int(bars.times[0]))
     minds = models or configured_models(settings, guard, os.environ)
     columns, regimes = RuleColumns(bars), regime_columns(bars)
-    engine = _engine(settings, bars, regimes, guard)
+    engine = _engine(settings, bars, columns, regimes, guard)
     memory, expectations = EpisodeMemory(settings.memory, clock, guard), ExpectationBook(clock)
     registry = PlaybookRegistry(books, guard, int(bars.times[0]))
     playbooks, remembered = registry.reader(), memory.reader()
@@ -95,7 +96,9 @@ def _folder(settings: Settings) -> Path | None:
     return None if settings.runtime.playbooks is None else Path(settings.runtime.playbooks)
 
 
-def _engine(settings: Settings, bars: BarSeries, regimes: RegimeColumns, guard: TickGuard) -> TriggerEngine:
+def _engine(
+    settings: Settings, bars: BarSeries, columns: RuleColumns, regimes: RegimeColumns, guard: TickGuard
+) -> TriggerEngine:
     parameters = parameter_record(
         settings.execution,
         settings.envelope,
@@ -105,7 +108,10 @@ def _engine(settings: Settings, bars: BarSeries, regimes: RegimeColumns, guard: 
     decoder = TickEventDecoder(bars, settings.config_hash, settings.account.name)
     flags = event_flags(regimes, bars, settings.envelope.no_trade_windows)
     buckets = bucket_bits(bars.symbols, settings.envelope.correlation_buckets)
-    engine = TriggerEngine(bars, flags, parameters, settings.account.cash, guard, decoder, buckets)
+    engine = TriggerEngine(
+        bars, flags, parameters, settings.account.cash, guard, decoder,
+        columns=SharedColumns(columns), buckets=buckets,
+    )  # fmt: skip
     engine.set_kill_switch(settings.envelope.kill_switch)
     return engine
 

@@ -29,11 +29,7 @@ def event_flags(
     Raises:
         ConfigError: a window names a symbol that the bars do not have.
     """
-    flags = (
-        regimes.trend_change * rec.FLAG_REGIME
-        | regimes.band_shift * rec.FLAG_BAND
-        | regimes.shock * rec.FLAG_SHOCK
-    ).astype(np.uint8)
+    flags = regimes.flags.copy()
     if bars is not None and windows:
         flags |= no_trade_flags(bars.close_times, bars.symbols, windows)
     return flags
