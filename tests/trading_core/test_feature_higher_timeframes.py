@@ -1,8 +1,9 @@
 import dataclasses
+import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.errors import RuleError
@@ -10,9 +11,10 @@ from schemas.vocabulary import TIMEFRAME_SECONDS
 from tests.trading_core.feature_oracles import ORACLES, Own, held, higher_bars
 from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.bars import COLUMNS, NS
-from trading_core.features import FEATURES, compute, feature_names, resolve
+from trading_core.features import FEATURES, FeatureColumns, compute, feature_names, resolve
 from trading_core.features.calendar import HIGHER_SECONDS
 from trading_core.features.higher_timeframes import HIGHER_TIMEFRAMES, reads_only_bars
+from trading_core.rules import RuleColumns, lint
 
 N = 3_000
 EVERY_NAME = sorted(name for name in feature_names() if reads_only_bars(resolve(name).node))
@@ -183,7 +185,7 @@ def test_unknown_value_of_a_higher_bar_is_unknown_until_the_next():
 @pytest.mark.parametrize(
     ("own", "name", "words"),
     [
-        ("1d", "sma_20_1h", "no '1h' bars can be made of '1d' bars: use one of 1w"),
+        ("1d", "sma_20_1h", "'sma_20_1h': no '1h' bars can be made of '1d' bars: use one of 1w"),
         ("1h", "close_1h", "use one of 4h, 1d, 1w, or the feature without a timeframe"),
         ("5m", "rsi_14_5m_rank", "use one of 15m, 1h, 4h, 1d, 1w"),
     ],
@@ -191,3 +193,63 @@ def test_unknown_value_of_a_higher_bar_is_unknown_until_the_next():
 def test_compute_timeframe_not_above_the_bars_says_which_are(own, name, words):
     with pytest.raises(RuleError, match=words):
         compute(one_symbol(walk(1, 30), timeframe=own), [name])
+
+
+def test_columns_after_a_refused_timeframe_still_answer():
+    bars = one_symbol(walk(1, 300))
+    columns = FeatureColumns(bars)
+    with pytest.raises(RuleError):
+        columns.load(["sma_20", "sma_20_1h"])
+    with pytest.raises(RuleError):
+        columns.load(["sma_20", "sma_20_1h"])
+    expected = compute(bars, ["sma_20", "close_1w"])
+    for name, values in expected.items():
+        assert columns.scattered(name).tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("text", ["close > sma_20_1h", "close - atr_14_4h"])
+def test_lint_timeframe_that_the_bars_do_not_have_is_an_unknown_feature(text):
+    found = lint({"rule": text}, RuleColumns(one_symbol(walk(1, 300))), 0, 300)
+    assert [finding.code for finding in found] == ["unknown_feature"]
+    assert "use one of 1w" in found[0].message
+
+
+INTRADAY = series(
+    {"AAA": columns_of(walk(6, 600)), "BBB": columns_of(walk(7, 600), seed=3)},
+    timeframe="15m",
+    present=np.random.default_rng(2).random((600, 2)) > 0.25,
+).select()  # which drops the rows without any bar
+ROWS = INTRADAY.shape[0]
+SESSIONS = [family for family in FEATURES.values() if re.search("session|week", family.pattern)]
+GROUPED = (
+    *(family.example for family in SESSIONS),
+    *(_higher(name, "1h") for name in EVERY_NAME),
+    "close_4h", "rsi_3_1d", "close_1w",
+)  # fmt: skip
+WHOLE = compute(INTRADAY, GROUPED)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(1, ROWS), max_size=6))
+def test_grouped_features_over_any_split_of_the_bars_give_the_same_bits(cuts):
+    columns = None
+    for stop in sorted({1, *cuts, ROWS}):
+        part = INTRADAY.select(end_ns=int(INTRADAY.times[stop - 1]))
+        if columns is None:
+            columns = FeatureColumns(part)
+            columns.load(GROUPED)
+        else:
+            columns.extend(part)
+    for name in GROUPED:
+        assert columns.scattered(name).tobytes() == WHOLE[name].tobytes(), name
+
+
+def test_grouped_features_one_bar_at_a_time_give_the_same_bits():
+    names = ["close_1h", "rsi_3_1h", "close_1h_rank", "session_vwap", "previous_session_high", "week_open"]
+    columns = FeatureColumns(INTRADAY.select(end_ns=int(INTRADAY.times[0])))
+    columns.load(names)
+    for t in range(1, ROWS):
+        columns.extend(INTRADAY.select(end_ns=int(INTRADAY.times[t])))
+    whole = compute(INTRADAY, names)
+    for name in names:
+        assert columns.scattered(name).tobytes() == whole[name].tobytes()

@@ -6,10 +6,12 @@ snapshots and the regime know features by these names only.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from schemas.errors import RuleError, nearest
+from trading_core.features.calendar import check_above
 from trading_core.features.families import FAMILIES, UNIT_INTERVAL, FeatureFamily
 from trading_core.features.higher_timeframes import HIGHER_TIMEFRAMES, at_timeframe, reads_only_bars
 from trading_core.features.nodes import Node, rank
@@ -73,6 +75,21 @@ def resolve(name: str) -> FeatureSpec:
     if timeframe is not None:
         node, doc = _at_timeframe(node, timeframe, name), f"{doc[:-1]}, on {timeframe} bars."
     return FeatureSpec(name, node, unit, doc, bounds, timeframe)
+
+
+def check_timeframes(names: Iterable[str], timeframe: str) -> None:
+    """Make sure that every feature can be had on bars of a timeframe.
+
+    Raises:
+        RuleError: one is unknown, or reads higher bars that are not above these; names it.
+    """
+    for name in names:
+        higher = resolve(name).timeframe
+        if higher is not None:
+            try:
+                check_above(higher, timeframe)
+            except RuleError as error:
+                raise RuleError(f"{name!r}: {error}", feature=name) from error
 
 
 def _split_timeframe(text: str) -> tuple[str, str | None]:
