@@ -3,6 +3,8 @@
 No constant has a price, a volatility or a time in it, so scaling prices or changing the timeframe of a path
 changes no label. Labels have hysteresis: a change needs k of the last n closes and a minimum dwell. Called by
 the engine and the snapshot; events say that something changed, reasons say of every bar why or why not.
+A tracker follows a series: a whole history is an extension of nothing, and any split of
+its rows gives the same bits.
 """
 
 from dataclasses import dataclass
@@ -10,16 +12,15 @@ from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
-from schemas.contract import Contract
-from schemas.regime import FINGERPRINT
+from schemas.regime import FINGERPRINT, RegimeSettings
 from trading_core.bars import BarSeries, FloatArray
 from trading_core.features.columns import FeatureColumns
 
+__all__ = ["RegimeColumns", "RegimeReason", "RegimeSettings", "RegimeTracker", "regime_columns"]
 CodeArray = npt.NDArray[np.int8]
 FlagArray = npt.NDArray[np.uint8]
-LABELS, CODES = 3, 7
+CODES = 7
 FEATURES_READ = (
     "trend_rank",
     "realized_vol_20_rank",
@@ -54,52 +55,11 @@ class RegimeReason(StrEnum):
     SHOCK = "shock"
 
 
-class RegimeSettings(Contract):
-    """Ranks that bound the labels, and how long a change must last; lengths in own bars.
-
-    A trend is weak below half of its own rolling median strength, not in its lowest third: of a steady
-    trend a third of the bars would be weak by definition. Sideways takes longer to confirm than a
-    direction, because on its way from up to down a trend is weak for a while. A market that turns twice
-    within `chop_bars` is sideways too, but for its strongest swings: against its own history a range
-    looks like one swing after another. In the same way a twentieth of all bars is extreme by rank; a
-    shock is above 1.5 times the rolling median as well.
-    """
-
-    weak_trend: float = Field(
-        default=1 / 3, gt=0, lt=1, description="rank of |trend strength| below which it is weak"
-    )
-    strong_trend: float = Field(
-        default=2 / 3, gt=0, lt=1, description="rank from which chop is a trend after all"
-    )
-    fast_change: float = Field(
-        default=0.25, gt=0, lt=0.5, description="tail of trend changes that counts as fast"
-    )
-    chop_bars: int = Field(default=100, ge=2, description="two turns of the trend within them are chop")
-    low_volatility: float = Field(default=0.25, gt=0, lt=1)
-    high_volatility: float = Field(default=0.75, gt=0, lt=1)
-    extreme_volatility: float = Field(default=0.95, gt=0, lt=1)
-    shock: float = Field(default=0.5, gt=0, lt=1, description="rank of two thirds of volatility above it")
-    compression: float = Field(default=0.2, gt=0, lt=1, description="rank of bandwidth below it")
-    expansion: float = Field(default=0.8, gt=0, lt=1, description="rank of range over ATR above it")
-    stretched: float = Field(
-        default=0.2, gt=0, lt=0.5, description="tail of z-scores that counts as stretched"
-    )
-    confirm: int = Field(
-        default=3, ge=1, le=60, description="closes that must agree on a direction or a band"
-    )
-    confirm_of: int = Field(default=5, ge=1, le=60)
-    sideways_confirm: int = Field(default=8, ge=1, le=60)
-    sideways_confirm_of: int = Field(default=12, ge=1, le=60)
-    dwell: int = Field(default=10, ge=0, le=1_000, description="bars between two changes of a label")
-
-    def values(self) -> FloatArray:
-        """float64 (16,) in the order of the fields."""
-        return np.array([float(getattr(self, name)) for name in type(self).model_fields])
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class RegimeColumns:
     """Regime of every symbol at every bar; on an absent bar the labels in force are carried, events are zero.
+
+    A tracker that follows its series gives the attributes more rows; what was read before stays as it was.
 
     Attributes:
         trend, volatility, structure: int8 (T, S), positions of the members of the enums; -1 while warming up.
@@ -108,6 +68,7 @@ class RegimeColumns:
         trend_change: uint8 (T, S), the confirmed trend changed.
         band_shift: uint8 (T, S), the confirmed volatility band changed.
         shock: uint8 (T, S), volatility entered the extreme band; again only after it had left it for good.
+        flags: uint8 (T, S), the three events as bits 1, 2 and 4.
         reason: int8 (T, S), position in `RegimeReason`.
     """
 
@@ -118,7 +79,63 @@ class RegimeColumns:
     trend_change: FlagArray
     band_shift: FlagArray
     shock: FlagArray
+    flags: FlagArray
     reason: CodeArray
+
+
+class RegimeTracker:
+    """The regime of a series that may grow.
+
+    Attributes:
+        columns: the regime up to the rows last followed.
+    """
+
+    def __init__(
+        self, bars: BarSeries, settings: RegimeSettings | None = None, features: FeatureColumns | None = None
+    ) -> None:
+        # Imported on use, so that reading the names of reasons never loads the compiler.
+        from trading_core.regime_recurrence import STATE_SIZE, extend
+
+        self._extend = extend
+        self._features = features or FeatureColumns(bars)
+        self._settings = (settings or RegimeSettings()).values()
+        self._rows = 0
+        symbols = len(bars.symbols)
+        for s in range(symbols):
+            self._features.load(FEATURES_READ, [s])
+        self._read = np.array(
+            [[self._features.place(name, s).index for name in FEATURES_READ] for s in range(symbols)],
+            dtype=np.int64,
+        )
+        self._state = np.zeros((symbols, STATE_SIZE))
+        self._scratch = np.empty(len(FEATURES_READ)), np.empty(CODES, dtype=np.int8)
+        self._tables = _tables(2 * self._features.length, symbols)
+        self._follow()
+
+    def extend(self, bars: BarSeries | None = None) -> None:
+        """Follow the series, and its features with it, to the new rows; see `FeatureColumns.extend`."""
+        self._features.extend(bars)
+        if self._features.length > self._rows:
+            self._follow()
+
+    def _follow(self) -> None:
+        start, stop = self._rows, self._features.length
+        if stop > self._tables.trend.shape[0]:
+            self._tables = _grown(self._tables, start, 2 * stop)
+        present, numbers, full = self._features.bars.present, self._features.bank.numbers, self._tables
+        labels = full.trend, full.volatility, full.structure
+        events = full.trend_change, full.band_shift, full.shock, full.flags
+        for s in range(self._state.shape[0]):
+            self._extend(
+                numbers, self._read[s], present, s, start, stop, self._settings, self._state[s],
+                *self._scratch, labels, events, full.reason, full.fingerprint,
+            )  # fmt: skip
+        self._rows = stop
+        views = {name: table[:stop] for name, table in vars(full).items()}
+        if start == 0:
+            self.columns = RegimeColumns(**views)
+        else:
+            vars(self.columns).update(views)
 
 
 def regime_columns(
@@ -131,32 +148,22 @@ def regime_columns(
         settings: None: the defaults.
         features: feature columns to share; None computes them.
     """
-    # Imported on use, so that reading the names of reasons never loads the compiler.
-    from trading_core.regime_recurrence import STATE_SIZE, run
-
-    columns, values = features or FeatureColumns(bars), (settings or RegimeSettings()).values()
-    codes = np.zeros((*bars.shape, CODES), dtype=np.int8)
-    ranks = np.full((*bars.shape, len(FINGERPRINT)), np.nan)
-    for s in range(bars.shape[1]):
-        columns.load(FEATURES_READ, [s])
-        inputs = np.column_stack([columns.own(name, s) for name in FEATURES_READ])
-        own_codes = np.empty((inputs.shape[0], CODES), dtype=np.int8)
-        own_ranks = np.empty((inputs.shape[0], len(FINGERPRINT)))
-        run(inputs, values, np.zeros(STATE_SIZE), own_codes, own_ranks)
-        codes[:, s], ranks[:, s] = _carried(bars.present[:, s], own_codes, own_ranks)
-    parts = [np.ascontiguousarray(codes[:, :, k]) for k in range(CODES)]
-    trend, volatility, structure = parts[:LABELS]
-    trend_change, band_shift, shock = (part.view(np.uint8) for part in parts[LABELS : LABELS + 3])
-    return RegimeColumns(trend, volatility, structure, ranks, trend_change, band_shift, shock, parts[-1])
+    return RegimeTracker(bars, settings, features).columns
 
 
-def _carried(
-    present: npt.NDArray[np.bool_], codes: CodeArray, ranks: FloatArray
-) -> tuple[CodeArray, FloatArray]:
-    """Own bars on the full axis: labels in force and ranks are carried over absent bars, events are not."""
-    last = np.cumsum(present) - 1
-    before_first = np.zeros((1, CODES), dtype=np.int8)
-    before_first[0, :LABELS] = -1
-    full = np.concatenate([codes, before_first])[last]
-    full[~present, LABELS:] = 0  # no event, and RegimeReason.ABSENT
-    return full, np.concatenate([ranks, np.full((1, ranks.shape[1]), np.nan)])[last]
+def _tables(rows: int, symbols: int) -> RegimeColumns:
+    def codes() -> CodeArray:
+        return np.empty((rows, symbols), dtype=np.int8)
+
+    def flags() -> FlagArray:
+        return np.empty((rows, symbols), dtype=np.uint8)
+
+    ranks = np.empty((rows, symbols, len(FINGERPRINT)))
+    return RegimeColumns(codes(), codes(), codes(), ranks, flags(), flags(), flags(), flags(), codes())
+
+
+def _grown(tables: RegimeColumns, used: int, rows: int) -> RegimeColumns:
+    grown = _tables(rows, tables.trend.shape[1])
+    for name, table in vars(grown).items():
+        table[:used] = getattr(tables, name)[:used]
+    return grown

@@ -10,7 +10,11 @@ from numba import njit
 
 FloatArray = npt.NDArray[np.float64]
 CodeArray = npt.NDArray[np.int8]
+FlagArray = npt.NDArray[np.uint8]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
+LABELS = 3  # codes that are labels; events and the reason follow
 UNKNOWN, TRANSITION = -1, -2
 SIDEWAYS, UP, DOWN = 0, 1, 2
 LOW, MID, HIGH, EXTREME = 0, 1, 2, 3
@@ -192,7 +196,22 @@ def _start(label: FloatArray, code: int) -> None:
     _record(label[2:], code)
 
 
-@njit(cache=True)
+@njit(error_model="numpy")
+def _bar(x: FloatArray, settings: FloatArray, state: FloatArray, code: CodeArray, ranks: FloatArray) -> None:
+    kept = state[_KEPT:]
+    warm = _warm(x, kept)
+    for r in range(ranks.size):
+        ranks[r] = kept[r] - 1.0 if warm else np.nan
+    for k in range(code.size):
+        code[k] = 0 if warm or k >= LABELS else -1
+    if warm:
+        code[2] = _structure(x, settings)
+        _evaluate(x, settings, state, code)
+    else:
+        code[6] = WARMING_UP
+
+
+@njit(cache=True, error_model="numpy")
 def run(
     inputs: FloatArray, settings: FloatArray, state: FloatArray, codes: CodeArray, ranks: FloatArray
 ) -> None:
@@ -205,16 +224,57 @@ def run(
         codes: int8 (N, 7), written: trend, volatility, structure, trend change, band shift, shock, reason.
         ranks: float64 (N, 5), written: the fingerprint.
     """
-    kept = state[_KEPT:]
     for i in range(inputs.shape[0]):
-        x, code = inputs[i], codes[i]
-        warm = _warm(x, kept)
-        for r in range(ranks.shape[1]):
-            ranks[i, r] = kept[r] - 1.0 if warm else np.nan
-        for k in range(code.size):
-            code[k] = 0 if warm or k > 2 else -1
-        if warm:
-            code[2] = _structure(x, settings)
-            _evaluate(x, settings, state, code)
+        _bar(inputs[i], settings, state, codes[i], ranks[i])
+
+
+@njit(cache=True, error_model="numpy")
+def extend(
+    numbers: FloatArray,
+    read: IntArray,
+    present: BoolArray,
+    s: int,
+    start: int,
+    stop: int,
+    settings: FloatArray,
+    state: FloatArray,
+    x: FloatArray,
+    code: CodeArray,
+    labels: tuple[CodeArray, CodeArray, CodeArray],
+    events: tuple[FlagArray, FlagArray, FlagArray, FlagArray],
+    reason: CodeArray,
+    ranks: FloatArray,
+) -> None:
+    """Evaluate the regime on the rows start..stop of one symbol; an absent bar carries what was in force.
+
+    Args:
+        numbers: float64 (K, >= T), finished columns.
+        read: int64 (15,), index of the column of each of `regime.FEATURES_READ`.
+        present: bool (T, S).
+        s: symbol index.
+        start: first row.
+        stop: the row behind the last.
+        settings: float64 (16,), `RegimeSettings.values()`.
+        state: float64 (STATE_SIZE,), as left by the row before `start`; changed in place.
+        x: float64 (15,), scratch.
+        code: int8 (7,), scratch.
+        labels: int8 (>= T, S) each, written: trend, volatility, structure.
+        events: uint8 (>= T, S) each, written: trend change, band shift, shock, and the three as bits.
+        reason: int8 (>= T, S), written.
+        ranks: float64 (>= T, S, 5), written: the fingerprint.
+    """
+    for t in range(start, stop):
+        if present[t, s]:
+            for k in range(read.size):
+                x[k] = numbers[read[k], t]
+            _bar(x, settings, state, code, ranks[t, s])
         else:
-            code[6] = WARMING_UP
+            for k in range(code.size):
+                code[k] = 0 if k >= LABELS else (labels[k][t - 1, s] if t > 0 else -1)
+            for r in range(ranks.shape[2]):
+                ranks[t, s, r] = ranks[t - 1, s, r] if t > 0 else np.nan
+        for k in range(LABELS):
+            labels[k][t, s] = code[k]
+            events[k][t, s] = code[LABELS + k]
+        events[3][t, s] = code[3] | code[4] << 1 | code[5] << 2
+        reason[t, s] = code[6]

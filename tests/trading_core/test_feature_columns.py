@@ -7,16 +7,21 @@ from hypothesis import strategies as st
 
 from schemas.errors import RuleError
 from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
+from trading_core.bars import COLUMNS
 from trading_core.features import FeatureColumns, FeatureProgram, compute, feature_names
+from trading_core.features.calendar import raw_column
 from trading_core.features.recurrences import run
 
 NAMES = feature_names()
 N = 400
 PROGRAM = FeatureProgram(NAMES)
-SHAPE = (
-    columns_of(walk(7, N)) | {name: np.zeros(N) for name in ("hour", "day_of_week")} | {"month": np.ones(N)}
-)
-INPUTS = np.stack([SHAPE[name] for name in PROGRAM.inputs])
+BARS = one_symbol(walk(7, N))
+INPUTS = np.stack([
+    getattr(BARS, name)[:, 0]
+    if name in COLUMNS
+    else raw_column(name, BARS.times, BARS.close_times, BARS.timeframe)
+    for name in PROGRAM.inputs
+])  # fmt: skip
 WHOLE = PROGRAM.advance(INPUTS, PROGRAM.initial_state())
 
 

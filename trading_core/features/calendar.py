@@ -34,6 +34,22 @@ def bucket_column(timeframe: str) -> str:
     return f"bucket_{timeframe}"
 
 
+def check_above(higher: str, timeframe: str) -> None:
+    """Make sure that higher bars can be made of bars of a timeframe.
+
+    Raises:
+        RuleError: they cannot; says which can.
+    """
+    own = TIMEFRAME_SECONDS[timeframe]
+    if HIGHER_SECONDS[higher] <= own:
+        possible = ", ".join(name for name, seconds in HIGHER_SECONDS.items() if seconds > own)
+        raise RuleError(
+            f"no {higher!r} bars can be made of {timeframe!r} bars: use one of {possible}, "
+            "or the feature without a timeframe",
+            timeframe=higher,
+        )
+
+
 def raw_column(column: str, labels: IntArray, close_times: IntArray, timeframe: str) -> IntArray | FloatArray:
     """One calendar column of bars of one symbol.
 
@@ -57,14 +73,8 @@ def raw_column(column: str, labels: IntArray, close_times: IntArray, timeframe: 
 
 
 def _bucket(higher: str, close_times: IntArray, timeframe: str) -> FloatArray:
-    own, length = TIMEFRAME_SECONDS[timeframe], HIGHER_SECONDS[higher]
-    if length <= own:
-        possible = ", ".join(name for name, seconds in HIGHER_SECONDS.items() if seconds > own)
-        raise RuleError(
-            f"no {higher!r} bars can be made of {timeframe!r} bars: use one of {possible}, "
-            "or the feature without a timeframe",
-            timeframe=higher,
-        )
+    check_above(higher, timeframe)
+    length = HIGHER_SECONDS[higher]
     ends = close_times + (_MONDAY if higher == "1w" else 0)
     number = ((ends - 1) // (length * _NS)).astype(np.float64)
     return number + np.where(ends % (length * _NS) == 0, COMPLETES, 0.0)

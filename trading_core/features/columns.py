@@ -16,7 +16,7 @@ from trading_core.bars import BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray
 from trading_core.features.graph import NUMBER, TRUTH, Graph, Place
 from trading_core.features.nodes import Node
-from trading_core.features.registry import resolve
+from trading_core.features.registry import check_timeframes, resolve
 from trading_core.features.sources import Sources
 from trading_core.features.symbol_columns import SymbolColumns
 
@@ -91,6 +91,7 @@ class FeatureColumns:
             RuleError: an unknown feature name, or a higher timeframe that the bars do not have.
         """
         wanted = tuple(dict.fromkeys(names))
+        check_timeframes(wanted, self.bars.timeframe)
         for s in range(len(self._symbols)) if symbols is None else symbols:
             missing = [name for name in wanted if (name, s) not in self._places]
             if missing:

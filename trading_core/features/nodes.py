@@ -5,10 +5,12 @@ number too: 1 true, 0 false, NaN unknown. This module knows what each operation 
 unknown; the arithmetic itself is in `recurrences`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
-RAW_COLUMNS = ("open", "high", "low", "close", "volume", "hour", "day_of_week", "month")
+from trading_core.features.calendar import CALENDAR_COLUMNS
+
+RAW_COLUMNS = ("open", "high", "low", "close", "volume", *CALENDAR_COLUMNS)
 RANK_WINDOW = 252
 RANK_MINIMUM = 60
 
@@ -47,11 +49,34 @@ class Op(IntEnum):
     OR = 28
     CROSS = 29
     SHIFT = 30
+    SO_FAR = 31
+    LAST_OF_PREVIOUS = 32
+    PUBLISH = 33
+    HOLD = 34
+    MEAN_DEVIATION = 35
+    WEIGHTED_MEAN = 36
+    RECENCY = 37
+    ADAPTIVE_MEAN = 38
+    STREAK = 39
+    TOTAL = 40
+
+
+class SoFar(IntEnum):
+    """What SO_FAR says of the values of a group up to the current bar; the numbers are its codes."""
+
+    FIRST = 0
+    HIGHEST = 1
+    LOWEST = 2
+    TOTAL = 3
+    COUNT = 4
 
 
 LEAVES = frozenset({Op.RAW, Op.STORED})
-WINDOWED = frozenset({Op.LAG, Op.MEAN, Op.STDEV, Op.EXTREME, Op.RANK, Op.SHIFT})
-SCANNING = frozenset({Op.STDEV, Op.RANK})
+WINDOWED = frozenset({
+    Op.LAG, Op.MEAN, Op.STDEV, Op.EXTREME, Op.RANK, Op.SHIFT, Op.MEAN_DEVIATION, Op.WEIGHTED_MEAN,
+    Op.RECENCY,
+})  # fmt: skip
+SCANNING = frozenset({Op.STDEV, Op.RANK, Op.MEAN_DEVIATION, Op.WEIGHTED_MEAN})
 """Operations that read their whole window at every bar: their columns are kept, not computed again."""
 _STATELESS = frozenset({
     *LEAVES, Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.SCALE, Op.ABSOLUTE, Op.POSITIVE, Op.DOMINANT,
@@ -68,8 +93,8 @@ class Node:
         inputs: nodes read, at most three.
         length: window or smoothing length in own bars; LAG and SHIFT: how many back.
         second: EMA: known values skipped before the seed; EXTREME: 1 leaves the current bar out; RANK: the
-            fewest values that have a rank.
-        scale: SCALE and RANK: the factor; EXTREME: +1 highest, -1 lowest; CONSTANT: the value.
+            fewest values that have a rank; SO_FAR: one of `SoFar`.
+        scale: SCALE and RANK: the factor; EXTREME, RECENCY: +1 highest, -1 lowest; CONSTANT: the value.
         column: RAW: the column's name; STORED: whatever name the caller knows a finished column by.
     """
 
@@ -101,9 +126,11 @@ class Node:
             return self.length - 1 + self.second
         if self.op is Op.RANK:
             return self.second - 1
-        if self.op in (Op.MEAN, Op.STDEV, Op.WILDER, Op.WILDER_SUM):
+        if self.op in (
+            Op.MEAN, Op.STDEV, Op.WILDER, Op.WILDER_SUM, Op.MEAN_DEVIATION, Op.WEIGHTED_MEAN, Op.RECENCY,
+        ):  # fmt: skip
             return self.length - 1
-        return 1 if self.op in (Op.TRUE_RANGE, Op.CROSS) else 0
+        return 1 if self.op in (Op.TRUE_RANGE, Op.CROSS, Op.LAST_OF_PREVIOUS) else 0
 
 
 def raw(column: str) -> Node:
@@ -281,3 +308,88 @@ def cross(a: Node, b: Node) -> Node:
 def shift(x: Node, n: int) -> Node:
     """Value of x n own bars ago, counting bars on which x is unknown; `lag` counts the known ones."""
     return Node(Op.SHIFT, (x,), length=n)
+
+
+def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """The same operation on other inputs."""
+    return replace(node, inputs=inputs)
+
+
+def above_zero(x: Node) -> Node:
+    """Condition x > 0."""
+    return greater(x, constant(0.0))
+
+
+def weighted_mean(x: Node, n: int) -> Node:
+    """Mean of the last n with weights 1 for the oldest to n for the newest."""
+    return Node(Op.WEIGHTED_MEAN, (x,), length=n)
+
+
+def mean_deviation(x: Node, n: int) -> Node:
+    """Mean absolute distance of the last n from their mean."""
+    return Node(Op.MEAN_DEVIATION, (x,), length=n)
+
+
+def adaptive_mean(x: Node, efficiency: Node) -> Node:
+    """Kaufman's mean of x, as fast as the efficiency in [0, 1] lets it be."""
+    return Node(Op.ADAPTIVE_MEAN, (x, efficiency))
+
+
+def recency_of_highest(x: Node, n: int) -> Node:
+    """How recent the highest of the last n + 1 is: 1 on this bar, 0 n bars ago; the later of equals."""
+    return Node(Op.RECENCY, (x,), length=n + 1, scale=1.0)
+
+
+def recency_of_lowest(x: Node, n: int) -> Node:
+    """How recent the lowest of the last n + 1 is; see `recency_of_highest`."""
+    return Node(Op.RECENCY, (x,), length=n + 1, scale=-1.0)
+
+
+def streak(x: Node) -> Node:
+    """How many values in a row, this one included, were above zero."""
+    return Node(Op.STREAK, (x,))
+
+
+def total(x: Node) -> Node:
+    """Sum of all values since the first."""
+    return Node(Op.TOTAL, (x,))
+
+
+def first_of(x: Node, key: Node) -> Node:
+    """First value of the current group, a run of bars with one key (its whole part)."""
+    return Node(Op.SO_FAR, (x, key), second=SoFar.FIRST)
+
+
+def highest_of(x: Node, key: Node) -> Node:
+    """Highest value of the current group so far."""
+    return Node(Op.SO_FAR, (x, key), second=SoFar.HIGHEST)
+
+
+def lowest_of(x: Node, key: Node) -> Node:
+    """Lowest value of the current group so far."""
+    return Node(Op.SO_FAR, (x, key), second=SoFar.LOWEST)
+
+
+def total_of(x: Node, key: Node) -> Node:
+    """Sum of the values of the current group so far."""
+    return Node(Op.SO_FAR, (x, key), second=SoFar.TOTAL)
+
+
+def bars_of(key: Node) -> Node:
+    """Bars of the current group before this one."""
+    return Node(Op.SO_FAR, (key, key), second=SoFar.COUNT)
+
+
+def last_of_previous(x: Node, key: Node) -> Node:
+    """Last value of the group before the current one."""
+    return Node(Op.LAST_OF_PREVIOUS, (x, key))
+
+
+def publish(x: Node, bucket: Node) -> Node:
+    """Last value of each higher bar, on the one bar on which that higher bar is seen first; else unknown."""
+    return Node(Op.PUBLISH, (x, bucket))
+
+
+def hold(x: Node, clock: Node) -> Node:
+    """Value of x, known or not, at the last bar on which the clock was known."""
+    return Node(Op.HOLD, (x, clock))

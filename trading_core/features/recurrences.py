@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from trading_core.features import group_recurrences as groups
+from trading_core.features import window_recurrences as windows
 from trading_core.features.nodes import Op
 
 _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = int(Op.ADD), int(Op.SUBTRACT), int(Op.MULTIPLY), int(Op.DIVIDE)
@@ -26,6 +28,14 @@ _EXTREME, _RANK = int(Op.EXTREME), int(Op.RANK)
 _CONSTANT, _MINIMUM, _MAXIMUM = int(Op.CONSTANT), int(Op.MINIMUM), int(Op.MAXIMUM)
 _GREATER, _AT_LEAST, _EQUAL = int(Op.GREATER), int(Op.AT_LEAST), int(Op.EQUAL)
 _NOT, _AND, _OR, _CROSS, _SHIFT = int(Op.NOT), int(Op.AND), int(Op.OR), int(Op.CROSS), int(Op.SHIFT)
+_SO_FAR, _LAST_OF_PREVIOUS, _PUBLISH, _HOLD = (
+    int(Op.SO_FAR),
+    int(Op.LAST_OF_PREVIOUS),
+    int(Op.PUBLISH),
+    int(Op.HOLD),
+)
+_MEAN_DEVIATION, _WEIGHTED_MEAN, _RECENCY = int(Op.MEAN_DEVIATION), int(Op.WEIGHTED_MEAN), int(Op.RECENCY)
+_ADAPTIVE_MEAN, _STREAK, _TOTAL = int(Op.ADAPTIVE_MEAN), int(Op.STREAK), int(Op.TOTAL)
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 HEADER = 4  # state cells before a window: count, position, and two of the operation's own
@@ -268,6 +278,9 @@ def _true_range(
 ) -> None:
     seen, before = state[0], state[2]
     for i in range(out.size):
+        if not (high[i] - low[i] + close[i] < np.inf):  # unknown: a bar between two higher ones
+            out[i] = np.nan
+            continue
         value = max(high[i] - low[i], max(abs(high[i] - before), abs(low[i] - before)))
         out[i] = value if seen > 0.0 and value < np.inf else np.nan
         before = close[i]
@@ -369,5 +382,25 @@ def run(code: IntArray, factors: FloatArray, state: FloatArray, values: FloatArr
             _shift(a, out, own, n)
         elif op in (_GREATER, _AT_LEAST, _EQUAL, _NOT, _AND, _OR):
             _logic(op, a, b, out)
+        elif op == _SO_FAR:
+            groups.so_far(a, b, out, own, second)
+        elif op == _LAST_OF_PREVIOUS:
+            groups.last_of_previous(a, b, out, own)
+        elif op == _PUBLISH:
+            groups.publish(a, b, out, own)
+        elif op == _HOLD:
+            groups.hold(a, b, out, own)
+        elif op == _MEAN_DEVIATION:
+            windows.mean_deviation(a, out, own, n)
+        elif op == _WEIGHTED_MEAN:
+            windows.weighted_mean(a, out, own, n)
+        elif op == _RECENCY:
+            windows.recency(a, out, own, n, factors[k])
+        elif op == _ADAPTIVE_MEAN:
+            windows.adaptive_mean(a, b, out, own)
+        elif op == _STREAK:
+            windows.streak(a, out, own)
+        elif op == _TOTAL:
+            windows.total(a, out, own)
         else:
             _pointwise(op, factors[k], a, b, out)

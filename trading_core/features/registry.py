@@ -1,20 +1,25 @@
 """The registry of features: what each name means, in which unit, and from which bar on it is known.
 
-A name is a family with its lengths (`sma_20`, `trend_strength_20_50`); any name with `_rank` behind it is the
-rolling percentile rank of that feature. Rules, snapshots and the regime know features by these names only.
+A name is a family with its lengths (`sma_20`, `trend_strength_20_50`), then, when it is read from higher
+bars, their timeframe (`sma_20_1h`), then `_rank` for its rolling percentile rank (`sma_20_1h_rank`). Rules,
+snapshots and the regime know features by these names only.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from schemas.errors import RuleError, nearest
+from trading_core.features.calendar import check_above
 from trading_core.features.families import FAMILIES, UNIT_INTERVAL, FeatureFamily
+from trading_core.features.higher_timeframes import HIGHER_TIMEFRAMES, at_timeframe, reads_only_bars
 from trading_core.features.nodes import Node, rank
 
 MAX_LENGTH = 5_000
 RANK_EXAMPLES = ("realized_vol_20_rank", "bandwidth_20_rank", "volume_rank")
 _NAME = re.compile(r"([a-z]+(?:_[a-z]+)*)((?:_[0-9]+)*)", re.ASCII)
+_TIMEFRAME = re.compile(r"(.+)_([1-9][0-9]{0,3}[a-z])", re.ASCII)
 
 FEATURES: dict[str, FeatureFamily] = {family.pattern: family for family in FAMILIES}
 _BY_STEM = {(family.stem, len(family.defaults)): family for family in FAMILIES}
@@ -22,17 +27,30 @@ _BY_STEM = {(family.stem, len(family.defaults)): family for family in FAMILIES}
 
 @dataclass(frozen=True)
 class FeatureSpec:
-    """One resolved feature: its graph, unit and closed interval of possible values."""
+    """One resolved feature.
+
+    Attributes:
+        name: as asked for.
+        node: its graph.
+        unit: price, fraction, percent, ratio, rank, shares, bars or calendar.
+        doc: one sentence.
+        bounds: closed interval of possible values.
+        timeframe: of the higher bars it is read from; None: the symbol's own bars.
+    """
 
     name: str
     node: Node
     unit: str
     doc: str
     bounds: tuple[float, float]
+    timeframe: str | None = None
 
     @property
     def lookback(self) -> int:
-        """Own bars before the first bar on which the feature can be known."""
+        """Own bars before the first bar on which the feature can be known.
+
+        Of higher bars and of sessions it is the fewest that could do, when each of them were one own bar.
+        """
         return self.node.lookback
 
 
@@ -46,22 +64,47 @@ def resolve(name: str) -> FeatureSpec:
     """The feature of this name.
 
     Raises:
-        RuleError: no such feature, or lengths that it cannot have; names the nearest one.
+        RuleError: no such feature, or lengths or a timeframe that it cannot have; names the nearest one.
     """
-    if (name, 0) in _BY_STEM or not name.endswith("_rank"):
-        return _spec(name, name)
-    ranked = _spec(name.removesuffix("_rank"), name)
-    return FeatureSpec(name, rank(ranked.node), "rank", f"Rank of {ranked.name}.", UNIT_INTERVAL)
+    ranked = name.endswith("_rank") and (name, 0) not in _BY_STEM
+    text, timeframe = _split_timeframe(name.removesuffix("_rank") if ranked else name)
+    family, lengths = _family(text, name, timeframe)
+    node, unit, doc, bounds = family.build(*lengths), family.unit, family.doc, family.bounds
+    if ranked:
+        node, unit, doc, bounds = rank(node), "rank", f"Rank of {text}.", UNIT_INTERVAL
+    if timeframe is not None:
+        node, doc = _at_timeframe(node, timeframe, name), f"{doc[:-1]}, on {timeframe} bars."
+    return FeatureSpec(name, node, unit, doc, bounds, timeframe)
 
 
-def _spec(text: str, asked: str) -> FeatureSpec:
+def check_timeframes(names: Iterable[str], timeframe: str) -> None:
+    """Make sure that every feature can be had on bars of a timeframe.
+
+    Raises:
+        RuleError: one is unknown, or reads higher bars that are not above these; names it.
+    """
+    for name in names:
+        higher = resolve(name).timeframe
+        if higher is not None:
+            try:
+                check_above(higher, timeframe)
+            except RuleError as error:
+                raise RuleError(f"{name!r}: {error}", feature=name) from error
+
+
+def _split_timeframe(text: str) -> tuple[str, str | None]:
+    match = _TIMEFRAME.fullmatch(text)
+    return (match.group(1), match.group(2)) if match else (text, None)
+
+
+def _family(text: str, asked: str, timeframe: str | None) -> tuple[FeatureFamily, tuple[int, ...]]:
     match = _NAME.fullmatch(text)
     lengths = _lengths(match.group(2)) if match else None
     family = _BY_STEM.get((match.group(1), len(lengths))) if match and lengths is not None else None
     if lengths is None or family is None:
-        raise RuleError(f"unknown feature {asked[:60]!r}.{_nearest(asked)}", feature=asked)
+        raise RuleError(f"unknown feature {asked[:60]!r}.{_nearest(asked, text, timeframe)}", feature=asked)
     _check_lengths(asked, family, lengths)
-    return FeatureSpec(text, family.build(*lengths), family.unit, family.doc, family.bounds)
+    return family, lengths
 
 
 def _lengths(text: str) -> tuple[int, ...] | None:
@@ -83,8 +126,26 @@ def _check_lengths(name: str, family: FeatureFamily, lengths: tuple[int, ...]) -
         )
 
 
-def _nearest(name: str) -> str:
-    found = nearest(name[:60], feature_names())
-    if found:
-        return found
-    return " Known are, for example, sma_20, ema_20, rsi_14, atr_14, highest_20, close."
+def _at_timeframe(node: Node, timeframe: str, name: str) -> Node:
+    if timeframe not in HIGHER_TIMEFRAMES:
+        raise RuleError(
+            f"{name!r}: {timeframe!r} is no timeframe of higher bars: use one of "
+            f"{', '.join(HIGHER_TIMEFRAMES)}",
+            feature=name,
+        )
+    if not reads_only_bars(node):
+        raise RuleError(
+            f"{name!r}: calendar and session features have no timeframe: leave out '_{timeframe}'",
+            feature=name,
+        )
+    return at_timeframe(node, timeframe)
+
+
+def _nearest(name: str, text: str, timeframe: str | None) -> str:
+    if timeframe is None:
+        found = nearest(name[:60], feature_names())
+    elif text.endswith("_rank"):
+        found = f" The rank comes last: {text.removesuffix('_rank')}_{timeframe}_rank."
+    else:
+        found = nearest(name[:60], [f"{known}_{timeframe}" for known in feature_names()])
+    return found or " Known are, for example, sma_20, ema_20, rsi_14, atr_14, highest_20, close."

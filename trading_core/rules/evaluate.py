@@ -45,10 +45,11 @@ def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray], size: int
     inputs = np.empty((len(program.inputs), size))
     for k, name in enumerate(program.inputs):
         inputs[k] = columns[name]
-    values = program.advance(inputs, program.initial_state())[0]
+    values: FloatArray = program.advance(inputs, program.initial_state())[0]
     if rule.kind == "number":
         return values
-    return np.asarray(np.where(np.isnan(values), -1.0, values), dtype=np.int8)
+    truths: TruthArray = np.where(np.isnan(values), -1.0, values).astype(np.int8)
+    return truths
 
 
 def evaluate(

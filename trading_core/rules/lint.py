@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from schemas.errors import RuleError
+from trading_core.features.registry import check_timeframes
 from trading_core.rules.bounds import possible
 from trading_core.rules.columns import RuleColumns
 from trading_core.rules.grammar import Rule, parse
@@ -69,6 +70,7 @@ def fire_rate(text: str, columns: RuleColumns, s: int, upto: int) -> FireRate:
 def _lint_one(role: str, text: str, columns: RuleColumns, s: int, upto: int) -> LintFinding | None:
     try:
         rule = parse(text)
+        check_timeframes(sorted(rule.features), columns.bars.timeframe)
     except RuleError as error:
         return LintFinding("unknown_feature", role, str(error)) if "feature" in error.context else None
     if rule.kind == "number":

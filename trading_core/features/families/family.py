@@ -1,0 +1,52 @@
+"""A family: one feature with its lengths left open, and the intervals its values lie in.
+
+Conventions that differ between libraries are said in the family's sentence. To add a feature, add a family to
+the module of its subject, and its oracle to the tests: a family without one fails them.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trading_core.features.nodes import Node
+
+INFINITY = float("inf")
+ANY = (-INFINITY, INFINITY)
+NOT_NEGATIVE = (0.0, INFINITY)
+UNIT_INTERVAL = (0.0, 1.0)
+PERCENT = (0.0, 100.0)
+
+
+@dataclass(frozen=True)
+class FeatureFamily:
+    """A feature with its lengths left open.
+
+    Attributes:
+        pattern: the name with capital letters for the lengths.
+        build: graph for given lengths.
+        unit: price, fraction, percent, ratio, rank, shares, bars or calendar.
+        doc: one sentence, with the convention where several are in use.
+        defaults: lengths of the example name.
+        minimum: smallest length allowed.
+        bounds: closed interval of possible values.
+        ascending: whether the first length must be below the second.
+    """
+
+    pattern: str
+    build: Callable[..., Node]
+    unit: str
+    doc: str
+    defaults: tuple[int, ...] = ()
+    minimum: int = 1
+    bounds: tuple[float, float] = ANY
+    ascending: bool = False
+
+    @property
+    def stem(self) -> str:
+        """The name without lengths."""
+        return re.sub(r"(_[A-Z])+$", "", self.pattern)
+
+    @property
+    def example(self) -> str:
+        """The name with its default lengths."""
+        return "_".join([self.stem, *map(str, self.defaults)])
