@@ -6,13 +6,13 @@ A rule that does not parse, or is of the wrong kind, refuses the proposal before
 from schemas.errors import InvalidProposal, RuleError
 from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
-from trading_core.rule_bank import RuleBank
+from trading_core.rule_bank import EngineColumns
 from trading_core.rules import RuleColumns
 from trading_core.tick_events import PolicyTag
 from trading_core.trigger_engine import PolicyOrders
 
 
-def compile_policy(policy: FrozenPolicy, s: int, columns: RuleColumns, bank: RuleBank) -> PolicyOrders:
+def compile_policy(policy: FrozenPolicy, s: int, columns: RuleColumns, bank: EngineColumns) -> PolicyOrders:
     """Orders of a frozen policy for symbol column `s`.
 
     Raises:
@@ -32,7 +32,7 @@ def compile_proposal(
     proposal: PolicyProposal,
     s: int,
     columns: RuleColumns,
-    bank: RuleBank,
+    bank: EngineColumns,
     tag: PolicyTag,
     risk_fraction: float,
 ) -> PolicyOrders:

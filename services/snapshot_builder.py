@@ -109,18 +109,19 @@ class SnapshotBuilder:
         direction = int(state["direction"])
         if direction == 0 or opened_by is None:
             return None
-        risk = float(state["risk"])
+        risk, entry = float(state["risk"]), float(state["entry_price"])
+        reached = sorted(direction * (float(state[name]) - entry) / risk for name in ("lowest", "highest"))
         return PositionView(
             direction="long" if direction > 0 else "short",
             quantity=float(state["quantity"]),
-            entry_price=float(state["entry_price"]),
+            entry_price=entry,
             entry_label=int(self._engine.bars.times[int(state["entry_t"])]),
             stop=float(state["stop"]),
             target=float(state["target"]),
             bars_held=int(state["own"] - state["entry_own"]),
-            r_now=(float(state["last_close"]) - float(state["entry_price"])) * direction / risk,
-            mae_r=float(state["mae"]) / risk,
-            mfe_r=float(state["mfe"]) / risk,
+            r_now=(float(state["last_close"]) - entry) * direction / risk,
+            mae_r=reached[0],
+            mfe_r=reached[1],
             playbook_id=opened_by.playbook_id,
             policy_id=opened_by.policy_id,
             thesis=opened_by.proposal.thesis,

@@ -62,7 +62,9 @@ class GrowingBars(BarSeries):
         row = self._rows
         last = int(self._tables["times"][row - 1])
         if label <= last:
-            raise DataError(f"label {label} is not after the last one, {last}: bars arrive in order", label=label)
+            raise DataError(
+                f"label {label} is not after the last one, {last}: bars arrive in order", label=label
+            )
         if not bars:
             raise DataError(f"label {label}: no symbol has a bar; an empty row is not a row", label=label)
         for symbol, bar in bars.items():
@@ -96,8 +98,8 @@ class GrowingBars(BarSeries):
         possible = 0.0 < low <= min(o, c) and max(o, c) <= h < np.inf and 0.0 <= v < np.inf
         if not possible:
             raise DataError(
-                f"{symbol} at {label}: open {o!r} high {h!r} low {low!r} close {c!r} volume {v!r} cannot be a "
-                "bar: prices are finite and above zero, open and close lie within low..high, volume is not "
+                f"{symbol} at {label}: open {o!r} high {h!r} low {low!r} close {c!r} volume {v!r} cannot be "
+                "a bar: prices are finite and above zero, open and close lie within low..high, volume is not "
                 "negative",
                 symbol=symbol,
                 label=label,
