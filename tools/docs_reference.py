@@ -10,13 +10,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from services.journal.kinds import JOURNAL_KINDS
 from tools import docs_configuration, docs_diagrams
 from tools.docs_pages import ROOT, pages, table, with_blocks
-from trading_core.features import FEATURES
+from trading_core.bars import BarSeries
+from trading_core.features import FEATURES, compute, resolve
+from trading_core.features.higher_timeframes import HIGHER_TIMEFRAMES
 from trading_core.features.nodes import RANK_MINIMUM, RANK_WINDOW
 from trading_core.kernel.records import CLAMPS, REFUSALS
 from trading_core.kernel.state_machine import TRANSITIONS
@@ -61,10 +65,39 @@ def command_line() -> str:
 def features() -> str:
     """Every feature family."""
     rows = [
-        (f"`{family.pattern}`", f"`{family.example}`", family.unit, family.doc)
+        (
+            f"`{family.pattern}`",
+            f"`{family.example}`",
+            family.unit,
+            str(resolve(family.example).lookback),
+            family.doc,
+        )
         for family in FEATURES.values()
     ]
-    return table(("name", "example", "unit", "meaning"), rows)
+    return table(("name", "example", "unit", "unknown for", "meaning"), rows)
+
+
+def higher_timeframes() -> str:
+    """The timeframes that a feature may be read from."""
+    return f"Timeframes: {_names(HIGHER_TIMEFRAMES)}."
+
+
+def higher_bars() -> str:
+    """What `close_1h` shows on some 15-minute bars, one of them missing."""
+    labels = pd.date_range("2024-01-02 09:00", periods=11, freq="15min", tz="UTC")
+    closes = [float(price) for price in range(101, 112)]
+    frame = pd.DataFrame(dict.fromkeys(("open", "high", "low", "close"), closes), index=labels)
+    bars = BarSeries.from_frame(frame.drop(labels[7]))
+    found = compute(bars, ["close", "close_1h"])
+    rows = [
+        (
+            f"{stamp:%H:%M}",
+            f"{stamp + pd.Timedelta(minutes=15):%H:%M}",
+            *("unknown" if np.isnan(found[name][row, 0]) else f"{found[name][row, 0]:g}" for name in found),
+        )
+        for row, stamp in enumerate(pd.to_datetime(bars.times, unit="ns", utc=True))
+    ]
+    return table(("bar", "closes", *(f"`{name}`" for name in found)), rows)
 
 
 def regime_settings() -> str:
@@ -100,6 +133,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "configuration": docs_configuration.configuration,
     "heartbeats": docs_configuration.heartbeats,
     "features": features,
+    "higher-timeframes": higher_timeframes,
+    "higher-bars": higher_bars,
     "regime-settings": regime_settings,
     "rule-bounds": rule_bounds,
     "rank-bounds": rank_bounds,

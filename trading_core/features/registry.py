@@ -73,7 +73,7 @@ def resolve(name: str) -> FeatureSpec:
     if ranked:
         node, unit, doc, bounds = rank(node), "rank", f"Rank of {text}.", UNIT_INTERVAL
     if timeframe is not None:
-        node, doc = _at_timeframe(node, timeframe, name), f"{doc[:-1]}, on {timeframe} bars."
+        node, doc = _at_timeframe(node, timeframe, name), f"On {timeframe} bars: {doc}"
     return FeatureSpec(name, node, unit, doc, bounds, timeframe)
 
 

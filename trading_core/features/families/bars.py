@@ -69,7 +69,7 @@ FAMILIES = (
         "close_location",
         lambda: _of_range(f.subtract(CLOSE, LOW)),
         "fraction",
-        "Where the close lies in the bar's range.",
+        "Where the close lies in the bar's range; unknown without a range.",
         bounds=UNIT_INTERVAL,
     ),
     FeatureFamily(
