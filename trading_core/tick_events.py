@@ -40,8 +40,6 @@ class TickEventDecoder:
         self._bars = bars
         self._config_hash = config_hash
         self._account = account
-        self._labels = bars.times
-        self._known = bars.close_times
         self._bar_ns = bars.bar_ns
 
     def decode(
@@ -57,19 +55,20 @@ class TickEventDecoder:
         kind = KINDS[int(record["kind"])]
         t, s = int(record["t"]), int(record["s"])
         detail = _DETAIL[kind](self, record, tags, entries) if kind in _DETAIL else {}
-        return TickValidationEvent(
+        # The kernel's own records need no validation, and a live step has no time for it.
+        return TickValidationEvent.model_construct(
             kind=kind,
             symbol=self._bars.symbols[s] if s >= 0 else None,
-            bar_label=int(self._labels[t]),
-            ts_event=int(self._known[t]) - (self._bar_ns if kind in FILLS else 0),
-            known_at=int(self._known[t]),
+            bar_label=int(self._bars.times[t]),
+            ts_event=int(self._bars.close_times[t]) - (self._bar_ns if kind in FILLS else 0),
+            known_at=int(self._bars.close_times[t]),
             detail=detail,
         )
 
     def order_id(self, s: int, t: int, rule: str, leg: str) -> str:
         """Hash of config, account, symbol, bar label, rule, leg and attempt."""
         return content_id(
-            [self._config_hash, self._account, self._bars.symbols[s], int(self._labels[t]), rule, leg, 1]
+            [self._config_hash, self._account, self._bars.symbols[s], int(self._bars.times[t]), rule, leg, 1]
         )
 
 

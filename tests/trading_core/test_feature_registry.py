@@ -71,9 +71,7 @@ def test_resolve_rank_of_a_higher_timeframe_is_a_rank_over_higher_bars():
 
 def test_check_timeframes_names_the_feature():
     check_timeframes(["sma_20", "sma_20_1h"], "15m")
-    with pytest.raises(
-        RuleError, match="'sma_20_1h': no '1h' bars can be made of '4h' bars: use one of 1d"
-    ):
+    with pytest.raises(RuleError, match="'sma_20_1h': no '1h' bars can be made of '4h' bars: use one of 1d"):
         check_timeframes(["sma_20", "sma_20_1h"], "4h")
 
 

@@ -1,0 +1,74 @@
+"""The live step: one new row of bars through the same columns, regime and kernel as a backtest.
+
+A step computes what the new row adds, with saved state, so it costs the same on any length of history and
+gives the bits that a block would give. Called by whoever has bars arriving one at a time; it waits for
+nobody and knows no policy loop.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.config import NoTradeWindow
+from trading_core.growing_bars import Bar, GrowingBars
+from trading_core.kernel.fresh import no_trade_flags
+from trading_core.regime import RegimeTracker
+from trading_core.rules import RuleColumns
+from trading_core.trigger_engine import Advance, TriggerEngine
+
+
+class LiveStep:
+    """Bars in, what the engine made of them out.
+
+    Attributes:
+        bars: the series so far.
+        engine: the engine that validates it.
+    """
+
+    def __init__(
+        self,
+        bars: GrowingBars,
+        columns: RuleColumns,
+        regime: RegimeTracker,
+        engine: TriggerEngine,
+        windows: Sequence[NoTradeWindow] = (),
+    ) -> None:
+        """Wire a step.
+
+        Args:
+            bars: history so far.
+            columns: rule columns of `bars`; the engine reads them where they stand.
+            regime: tracker over the features of `columns`.
+            engine: engine on `bars` with `rule_bank.SharedColumns(columns)`.
+            windows: no-trade windows.
+        """
+        self.bars = bars
+        self.engine = engine
+        self._regime = regime
+        self._windows = tuple(windows)
+
+    def __call__(self, label: int, bars: Mapping[str, Bar]) -> tuple[Advance, ...]:
+        """Take in one row and validate it; usually one `Advance`, none is skipped.
+
+        Args:
+            label: ns, after the last one.
+            bars: the row's bars by symbol.
+
+        Raises:
+            DataError: the row cannot be; nothing has changed then.
+        """
+        row = self.bars.append(label, bars)
+        self._regime.extend()
+        self.engine.extend(self._flags(row))
+        done = []
+        while not self.engine.done:
+            done.append(self.engine.advance())
+        return tuple(done)
+
+    def _flags(self, row: int) -> npt.NDArray[np.uint8]:
+        flags = self._regime.columns.flags[row : row + 1]
+        if self._windows:
+            closes = self.bars.close_times[row : row + 1]
+            flags = flags | no_trade_flags(closes, self.bars.symbols, self._windows)
+        return flags
