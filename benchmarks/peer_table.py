@@ -8,8 +8,8 @@ import pandas as pd
 from benchmarks.comparison import compare
 from benchmarks.crossing import COMMON, simulated
 from benchmarks.engine import SEED, SIZES, TICK
-from benchmarks.parity_cases import NAUTILUS
 from benchmarks.peer_runs import Peer, PeerRun, TooSlow, install, run_peer
+from benchmarks.peer_settings import PEERS
 from benchmarks.walks import walk, walks
 from tools.docs_pages import table
 from trading_core import BarSeries
@@ -19,22 +19,6 @@ MANY = 10
 MANY_SIZE = 100_000
 PRICE_TOLERANCE = 1e-9
 
-US = Peer("thinktwice", "thinktwice", switches=COMMON)
-# On a bar where time is up these two look at stop and target before the exit that is due at the open.
-_STATIC = {**COMMON, "entry_bar_exits": False, "time_exit": "after_stops"}
-PEERS = (
-    US,
-    Peer("vectorbt, Rust", "vectorbt", form="rust", switches=_STATIC),
-    Peer("vectorbt, numba", "vectorbt", form="numba", switches=_STATIC),
-    Peer("vectorbt, numba signal function", "vectorbt", form="numba_function", switches=_STATIC),
-    Peer("backtesting.py", "backtesting", switches=COMMON),
-    Peer(
-        "nautilus_trader",
-        "nautilus",
-        switches={**NAUTILUS.switches, "maker_fee_bps": None, "cash": COMMON["cash"]},
-    ),
-    Peer("backtrader", "backtrader", switches={**COMMON, "entry_bar_exits": False}),
-)
 SLOW = frozenset({"backtesting", "nautilus", "backtrader"})
 
 
