@@ -1,4 +1,4 @@
-.PHONY: check test bench docs lock data
+.PHONY: check test bench bench-engine parity docs lock data
 
 check:  ## everything that must hold before a commit lands
 	uv run ruff format --check
@@ -10,8 +10,15 @@ check:  ## everything that must hold before a commit lands
 test:  ## the tests alone
 	uv run pytest
 
-bench:  ## timings; never part of the tests
+bench:  ## timings, other engines included, into docs/reference/benchmarks.md; never part of the tests
 	uv run python -m benchmarks
+
+bench-engine:  ## print the timings of this engine alone
+	uv run python -m benchmarks --engine
+
+parity:  ## run the other engines apart and record their trades for the tests
+	uv run python -m benchmarks.parity
+	uv run python -m benchmarks.statistics_parity
 
 docs:  ## rewrite what the code says about itself: reference blocks, outputs of examples, the picture
 	uv run python -m tools.docs_reference

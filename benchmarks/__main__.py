@@ -1,77 +1,53 @@
-"""Writes docs/reference/benchmarks.md; see `make bench`."""
+"""Writes docs/reference/benchmarks.md; with `--engine` prints what concerns this engine alone.
+
+See `make bench` and `make bench-engine`.
+"""
 
 import sys
 from pathlib import Path
 
-from benchmarks.embedded import BacktestTiming, time_backtest
-from benchmarks.engine import REPEATS, SIZES, EngineTiming, time_engine
-from benchmarks.hand_scan import RULE
-from worker.environment import environment
+from benchmarks import page
+from benchmarks.cold_start import time_starts
+from benchmarks.embedded import time_backtest
+from benchmarks.engine import SIZES, time_engine
+from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
+from benchmarks.peer_table import time_peers
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "benchmarks.md"
-PARTS = ("compile_s", "engine_s", "policy_s", "slow_s", "total_s")
 
 
-def engine_table(timings: list[EngineTiming]) -> str:
-    """One line a size; ratios are to the scan."""
-    lines = [
-        "| bars | trades | scan, ms | kernel, ms | kernel / scan | `simulate`, ms | `simulate` / scan |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for one in timings:
-        lines.append(
-            f"| {one.bars:,} | {one.trades:,} | {one.scan_s * 1e3:.2f} | {one.kernel_s * 1e3:.2f} "
-            f"| {one.kernel_s / one.scan_s:.1f} | {one.simulate_s * 1e3:.2f} "
-            f"| {one.simulate_s / one.scan_s:.1f} |"
-        )
-    return "\n".join(lines)
+def tell(text: str) -> None:
+    """Say on the error stream what is being timed."""
+    sys.stderr.write(f"{text}\n")
 
 
-def backtest_table(first: BacktestTiming, second: BacktestTiming) -> str:
-    """One line a part."""
-    lines = ["| part | first run | second run |", "| --- | --- | --- |"]
-    for part in PARTS:
-        values = (f"{one.document['timing'][part]:.2f} s" for one in (first, second))
-        lines.append(f"| `timing.{part}` (wall) | {' | '.join(values)} |")
-    speeds = (f"{one.document['timing']['bars_per_s']:,.0f}" for one in (first, second))
-    lines.append(f"| `timing.bars_per_s` | {' | '.join(speeds)} |")
-    lines.append(f"| CPU seconds of the process | {first.cpu_s:.2f} s | {second.cpu_s:.2f} s |")
-    return "\n".join(lines)
+def engine_sections() -> list[str]:
+    """What takes a minute: no peers, no backtest."""
+    tell("the engine and its limit")
+    sections = [page.engine_section([time_engine(size) for size in SIZES])]
+    tell("growth with bars and symbols")
+    return [*sections, page.growth_section(growth_with_bars(), growth_with_symbols(), weigh())]
 
 
-def page(timings: list[EngineTiming], runs: tuple[BacktestTiming, BacktestTiming]) -> str:
-    """The whole page."""
-    seen = environment()
-    machine = ", ".join(f"{name} {seen[name]}" for name in ("python", "numpy", "numba", "processor"))
-    return f"""# Benchmarks
-
-Written by `make bench`; not a test. Times depend on the machine, ratios less. Measured with {machine}.
-
-## Engine
-
-`{RULE}` with a bracket, one symbol, through the public `simulate`, inside the kernel that it calls, and in
-a hand-written compiled scan of the same rule with everything general left out: no rule language, no
-portfolio, no second symbol. The scan is the limit; all make the same trades, or the benchmark fails. CPU
-time, the best of {REPEATS} warm runs.
-
-{engine_table(timings)}
-
-## The embedded backtest
-
-`thinktwice backtest` on {runs[0].document["data"]["bars"]:,} bars in a process of its own: first with an
-empty cache of compiled code, then again. Parts are wall seconds as the [JSON document](json-document.md)
-reports them.
-
-{backtest_table(*runs)}
-"""
+def all_sections() -> list[str]:
+    """Everything, in the order of the page."""
+    limit, growth = engine_sections()
+    peers = page.peer_section(time_peers(tell))
+    tell("cold and cached starts")
+    starts = page.start_section(time_starts())
+    tell("the embedded backtest")
+    return [page.head(), limit, peers, growth, starts, page.backtest_section(*time_backtest())]
 
 
-def main() -> int:
-    """Measure and write the page."""
-    PAGE.write_text(page([time_engine(size) for size in SIZES], time_backtest()), "utf-8")
+def main(arguments: list[str]) -> int:
+    """Measure; write the page or print the quick part."""
+    if "--engine" in arguments:
+        sys.stdout.write("\n\n".join(engine_sections()) + "\n")
+        return 0
+    PAGE.write_text("\n\n".join(all_sections()) + "\n", "utf-8")
     sys.stdout.write(PAGE.read_text("utf-8"))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trading_core import BarSeries, simulate
+from trading_core import BarSeries, SimulationResult, simulate
 from trading_core.features import compute
 
 FAST, SLOW = "sma_10", "sma_30"
@@ -19,6 +19,9 @@ ENTRY = f"crosses_above({FAST}, {SLOW})"
 BRACKET: dict[str, float] = {"stop_pct": 0.02, "target_pct": 0.04, "time_stop_bars": 50, "fee_bps": 5.0}
 TRADE_COLUMNS = ("symbol", "entry_bar", "exit_bar", "entry_price", "exit_price", "fees", "pnl")
 Switches = dict[str, Any]
+
+# What most engines share: levels from the close that gave the signal, and money that never runs out.
+COMMON: Switches = {"level_base": "signal_close", "cash": 1e9}
 
 
 def averages(bars: BarSeries) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -30,11 +33,16 @@ def averages(bars: BarSeries) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.f
     return columns[FAST], columns[SLOW]
 
 
+def crossed(fast: npt.NDArray[np.float64], slow: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Where the fast average crosses above the slow one; bool (T, S)."""
+    found = np.zeros(fast.shape, dtype=np.bool_)
+    found[1:] = (fast[1:] > slow[1:]) & (fast[:-1] <= slow[:-1])
+    return found
+
+
 def crossings_sha256(bars: BarSeries) -> str:
     """Hash of where the averages cross: all that the trades depend on besides the prices."""
-    fast, slow = averages(bars)
-    crossed = (fast[1:] > slow[1:]) & (fast[:-1] <= slow[:-1])
-    return hashlib.sha256(np.packbits(crossed).tobytes()).hexdigest()
+    return hashlib.sha256(np.packbits(crossed(*averages(bars))).tobytes()).hexdigest()
 
 
 def bars_sha256(bars: BarSeries) -> str:
@@ -52,8 +60,13 @@ def simulated(bars: BarSeries, switches: Switches | None = None) -> pd.DataFrame
         bars: of any number of symbols.
         switches: arguments of `simulate` that differ from its defaults.
     """
-    found = simulate(bars, ENTRY, **{**BRACKET, **(switches or {})}).trades
-    return trade_list(bars, found)
+    return trade_list(bars, simulated_raw(bars, switches or {}).trades)
+
+
+def simulated_raw(bars: BarSeries, switches: Switches) -> SimulationResult:
+    """The strategy through the public entry, nothing added: what is timed."""
+    settings: dict[str, Any] = {**BRACKET, **switches}
+    return simulate(bars, ENTRY, **settings)
 
 
 def trade_list(bars: BarSeries, trades: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,8 @@
-"""The limit: one rule with its bracket as a single hand-written compiled pass, everything general left out.
+"""The limit: the state machine of the one strategy as a single hand-written compiled pass.
 
-No rule language, no features, no second symbol, no portfolio, no events. It trades exactly what `simulate`
-trades for `close > highest_20`, long, so its time is what this rule costs when nothing else is asked for.
+The crossing comes precomputed; stop, target, time stop, fees and the trade list are left, and everything
+general is left out: no rule language, no features, no second symbol, no portfolio, no excursions, no equity,
+no events. It makes exactly the trades of `simulate` with levels from the signal close.
 """
 
 from typing import Any
@@ -9,44 +10,67 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-RULE = "close > highest_20"
-WINDOW = 20
-STOP, TARGET, TIME_STOP, FEE = 0.02, 0.04, 50, 5e-4
+from benchmarks.crossing import BRACKET
+
+STOP, TARGET = BRACKET["stop_pct"], BRACKET["target_pct"]
+TIME_STOP, FEE = int(BRACKET["time_stop_bars"]), BRACKET["fee_bps"] / 1e4
+TRADE = np.dtype(
+    [("entry_bar", np.int64), ("exit_bar", np.int64)]
+    + [(name, np.float64) for name in ("entry_price", "exit_price", "fees", "pnl")]
+)
 
 
-@njit(cache=True)
-def scan(o: Any, h: Any, low: Any, c: Any, pnl: Any) -> int:
-    """Trade one symbol; net profit of each trade goes to `pnl`, the number of trades comes back."""
-    trades = 0
-    inside = ordered = False
-    entry = 0
+@njit(cache=True, error_model="numpy")
+def scan(o: Any, h: Any, low: Any, c: Any, crossed: Any, trades: Any) -> int:
+    """Trade one symbol into `trades`; the number of trades comes back.
+
+    Args:
+        o: opens, float64 (T,); `h`, `low` and `c` likewise.
+        h: highs.
+        low: lows.
+        c: closes.
+        crossed: bool (T,), whether the averages crossed at each close.
+        trades: buffer of `TRADE`, long enough.
+    """
+    count, entry = 0, -1
+    ordered = False
     price = stop = target = 0.0
-    queue = np.zeros(WINDOW + 1, dtype=np.int64)
-    first = last = 0
     for t in range(o.size):
-        out = np.nan
-        if inside and t - entry >= TIME_STOP:
-            out = o[t]
-        elif ordered:
-            inside, ordered, entry, price = True, False, t, o[t]
-            stop, target = price * (1.0 - STOP), price * (1.0 + TARGET)
-        if inside and np.isnan(out):
-            if o[t] <= stop or o[t] >= target:
+        if ordered:
+            entry, price, ordered = t, o[t], False
+        if entry >= 0:
+            out = 0.0
+            if t - entry >= TIME_STOP or o[t] <= stop or o[t] >= target:
                 out = o[t]
             elif low[t] <= stop:
                 out = stop
             elif h[t] >= target:
                 out = target
-        if not np.isnan(out):
-            pnl[trades] = out - price - (price + out) * FEE
-            trades += 1
-            inside = False
-        if last > first and queue[first % (WINDOW + 1)] < t - WINDOW:
-            first += 1
-        if not inside and t >= WINDOW and c[t] > h[queue[first % (WINDOW + 1)]]:
-            ordered = True
-        while last > first and h[queue[(last - 1) % (WINDOW + 1)]] <= h[t]:
-            last -= 1
-        queue[last % (WINDOW + 1)] = t
-        last += 1
-    return trades
+            if out == 0.0:
+                continue
+            one = trades[count]
+            one.entry_bar, one.exit_bar, one.entry_price, one.exit_price = entry, t, price, out
+            one.fees = price * FEE + out * FEE
+            one.pnl = out - price - one.fees
+            count, entry = count + 1, -1
+        if crossed[t]:
+            ordered, stop, target = True, c[t] * (1.0 - STOP), c[t] * (1.0 + TARGET)
+    return count
+
+
+def moving_cross(close: Any, fast: int = 10, slow: int = 30) -> Any:
+    """Where numpy's running sums cross: the cheapest way to have the crossing, and not exact.
+
+    A difference of running sums rounds away the last digits, so a few crossings in a thousand move.
+    """
+    total = np.cumsum(close)
+    crossed = np.zeros(close.size, dtype=np.bool_)
+    means = []
+    for window in (fast, slow):
+        mean = np.full(close.size, np.nan)
+        mean[window:] = (total[window:] - total[:-window]) / window
+        mean[window - 1] = total[window - 1] / window
+        means.append(mean)
+    above = means[0] > means[1]
+    crossed[1:] = above[1:] & (means[0][:-1] <= means[1][:-1])
+    return crossed

@@ -9,7 +9,7 @@ import gzip
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +17,20 @@ import pandas as pd
 
 from benchmarks.crossing import BRACKET, Switches
 from benchmarks.peer_runs import Peer, trade_table
+from benchmarks.peer_settings import BACKTESTING, BACKTRADER, NAUTILUS, TICK, VECTORBT
 from benchmarks.walks import walk
 from trading_core import BarSeries
 from worker.sample_data import load_embedded_bars
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "trading_core" / "parity" / "data"
 
-BACKTESTING = Peer("backtesting.py", "backtesting", switches={"level_base": "signal_close"})
-TICK = 0.01
-NAUTILUS = Peer(
-    "nautilus_trader",
-    "nautilus",
-    switches={
-        "fill": "close",
-        "level_base": "signal_close",
-        "both_hit": "ohlc",
-        "gap": "level",
-        "time_exit": "close",
-        "tick_size": TICK,
-        "fee_rounding": 0.01,
-        "maker_fee_bps": 2.0,
-    },
-    tick=TICK,
-)
+# Makers pay less here, so that the split shows.
+PEERS = {
+    BACKTESTING.name: BACKTESTING,
+    BACKTRADER.name: BACKTRADER,
+    VECTORBT.name: VECTORBT,
+    NAUTILUS.name: replace(NAUTILUS, switches={**NAUTILUS.switches, "maker_fee_bps": 2.0}),
+}
 
 
 @dataclass(frozen=True)
@@ -70,9 +61,10 @@ TICK_WALKS = tuple(
 )
 CASES: Mapping[str, tuple[Case, ...]] = {
     BACKTESTING.name: EMBEDDED + WALKS,
+    BACKTRADER.name: EMBEDDED + WALKS[:1],
+    VECTORBT.name: EMBEDDED + WALKS[:1],
     NAUTILUS.name: TICK_WALKS,
 }
-PEERS = {peer.name: peer for peer in (BACKTESTING, NAUTILUS)}
 
 
 def settings_of(peer: Peer) -> dict[str, Any]:

@@ -34,9 +34,9 @@ def walk(seed: int, count: int, *, tick: float = 0.0, symbol: str = "WALK") -> B
     return BarSeries.from_frame(walk_frame(seed, count, tick=tick), symbol=symbol)
 
 
-def walks(seed: int, count: int, symbols: int) -> BarSeries:
+def walks(seed: int, count: int, symbols: int, *, tick: float = 0.0) -> BarSeries:
     """Bars of several symbols, each a walk of its own seed."""
-    frames = {f"WALK{s:02d}": walk_frame(seed + s, count) for s in range(symbols)}
+    frames = {f"WALK{s:02d}": walk_frame(seed + s, count, tick=tick) for s in range(symbols)}
     return BarSeries.from_frame(frames)
 
 

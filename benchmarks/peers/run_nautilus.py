@@ -43,11 +43,12 @@ class Crossing(Strategy):
     def on_bar(self, bar):
         """One closed bar."""
         self.row += 1
-        if not self.portfolio.is_flat(self.instrument.id):
-            if self.row - self.entered >= self.time_stop:
-                self.cancel_all_orders(self.instrument.id)
-                self.close_all_positions(self.instrument.id)
-        elif self.crossed[self.row]:
+        held = not self.portfolio.is_flat(self.instrument.id)
+        if held and self.row - self.entered >= self.time_stop:
+            self.cancel_all_orders(self.instrument.id)
+            self.close_all_positions(self.instrument.id)
+            held = False  # the close is under way, and the same bar may signal the next entry
+        if not held and self.crossed[self.row]:
             self.entered = self.row
             close = bar.close.as_double()
             self.submit_order_list(

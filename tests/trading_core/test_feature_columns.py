@@ -9,8 +9,8 @@ from schemas.errors import RuleError
 from tests.trading_core.price_paths import columns_of, one_symbol, series, walk
 from trading_core.bars import COLUMNS
 from trading_core.features import FeatureColumns, FeatureProgram, compute, feature_names
+from trading_core.features.blocks import advance
 from trading_core.features.calendar import raw_column
-from trading_core.features.recurrences import run
 
 NAMES = feature_names()
 N = 400
@@ -53,7 +53,7 @@ def test_program_longer_than_one_internal_block_equals_single_steps():
 
 
 def test_recurrences_have_one_compiled_signature():
-    assert len(run.signatures) == 1
+    assert len(advance.signatures) == 1
 
 
 def test_compute_features_together_or_alone_gives_the_same_bits():

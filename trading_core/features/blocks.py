@@ -66,14 +66,38 @@ def _scatter(values: FloatArray, own: IntArray, whole: bool, out: FloatArray, sh
 
 
 @njit(error_model="numpy")
+def _code(value: float) -> int:
+    return int(value == 1.0) - int(value != value)
+
+
+@njit(error_model="numpy")
+def _cell(
+    bars: tuple[FloatArray, ...],
+    calendar: FloatArray,
+    read: Tables,
+    table: int,
+    index: int,
+    row: int,
+    s: int,
+) -> float:
+    if table == _BAR:
+        return bars[index][row, s]
+    if table == _CALENDAR:
+        return calendar[index, row]
+    if table == _NUMBER:
+        return read[0][index, row]
+    return np.nan if read[1][index, row] < 0 else float(read[1][index, row])
+
+
+@njit(error_model="numpy")
 def _encode(values: FloatArray, own: IntArray, whole: bool, out: TruthArray, shift: int) -> None:
     if whole:
         for i in range(values.size):
-            out[i] = int(values[i] == 1.0) - int(values[i] != values[i])
+            out[i] = _code(values[i])
         return
     out[:] = -1
     for i in range(values.size):
-        out[own[i] - shift] = int(values[i] == 1.0) - int(values[i] != values[i])
+        out[own[i] - shift] = _code(values[i])
 
 
 @njit(cache=True, error_model="numpy")
@@ -125,7 +149,10 @@ def advance(
             size, row = _own_rows(here, first, stop, own)
         for k in range(inputs.shape[0]):
             table, index = inputs[k, 0], inputs[k, 1]
-            cells = values[k][:size]
+            if whole and size == 1:  # a live step: a view would cost more than the value
+                values[k, 0] = _cell(bars, calendar, read, table, index, first, s)
+                continue
+            cells = values[k, :size]
             if table == _BAR:
                 _gather(bars[index][:, s], own, whole, first, cells)
             elif table == _CALENDAR:
@@ -137,8 +164,15 @@ def advance(
         if size > 0:
             run(code, factors, state, values, size)
         for k in range(outputs.shape[0]):
-            cells, index = values[outputs[k, 0]][:size], outputs[k, 2]
-            if outputs[k, 1] == _NUMBER:
+            line, table, index = outputs[k, 0], outputs[k, 1], outputs[k, 2]
+            if whole and size == 1 and table == _NUMBER:
+                written[0][index, first - offset] = values[line, 0]
+                continue
+            if whole and size == 1:
+                written[1][index, first - offset] = _code(values[line, 0])
+                continue
+            cells = values[line, :size]
+            if table == _NUMBER:
                 _scatter(cells, own, whole, written[0][index][first - offset : row - offset], first)
             else:
                 _encode(cells, own, whole, written[1][index][first - offset : row - offset], first)

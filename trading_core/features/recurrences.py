@@ -4,8 +4,7 @@ Every operation is a recurrence with its state in an array, so a block of any si
 same code and give the same bits. An unknown input gives an unknown output and leaves the state as it was; a
 division by zero and a result that is not finite are unknown. No fastmath: the order of every sum is fixed.
 
-Sums of a moving mean are carried with the rounding error of every addition (Knuth's two-sum), so they neither
-drift nor depend on what left the window. A standard deviation is summed anew over its window around the
+A standard deviation is summed anew over its window around the
 newest value: exact on a flat price, and as the newest value lies within sqrt(n - 1) deviations of the mean,
 the cancellation is bounded.
 """
@@ -18,16 +17,14 @@ from numba import njit
 
 from trading_core.features import group_recurrences as groups
 from trading_core.features import window_recurrences as windows
+from trading_core.features.moving_mean import mean_step, moving_mean
 from trading_core.features.nodes import Op
+from trading_core.features.pointwise import is_pointwise, pointwise, pointwise_block
 
-_ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = int(Op.ADD), int(Op.SUBTRACT), int(Op.MULTIPLY), int(Op.DIVIDE)
-_SCALE, _ABSOLUTE, _POSITIVE, _DOMINANT = int(Op.SCALE), int(Op.ABSOLUTE), int(Op.POSITIVE), int(Op.DOMINANT)
-_LOG, _LAG, _MEAN, _STDEV, _EMA = int(Op.LOG), int(Op.LAG), int(Op.MEAN), int(Op.STDEV), int(Op.EMA)
+_LAG, _MEAN, _STDEV, _EMA = int(Op.LAG), int(Op.MEAN), int(Op.STDEV), int(Op.EMA)
 _WILDER, _WILDER_SUM, _TRUE_RANGE = int(Op.WILDER), int(Op.WILDER_SUM), int(Op.TRUE_RANGE)
 _EXTREME, _RANK = int(Op.EXTREME), int(Op.RANK)
-_CONSTANT, _MINIMUM, _MAXIMUM = int(Op.CONSTANT), int(Op.MINIMUM), int(Op.MAXIMUM)
-_GREATER, _AT_LEAST, _EQUAL = int(Op.GREATER), int(Op.AT_LEAST), int(Op.EQUAL)
-_NOT, _AND, _OR, _CROSS, _SHIFT = int(Op.NOT), int(Op.AND), int(Op.OR), int(Op.CROSS), int(Op.SHIFT)
+_CROSS, _SHIFT = int(Op.CROSS), int(Op.SHIFT)
 _SO_FAR, _LAST_OF_PREVIOUS, _PUBLISH, _HOLD = (
     int(Op.SO_FAR),
     int(Op.LAST_OF_PREVIOUS),
@@ -43,86 +40,47 @@ TIE = 1e-9
 
 
 @njit(error_model="numpy")
-def _pointwise(op: int, factor: float, a: FloatArray, b: FloatArray, out: FloatArray) -> None:
-    for i in range(out.size):
-        x = a[i]
-        if op == _ADD:
-            value = x + b[i]
-        elif op == _SUBTRACT:
-            value = x - b[i]
-        elif op == _MULTIPLY:
-            value = x * b[i]
-        elif op == _DIVIDE:
-            value = x / b[i]
-        elif op == _SCALE:
-            value = factor * x
-        elif op == _ABSOLUTE:
-            value = abs(x)
-        elif op == _LOG:
-            value = math.log(x) if x > 0.0 else np.nan
-        elif op == _POSITIVE:
-            value = 0.0 if x <= 0.0 else x
-        elif op == _CONSTANT:
-            value = factor
-        elif op == _MINIMUM:
-            value = x if x <= b[i] else b[i] + x * 0.0
-        elif op == _MAXIMUM:
-            value = x if x >= b[i] else b[i] + x * 0.0
-        else:
-            y = b[i]
-            value = x if x > 0.0 and x > y else x * 0.0 + y * 0.0
-        out[i] = value if abs(value) < np.inf else np.nan
-
-
-@njit(error_model="numpy")
-def _logic(op: int, a: FloatArray, b: FloatArray, out: FloatArray) -> None:
-    for i in range(out.size):
-        x, y = a[i], b[i]
-        if op == _GREATER:
-            value = 1.0 if x > y else (0.0 if x <= y else np.nan)
-        elif op == _AT_LEAST:
-            value = 1.0 if x >= y else (0.0 if x < y else np.nan)
-        elif op == _EQUAL:
-            value = 1.0 if x == y else (0.0 if x < y or x > y else np.nan)
-        elif op == _NOT:
-            value = 1.0 if x == 0.0 else (0.0 if x == 1.0 else np.nan)
-        elif op == _AND:
-            value = 0.0 if x == 0.0 or y == 0.0 else (1.0 if x == y else np.nan)
-        else:
-            value = 1.0 if x == 1.0 or y == 1.0 else (0.0 if x == y else np.nan)
-        out[i] = value
+def _cross_step(x: float, y: float, state: FloatArray, own: int) -> float:
+    # state: 1 if a <= b held on the bar before, -1 if a > b did, 0 if that is unknown
+    before = state[own]
+    state[own] = 1.0 if x <= y else (-1.0 if x > y else 0.0)
+    if x <= y or before < 0.0:
+        return 0.0
+    return 1.0 if x > y and before > 0.0 else np.nan
 
 
 @njit(error_model="numpy")
 def _cross(a: FloatArray, b: FloatArray, out: FloatArray, state: FloatArray) -> None:
-    # state[0]: 1 if a <= b held on the bar before, -1 if a > b did, 0 if that is unknown
-    size = out.size
-    x, y = a[0], b[0]
-    if x <= y or state[0] < 0.0:
-        out[0] = 0.0
-    else:
-        out[0] = 1.0 if x > y and state[0] > 0.0 else np.nan
-    now_a, now_b, then_a, then_b, rest = a[1:], b[1:], a[: size - 1], b[: size - 1], out[1:]
-    for i in range(size - 1):
+    last = out.size - 1
+    out[0] = _cross_step(a[0], b[0], state, 0)
+    now_a, now_b, then_a, then_b, rest = a[1:], b[1:], a[:last], b[:last], out[1:]
+    for i in range(last):
         above, below = now_a[i] > now_b[i], now_a[i] <= now_b[i]
         was_above, was_below = then_a[i] > then_b[i], then_a[i] <= then_b[i]
         rest[i] = 0.0 if below or was_above else (1.0 if above and was_below else np.nan)
-    x, y = a[size - 1], b[size - 1]
-    state[0] = 1.0 if x <= y else (-1.0 if x > y else 0.0)
+    _cross_step(a[last], b[last], state, 0)
+
+
+@njit(error_model="numpy")
+def _shift_step(value: float, state: FloatArray, own: int, n: int) -> float:
+    count, position = int(state[own]), int(state[own + 1])
+    before = state[own + HEADER + position] if count == n else np.nan
+    state[own + HEADER + position] = value
+    state[own], state[own + 1] = min(count + 1, n), position + 1 if position + 1 < n else 0
+    return before
 
 
 @njit(error_model="numpy")
 def _shift(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
-    count, position = int(state[0]), int(state[1])
     size = out.size
-    for i in range(min(n, size)):
-        before = position + i - (n if position + i >= n else 0)
-        out[i] = state[HEADER + before] if count + i >= n else np.nan
-    for i in range(n, size):
-        out[i] = x[i - n]
-    for i in range(max(0, size - n), size):
-        state[HEADER + (position + i) % n] = x[i]
-    state[0], state[1] = min(count + size, n), (position + size) % n
+    known = min(n, size)
+    for i in range(known):
+        out[i] = _shift_step(x[i], state, 0, n)
+    if size > n:
+        out[n:] = x[: size - n]
+        for i in range(size - min(n, size - n), size):
+            state[HEADER + (int(state[1]) + i - n) % n] = x[i]
+        state[1] = (int(state[1]) + size - n) % n
 
 
 @njit(error_model="numpy")
@@ -138,83 +96,6 @@ def _lag(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
         count = min(count + 1, n)
         position = position + 1 if position + 1 < n else 0
     state[0], state[1] = count, position
-
-
-@njit(error_model="numpy")
-def _mean(x: FloatArray, out: FloatArray, lost: FloatArray, state: FloatArray, n: int) -> None:
-    # While the window fills, the value that leaves is the zero the state starts with.
-    if int(state[0]) == n and _all_known(x):
-        _leaving(x, out, state, n)
-        _changes(x, out, lost)
-        _sums(out, lost, state, n)
-        return
-    count, position, total, error = int(state[0]), int(state[1]), state[2], state[3]
-    for i in range(out.size):
-        value = x[i]
-        if value != value:
-            out[i] = np.nan
-            continue
-        old = state[HEADER + position]
-        change = value - old
-        part = change - value
-        rounded = (value - (change - part)) - (old + part)
-        summed = total + change
-        part = summed - total
-        error += rounded + ((total - (summed - part)) + (change - part))
-        total = summed
-        state[HEADER + position] = value
-        count = min(count + 1, n)
-        position = position + 1 if position + 1 < n else 0
-        out[i] = (total + error) / n if count == n else np.nan
-    state[0], state[1], state[2], state[3] = count, position, total, error
-
-
-@njit(error_model="numpy")
-def _all_known(x: FloatArray) -> bool:
-    unknown = 0
-    for i in range(x.size):
-        unknown += x[i] != x[i]
-    return unknown == 0
-
-
-@njit(error_model="numpy")
-def _leaving(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
-    # Writes the value that leaves a full window at each bar, and puts the block's last values in the window.
-    position, size = int(state[1]), out.size
-    for i in range(min(n, size)):
-        out[i] = state[HEADER + position + i - (n if position + i >= n else 0)]
-    if size > n:
-        out[n:] = x[: size - n]
-    first = max(0, size - n)
-    slot = (position + first) % n
-    for i in range(first, size):
-        state[HEADER + slot] = x[i]
-        slot = slot + 1 if slot + 1 < n else 0
-    state[1] = slot
-
-
-@njit(error_model="numpy")
-def _changes(x: FloatArray, out: FloatArray, lost: FloatArray) -> None:
-    # From leaving values in `out` to new - leaving, with the rounding error of each difference in `lost`.
-    for i in range(out.size):
-        value, old = x[i], out[i]
-        change = value - old
-        part = change - value
-        lost[i] = (value - (change - part)) - (old + part)
-        out[i] = change
-
-
-@njit(error_model="numpy")
-def _sums(out: FloatArray, lost: FloatArray, state: FloatArray, n: int) -> None:
-    total, error = state[2], state[3]
-    for i in range(out.size):
-        change = out[i]
-        summed = total + change
-        part = summed - total
-        error += lost[i] + ((total - (summed - part)) + (change - part))
-        total = summed
-        out[i] = (total + error) / n
-    state[2], state[3] = total, error
 
 
 @njit(error_model="numpy")
@@ -343,6 +224,24 @@ def _rank(x: FloatArray, out: FloatArray, state: FloatArray, n: int, minimum: in
     state[0], state[1] = count, position
 
 
+@njit(error_model="numpy")
+def _step(
+    op: int, values: FloatArray, a: int, b: int, out: int, factor: float, state: FloatArray, own: int, n: int
+) -> bool:
+    # The frequent operations on a block of one bar, where making a view would cost more than the value.
+    if is_pointwise(op):
+        values[out, 0] = pointwise(op, factor, values[a, 0], values[b, 0])
+    elif op == _MEAN:
+        values[out, 0] = mean_step(values[a, 0], state, own, n)
+    elif op == _CROSS:
+        values[out, 0] = _cross_step(values[a, 0], values[b, 0], state, own)
+    elif op == _SHIFT:
+        values[out, 0] = _shift_step(values[a, 0], state, own, n)
+    else:
+        return False
+    return True
+
+
 @njit(cache=True, error_model="numpy")
 def run(code: IntArray, factors: FloatArray, state: FloatArray, values: FloatArray, size: int) -> None:
     """Walk a program over one block of bars; nothing is allocated.
@@ -356,51 +255,49 @@ def run(code: IntArray, factors: FloatArray, state: FloatArray, values: FloatArr
             the caller, output rows written here; the last row is free for an operation's own use.
         size: bars in the block, from 1 to W.
     """
-    spare = values[values.shape[0] - 1][:size]
+    spare = values.shape[0] - 1
     for k in range(code.shape[0]):
-        op, n, second = code[k, 0], code[k, 5], code[k, 6]
-        a, b = values[code[k, 1]][:size], values[code[k, 2]][:size]
-        c, out = values[code[k, 3]][:size], values[code[k, 4]][:size]
-        own = state[code[k, 7] :]
-        if op == _LAG:
-            _lag(a, out, own, n)
+        op, a, b, c, out = code[k, 0], code[k, 1], code[k, 2], code[k, 3], code[k, 4]
+        n, second, own = code[k, 5], code[k, 6], code[k, 7]
+        if size == 1 and _step(op, values, a, b, out, factors[k], state, own, n):
+            continue
+        if is_pointwise(op):
+            pointwise_block(op, factors[k], values[a, :size], values[b, :size], values[out, :size])
+        elif op == _LAG:
+            _lag(values[a, :size], values[out, :size], state[own:], n)
         elif op == _MEAN:
-            _mean(a, out, spare, own, n)
+            moving_mean(values[a, :size], values[out, :size], values[spare, :size], state[own:], n)
         elif op == _STDEV:
-            _stdev(a, out, own, n)
+            _stdev(values[a, :size], values[out, :size], state[own:], n)
         elif op in (_EMA, _WILDER, _WILDER_SUM):
-            _smoothed(op, a, out, own, n, second)
+            _smoothed(op, values[a, :size], values[out, :size], state[own:], n, second)
         elif op == _TRUE_RANGE:
-            _true_range(a, b, c, out, own)
+            _true_range(values[a, :size], values[b, :size], values[c, :size], values[out, :size], state[own:])
         elif op == _EXTREME:
-            _extreme(a, out, own, n, second == 1, factors[k])
+            _extreme(values[a, :size], values[out, :size], state[own:], n, second == 1, factors[k])
         elif op == _RANK:
-            _rank(a, out, own, n, second, factors[k])
+            _rank(values[a, :size], values[out, :size], state[own:], n, second, factors[k])
         elif op == _CROSS:
-            _cross(a, b, out, own)
+            _cross(values[a, :size], values[b, :size], values[out, :size], state[own:])
         elif op == _SHIFT:
-            _shift(a, out, own, n)
-        elif op in (_GREATER, _AT_LEAST, _EQUAL, _NOT, _AND, _OR):
-            _logic(op, a, b, out)
+            _shift(values[a, :size], values[out, :size], state[own:], n)
         elif op == _SO_FAR:
-            groups.so_far(a, b, out, own, second)
+            groups.so_far(values[a, :size], values[b, :size], values[out, :size], state[own:], second)
         elif op == _LAST_OF_PREVIOUS:
-            groups.last_of_previous(a, b, out, own)
+            groups.last_of_previous(values[a, :size], values[b, :size], values[out, :size], state[own:])
         elif op == _PUBLISH:
-            groups.publish(a, b, out, own)
+            groups.publish(values[a, :size], values[b, :size], values[out, :size], state[own:])
         elif op == _HOLD:
-            groups.hold(a, b, out, own)
+            groups.hold(values[a, :size], values[b, :size], values[out, :size], state[own:])
         elif op == _MEAN_DEVIATION:
-            windows.mean_deviation(a, out, own, n)
+            windows.mean_deviation(values[a, :size], values[out, :size], state[own:], n)
         elif op == _WEIGHTED_MEAN:
-            windows.weighted_mean(a, out, own, n)
+            windows.weighted_mean(values[a, :size], values[out, :size], state[own:], n)
         elif op == _RECENCY:
-            windows.recency(a, out, own, n, factors[k])
+            windows.recency(values[a, :size], values[out, :size], state[own:], n, factors[k])
         elif op == _ADAPTIVE_MEAN:
-            windows.adaptive_mean(a, b, out, own)
+            windows.adaptive_mean(values[a, :size], values[b, :size], values[out, :size], state[own:])
         elif op == _STREAK:
-            windows.streak(a, out, own)
+            windows.streak(values[a, :size], values[out, :size], state[own:])
         elif op == _TOTAL:
-            windows.total(a, out, own)
-        else:
-            _pointwise(op, factors[k], a, b, out)
+            windows.total(values[a, :size], values[out, :size], state[own:])

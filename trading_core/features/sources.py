@@ -42,9 +42,7 @@ class Sources:
             RuleError: a higher timeframe that is not above that of the bars.
         """
         return {
-            name: Place(BAR, COLUMNS.index(name))
-            if name in COLUMNS
-            else self._calendar.place(name, self.rows)
+            name: Place(BAR, COLUMNS.index(name)) if name in COLUMNS else self._calendar.place(name)
             for name in names
         }
 
@@ -82,50 +80,54 @@ class CalendarColumns:
     """
 
     def __init__(self, bars: BarSeries) -> None:
-        self.table: FloatArray = np.empty((0, 1))
+        self.table: FloatArray = np.empty((0, 0))
         self._bars = bars
         self._names: dict[str, int] = {}
-        self._labels = np.empty(0, dtype=np.int64)  # of the rows that the columns have
+        self._labels = np.empty(0, dtype=np.int64)  # of the rows that the columns have, foreseen ones too
         self._rows = bars.shape[0]
+        self._known = 0
 
-    def place(self, name: str, rows: int) -> Place:
+    def place(self, name: str) -> Place:
         """Place of a column, computed on first use for the rows there are."""
         if name not in self._names:
-            labels = self._labels if self._names else self._foreseen(0, rows)
-            column = self._computed(name, labels)
-            grown = np.empty((len(self._names) + 1, max(self.table.shape[1], 2 * labels.size)))
-            grown[:-1, : labels.size] = self.table[:, : labels.size]
-            grown[-1, : labels.size] = column
-            self.table, self._labels = grown, labels
+            if not self._names:
+                self._foresee(0)
+            column = self._computed(name, self._labels[: self._known])
+            grown = np.empty((len(self._names) + 1, self._labels.size))
+            grown[:-1, : self._known] = self.table[:, : self._known]
+            grown[-1, : self._known] = column
+            self.table = grown
             self._names[name] = len(self._names)
         return Place(CALENDAR, self._names[name])
 
     def extend(self, bars: BarSeries, rows: int) -> None:
         """Follow the series to so many rows."""
         start, self._bars, self._rows = self._rows, bars, rows
-        if not self._names or self._as_foreseen(start, rows):
-            return
-        labels = self._foreseen(start, rows)
-        end = start + labels.size
-        if end > self.table.shape[1]:
-            grown = np.empty((self.table.shape[0], 2 * end))
-            grown[:, :start] = self.table[:, :start]
-            self.table = grown
-        for name, index in self._names.items():
-            self.table[index, start:end] = self._computed(name, labels)
-        self._labels = np.concatenate([self._labels[:start], labels])
+        if self._names and not self._as_foreseen(start, rows):
+            self._foresee(start)
+            for name, index in self._names.items():
+                labels = self._labels[start : self._known]
+                self.table[index, start : self._known] = self._computed(name, labels)
 
     def _as_foreseen(self, start: int, rows: int) -> bool:
-        if rows > self._labels.size:
+        if rows > self._known:
             return False
         if rows == start + 1:
             return int(self._bars.times[start]) == int(self._labels[start])
         return bool(np.array_equal(self._bars.times[start:rows], self._labels[start:rows]))
 
-    def _foreseen(self, start: int, rows: int) -> npt.NDArray[np.int64]:
-        known = self._bars.times[start:rows]
-        ahead = int(known[-1]) + self._bars.bar_ns * np.arange(1, _AHEAD + 1, dtype=np.int64)
-        return np.concatenate([known, ahead])
+    def _foresee(self, start: int) -> None:
+        """Labels from a row on: those of the series, then those of bars on time."""
+        self._known = self._rows + _AHEAD
+        if self._known > self._labels.size:
+            labels = np.empty(2 * self._known, dtype=np.int64)
+            labels[:start] = self._labels[:start]
+            table = np.empty((self.table.shape[0], labels.size))
+            table[:, :start] = self.table[:, :start]
+            self._labels, self.table = labels, table
+        self._labels[start : self._rows] = self._bars.times[start : self._rows]
+        ahead = self._bars.bar_ns * np.arange(1, _AHEAD + 1, dtype=np.int64)
+        self._labels[self._rows : self._known] = int(self._bars.times[self._rows - 1]) + ahead
 
     def _computed(self, name: str, labels: npt.NDArray[np.int64]) -> FloatArray:
         closes = labels if self._bars.label == "close" else labels + self._bars.bar_ns

@@ -1,0 +1,124 @@
+"""The text of docs/reference/benchmarks.md: sections from measurements, no measuring here."""
+
+from collections.abc import Mapping
+
+from benchmarks.clock import REPEATS
+from benchmarks.cold_start import Start
+from benchmarks.crossing import ENTRY
+from benchmarks.embedded import BacktestTiming
+from benchmarks.engine import EngineTiming
+from benchmarks.growth import BARS_EACH, Growth, Weight
+from benchmarks.peer_table import CAP_S, Block, peer_tables
+from tools.docs_pages import table
+from worker.environment import environment
+
+PARTS = ("compile_s", "engine_s", "policy_s", "slow_s", "total_s")
+
+
+def head() -> str:
+    """What was measured, how and where."""
+    seen = environment()
+    machine = ", ".join(f"{name} {seen[name]}" for name in ("python", "numpy", "numba", "processor"))
+    return f"""# Benchmarks
+
+Written by `make bench`; not a test. Times are CPU seconds unless a column says otherwise: they depend on the
+machine, ratios less, and differences below one and a half mean little. Measured with {machine}.
+
+One strategy everywhere: long one unit on `{ENTRY}`, 2 % stop, 4 % target, out
+after 50 bars, 5 basis points a side, levels from the close that gave the signal. The bars are a seeded walk
+of minutes with gaps and wide bars (`benchmarks/walks.py`)."""
+
+
+def engine_section(timings: list[EngineTiming]) -> str:
+    """The engine against its limit."""
+    rows = [
+        (
+            f"{one.bars:,}", f"{one.trades:,}", f"{one.scan_s * 1e3:.2f}", f"{one.kernel_s * 1e3:.2f}",
+            f"{one.kernel_s / one.scan_s:.1f}", f"{one.numpy_s * 1e3:.2f}", f"{one.simulate_s * 1e3:.2f}",
+            f"{one.simulate_s / one.numpy_s:.1f}", f"{one.bars / one.simulate_s / 1e6:.1f} M",
+        )
+        for one in timings
+    ]  # fmt: skip
+    names = (
+        "bars", "trades", "scan, ms", "kernel, ms", "kernel / scan", "averages and scan, ms",
+        "`simulate`, ms", "ratio", "bars per CPU s of `simulate`",
+    )  # fmt: skip
+    return f"""## The engine and its limit
+
+The limit is a hand-written compiled scan: stop, target, time stop, fees and the trade list, and nothing else.
+It has no rule language, no second symbol, no portfolio, no excursions, no equity. With the crossing given it
+stands against the kernel with its rule column ready; with numpy's running averages before it (which round a
+few crossings away) against the whole `simulate`. Scan and `simulate` make the same trades to the last bit, or
+the benchmark fails. Medians of {REPEATS} warm runs.
+
+{table(names, rows)}"""
+
+
+def peer_section(blocks: list[Block]) -> str:
+    """This engine and the others."""
+    return f"""## Against other engines
+
+Every engine runs in a process and an environment of its own, on the same bars, one after the other. The
+clock runs from data in the engine's own form to finished trades; making bar objects is not counted. The
+peers are given both averages as arrays, while `simulate` computes its own. *First run* is the first in its
+process, with whatever the engine compiles or loads from its cache then; the median leaves it out where there
+are more. A process that takes more than {CAP_S:.0f} seconds is ended. backtesting.py holds one instrument,
+so it runs symbol after symbol.
+
+*Equal* trades have the same entry bar, exit bar and prices as this engine's, over the longer of both lists:
+first with the same settings for all, then with this engine's settings that come nearest to that peer's
+behaviour. [Other engines](../explanation/other-engines.md) says where they part.
+
+{peer_tables(blocks)}"""
+
+
+def growth_section(bars: Growth, symbols: Growth, weight: Weight) -> str:
+    """Cost against size, and bytes per bar."""
+    return f"""## Growth and weight
+
+CPU of `simulate`. The slope is that of log cost over log size: 1 is linear.
+
+{_grown("bars, one symbol", bars)}
+
+{_grown(f"symbols, {BARS_EACH:,} bars each", symbols)}
+
+A bar of one symbol takes {weight.series:.0f} bytes in a `BarSeries`; `simulate` takes {weight.simulate:.0f}
+more at its peak, result included."""
+
+
+def _grown(name: str, growth: Growth) -> str:
+    rows = [
+        ("CPU, ms", *(f"{seconds * 1e3:.1f}" for seconds in growth.seconds)),
+        ("per bar, ns", *(f"{1e9 * s / n:.1f}" for n, s in zip(growth.bars, growth.seconds, strict=True))),
+    ]
+    text = table((name, *(f"{size:,}" for size in growth.sizes)), rows)
+    return f"{text}\n\nSlope: {growth.slope:.2f}."
+
+
+def start_section(starts: Mapping[str, Start]) -> str:
+    """Compilation."""
+    rows = [(name, f"{one.wall_s:.1f}", f"{one.cpu_s:.1f}") for name, one in starts.items()]
+    return f"""## Starting
+
+A process of its own, from nothing to its end. Compiled code is kept in a folder named by the sources of the
+engine: an edit starts an empty one, so nothing stale is ever loaded.
+
+{table(("process", "wall, s", "CPU, s"), rows)}"""
+
+
+def backtest_section(first: BacktestTiming, second: BacktestTiming) -> str:
+    """The embedded backtest."""
+    rows = []
+    for part in PARTS:
+        values = (f"{one.document['timing'][part]:.2f} s" for one in (first, second))
+        rows.append((f"`timing.{part}` (wall)", *values))
+    speeds = (f"{one.document['timing']['bars_per_s']:,.0f}" for one in (first, second))
+    rows.append(("`timing.bars_per_s`", *speeds))
+    rows.append(("CPU seconds of the process", f"{first.cpu_s:.2f} s", f"{second.cpu_s:.2f} s"))
+    return f"""## The embedded backtest
+
+`thinktwice backtest` on {first.document["data"]["bars"]:,} bars in a process of its own: first with an empty
+cache of compiled code, then again. Parts are wall seconds as the [JSON document](json-document.md) reports
+them.
+
+{table(("part", "first run", "second run"), rows)}"""
