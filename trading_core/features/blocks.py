@@ -58,9 +58,11 @@ def _decode(source: TruthArray, own: IntArray, whole: bool, first: int, out: Flo
 @njit(error_model="numpy")
 def _scatter(values: FloatArray, own: IntArray, whole: bool, out: FloatArray, shift: int) -> None:
     if whole:
-        out[:] = values
+        for i in range(values.size):
+            out[i] = values[i]
         return
-    out[:] = np.nan
+    for i in range(out.size):
+        out[i] = np.nan
     for i in range(values.size):
         out[own[i] - shift] = values[i]
 
@@ -81,11 +83,11 @@ def _cell(
     s: int,
 ) -> float:
     if table == _BAR:
-        return bars[index][row, s]
+        return float(bars[index][row, s])
     if table == _CALENDAR:
-        return calendar[index, row]
+        return float(calendar[index, row])
     if table == _NUMBER:
-        return read[0][index, row]
+        return float(read[0][index, row])
     return np.nan if read[1][index, row] < 0 else float(read[1][index, row])
 
 
@@ -95,7 +97,8 @@ def _encode(values: FloatArray, own: IntArray, whole: bool, out: TruthArray, shi
         for i in range(values.size):
             out[i] = _code(values[i])
         return
-    out[:] = -1
+    for i in range(out.size):
+        out[i] = -1
     for i in range(values.size):
         out[own[i] - shift] = _code(values[i])
 

@@ -14,7 +14,7 @@ _HEADER = 4  # state cells before the window: count, position, sum, and the erro
 
 @njit(error_model="numpy")
 def moving_mean(x: FloatArray, out: FloatArray, lost: FloatArray, state: FloatArray, n: int) -> None:
-    # While the window fills, the value that leaves is the zero the state starts with.
+    """Means over the last n known values; `lost` is scratch of the block's size."""
     if out.size > 1 and int(state[0]) == n and _all_known(x):
         _leaving(x, out, state, n)
         _changes(x, out, lost)
@@ -27,6 +27,7 @@ def moving_mean(x: FloatArray, out: FloatArray, lost: FloatArray, state: FloatAr
 @njit(error_model="numpy")
 def mean_step(value: float, state: FloatArray, own: int, n: int) -> float:
     """Mean with one more value; the operation's cells of `state` begin at `own`."""
+    # While the window fills, the value that leaves it is the zero that the state starts with.
     if value != value:
         return np.nan
     count, position, total = int(state[own]), int(state[own + 1]), state[own + 2]
@@ -58,8 +59,8 @@ def _leaving(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     position, size = int(state[1]), out.size
     for i in range(min(n, size)):
         out[i] = state[_HEADER + position + i - (n if position + i >= n else 0)]
-    if size > n:
-        out[n:] = x[: size - n]
+    for i in range(n, size):
+        out[i] = x[i - n]
     first = max(0, size - n)
     slot = (position + first) % n
     for i in range(first, size):

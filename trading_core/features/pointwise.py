@@ -1,6 +1,7 @@
 """Operations of one bar without state: arithmetic and Kleene's logic, for a single value and for a block.
 
 A condition is 1 true, 0 false, NaN unknown; a number that is not finite is unknown. Called by `recurrences`.
+The loops stand apart, one for each operation, so that each is compiled to vector instructions.
 """
 
 import math
@@ -28,97 +29,157 @@ def is_pointwise(op: int) -> bool:
 @njit(error_model="numpy")
 def pointwise(op: int, factor: float, x: float, y: float) -> float:
     """One operation on one bar's values."""
-    if _GREATER <= op <= _OR:
-        return _condition(op, x, y)
-    value = _number(op, factor, x, y)
-    return value if abs(value) < np.inf else np.nan
+    if op == _ADD:
+        return _finite(x + y)
+    if op == _SUBTRACT:
+        return _finite(x - y)
+    if op == _MULTIPLY:
+        return _finite(x * y)
+    if op == _DIVIDE:
+        return _finite(x / y)
+    if op == _SCALE:
+        return _finite(factor * x)
+    if op == _ABSOLUTE:
+        return abs(x)
+    if op == _POSITIVE:
+        return _positive(x)
+    if op == _DOMINANT:
+        return _dominant(x, y)
+    if op == _LOG:
+        return _log(x)
+    if op == _CONSTANT:
+        return factor
+    if op == _MINIMUM:
+        return _minimum(x, y)
+    if op == _MAXIMUM:
+        return _maximum(x, y)
+    if op == _GREATER:
+        return _greater(x, y)
+    if op == _AT_LEAST:
+        return _at_least(x, y)
+    if op == _EQUAL:
+        return _equal(x, y)
+    if op == _NOT:
+        return _not(x)
+    if op == _AND:
+        return _and(x, y)
+    return _or(x, y)
 
 
 @njit(error_model="numpy")
 def pointwise_block(op: int, factor: float, a: FloatArray, b: FloatArray, out: FloatArray) -> None:
     """One operation on a block."""
-    # Each call is compiled for its own operation: no choice is left inside the loop.
     if op == _ADD:
-        _each(_ADD, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _finite(a[i] + b[i])
     elif op == _SUBTRACT:
-        _each(_SUBTRACT, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _finite(a[i] - b[i])
     elif op == _MULTIPLY:
-        _each(_MULTIPLY, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _finite(a[i] * b[i])
     elif op == _DIVIDE:
-        _each(_DIVIDE, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _finite(a[i] / b[i])
     elif op == _SCALE:
-        _each(_SCALE, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _finite(factor * a[i])
     elif op == _ABSOLUTE:
-        _each(_ABSOLUTE, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = abs(a[i])
     elif op == _POSITIVE:
-        _each(_POSITIVE, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _positive(a[i])
     elif op == _DOMINANT:
-        _each(_DOMINANT, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _dominant(a[i], b[i])
     elif op == _LOG:
-        _each(_LOG, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _log(a[i])
     elif op == _CONSTANT:
-        _each(_CONSTANT, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = factor
     elif op == _MINIMUM:
-        _each(_MINIMUM, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _minimum(a[i], b[i])
     elif op == _MAXIMUM:
-        _each(_MAXIMUM, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _maximum(a[i], b[i])
     elif op == _GREATER:
-        _each(_GREATER, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _greater(a[i], b[i])
     elif op == _AT_LEAST:
-        _each(_AT_LEAST, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _at_least(a[i], b[i])
     elif op == _EQUAL:
-        _each(_EQUAL, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _equal(a[i], b[i])
     elif op == _NOT:
-        _each(_NOT, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _not(a[i])
     elif op == _AND:
-        _each(_AND, factor, a, b, out)
-    elif op == _OR:
-        _each(_OR, factor, a, b, out)
+        for i in range(out.size):
+            out[i] = _and(a[i], b[i])
+    else:
+        for i in range(out.size):
+            out[i] = _or(a[i], b[i])
 
 
 @njit(error_model="numpy")
-def _each(op: int, factor: float, a: FloatArray, b: FloatArray, out: FloatArray) -> None:
-    for i in range(out.size):
-        out[i] = pointwise(op, factor, a[i], b[i])
+def _finite(x: float) -> float:
+    return x if abs(x) < np.inf else np.nan
 
 
 @njit(error_model="numpy")
-def _number(op: int, factor: float, x: float, y: float) -> float:
-    if op == _ADD:
-        return x + y
-    if op == _SUBTRACT:
-        return x - y
-    if op == _MULTIPLY:
-        return x * y
-    if op == _DIVIDE:
-        return x / y
-    if op == _SCALE:
-        return factor * x
-    if op == _ABSOLUTE:
-        return abs(x)
-    if op == _LOG:
-        return math.log(x) if x > 0.0 else np.nan
-    if op == _POSITIVE:
-        return 0.0 if x <= 0.0 else x
-    if op == _CONSTANT:
-        return factor
-    if op == _MINIMUM:
-        return x if x <= y else y + x * 0.0  # the product is unknown when x is
-    if op == _MAXIMUM:
-        return x if x >= y else y + x * 0.0
+def _positive(x: float) -> float:
+    return 0.0 if x <= 0.0 else x
+
+
+@njit(error_model="numpy")
+def _dominant(x: float, y: float) -> float:
     return x if x > 0.0 and x > y else x * 0.0 + y * 0.0
 
 
 @njit(error_model="numpy")
-def _condition(op: int, x: float, y: float) -> float:
-    if op == _GREATER:
-        return 1.0 if x > y else (0.0 if x <= y else np.nan)
-    if op == _AT_LEAST:
-        return 1.0 if x >= y else (0.0 if x < y else np.nan)
-    if op == _EQUAL:
-        return 1.0 if x == y else (0.0 if x < y or x > y else np.nan)
-    if op == _NOT:
-        return 1.0 if x == 0.0 else (0.0 if x == 1.0 else np.nan)
-    if op == _AND:
-        return 0.0 if x == 0.0 or y == 0.0 else (1.0 if x == y else np.nan)
+def _log(x: float) -> float:
+    return math.log(x) if x > 0.0 else np.nan
+
+
+@njit(error_model="numpy")
+def _minimum(x: float, y: float) -> float:
+    return x if x <= y else y + x * 0.0  # the product is unknown when x is
+
+
+@njit(error_model="numpy")
+def _maximum(x: float, y: float) -> float:
+    return x if x >= y else y + x * 0.0
+
+
+@njit(error_model="numpy")
+def _greater(x: float, y: float) -> float:
+    return 1.0 if x > y else (0.0 if x <= y else np.nan)
+
+
+@njit(error_model="numpy")
+def _at_least(x: float, y: float) -> float:
+    return 1.0 if x >= y else (0.0 if x < y else np.nan)
+
+
+@njit(error_model="numpy")
+def _equal(x: float, y: float) -> float:
+    return 1.0 if x == y else (0.0 if x < y or x > y else np.nan)
+
+
+@njit(error_model="numpy")
+def _not(x: float) -> float:
+    return 1.0 if x == 0.0 else (0.0 if x == 1.0 else np.nan)
+
+
+@njit(error_model="numpy")
+def _and(x: float, y: float) -> float:
+    return 0.0 if x == 0.0 or y == 0.0 else (1.0 if x == y else np.nan)
+
+
+@njit(error_model="numpy")
+def _or(x: float, y: float) -> float:
     return 1.0 if x == 1.0 or y == 1.0 else (0.0 if x == y else np.nan)

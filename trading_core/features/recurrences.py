@@ -77,7 +77,8 @@ def _shift(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     for i in range(known):
         out[i] = _shift_step(x[i], state, 0, n)
     if size > n:
-        out[n:] = x[: size - n]
+        for i in range(n, size):
+            out[i] = x[i - n]
         for i in range(size - min(n, size - n), size):
             state[HEADER + (int(state[1]) + i - n) % n] = x[i]
         state[1] = (int(state[1]) + size - n) % n
