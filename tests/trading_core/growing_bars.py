@@ -1,0 +1,28 @@
+"""Bars that arrive: the first rows of a series, and random patterns of missing bars."""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.trading_core.price_paths import columns_of, series, walk
+from trading_core.bars import COLUMNS, BarSeries
+
+
+def first_rows(bars: BarSeries, rows: int) -> BarSeries:
+    """The series as it was after so many rows."""
+    parts = {name: np.ascontiguousarray(getattr(bars, name)[:rows]) for name in (*COLUMNS, "present")}
+    return dataclasses.replace(bars, times=bars.times[:rows], **parts)
+
+
+def gappy(seed: int, rows: int, share: float, *, timeframe: str = "15m", label: str = "open") -> BarSeries:
+    """Two symbols that each miss a share of their bars."""
+    present: npt.NDArray[np.bool_] = np.random.default_rng(seed).random((rows, 2)) >= share
+    shapes = {"AAA": columns_of(walk(seed, rows), seed), "BBB": columns_of(walk(seed + 1, rows), seed + 1)}
+    bars = series(shapes, timeframe=timeframe, present=present)
+    return dataclasses.replace(bars, label=label)
+
+
+def edges(cuts: list[int], rows: int) -> list[int]:
+    """Row counts at which a series is followed: from at least one row to all of them."""
+    return sorted({1, *(cut for cut in cuts if cut > 0), rows})
