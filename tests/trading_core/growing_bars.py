@@ -1,6 +1,7 @@
 """Bars that arrive: the first rows of a series, and random patterns of missing bars."""
 
 import dataclasses
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,16 +12,23 @@ from trading_core.bars import COLUMNS, BarSeries
 
 def first_rows(bars: BarSeries, rows: int) -> BarSeries:
     """The series as it was after so many rows."""
-    parts = {name: np.ascontiguousarray(getattr(bars, name)[:rows]) for name in (*COLUMNS, "present")}
-    return dataclasses.replace(bars, times=bars.times[:rows], **parts)
+    return taken(bars, np.arange(rows))
 
 
-def gappy(seed: int, rows: int, share: float, *, timeframe: str = "15m", label: str = "open") -> BarSeries:
+def taken(bars: BarSeries, rows: npt.NDArray[np.int64]) -> BarSeries:
+    """The series with these rows only."""
+    arrays = {name: np.ascontiguousarray(getattr(bars, name)[rows]) for name in COLUMNS}
+    present = np.ascontiguousarray(bars.present[rows])
+    return BarSeries(bars.times[rows], bars.symbols, bars.timeframe, bars.label, present=present, **arrays)
+
+
+def gappy(
+    seed: int, rows: int, share: float, *, timeframe: str = "15m", label: Literal["open", "close"] = "open"
+) -> BarSeries:
     """Two symbols that each miss a share of their bars."""
     present: npt.NDArray[np.bool_] = np.random.default_rng(seed).random((rows, 2)) >= share
     shapes = {"AAA": columns_of(walk(seed, rows), seed), "BBB": columns_of(walk(seed + 1, rows), seed + 1)}
-    bars = series(shapes, timeframe=timeframe, present=present)
-    return dataclasses.replace(bars, label=label)
+    return dataclasses.replace(series(shapes, timeframe=timeframe, present=present), label=label)
 
 
 def edges(cuts: list[int], rows: int) -> list[int]:

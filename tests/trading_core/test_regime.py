@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from schemas.regime import FINGERPRINT
 from schemas.vocabulary import Structure, Trend, VolatilityBand
@@ -235,6 +236,33 @@ def test_regime_codes_are_positions_of_the_enums():
     assert [*VolatilityBand] == ["low", "mid", "high", "extreme"]
     assert [*Structure] == ["neutral", "compression", "expansion", "mean_reverting", "breakout", "breakdown"]
     assert [*RegimeReason].index(RegimeReason.SHOCK) == 9
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [
+        ("weak_trend", "strong_trend"),
+        ("low_volatility", "high_volatility"),
+        ("high_volatility", "extreme_volatility"),
+        ("compression", "expansion"),
+    ],
+)
+def test_regime_settings_whose_bounds_descend_are_refused(lower, upper):
+    with pytest.raises(ValidationError, match=f"{lower} 0.9 lies above {upper} 0.1"):
+        RegimeSettings(**(RegimeSettings().model_dump() | {lower: 0.9, upper: 0.1}))
+
+
+def test_regime_settings_that_can_never_confirm_are_refused():
+    with pytest.raises(ValidationError, match="confirm 6 lies above confirm_of 5"):
+        RegimeSettings(confirm=6)
+
+
+def test_regime_settings_change_what_counts_as_a_change():
+    bars = one_symbol(walk(5, 3_000))
+    usual, patient = regime_columns(bars), regime_columns(bars, RegimeSettings(dwell=200))
+    changed = np.flatnonzero(patient.band_shift[:, 0])
+    assert 1 < changed.size < usual.band_shift.sum()
+    assert np.diff(changed).min() > 200
 
 
 COLUMNS = FeatureColumns(one_symbol(walk(12, 500)))

@@ -139,14 +139,20 @@ class FeatureColumns:
         number = graph.number(node)
         raw = {name: self.place(name, s) for name in graph.leaves([number], {})}
         program = graph.program([(number, Place(TRUTH if truth else NUMBER, 0))], {}, raw)
-        rows = self.rows(s)
-        before = int(np.searchsorted(rows, start)) - back
-        first = min(start, int(rows[before])) if before > 0 else 0
+        first = self._row_before(s, start, back)
         out = np.empty((1, stop - first)), np.empty((1, stop - first), dtype=np.int8)
         values = program.scratch(stop - first)
         scratch = values, np.empty(values.shape[1], dtype=np.int64)
         self._sources.run(program, np.zeros(graph.state_size), scratch, s, first, stop, out, first)
         return out[int(truth)][0, start - first :]
+
+    def _row_before(self, s: int, start: int, back: int) -> int:
+        """Row of the present bar so many before the first at or after `start`; 0 when there are too few."""
+        rows = self.rows(s)
+        index = int(np.searchsorted(rows, start)) - back
+        if index <= 0:
+            return 0
+        return start if index == rows.size else min(start, int(rows[index]))
 
 
 class _OwnRows:
