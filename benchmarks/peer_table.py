@@ -16,7 +16,7 @@ from trading_core import BarSeries
 
 CAP_S = 240.0  # wall seconds of one process
 MANY = 10
-MANY_SIZE = 100_000
+MANY_SIZE = 20_000
 PRICE_TOLERANCE = 1e-9
 
 SLOW = frozenset({"backtesting", "nautilus", "backtrader"})
@@ -59,7 +59,7 @@ def repeats_of(peer: Peer, bars: BarSeries) -> int:
     """Runs in one process: few where a run takes seconds."""
     if peer.name not in SLOW:
         return 6
-    return 1 if bars.bar_count > MANY_SIZE else 3
+    return 1 if bars.bar_count > 200_000 else 3
 
 
 def time_peers(tell: Callable[[str], object]) -> list[Block]:

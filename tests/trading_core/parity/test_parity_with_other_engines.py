@@ -5,11 +5,11 @@ import pytest
 from benchmarks.comparison import compare
 from benchmarks.crossing import simulated
 from benchmarks.parity_cases import CASES
-from benchmarks.peer_settings import BACKTESTING, BACKTRADER
+from benchmarks.peer_settings import BACKTESTING, BACKTRADER, VECTORBT
 from tests.trading_core.parity.recorded import compared, every_case, recorded_as_asked, recording, told
 
-# These two do the same float operations in the same order: bars and prices are equal to the last bit.
-EXACT = (BACKTESTING.name, BACKTRADER.name)
+# These do the same float operations in the same order: bars and prices are equal to the last bit.
+EXACT = (BACKTESTING.name, BACKTRADER.name, VECTORBT.name)
 
 
 @pytest.mark.parametrize("peer_case", [one for one in every_case() if one[0] in EXACT], ids=told)
@@ -34,22 +34,27 @@ def test_parity_was_recorded_with_the_settings_of_the_command(name):
     assert recorded_as_asked(name)
 
 
+def needed(name):
+    """Every setting that the peer needs, beside one that it does not have."""
+    others = {
+        "level_base": "fill",
+        "entry_bar_exits": name == BACKTRADER.name or name == VECTORBT.name,
+        "time_exit": "after_stops" if name != VECTORBT.name else "open",
+        "both_hit": "target",
+        "gap": "level",
+        "fill": "close",
+        "time_stop_bars": 51,
+    }
+    return [(name, {switch: value}) for switch, value in others.items()]
+
+
 @pytest.mark.parametrize(
-    "switches",
-    [
-        {"level_base": "fill"},
-        {"both_hit": "target"},
-        {"gap": "level"},
-        {"entry_bar_exits": False},
-        {"fill": "close"},
-        {"time_stop_bars": 51},
-    ],
-    ids=lambda switches: "-".join(map(str, *switches.items())),
+    ("name", "switches"),
+    [one for name in EXACT for one in needed(name)],
+    ids=lambda value: value if isinstance(value, str) else "-".join(map(str, *value.items())),
 )
-def test_parity_with_backtesting_needs_every_setting(switches):
+def test_parity_needs_every_setting(name, switches):
     """The recording tells each assumption from its alternative, so equality above is no accident."""
-    case = next(case for case in CASES[BACKTESTING.name] if case.name == "walk-11")
-    lists = recording(BACKTESTING.name)
-    assert (
-        compare(simulated(case.bars(), {**lists.switches, **switches}), lists.trades[case.name]).share < 1.0
-    )
+    case = next(case for case in CASES[name] if case.name == "walk-11")
+    ours = simulated(case.bars(), {**recording(name).switches, **switches})
+    assert compare(ours, recording(name).trades[case.name]).share < 1.0
