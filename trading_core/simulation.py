@@ -187,15 +187,16 @@ def trades_frame(bars: BarSeries, trades: npt.NDArray[Any]) -> "pd.DataFrame":
     """Trade records as a table with the input's labels (aware UTC)."""
     import pandas as pd
 
-    labels = pd.DatetimeIndex(bars.times.astype("datetime64[ns]"), tz="UTC")
-    names = np.asarray(bars.symbols, dtype=object)
+    names = pd.array(list(bars.symbols), dtype="str")
+    sides = pd.array(["short", "long"], dtype="str")
+    reasons = pd.array([str(reason) for reason in REASONS], dtype="str")
     return pd.DataFrame(
         {
-            "symbol": names[trades["s"]],
-            "direction": np.where(trades["direction"] > 0, "long", "short"),
-            "entry_time": labels[trades["entry_t"]],
+            "symbol": names.take(trades["s"]),
+            "direction": sides.take((trades["direction"] > 0).astype(np.int64)),
+            "entry_time": _labels(bars.times[trades["entry_t"]]),
             "entry_price": trades["entry_price"],
-            "exit_time": labels[trades["exit_t"]],
+            "exit_time": _labels(bars.times[trades["exit_t"]]),
             "exit_price": trades["exit_price"],
             "quantity": trades["quantity"],
             "fees": trades["fees"],
@@ -204,13 +205,18 @@ def trades_frame(bars: BarSeries, trades: npt.NDArray[Any]) -> "pd.DataFrame":
             "mae_r": trades["mae_r"],
             "mfe_r": trades["mfe_r"],
             "bars_held": trades["bars_held"],
-            "exit_reason": [str(REASONS[code]) for code in trades["reason"].tolist()],
+            "exit_reason": reasons.take(trades["reason"]),
         }
     )
+
+
+def _labels(times: npt.NDArray[np.int64]) -> "pd.DatetimeIndex":
+    import pandas as pd
+
+    return pd.DatetimeIndex(times, dtype=pd.DatetimeTZDtype("ns", "UTC"))
 
 
 def _equity_series(bars: BarSeries, equity: npt.NDArray[np.float64]) -> "pd.Series[float]":
     import pandas as pd
 
-    index = pd.DatetimeIndex(bars.times.astype("datetime64[ns]"), tz="UTC")
-    return pd.Series(equity, index=index, name="equity")
+    return pd.Series(equity, index=_labels(bars.times), name="equity")

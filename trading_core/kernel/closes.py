@@ -29,21 +29,21 @@ _INVALID: Final = rec.KIND[TickEventKind.INVALIDATION_HIT]
 _TIGHTENED: Final = rec.KIND[TickEventKind.STOP_TIGHTENED]
 _POLICY_EXPIRED: Final = rec.KIND[TickEventKind.POLICY_EXPIRED]
 _X_INVALID: Final = rec.EXIT[ExitReason.INVALIDATION]
-_R_UNFILLED: Final = rec.REFUSALS.index("unfilled")
-_R_INVALID: Final = rec.REFUSALS.index("invalidated")
-_R_WINDOW: Final = rec.REFUSALS.index("no_trade_window")
+_R_UNFILLED: Final = rec.code(rec.REFUSALS, "unfilled")
+_R_INVALID: Final = rec.code(rec.REFUSALS, "invalidated")
+_R_WINDOW: Final = rec.code(rec.REFUSALS, "no_trade_window")
 _FROM_TRAIL: Final = float(rec.STOP_SOURCES.index("trail"))
 _FROM_BREAK_EVEN: Final = float(rec.STOP_SOURCES.index("break_even"))
 _BIT_INVALIDATION: Final = rec.BIT_INVALIDATION
 _FLAG_NO_TRADE: Final = rec.FLAG_NO_TRADE
-_LIMIT: Final = rec.ENTRY_KINDS.index("limit")
+_LIMIT: Final = rec.code(rec.ENTRY_KINDS, "limit")
 _NAN: Final = float("nan")
 
 
 @compiled
 def expire(st: Any, out: Any, t: int, s: int) -> None:
     """The frozen policy's horizon has passed without a position."""
-    emit(out, t, s, _POLICY_EXPIRED, 0, st.policy, (0.0,))
+    emit(out, t, s, (_POLICY_EXPIRED, 0, st.policy), (0.0,))
     st.policy = -1
 
 
@@ -68,7 +68,7 @@ def arm(
     st.setup_high = high
     st.setup_low = low
     st.armed_stop = _NAN
-    emit(out, t, s, _ARMED, st.policy_direction, st.policy, (high, low, close))
+    emit(out, t, s, (_ARMED, st.policy_direction, st.policy), (high, low, close))
     go(st, port, out, t, s, THESIS_ARMED)
     if st.policy_immediate == 1 and not accept_order(state, port, out, p, numbers, t, s, close, label, flags):
         go(st, port, out, t, s, IDLE)
@@ -94,11 +94,11 @@ def at_close_armed(
     if waited > st.policy_window:
         if st.order == 1:
             take_back(st, port, out, t, s, _R_UNFILLED)
-        emit(out, t, s, _EXPIRED, waited, st.policy, (0.0,))
+        emit(out, t, s, (_EXPIRED, waited, st.policy), (0.0,))
         go(st, port, out, t, s, IDLE)
         return
     if st.k_invalidation >= 0 and truths[st.k_invalidation, t] == 1:
-        emit(out, t, s, _INVALID, st.policy_direction, st.policy, (close,))
+        emit(out, t, s, (_INVALID, st.policy_direction, st.policy), (close,))
         if st.order == 1:
             take_back(st, port, out, t, s, _R_INVALID)
         st.bits |= _BIT_INVALIDATION
@@ -115,7 +115,7 @@ def at_close_armed(
     if st.k_refinement >= 0 and st.k_stop >= 0 and st.policy_refines_entry == 0:
         refine_stop(st, out, p, numbers, t, s, close)
     if is_active(st, truths, t, close):
-        emit(out, t, s, _ACTIVATED, waited, st.policy, (close,))
+        emit(out, t, s, (_ACTIVATED, waited, st.policy), (close,))
         if not accept_order(state, port, out, p, numbers, t, s, close, label, flags):
             disarm(st, port, out, t, s)
 
@@ -141,7 +141,7 @@ def at_close_holding(
         go(st, port, out, t, s, HOLD_LOCK)
     k = st.position_invalidation
     if st.state != INVALIDATED and k >= 0 and truths[k, t] == 1:
-        emit(out, t, s, _INVALID, st.direction, st.position_policy, (close,))
+        emit(out, t, s, (_INVALID, st.direction, st.position_policy), (close,))
         st.bits |= _BIT_INVALIDATION
         if st.exit_reason < 0:
             st.exit_reason = _X_INVALID
@@ -168,5 +168,5 @@ def tighten(st: Any, out: Any, t: int, s: int, level: float, close: float, sourc
     """Move the stop to a level between the present stop and the close; anything else changes nothing."""
     d = st.direction
     if (level - st.stop) * d > 0.0 and (close - level) * d > 0.0:
-        emit(out, t, s, _TIGHTENED, d, st.position_policy, (st.stop, level, source))
+        emit(out, t, s, (_TIGHTENED, d, st.position_policy), (st.stop, level, source))
         st.stop = level

@@ -11,16 +11,14 @@ _STATE: Final = KIND[TickEventKind.STATE_TRANSITION]
 
 
 @compiled
-def emit(out: Any, t: int, s: int, kind: int, a: int, b: int, x: Any) -> None:
+def emit(out: Any, t: int, s: int, what: Any, x: Any) -> None:
     """Append one event record when events are wanted.
 
     Args:
         out: `records.Out`.
         t: row.
         s: symbol, -1 for the portfolio.
-        kind: position in `TickEventKind`.
-        a: first whole number of the kind.
-        b: second whole number of the kind.
+        what: position in `TickEventKind`, and the two whole numbers of that kind.
         x: one to six floats of the kind.
     """
     if out.on == 0:
@@ -28,9 +26,7 @@ def emit(out: Any, t: int, s: int, kind: int, a: int, b: int, x: Any) -> None:
     e = out.events[out.count[0]]
     e.t = t
     e.s = s
-    e.kind = kind
-    e.a = a
-    e.b = b
+    e.kind, e.a, e.b = what
     for k in range(6):
         e.x[k] = x[k] if k < len(x) else 0.0
     out.count[0] += 1
@@ -42,5 +38,5 @@ def go(st: Any, port: Any, out: Any, t: int, s: int, target: int) -> None:
     if LEGAL[st.state, target] == 0:
         port.fault = 1 + st.state * 6 + target
         return
-    emit(out, t, s, _STATE, st.state, target, (0.0,))
+    emit(out, t, s, (_STATE, st.state, target), (0.0,))
     st.state = target

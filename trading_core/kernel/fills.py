@@ -37,8 +37,8 @@ _X_TARGET: Final = rec.EXIT[ExitReason.TARGET]
 _X_TIME: Final = rec.EXIT[ExitReason.TIME_STOP]
 _BIT_OPENED: Final = rec.BIT_OPENED
 _BIT_CLOSED: Final = rec.BIT_CLOSED
-_AT_OPEN: Final = rec.TIME_EXITS.index("open")
-_AFTER_STOPS: Final = rec.TIME_EXITS.index("after_stops")
+_AT_OPEN: Final = rec.code(rec.TIME_EXITS, "open")
+_AFTER_STOPS: Final = rec.code(rec.TIME_EXITS, "after_stops")
 _NEVER: Final = rec.NEVER
 
 
@@ -79,7 +79,7 @@ def close_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: fl
     trade.mfe_r = (above if direction > 0 else -below) / st.risk
     trade.bars_held = st.own - st.entry_own
     trade.reason = reason
-    emit(out, t, s, _EXITED, reason, out.n_trades[0], (price, st.quantity, fee, pnl, trade.r, raw))
+    emit(out, t, s, (_EXITED, reason, out.n_trades[0]), (price, st.quantity, fee, pnl, trade.r, raw))
     out.n_trades[0] += 1
     st.direction = 0
     st.quantity = 0.0
@@ -114,7 +114,7 @@ def scale_out(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: float) 
     st.scaled_value += quantity * price
     st.highest = max(st.highest, price)
     st.lowest = min(st.lowest, price)
-    emit(out, t, s, _SCALED, direction, st.position_policy, (price, quantity, fee, st.quantity, raw))
+    emit(out, t, s, (_SCALED, direction, st.position_policy), (price, quantity, fee, st.quantity, raw))
 
 
 @compiled
@@ -152,7 +152,7 @@ def open_position(st: Any, port: Any, out: Any, p: Any, t: int, s: int, raw: flo
     st.exit_reason = -1
     fix_management(st, p.tick)
     st.bits |= _BIT_OPENED
-    emit(out, t, s, _ENTERED, direction, st.policy, (price, st.quantity, fee, st.stop, st.target, raw))
+    emit(out, t, s, (_ENTERED, direction, st.policy), (price, st.quantity, fee, st.stop, st.target, raw))
     go(st, port, out, t, s, POSITION_OPEN)
     if st.policy_standing == 0:
         st.policy = -1  # spent: one policy leads to at most one position
@@ -206,7 +206,7 @@ def at_open(st: Any, port: Any, out: Any, p: Any, t: int, s: int, o: float) -> N
 @compiled
 def time_out(st: Any, port: Any, out: Any, p: Any, t: int, s: int, price: float) -> None:
     """The time stop, at the given price before slippage."""
-    emit(out, t, s, _TIME, st.own - st.entry_own, st.position_policy, (price,))
+    emit(out, t, s, (_TIME, st.own - st.entry_own, st.position_policy), (price,))
     close_position(st, port, out, p, t, s, price, _X_TIME)
 
 
@@ -249,7 +249,7 @@ def inside_bar(
         reach_open(st, o)
     level = st.stop if code == STOP else st.target
     kind = _STOP if code == STOP else _TARGET
-    emit(out, t, s, kind, st.direction, st.position_policy, (level, price, o, h, low, c))
+    emit(out, t, s, (kind, st.direction, st.position_policy), (level, price, o, h, low, c))
     close_position(st, port, out, p, t, s, price, _X_STOP if code == STOP else _X_TARGET)
 
 

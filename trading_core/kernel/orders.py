@@ -20,18 +20,18 @@ _REFINED: Final = rec.KIND[TickEventKind.ENTRY_REFINED]
 _ACCEPTED: Final = rec.KIND[TickEventKind.ORDER_ACCEPTED]
 _CLAMPED: Final = rec.KIND[TickEventKind.ORDER_CLAMPED]
 _REFUSED: Final = rec.KIND[TickEventKind.ORDER_REFUSED]
-_R_SIDE: Final = rec.REFUSALS.index("wrong_side")
-_R_RISK: Final = rec.REFUSALS.index("no_planned_risk")
-_R_HALTED: Final = rec.REFUSALS.index("halted")
-_R_ROOM: Final = rec.REFUSALS.index("no_capacity")
-_R_UNKNOWN: Final = rec.REFUSALS.index("level_unknown")
-_R_THROTTLED: Final = rec.REFUSALS.index("throttled")
-_R_WINDOW: Final = rec.REFUSALS.index("no_trade_window")
-_R_PAUSED: Final = rec.REFUSALS.index("paused_after_losses")
-_MARKET: Final = rec.ENTRY_KINDS.index("market")
-_LIMIT: Final = rec.ENTRY_KINDS.index("limit")
-_STOP: Final = rec.ENTRY_KINDS.index("stop")
-_BY_VOLATILITY: Final = rec.SIZINGS.index("volatility")
+_R_SIDE: Final = rec.code(rec.REFUSALS, "wrong_side")
+_R_RISK: Final = rec.code(rec.REFUSALS, "no_planned_risk")
+_R_HALTED: Final = rec.code(rec.REFUSALS, "halted")
+_R_ROOM: Final = rec.code(rec.REFUSALS, "no_capacity")
+_R_UNKNOWN: Final = rec.code(rec.REFUSALS, "level_unknown")
+_R_THROTTLED: Final = rec.code(rec.REFUSALS, "throttled")
+_R_WINDOW: Final = rec.code(rec.REFUSALS, "no_trade_window")
+_R_PAUSED: Final = rec.code(rec.REFUSALS, "paused_after_losses")
+_MARKET: Final = rec.code(rec.ENTRY_KINDS, "market")
+_LIMIT: Final = rec.code(rec.ENTRY_KINDS, "limit")
+_STOP: Final = rec.code(rec.ENTRY_KINDS, "stop")
+_BY_VOLATILITY: Final = rec.code(rec.SIZINGS, "volatility")
 _FLAG_NO_TRADE: Final = rec.FLAG_NO_TRADE
 SMALLEST_STOP_SHARE: Final = 0.5  # a refinement leaves at least this share of the planned stop distance
 
@@ -128,11 +128,11 @@ def accept_order(
         if quantity <= 0.0:
             refusal = _R_ROOM
     if refusal >= 0:
-        emit(out, t, s, _REFUSED, refusal, st.policy, (close, stop, target))
+        emit(out, t, s, (_REFUSED, refusal, st.policy), (close, stop, target))
         return False
     if clamps != 0:
         asked = port.equity * st.policy_risk / risk
-        emit(out, t, s, _CLAMPED, clamps, st.policy, (max(asked, wanted), quantity))
+        emit(out, t, s, (_CLAMPED, clamps, st.policy), (max(asked, wanted), quantity))
     st.order = 1
     st.order_kind = kind
     st.order_t = t
@@ -144,9 +144,9 @@ def accept_order(
     st.order_risk = risk
     port.orders += 1
     count_entry(port, label)
-    emit(out, t, s, _ACCEPTED, d, st.policy, (quantity, base, stop, target, risk, float(kind)))
+    emit(out, t, s, (_ACCEPTED, d, st.policy), (quantity, base, stop, target, risk, float(kind)))
     if kind == _LIMIT and st.policy_entry != _LIMIT:
-        emit(out, t, s, _REFINED, d, st.policy, (close, base, close, 1.0))
+        emit(out, t, s, (_REFINED, d, st.policy), (close, base, close, 1.0))
     return True
 
 
@@ -155,7 +155,7 @@ def take_back(st: Any, port: Any, out: Any, t: int, s: int, refusal: int) -> Non
     """Withdraw the resting entry order; the event says why."""
     st.order = 0
     port.orders -= 1
-    emit(out, t, s, _REFUSED, refusal, st.policy, (st.order_base, st.order_stop, st.order_target))
+    emit(out, t, s, (_REFUSED, refusal, st.policy), (st.order_base, st.order_stop, st.order_target))
 
 
 @compiled
@@ -186,7 +186,7 @@ def refine_stop(st: Any, out: Any, p: Any, numbers: Any, t: int, s: int, close: 
         and distance > 0.0
     ):
         st.armed_stop = better
-        emit(out, t, s, _REFINED, d, st.policy, (base, better, close, 0.0))
+        emit(out, t, s, (_REFINED, d, st.policy), (base, better, close, 0.0))
 
 
 @compiled
@@ -202,4 +202,4 @@ def refine_limit(st: Any, out: Any, p: Any, numbers: Any, t: int, s: int, close:
         st.order_price = better
         st.order_base = better
         st.order_risk = abs(better - st.order_stop)
-        emit(out, t, s, _REFINED, d, st.policy, (before, better, close, 1.0))
+        emit(out, t, s, (_REFINED, d, st.policy), (before, better, close, 1.0))

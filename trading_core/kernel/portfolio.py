@@ -15,10 +15,10 @@ from trading_core.kernel.state_machine import THESIS_ARMED
 
 _BREACH: Final = rec.KIND[TickEventKind.ENVELOPE_BREACH]
 _RELEASED: Final = rec.KIND[TickEventKind.ENVELOPE_RELEASED]
-_SYMBOL_LOSSES: Final = rec.BREACHES.index("symbol_losses")
+_SYMBOL_LOSSES: Final = rec.code(rec.BREACHES, "symbol_losses")
 _X_ENVELOPE: Final = rec.EXIT[ExitReason.ENVELOPE]
 _X_KILL: Final = rec.EXIT[ExitReason.KILL_SWITCH]
-_R_ENVELOPE: Final = rec.REFUSALS.index("envelope")
+_R_ENVELOPE: Final = rec.code(rec.REFUSALS, "envelope")
 _BIT_ENVELOPE: Final = rec.BIT_ENVELOPE
 _BIT_KILL: Final = rec.BIT_KILL
 DAY_NS: Final = 86_400_000_000_000
@@ -28,7 +28,7 @@ DAY_NS: Final = 86_400_000_000_000
 def start_day(port: Any, out: Any, t: int, label: int) -> None:
     """A new UTC day: the daily loss counts from here, and a halt of the day before ends."""
     if port.halt_day == port.day:
-        emit(out, t, -1, _RELEASED, 0, 0, (port.equity, port.peak))
+        emit(out, t, -1, (_RELEASED, 0, 0), (port.equity, port.peak))
     port.day = label // DAY_NS
     port.day_ends = (port.day + 1) * DAY_NS
     port.day_start = port.equity
@@ -85,11 +85,11 @@ def flatten(state: Any, port: Any, out: Any, t: int) -> None:
 def envelope(state: Any, port: Any, out: Any, p: Any, t: int) -> None:
     """Check the portfolio's limits at the close; a breach flattens at the next open and halts entries."""
     if follow_recovery(state, port, t, p):
-        emit(out, t, -1, _RELEASED, 1, 0, (port.equity, port.peak))
+        emit(out, t, -1, (_RELEASED, 1, 0), (port.equity, port.peak))
     breach = breach_of(state, port, t, p)
     if breach >= 0:
         emit(
-            out, t, -1, _BREACH, breach, 0,
+            out, t, -1, (_BREACH, breach, 0),
             (port.equity, port.peak, port.day_start, port.gross, port.net, float(port.losses)),
         )  # fmt: skip
         start_halt(port, breach, t, p)
@@ -102,7 +102,7 @@ def pause_after_losses(st: Any, port: Any, out: Any, p: Any, t: int, s: int) -> 
     if st.losses < p.max_symbol_losses:
         return
     emit(
-        out, t, s, _BREACH, _SYMBOL_LOSSES, 0,
+        out, t, s, (_BREACH, _SYMBOL_LOSSES, 0),
         (port.equity, port.peak, port.day_start, port.gross, port.net, float(st.losses)),
     )  # fmt: skip
     st.losses = 0

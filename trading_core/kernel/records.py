@@ -7,6 +7,7 @@ All records are plain structured numpy arrays; the kernel never allocates. `t` i
 numbers.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -271,5 +272,19 @@ BIT_REGIME, BIT_BAND, BIT_OPENED, BIT_CLOSED, BIT_HEARTBEAT = 1, 2, 4, 8, 16
 BIT_INVALIDATION, BIT_ENVELOPE, BIT_KILL, BIT_STALE, BIT_SHOCK, BIT_REPLAN = 32, 64, 128, 256, 512, 1_024
 FLAG_REGIME, FLAG_BAND, FLAG_SHOCK, FLAG_NO_TRADE = 1, 2, 4, 8
 
-KIND: Final = {kind: code for code, kind in enumerate(TickEventKind)}
-EXIT: Final = {reason: code for code, reason in enumerate(ExitReason)}
+
+def code(names: Sequence[str], name: str) -> Any:
+    """Position of a name, as a constant of the kernel.
+
+    A numpy integer, because a Python constant would be a type of its own to the compiler, which would compile
+    whatever takes it once for every value.
+    """
+    return np.int64(names.index(name))
+
+
+KIND: Final[dict[TickEventKind, Any]] = {
+    kind: np.int64(position) for position, kind in enumerate(TickEventKind)
+}
+EXIT: Final[dict[ExitReason, Any]] = {
+    reason: np.int64(position) for position, reason in enumerate(ExitReason)
+}
