@@ -37,7 +37,7 @@ SMALLEST_STOP_SHARE: Final = 0.5  # a refinement leaves at least this share of t
 
 
 @compiled
-def blocked_by(st: Any, port: Any, p: Any, t: int, label: int, flags: int) -> int:
+def blocked_by(st: Any, port: Any, p: Any, t: int, label: int, flags: int) -> Any:
     """Why no entry may be ordered on this bar, as a position in `REFUSALS`, or -1."""
     if halted(port, t):
         return _R_HALTED
@@ -76,7 +76,7 @@ def entry_level(st: Any, p: Any, numbers: Any, t: int, close: float) -> Any:
 
 
 @compiled
-def refusal_of(d: int, kind: int, close: float, base: float, stop: float, target: float) -> int:
+def refusal_of(d: int, kind: int, close: float, base: float, stop: float, target: float) -> Any:
     """What is wrong with the levels of an order, as a position in `REFUSALS`, or -1."""
     if np.isnan(stop) or np.isnan(target) or np.isnan(base):
         return _R_UNKNOWN
