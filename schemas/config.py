@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from schemas.canonical import content_hash
 from schemas.contract import Contract
 from schemas.reflection import NoLearnZone
+from schemas.regime import RegimeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind
 
 HEARTBEAT_BARS = {"1m": 15, "5m": 12, "15m": 12, "1h": 12, "4h": 12, "1d": 5}
@@ -159,6 +160,7 @@ class PolicyLoopSettings(Contract):
     minimum_interval_s: int = Field(default=900, ge=0)
     minimum_interval_bars: int = Field(default=3, ge=0)
     max_revisions: int = Field(default=2, ge=0, le=2)
+    regime: RegimeSettings = RegimeSettings()
 
     def heartbeat_bars(self, timeframe: str) -> int:
         """Own bars between heartbeats, at least one."""

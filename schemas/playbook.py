@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from schemas.contract import Contract, FrozenMap
+from schemas.order_terms import OrderTerms
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import Direction, Structure, Trend, VersionState, VolatilityBand
 
@@ -15,10 +16,11 @@ from schemas.vocabulary import Direction, Structure, Trend, VersionState, Volati
 class DirectionRules(Contract):
     """Rules of one direction. `{name}` stands for a parameter.
 
-    Stop, target and refinement are price expressions.
+    Entry, stop, target, trail and refinement are price expressions.
 
-    `activation` None means: the setup bar's extreme is broken in the direction. `refinement` is a tighter
-    stop, read on every bar of the activation window.
+    `activation` None means: the setup bar's extreme is broken in the direction. `entry` is the price of a
+    limit or stop entry. `refinement` is a tighter stop or a better limit, read on every bar of the activation
+    window; `trail` a stop that follows the open position. See `OrderTerms`.
     """
 
     setup: str
@@ -27,6 +29,8 @@ class DirectionRules(Contract):
     target: str
     invalidation: str
     refinement: str | None = None
+    entry: str | None = None
+    trail: str | None = None
 
 
 class Expectation(Contract):
@@ -88,7 +92,7 @@ class Eligibility(Contract):
         )
 
 
-class PlaybookDefinition(Contract):
+class PlaybookDefinition(OrderTerms):
     """One version of a playbook. The version number is part of the content; its hash is its identity."""
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)
@@ -115,6 +119,12 @@ class PlaybookDefinition(Contract):
         for name in ("eligibility", "rationale_terms"):
             if set(getattr(self, name)) != set(self.rules):
                 raise ValueError(f"{name} must name the same directions as rules: {sorted(self.rules)}")
+        return self
+
+    @model_validator(mode="after")
+    def _rules_fit_terms(self) -> "PlaybookDefinition":
+        for direction, rules in self.rules.items():
+            self.refuse_rules(rules.entry, rules.refinement, f"rules.{direction}.")
         return self
 
 

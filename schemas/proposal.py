@@ -1,13 +1,19 @@
 """A proposal is one hypothesis, complete enough to trade without asking anybody again."""
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from schemas.contract import Contract
+from schemas.order_terms import OrderTerms
 from schemas.vocabulary import Direction, PlanKind
 
 
-class PolicyProposal(Contract):
-    """Typed plan of a strategist for one symbol; rules are texts of the rule language."""
+class PolicyProposal(OrderTerms):
+    """Typed plan of a strategist for one symbol; rules are texts of the rule language.
+
+    The fields without a default are the least that a strategist has to say; see `OrderTerms` for the others.
+    """
 
     playbook_id: str = Field(max_length=64)
     direction: Direction
@@ -22,6 +28,13 @@ class PolicyProposal(Contract):
     horizon_bars: int = Field(ge=1, le=500)
     conviction: float = Field(ge=0, le=1)
     rationale: str = Field(max_length=4_000)
+    entry: str | None = Field(default=None, max_length=1_000)
+    trail: str | None = Field(default=None, max_length=1_000)
+
+    @model_validator(mode="after")
+    def _rules_fit_terms(self) -> Self:
+        self.refuse_rules(self.entry, self.refinement, "")
+        return self
 
 
 class StrategistAnswer(Contract):

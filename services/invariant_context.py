@@ -1,6 +1,6 @@
 """The deterministic guardrails in force at a boundary, gathered from the settings and the portfolio."""
 
-from schemas.config import Settings
+from schemas.config import ExecutionSettings, Settings
 from schemas.reflection import InvariantContext
 from schemas.snapshot import PolicySnapshot
 from services.ports import PlaybookReader
@@ -26,6 +26,12 @@ def invariant_context(
         gross_exposure=snapshot.risk.gross_exposure,
         max_staleness_bars=settings.reflection.max_staleness_bars,
         min_reward_to_risk=settings.reflection.min_reward_to_risk,
-        cost_bps_per_side=settings.execution.fee_bps + settings.execution.slippage_bps,
+        cost_bps_per_side=cost_bps(settings.execution),
         no_learn_zones=envelope.no_learn_zones,
     )
+
+
+def cost_bps(execution: ExecutionSettings) -> float:
+    """Cost of one side of a market order in basis points of notional."""
+    slippage = execution.slippage_bps + execution.slippage_spread_fraction * execution.spread_bps
+    return execution.fee_bps + slippage

@@ -1,66 +1,135 @@
-"""Translate a proposal into the engine's terms: every rule becomes a column of the rule bank, by index.
+"""Translate a plan into the engine's terms: every rule becomes a column of the rule bank, by index.
 
-A rule that does not parse, or is of the wrong kind, refuses the proposal before anything is installed.
+One way for proposals and for standing ledgers, so that what trades on paper beside the account is what would
+trade on it. A rule that does not parse, or is of the wrong kind, refuses the proposal before anything is
+installed.
 """
 
+from dataclasses import dataclass
+from math import nan
+
+from schemas.config import ExecutionSettings
 from schemas.errors import InvalidProposal, RuleError
+from schemas.order_terms import OrderTerms
+from schemas.playbook import DirectionRules
 from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
+from schemas.vocabulary import Direction
 from trading_core.rule_bank import EngineColumns
 from trading_core.rules import RuleColumns
 from trading_core.tick_events import PolicyTag
 from trading_core.trigger_engine import PolicyOrders
 
-
-def compile_policy(policy: FrozenPolicy, s: int, columns: RuleColumns, bank: EngineColumns) -> PolicyOrders:
-    """Orders of a frozen policy for symbol column `s`.
-
-    Raises:
-        InvalidProposal: a rule is not a rule, or of the wrong kind.
-    """
-    return compile_proposal(
-        policy.proposal,
-        s,
-        columns,
-        bank,
-        PolicyTag(policy.policy_id, policy.playbook_id),
-        policy.risk_fraction,
-    )
+VOLATILITY_RULE = "atr_14"  # what sizing by volatility divides by, see `ExecutionSettings.sizing`
 
 
-def compile_proposal(
-    proposal: PolicyProposal,
-    s: int,
-    columns: RuleColumns,
-    bank: EngineColumns,
-    tag: PolicyTag,
-    risk_fraction: float,
+@dataclass(frozen=True)
+class SymbolColumns:
+    """Rules of one symbol column `s` as columns of an engine, each by its index, -1 for no rule."""
+
+    columns: RuleColumns
+    bank: EngineColumns
+    s: int
+
+    def truth(self, text: str | None) -> int:
+        """Index of a condition."""
+        return -1 if text is None else self.bank.truth((text, self.s), self.columns.boolean(text, self.s))
+
+    def number(self, text: str | None) -> int:
+        """Index of a price."""
+        return -1 if text is None else self.bank.number((text, self.s), self.columns.number(text, self.s))
+
+
+def volatility_rule(execution: ExecutionSettings) -> str | None:
+    """The price rule that sizing reads; None when it reads none."""
+    return VOLATILITY_RULE if execution.sizing == "volatility" else None
+
+
+def compile_policy(
+    policy: FrozenPolicy, s: int, columns: RuleColumns, bank: EngineColumns, volatility: str | None = None
 ) -> PolicyOrders:
-    """Orders of a proposal for symbol column `s`.
+    """Orders of a frozen policy for symbol column `s`; `volatility` is what `volatility_rule` says.
 
     Raises:
         InvalidProposal: a rule is not a rule, or of the wrong kind.
     """
-
-    def truth(text: str | None) -> int:
-        return -1 if text is None else bank.truth((text, s), columns.boolean(text, s))
-
-    def number(text: str | None) -> int:
-        return -1 if text is None else bank.number((text, s), columns.number(text, s))
-
+    proposal = policy.proposal
     try:
-        return PolicyOrders(
-            tag=tag,
-            direction=1 if proposal.direction == "long" else -1,
-            setup=truth(proposal.setup),
-            activation=truth(proposal.activation),
-            invalidation=truth(proposal.invalidation),
-            stop=number(proposal.stop),
-            target=number(proposal.target),
-            refinement=number(proposal.refinement),
+        return compile_orders(
+            rules_of(proposal),
+            proposal,
+            SymbolColumns(columns, bank, s),
+            tag=PolicyTag(policy.policy_id, policy.playbook_id),
+            direction=proposal.direction,
             window=proposal.activation_window_bars,
             horizon=proposal.horizon_bars,
-            risk_fraction=risk_fraction,
+            risk_fraction=policy.risk_fraction,
+            volatility=volatility,
         )
     except RuleError as error:
         raise InvalidProposal(f"the proposal cannot be compiled: {error}") from error
+
+
+def rules_of(proposal: PolicyProposal) -> DirectionRules:
+    """The rules of a proposal alone."""
+    return DirectionRules(**{role: getattr(proposal, role) for role in DirectionRules.model_fields})
+
+
+def compile_orders(
+    rules: DirectionRules,
+    terms: OrderTerms,
+    place: SymbolColumns,
+    *,
+    tag: PolicyTag,
+    direction: Direction,
+    window: int,
+    horizon: int,
+    risk_fraction: float,
+    volatility: str | None = None,
+    setup: int | None = None,
+    standing: bool = False,
+) -> PolicyOrders:
+    """Orders of rules and terms.
+
+    Args:
+        rules: rendered rules of one direction.
+        terms: how the plan enters and manages its position.
+        place: where the rules become columns.
+        tag: the owner.
+        direction: of the rules.
+        window: own bars that the thesis stays armed, and that an entry rests.
+        horizon: own bars of the time stop.
+        risk_fraction: of equity at the stop.
+        volatility: price rule that sizing divides by.
+        setup: index of a condition to use instead of `rules.setup`.
+        standing: never spent and never expires.
+
+    Raises:
+        RuleError: a rule is not a rule, or of the wrong kind.
+    """
+    return PolicyOrders(
+        tag=tag,
+        direction=1 if direction == "long" else -1,
+        setup=place.truth(rules.setup) if setup is None else setup,
+        activation=place.truth(rules.activation),
+        invalidation=place.truth(rules.invalidation),
+        stop=place.number(rules.stop),
+        target=place.number(rules.target),
+        refinement=place.number(rules.refinement),
+        window=window,
+        horizon=horizon,
+        risk_fraction=risk_fraction,
+        standing=standing,
+        entry_kind=terms.entry_kind,
+        entry=place.number(rules.entry),
+        refines_entry=terms.refinement_kind == "limit",
+        trail=place.number(rules.trail),
+        break_even_r=_or_never(terms.break_even_r),
+        scale_out_r=_or_never(terms.scale_out_r),
+        scale_out_share=_or_never(terms.scale_out_share),
+        volatility=place.number(volatility),
+    )
+
+
+def _or_never(value: float | None) -> float:
+    return nan if value is None else value

@@ -34,7 +34,7 @@ from schemas.vocabulary import (
 from services.freeze import freeze
 from services.invariant_context import invariant_context
 from services.policy_checks.invariants import check_invariants
-from services.policy_compiler import compile_policy
+from services.policy_compiler import compile_policy, volatility_rule
 from services.policy_counters import PolicyCounters
 from services.policy_gate import BoundaryFacts, GateDecision, decide
 from services.policy_records import PolicyJournal, tick_event
@@ -295,7 +295,8 @@ class PolicyLoopService:
             previous=self.in_force(boundary.s),
             reflection_off=self._settings.reflection.mode == "off",
         )
-        orders = compile_policy(policy, boundary.s, self._columns, self._engine.columns)
+        sizing = volatility_rule(self._settings.execution)
+        orders = compile_policy(policy, boundary.s, self._columns, self._engine.columns, sizing)
         self.policies[policy.policy_id] = policy
         if snapshot.regime is not None:
             self.structures[policy.policy_id] = str(snapshot.regime.labels.structure)

@@ -20,6 +20,7 @@ from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.clock import SimulatedClock
 from services.episode_builder import EpisodeContext, build_episode
 from services.playbooks.registry import render_rules
+from services.policy_compiler import SymbolColumns, compile_orders
 from services.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import parameter_record
@@ -30,6 +31,15 @@ from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import PolicyOrders, TriggerEngine
 
 UNLIMITED_CASH = 1e9
+
+
+def paper_execution(execution: ExecutionSettings) -> ExecutionSettings:
+    """The account's execution for one unit on paper, without what depends on an order's size.
+
+    Lots, the fee per fill and the rounding of fees have no meaning for one unit: R on paper is before the
+    fixed part of a fee.
+    """
+    return execution.model_copy(update={"lot_size": 0.0, "fee_per_trade": 0.0, "fee_rounding": 0.0})
 
 
 class StandingLedgers:
@@ -48,7 +58,7 @@ class StandingLedgers:
         self.columns = columns
         self.regimes = regimes
         self.clock = clock
-        self._execution = execution
+        self._execution = paper_execution(execution)
         self.zones = envelope.no_learn_zones
         self._envelope = envelope
 
@@ -137,27 +147,18 @@ class StandingLedgers:
         eligible: npt.NDArray[np.bool_],
         columns: RuleColumns,
     ) -> PolicyOrders:
-        rules, bank = render_rules(definition, direction), engine.columns
-
-        def truth(text: str | None) -> int:
-            return -1 if text is None else bank.truth((text, s), columns.boolean(text, s))
-
-        def number(text: str | None) -> int:
-            return -1 if text is None else bank.number((text, s), columns.number(text, s))
-
+        rules = render_rules(definition, direction)
         setup = (columns.boolean(rules.setup, s) == 1) & eligible
-        return PolicyOrders(
+        return compile_orders(
+            rules,
+            definition,
+            SymbolColumns(columns, engine.columns, s),
             tag=PolicyTag(definition.content_hash[:16], definition.id),
-            direction=1 if direction == "long" else -1,
-            setup=bank.truth(("eligible setup", s), setup.astype(np.int8)),
-            activation=truth(rules.activation),
-            invalidation=truth(rules.invalidation),
-            stop=number(rules.stop),
-            target=number(rules.target),
-            refinement=number(rules.refinement),
+            direction=direction,
             window=definition.activation_window_bars,
             horizon=definition.horizon_bars,
             risk_fraction=definition.risk_fraction,
+            setup=engine.columns.truth(("eligible setup", s), setup.astype(np.int8)),
             standing=True,
         )
 

@@ -2,6 +2,11 @@
 
 Collected from tick events and from blocked proposals as they happen; resolved by the slow loop from bars at
 or before its clock. They are shown beside the lessons and never counted among them.
+
+The counterfactual is a plain bracket on paper: a market entry at the open after the bar of the signal, stop
+and target as they stood at its close, the time stop, costs; no trailing stop, break-even or scale-out. For a
+limit or stop entry that was never met, the signal is the bar that accepted it: the figure says what not
+waiting for the price would have brought, and assumes nothing about a fill that did not happen.
 """
 
 from dataclasses import dataclass
@@ -12,6 +17,7 @@ from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.reflection import TickValidationEvent, UntradedSignal
 from schemas.vocabulary import TickEventKind
+from services.standing_ledger import paper_execution
 from trading_core.bars import BarSeries
 from trading_core.counterfactual import bracket_outcome
 from trading_core.rules import RuleColumns
@@ -35,25 +41,30 @@ class UntradedSignals:
     def __init__(self, bars: BarSeries, columns: RuleColumns, execution: ExecutionSettings) -> None:
         self._bars = bars
         self._columns = columns
-        self._execution = execution
-        self._armed_row: dict[str, int] = {}
+        self._execution = paper_execution(execution)
+        self._signal_row: dict[str, int] = {}
         self._pending: list[PendingSignal] = []
         self._resolved: list[UntradedSignal] = []
 
     def observe(self, event: TickValidationEvent, row: int, policies: dict[str, FrozenPolicy]) -> None:
-        """Note an armed thesis, and collect it when it expires or its order is refused."""
+        """Note an armed thesis and its order; collect it when it expires, or its order is refused.
+
+        A resting entry that runs out is refused as unfilled, and its thesis expires with it: one signal.
+        """
         if event.symbol is None:
             return
-        if event.kind is TickEventKind.THESIS_ARMED:
-            self._armed_row[event.symbol] = row
+        if event.kind in (TickEventKind.THESIS_ARMED, TickEventKind.ORDER_ACCEPTED):
+            self._signal_row[event.symbol] = row
+        elif event.kind is TickEventKind.ENTRY_FILLED:
+            self._signal_row.pop(event.symbol, None)
         elif event.kind in (TickEventKind.THESIS_EXPIRED, TickEventKind.ORDER_REFUSED):
             policy = policies.get(str(event.detail.get("policy_id")))
-            armed = self._armed_row.pop(event.symbol, None)
-            if policy is None or armed is None:
+            signalled = self._signal_row.pop(event.symbol, None)
+            if policy is None or signalled is None:
                 return
             reason: Reason = "expired" if event.kind is TickEventKind.THESIS_EXPIRED else "unfilled"
             s = self._bars.symbols.index(event.symbol)
-            self._pending.append(PendingSignal(s, armed, policy.proposal, reason))
+            self._pending.append(PendingSignal(s, signalled, policy.proposal, reason))
 
     def blocked(self, s: int, row: int, proposal: PolicyProposal) -> None:
         """A proposal that a reflection blocked, taken as if it had been entered at the next open."""

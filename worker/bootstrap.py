@@ -18,6 +18,7 @@ from services.memory.episode_memory import EpisodeMemory
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry, load_playbooks, render_rules
+from services.playbooks.rendering import rule_texts
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop_service import PolicyLoopService
 from services.ports import MemoryReader, PlaybookReader
@@ -61,7 +62,7 @@ def assemble(
     books = definitions if definitions is not None else load_playbooks(_folder(settings))
     guard, clock = TickGuard(), SimulatedClock(int(bars.times[0]))
     minds = models or configured_models(settings, guard, os.environ)
-    columns, regimes = RuleColumns(bars), regime_columns(bars)
+    columns, regimes = RuleColumns(bars), regime_columns(bars, settings.policy_loop.regime)
     engine = _engine(settings, bars, columns, regimes, guard)
     memory, expectations = EpisodeMemory(settings.memory, clock, guard), ExpectationBook(clock)
     registry = PlaybookRegistry(books, guard, int(bars.times[0]))
@@ -132,18 +133,8 @@ def feature_names(definitions: Sequence[PlaybookDefinition]) -> tuple[str, ...]:
     names: set[str] = set()
     for definition in definitions:
         for direction in definition.rules:
-            rules = render_rules(definition, direction)
-            texts = (
-                rules.setup,
-                rules.activation,
-                rules.stop,
-                rules.target,
-                rules.invalidation,
-                rules.refinement,
-            )
-            for text in texts:
-                if text is not None:
-                    names |= parse(text).features
+            for text in rule_texts(render_rules(definition, direction)).values():
+                names |= parse(text).features
     return tuple(sorted(names - {"open", "high", "low", "close", "volume"}))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
+from services.invariant_context import cost_bps
 from services.policy_counters import quantiles
 from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
 from worker.session import Session
@@ -99,7 +100,7 @@ class RunResult:
             ]
         )
         r = np.array([episode.r for episode in self.trades])
-        cost = (session.settings.execution.fee_bps + session.settings.execution.slippage_bps) * 1e-4
+        cost = cost_bps(session.settings.execution) * 1e-4
         return {
             "total_return": float(curve[-1]) / cash - 1.0,
             "buy_and_hold_return": buy_and_hold_return(bars, cost),

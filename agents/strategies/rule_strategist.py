@@ -106,19 +106,15 @@ def proposal_of(one: Candidate, regime: RegimeView) -> PolicyProposal:
         playbook_id=one.playbook.id,
         direction=one.direction,
         thesis=f"{one.playbook.title}, {one.direction}: {terms}.",
-        setup=rules.setup,
-        activation=rules.activation,
         activation_window_bars=one.playbook.activation_window_bars,
-        refinement=rules.refinement,
-        stop=rules.stop,
-        target=rules.target,
-        invalidation=rules.invalidation,
         horizon_bars=one.playbook.horizon_bars,
         conviction=conviction(one.hit_rate, regime),
         rationale=(
             f"Go {one.direction}: {terms}. Regime is trend {labels.trend}, volatility {labels.volatility}, "
             f"structure {labels.structure}."
         ),
+        **rules.payload(),
+        **one.playbook.terms(),
     )
 
 

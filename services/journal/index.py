@@ -8,10 +8,11 @@ from typing import Any
 from schemas.errors import StoreError
 from services.journal.chain import JournalRow
 
-FILL_KINDS = ("entry_filled", "exit_filled")
+FILL_KINDS = ("entry_filled", "scale_out_filled", "exit_filled")
 ID_FIELDS = {
     "order_accepted": "order_id",
     "entry_filled": "fill_id",
+    "scale_out_filled": "fill_id",
     "exit_filled": "fill_id",
     "policy_event": "event_id",
     "policy_snapshot": "snapshot_hash",

@@ -35,6 +35,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "policy_evaluation": {"event_id": "policy_event", "snapshot_hash": "policy_snapshot"} | OWNER,
     "order_accepted": OWNER,
     "entry_filled": OWNER | {"order_id": "order_accepted"},
+    "scale_out_filled": OWNER | {"entry_order_id": "order_accepted"},
     "exit_filled": OWNER | {"entry_order_id": "order_accepted"},
     "episode": {"episode.policy_id": "policy_frozen", "episode.playbook_hash": "playbook_version"},
     "shadow_episode": {"version_hash": "playbook_version"},

@@ -18,7 +18,7 @@ from schemas.errors import ConfigError, RuleError, nearest
 from schemas.playbook import Parameter, PlaybookDefinition
 from schemas.vocabulary import TIMEFRAME_SECONDS, Trend, VolatilityBand
 from services.playbooks.diagnosis import explain
-from services.playbooks.rendering import placeholders, render_text, rule_texts
+from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text, rule_texts
 from trading_core.rules import parse
 
 EMBEDDED = Path(__file__).parent / "definitions"
@@ -26,14 +26,6 @@ MAX_BYTES = 64_000
 MAX_INTEGER = 2**53
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 CELLS = tuple(f"{trend}/{volatility}" for trend in Trend for volatility in VolatilityBand)
-KIND_OF_ROLE = {
-    "setup": "boolean",
-    "activation": "boolean",
-    "stop": "number",
-    "target": "number",
-    "invalidation": "boolean",
-    "refinement": "number",
-}
 
 
 def load_playbooks(folder: Path | None = None) -> tuple[PlaybookDefinition, ...]:

@@ -7,13 +7,23 @@ strategist and the grid evaluation of the slow loop.
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Literal
 
 from schemas.errors import ConfigError, nearest
 from schemas.playbook import DirectionRules, PlaybookDefinition
 from schemas.vocabulary import Direction
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-RULE_ROLES = ("setup", "activation", "stop", "target", "invalidation", "refinement")
+KIND_OF_ROLE: dict[str, Literal["boolean", "number"]] = {
+    "setup": "boolean",
+    "activation": "boolean",
+    "entry": "number",
+    "refinement": "number",
+    "stop": "number",
+    "target": "number",
+    "trail": "number",
+    "invalidation": "boolean",
+}
 
 
 def number_text(value: float) -> str:
@@ -49,7 +59,7 @@ def render_text(text: str, values: Mapping[str, float]) -> str:
 
 def rule_texts(rules: DirectionRules) -> dict[str, str]:
     """Texts by role, in reading order; roles without a text are left out."""
-    return {role: text for role in RULE_ROLES if (text := getattr(rules, role)) is not None}
+    return {role: text for role in KIND_OF_ROLE if (text := getattr(rules, role)) is not None}
 
 
 def render_rules(

@@ -9,8 +9,9 @@ from functools import lru_cache
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
+from services.playbooks.rendering import KIND_OF_ROLE
 from services.policy_checks.direction_words import read_direction, terms_stated
-from services.policy_checks.plan_levels import KIND_OF_ROLE, PlanLevels, read_invalidation, rule_text
+from services.policy_checks.plan_levels import PlanLevels, read_invalidation, rule_text
 from services.policy_checks.playbook_rules import differences
 from trading_core.rules import LintFinding, parse
 from trading_core.rules.bounds import possible
@@ -57,6 +58,22 @@ def rules_differ_from_playbook(
     """Rules that the playbook does not have, whatever value its parameters take on their grids."""
     lines = differences(request.proposal, request.playbook, frozenset(levels.broken))
     return tuple(_major("rules_differ_from_playbook", line) for line in lines)
+
+
+def orders_differ_from_playbook(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels
+) -> tuple[Finding, ...]:
+    """An entry, a refinement, a break-even or a scale-out of another kind or at another place."""
+    found = []
+    asked = request.proposal.terms()
+    for name, wanted in request.playbook.terms().items():
+        said = asked[name]
+        if said == wanted:
+            continue
+        remedy = None if wanted is None else Remedy(field=name, op="equals", value=wanted)
+        message = f"{name} is {said!r}, the playbook says {wanted!r}"
+        found.append(_major("orders_differ_from_playbook", message, name, remedy=remedy))
+    return tuple(found)
 
 
 def plan_outgrows_playbook(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
@@ -120,28 +137,69 @@ def playbook_is_not_eligible(
 
 
 def level_is_unknown(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
-    """A stop or target whose features the snapshot does not know."""
+    """An entry, stop or target whose features the snapshot does not know."""
     return tuple(
         _unknown(role, getattr(request.proposal, role))
-        for role in ("stop", "target")
+        for role in ("entry", "stop", "target")
         if getattr(levels, role) is None and role not in levels.broken
     )
 
 
 def level_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
-    """A stop not on the losing side of the close, a target not on the winning side, a price below zero."""
+    """A stop not on the losing side of the entry, a target not on the winning side, a price below zero.
+
+    Where the entry is a market order, it lies at the close.
+    """
+    if levels.entry is None:
+        return ()
     sign = 1.0 if request.proposal.direction == "long" else -1.0
-    direction, close = request.proposal.direction, levels.close
+    direction, entry = request.proposal.direction, levels.entry
+    name = "close" if request.proposal.entry is None else "entry"
     found = []
     for role, level, side in (("stop", levels.stop, -sign), ("target", levels.target, sign)):
         if level is None:
             continue
-        if side * (level - close) <= 0:
+        if side * (level - entry) <= 0:
             where = "above" if side > 0 else "below"
-            message = f"the {role} {level!r} of a {direction} plan must lie {where} the close {close!r}"
+            message = f"the {role} {level!r} of a {direction} plan must lie {where} the {name} {entry!r}"
             found.append(_major(f"{role}_on_wrong_side", message, role))
         elif level <= 0:
             found.append(_major("level_not_a_price", f"the {role} {level!r} is no price", role))
+    return tuple(found)
+
+
+def entry_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+    """A limit entry that the market has passed, or a stop entry that it has; a price below zero."""
+    proposal, entry, close = request.proposal, levels.entry, levels.close
+    if entry is None or proposal.entry_kind == "market":
+        return ()
+    if entry <= 0:
+        return (_major("level_not_a_price", f"the entry {entry!r} is no price", "entry"),)
+    beyond = (entry - close) * (1.0 if proposal.direction == "long" else -1.0)
+    if beyond > 0 if proposal.entry_kind == "stop" else beyond <= 0:
+        return ()
+    higher = (proposal.entry_kind == "stop") == (proposal.direction == "long")
+    where = "above" if higher else "below"
+    message = (
+        f"the {proposal.entry_kind} entry {entry!r} of a {proposal.direction} plan must lie {where} "
+        f"the close {close!r}"
+    )
+    return (_major("entry_on_wrong_side", message, "entry"),)
+
+
+def management_is_out_of_reach(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels
+) -> tuple[Finding, ...]:
+    """A scale-out or a break-even at or beyond the target, where the position is closed already."""
+    if levels.risk is None or levels.reward is None or _sides_are_wrong(request, levels):
+        return ()
+    reach = levels.reward / levels.risk
+    found = []
+    for role in ("scale_out", "break_even"):
+        advance = getattr(request.proposal, f"{role}_r")
+        if advance is not None and advance >= reach:
+            message = f"{role}_r is {advance!r}, but the target is {reach:.3f}R away"
+            found.append(_major(f"{role}_beyond_target", message, f"{role}_r"))
     return tuple(found)
 
 
@@ -173,11 +231,20 @@ def invalidation_is_misplaced(
 
 
 def reward_is_too_small(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
-    """Reward to risk after the costs of both sides, below the minimum."""
-    if levels.risk is None or levels.reward is None or _sides_are_wrong(request, levels):
+    """Reward to risk after the costs of both sides, below the minimum.
+
+    The reward is what reaching every level pays: a share that is scaled out earns only its own level.
+    """
+    if (
+        levels.entry is None
+        or levels.risk is None
+        or levels.reward is None
+        or _sides_are_wrong(request, levels)
+    ):
         return ()
-    costs = 2 * levels.close * request.invariants.cost_bps_per_side / BASIS_POINTS
-    ratio, minimum = (levels.reward - costs) / (levels.risk + costs), request.invariants.min_reward_to_risk
+    costs = 2 * levels.entry * request.invariants.cost_bps_per_side / BASIS_POINTS
+    reward, minimum = _earned(request, levels.risk, levels.reward), request.invariants.min_reward_to_risk
+    ratio = (reward - costs) / (levels.risk + costs)
     if ratio >= minimum:
         return ()
     message = f"reward to risk after costs is {ratio:.3f}, the minimum is {minimum!r}"
@@ -207,12 +274,15 @@ COHERENCE_CRITICS: tuple[LevelCritic, ...] = (
     rule_is_invalid,
     rule_is_constant,
     rules_differ_from_playbook,
+    orders_differ_from_playbook,
     plan_outgrows_playbook,
     text_contradicts_direction,
     rationale_misses_playbook,
     playbook_is_not_eligible,
     level_is_unknown,
+    entry_is_on_wrong_side,
     level_is_on_wrong_side,
+    management_is_out_of_reach,
     invalidation_is_misplaced,
     reward_is_too_small,
 )
@@ -224,6 +294,13 @@ def _constant(text: str) -> str | None:
     if not can_be.true:
         return "unreachable"
     return None if can_be.false else "tautology"
+
+
+def _earned(request: PolicyLevelReflectionRequest, risk: float, reward: float) -> float:
+    at, share = request.proposal.scale_out_r, request.proposal.scale_out_share
+    if at is None or share is None:
+        return reward
+    return share * min(at * risk, reward) + (1.0 - share) * reward
 
 
 def _sides_are_wrong(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> bool:

@@ -202,11 +202,11 @@ def activation_window_is_over_bound(request: PolicyLevelReflectionRequest) -> Fi
 
 
 def entry_is_missing(request: PolicyLevelReflectionRequest) -> Finding | None:
-    """No setup rule, or an activation that is there but blank: nothing could ever enter."""
-    activation = request.proposal.activation
-    if not request.proposal.setup.strip() or (activation is not None and not activation.strip()):
-        return _blocker("missing_entry", "the plan has no rule that enters: setup or activation is blank")
-    return None
+    """No setup rule, or an activation or entry price that is there but blank: nothing could ever enter."""
+    plan = request.proposal
+    if all(text is None or text.strip() for text in (plan.setup, plan.activation, plan.entry)):
+        return None
+    return _blocker("missing_entry", "the plan has no rule that enters: setup, activation or entry is blank")
 
 
 def stop_is_missing(request: PolicyLevelReflectionRequest) -> Finding | None:

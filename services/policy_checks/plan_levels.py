@@ -8,7 +8,7 @@ reflection, used by the coherence and expectation checks.
 
 from dataclasses import dataclass
 from math import isfinite, nan
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +17,9 @@ from schemas.errors import RuleError
 from schemas.proposal import PolicyProposal
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
-from services.playbooks.rendering import render_rules
+from services.playbooks.rendering import KIND_OF_ROLE, render_rules
 from trading_core.rules import Rule, evaluate_for_symbol, parse
 
-Kind = Literal["boolean", "number"]
-KIND_OF_ROLE: dict[str, Kind] = {
-    "setup": "boolean",
-    "activation": "boolean",
-    "refinement": "number",
-    "stop": "number",
-    "target": "number",
-    "invalidation": "boolean",
-}
 PRICES = ("open", "high", "low", "close")
 LOGIC = ("and", "or", "not", "prev")
 STEPS = 64  # points on each stretch of an imagined path
@@ -42,31 +33,34 @@ class PlanLevels:
 
     Attributes:
         close: close of the decision bar.
+        entry: where the plan enters: the close of a market entry, else its entry rule.
         stop, target: of the proposal.
-        playbook_stop: what the playbook's own stop rule gives, the unit of its expectations.
+        playbook_entry, playbook_stop: what the playbook's own rules give, the unit of its expectations.
         broken: reason by role for rules that do not parse or are of the wrong kind.
     """
 
     close: float
+    entry: float | None
     stop: float | None
     target: float | None
+    playbook_entry: float | None
     playbook_stop: float | None
     broken: dict[str, str]
 
     @property
     def risk(self) -> float | None:
-        """Distance from close to stop; None if unknown or zero."""
-        return _distance(self.close, self.stop)
+        """Distance from entry to stop; None if unknown or zero."""
+        return _distance(self.entry, self.stop)
 
     @property
     def reward(self) -> float | None:
-        """Distance from close to target; None if unknown or zero."""
-        return _distance(self.close, self.target)
+        """Distance from entry to target; None if unknown or zero."""
+        return _distance(self.entry, self.target)
 
     @property
     def playbook_risk(self) -> float | None:
-        """Distance from close to the playbook's own stop; None if unknown or zero."""
-        return _distance(self.close, self.playbook_stop)
+        """Distance from the playbook's own entry to its own stop; None if unknown or zero."""
+        return _distance(self.playbook_entry, self.playbook_stop)
 
 
 @dataclass(frozen=True)
@@ -88,7 +82,10 @@ class InvalidationReach:
 
 
 def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
-    """Stop and target of the proposal, and the playbook's own stop, as prices on the snapshot."""
+    """Entry, stop and target of the proposal, and the playbook's own, as prices on the snapshot.
+
+    A refinement to a better limit is not read: whether it is offered is known only at the activation.
+    """
     proposal, snapshot = request.proposal, request.snapshot
     broken = {
         role: reason for role in KIND_OF_ROLE if (reason := _why_broken(role, rule_text(proposal, role)))
@@ -96,11 +93,17 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
     own_rules = render_rules(request.playbook, proposal.direction)
     return PlanLevels(
         close=snapshot.close,
+        entry=None if "entry" in broken else _entry(proposal.entry, snapshot),
         stop=None if "stop" in broken else price_of(proposal.stop, snapshot),
         target=None if "target" in broken else price_of(proposal.target, snapshot),
+        playbook_entry=_entry(own_rules.entry, snapshot),
         playbook_stop=price_of(own_rules.stop, snapshot),
         broken=broken,
     )
+
+
+def _entry(text: str | None, snapshot: PolicySnapshot) -> float | None:
+    return snapshot.close if text is None else price_of(text, snapshot)
 
 
 def rule_text(proposal: PolicyProposal, role: str) -> str | None:
@@ -121,14 +124,16 @@ def price_of(text: str, snapshot: PolicySnapshot) -> float | None:
 
 
 def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> InvalidationReach | None:
-    """Where the invalidation fires; None if its rule is broken, or stop or target are unknown."""
-    if "invalidation" in levels.broken or levels.stop is None or levels.target is None:
+    """Where the invalidation fires; None if its rule is broken, or a level is unknown."""
+    if "invalidation" in levels.broken:
+        return None
+    if levels.entry is None or levels.stop is None or levels.target is None:
         return None
     rule = parse(request.proposal.invalidation)
     long = request.proposal.direction == "long"
     lead = rule.tree.shift + 1
-    adverse = _path(levels.close, levels.stop, LOWEST if long else HIGHEST, lead)
-    favourable = _path(levels.close, levels.target, HIGHEST if long else LOWEST, lead)
+    adverse = _path(levels.close, levels.entry, levels.stop, LOWEST if long else HIGHEST, lead)
+    favourable = _path(levels.close, levels.entry, levels.target, HIGHEST if long else LOWEST, lead)
     against, along = _fires(rule, request.snapshot, adverse), _fires(rule, request.snapshot, favourable)
     at_stop = lead + STEPS - 1
     return InvalidationReach(
@@ -140,10 +145,13 @@ def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels)
     )
 
 
-def _path(close: float, level: float, end: float, lead: int) -> npt.NDArray[np.float64]:
-    """Closes that stand still for `lead` bars, go to the level in `STEPS`, then on to `end` closes."""
-    middle = min(max(level, -FARTHEST * close), FARTHEST * close)
-    there, on = np.linspace(close, middle, STEPS + 1)[1:], np.linspace(middle, end * close, STEPS)
+def _path(close: float, entry: float, level: float, end: float, lead: int) -> npt.NDArray[np.float64]:
+    """Closes that stand still for `lead` bars, go from the entry to the level in `STEPS`, then on.
+
+    They end at `end` closes.
+    """
+    start, middle = (min(max(price, -FARTHEST * close), FARTHEST * close) for price in (entry, level))
+    there, on = np.linspace(start, middle, STEPS + 1)[1:], np.linspace(middle, end * close, STEPS)
     return np.concatenate((np.full(lead, close), there, on))
 
 
@@ -178,5 +186,5 @@ def _columns(
     return columns
 
 
-def _distance(close: float, level: float | None) -> float | None:
-    return None if level is None or level == close else abs(close - level)
+def _distance(entry: float | None, level: float | None) -> float | None:
+    return None if entry is None or level is None or level == entry else abs(entry - level)

@@ -10,8 +10,8 @@ from itertools import product
 
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
-from services.playbooks.rendering import placeholders, render_text
-from services.policy_checks.plan_levels import KIND_OF_ROLE, rule_text
+from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text
+from services.policy_checks.plan_levels import rule_text
 from trading_core.rules import parse
 
 Grids = tuple[tuple[str, tuple[float, ...]], ...]

@@ -53,7 +53,8 @@ def proposal_for(playbook: PlaybookDefinition, direction: Direction) -> PolicyPr
         activation_window_bars=playbook.activation_window_bars,
         horizon_bars=playbook.horizon_bars,
         conviction=playbook.expectation.hit_rate,
-        **rule_texts(render_rules(playbook, direction)),
+        **render_rules(playbook, direction).payload(),
+        **playbook.terms(),
     )
 
 
