@@ -73,25 +73,6 @@ def _code(value: float) -> int:
 
 
 @njit(error_model="numpy")
-def _cell(
-    bars: tuple[FloatArray, ...],
-    calendar: FloatArray,
-    read: Tables,
-    table: int,
-    index: int,
-    row: int,
-    s: int,
-) -> float:
-    if table == _BAR:
-        return float(bars[index][row, s])
-    if table == _CALENDAR:
-        return float(calendar[index, row])
-    if table == _NUMBER:
-        return float(read[0][index, row])
-    return np.nan if read[1][index, row] < 0 else float(read[1][index, row])
-
-
-@njit(error_model="numpy")
 def _encode(values: FloatArray, own: IntArray, whole: bool, out: TruthArray, shift: int) -> None:
     if whole:
         for i in range(values.size):
@@ -101,6 +82,84 @@ def _encode(values: FloatArray, own: IntArray, whole: bool, out: TruthArray, shi
         out[i] = -1
     for i in range(values.size):
         out[own[i] - shift] = _code(values[i])
+
+
+@njit(error_model="numpy")
+def _read_block(
+    inputs: IntArray,
+    values: FloatArray,
+    bars: tuple[FloatArray, ...],
+    calendar: FloatArray,
+    read: Tables,
+    own: IntArray,
+    whole: bool,
+    first: int,
+    s: int,
+) -> None:
+    for k in range(inputs.shape[0]):
+        table, index, cells = inputs[k, 0], inputs[k, 1], values[k, : own.size]
+        if table == _BAR:
+            _gather(bars[index][:, s], own, whole, first, cells)
+        elif table == _CALENDAR:
+            _gather(calendar[index], own, whole, first, cells)
+        elif table == _NUMBER:
+            _gather(read[0][index], own, whole, first, cells)
+        else:
+            _decode(read[1][index], own, whole, first, cells)
+
+
+@njit(error_model="numpy")
+def _read_row(
+    inputs: IntArray,
+    values: FloatArray,
+    bars: tuple[FloatArray, ...],
+    calendar: FloatArray,
+    numbers: FloatArray,
+    truths: TruthArray,
+    row: int,
+    s: int,
+) -> None:
+    for k in range(inputs.shape[0]):
+        table, index = inputs[k, 0], inputs[k, 1]
+        if table == _BAR:
+            values[k, 0] = bars[index][row, s]
+        elif table == _CALENDAR:
+            values[k, 0] = calendar[index, row]
+        elif table == _NUMBER:
+            values[k, 0] = numbers[index, row]
+        else:
+            values[k, 0] = np.nan if truths[index, row] < 0 else float(truths[index, row])
+
+
+@njit(error_model="numpy")
+def _write_block(
+    outputs: IntArray,
+    values: FloatArray,
+    written: Tables,
+    own: IntArray,
+    whole: bool,
+    first: int,
+    stop: int,
+    offset: int,
+) -> None:
+    for k in range(outputs.shape[0]):
+        cells, index = values[outputs[k, 0], : own.size], outputs[k, 2]
+        if outputs[k, 1] == _NUMBER:
+            _scatter(cells, own, whole, written[0][index, first - offset : stop - offset], first)
+        else:
+            _encode(cells, own, whole, written[1][index, first - offset : stop - offset], first)
+
+
+@njit(error_model="numpy")
+def _write_row(
+    outputs: IntArray, values: FloatArray, numbers: FloatArray, truths: TruthArray, row: int
+) -> None:
+    for k in range(outputs.shape[0]):
+        value, index = values[outputs[k, 0], 0], outputs[k, 2]
+        if outputs[k, 1] == _NUMBER:
+            numbers[index, row] = value
+        else:
+            truths[index, row] = _code(value)
 
 
 @njit(cache=True, error_model="numpy")
@@ -150,32 +209,12 @@ def advance(
             row = first + size
         else:
             size, row = _own_rows(here, first, stop, own)
-        for k in range(inputs.shape[0]):
-            table, index = inputs[k, 0], inputs[k, 1]
-            if whole and size == 1:  # a live step: a view would cost more than the value
-                values[k, 0] = _cell(bars, calendar, read, table, index, first, s)
-                continue
-            cells = values[k, :size]
-            if table == _BAR:
-                _gather(bars[index][:, s], own, whole, first, cells)
-            elif table == _CALENDAR:
-                _gather(calendar[index], own, whole, first, cells)
-            elif table == _NUMBER:
-                _gather(read[0][index], own, whole, first, cells)
-            else:
-                _decode(read[1][index], own, whole, first, cells)
+        if whole and size == 1:  # a live step: a view would cost more than the value
+            _read_row(inputs, values, bars, calendar, read[0], read[1], first, s)
+            run(code, factors, state, values, 1)
+            _write_row(outputs, values, written[0], written[1], first - offset)
+            continue
         if size > 0:
+            _read_block(inputs, values, bars, calendar, read, own[:size], whole, first, s)
             run(code, factors, state, values, size)
-        for k in range(outputs.shape[0]):
-            line, table, index = outputs[k, 0], outputs[k, 1], outputs[k, 2]
-            if whole and size == 1 and table == _NUMBER:
-                written[0][index, first - offset] = values[line, 0]
-                continue
-            if whole and size == 1:
-                written[1][index, first - offset] = _code(values[line, 0])
-                continue
-            cells = values[line, :size]
-            if table == _NUMBER:
-                _scatter(cells, own, whole, written[0][index][first - offset : row - offset], first)
-            else:
-                _encode(cells, own, whole, written[1][index][first - offset : row - offset], first)
+        _write_block(outputs, values, written, own[:size], whole, first, row, offset)

@@ -225,24 +225,6 @@ def _rank(x: FloatArray, out: FloatArray, state: FloatArray, n: int, minimum: in
     state[0], state[1] = count, position
 
 
-@njit(error_model="numpy")
-def _step(
-    op: int, values: FloatArray, a: int, b: int, out: int, factor: float, state: FloatArray, own: int, n: int
-) -> bool:
-    # The frequent operations on a block of one bar, where making a view would cost more than the value.
-    if is_pointwise(op):
-        values[out, 0] = pointwise(op, factor, values[a, 0], values[b, 0])
-    elif op == _MEAN:
-        values[out, 0] = mean_step(values[a, 0], state, own, n)
-    elif op == _CROSS:
-        values[out, 0] = _cross_step(values[a, 0], values[b, 0], state, own)
-    elif op == _SHIFT:
-        values[out, 0] = _shift_step(values[a, 0], state, own, n)
-    else:
-        return False
-    return True
-
-
 @njit(cache=True, error_model="numpy")
 def run(code: IntArray, factors: FloatArray, state: FloatArray, values: FloatArray, size: int) -> None:
     """Walk a program over one block of bars; nothing is allocated.
@@ -260,9 +242,16 @@ def run(code: IntArray, factors: FloatArray, state: FloatArray, values: FloatArr
     for k in range(code.shape[0]):
         op, a, b, c, out = code[k, 0], code[k, 1], code[k, 2], code[k, 3], code[k, 4]
         n, second, own = code[k, 5], code[k, 6], code[k, 7]
-        if size == 1 and _step(op, values, a, b, out, factors[k], state, own, n):
-            continue
-        if is_pointwise(op):
+        # On a block of one bar, a live step, making a view would cost more than the value.
+        if size == 1 and is_pointwise(op):
+            values[out, 0] = pointwise(op, factors[k], values[a, 0], values[b, 0])
+        elif size == 1 and op == _MEAN:
+            values[out, 0] = mean_step(values[a, 0], state, own, n)
+        elif size == 1 and op == _CROSS:
+            values[out, 0] = _cross_step(values[a, 0], values[b, 0], state, own)
+        elif size == 1 and op == _SHIFT:
+            values[out, 0] = _shift_step(values[a, 0], state, own, n)
+        elif is_pointwise(op):
             pointwise_block(op, factors[k], values[a, :size], values[b, :size], values[out, :size])
         elif op == _LAG:
             _lag(values[a, :size], values[out, :size], state[own:], n)
