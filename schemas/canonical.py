@@ -35,6 +35,8 @@ def ns_to_datetime(ns: int) -> datetime:
 
 
 PLAIN = frozenset({type(None), bool, int, str})
+# One encoder for all: `json.dumps` makes a new one for every call with settings of its own.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
@@ -74,9 +76,7 @@ def canonical_json(value: Any) -> str:
         ValueError: a number is not finite, or a time is naive.
         TypeError: a value has no canonical form.
     """
-    return json.dumps(
-        _plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return _ENCODER.encode(_plain(value))
 
 
 def content_hash(value: Any) -> str:
