@@ -20,6 +20,7 @@ from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState, Tic
 from trading_core.bars import BarSeries
 from trading_core.kernel import FAULT, advance
 from trading_core.kernel import records as rec
+from trading_core.kernel.execution import on_tick
 from trading_core.kernel.fresh import fresh_state
 from trading_core.kernel.records import REFUSALS
 from trading_core.kernel.state_machine import IDLE, INVALIDATED, LEGAL, STATES, THESIS_ARMED
@@ -117,6 +118,25 @@ class PolicyOrders:
     volatility: int = -1
 
 
+def _check_orders(orders: PolicyOrders) -> None:
+    """The kernel reads columns by index and shares as they are.
+
+    Raises:
+        InvariantViolation: a column that the policy needs is missing, or a scale-out closes all or nothing.
+    """
+    if orders.setup < 0:
+        raise InvariantViolation(f"policy {orders.tag.policy_id!r} has no setup column")
+    if orders.entry_kind != "market" and orders.entry < 0:
+        raise InvariantViolation(
+            f"policy {orders.tag.policy_id!r} enters by {orders.entry_kind} and has no price column for it"
+        )
+    if not np.isnan(orders.scale_out_r) and not 0.0 < orders.scale_out_share < 1.0:
+        raise InvariantViolation(
+            f"policy {orders.tag.policy_id!r} scales out {orders.scale_out_share!r} of the position: the "
+            "share must lie between 0 and 1"
+        )
+
+
 class TriggerEngine:
     """Engine of one run over one `BarSeries`.
 
@@ -194,7 +214,7 @@ class TriggerEngine:
         if rows > self._equity.size:
             self._make_room(2 * rows)
         start = rows - flags.shape[0]
-        if start < self._known_rows:
+        if start != self._known_rows:
             raise InvariantViolation(f"{flags.shape[0]} rows of flags after {self._known_rows}: {rows} rows")
         self._flags[start:rows] = flags
         self._known_rows = rows
@@ -268,8 +288,9 @@ class TriggerEngine:
         only if it is standing (shadow ledgers): one exit authority per position.
 
         Raises:
-            InvariantViolation: the symbol holds a position.
+            InvariantViolation: the symbol holds a position, or the orders cannot be.
         """
+        _check_orders(orders)
         st = self.state[s]
         if st["direction"] != 0 and not orders.standing:
             raise InvariantViolation(
@@ -346,6 +367,7 @@ class TriggerEngine:
         """
         st = self.state[s]
         direction, stop, close = int(st["direction"]), float(st["stop"]), float(st["last_close"])
+        level = float(on_tick(float(level), float(self.parameters["tick"][0])))
         if direction == 0:
             raise InvariantViolation(f"{self.bars.symbols[s]} has no position whose stop could be tightened")
         if not (level - stop) * direction > 0 or not (close - level) * direction > 0:

@@ -3,7 +3,6 @@
 Called by the kernel only.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ GRID_TOLERANCE = 1e-9  # of a tick or lot: a value this close to the grid is on 
 
 @compiled
 def on_tick(price: float, tick: float) -> float:
-    """The nearest multiple of the tick; the price itself without one."""
-    return price if tick == 0.0 else math.floor(price / tick + 0.5) * tick
+    """The nearest multiple of the tick; the price itself without one; an unknown price stays unknown."""
+    return price if tick == 0.0 else float(np.floor(price / tick + 0.5) * tick)
 
 
 @compiled
@@ -28,21 +27,21 @@ def slipped(price: float, side: int, slippage: float, tick: float) -> float:
     if tick == 0.0:
         return worse
     if side > 0:
-        return math.ceil(worse / tick - GRID_TOLERANCE) * tick
-    return math.floor(worse / tick + GRID_TOLERANCE) * tick
+        return float(np.ceil(worse / tick - GRID_TOLERANCE) * tick)
+    return float(np.floor(worse / tick + GRID_TOLERANCE) * tick)
 
 
 @compiled
 def whole_lots(quantity: float, lot: float) -> float:
     """The largest multiple of the lot that is not above the quantity; the quantity itself without a lot."""
-    return quantity if lot == 0.0 else math.floor(quantity / lot + GRID_TOLERANCE) * lot
+    return quantity if lot == 0.0 else float(np.floor(quantity / lot + GRID_TOLERANCE) * lot)
 
 
 @compiled
 def fee_of(notional: float, maker: bool, p: Any) -> float:
     """Fee of one fill: rate times notional and the fixed part, rounded to the declared unit, half up."""
     fee: float = notional * (p.maker_fee if maker else p.fee) + p.fee_per_fill
-    return fee if p.fee_rounding == 0.0 else float(math.floor(fee / p.fee_rounding + 0.5) * p.fee_rounding)
+    return fee if p.fee_rounding == 0.0 else float(np.floor(fee / p.fee_rounding + 0.5) * p.fee_rounding)
 
 
 @compiled

@@ -12,7 +12,6 @@ from trading_core.kernel import records as rec
 from trading_core.kernel.compiled import compiled
 from trading_core.kernel.events import emit, go
 from trading_core.kernel.execution import (
-    BOTH_TARGET,
     NOTHING,
     STOP,
     TARGET,
@@ -227,16 +226,20 @@ def fill_entry(st: Any, port: Any, out: Any, p: Any, t: int, s: int, o: float, h
 def inside_bar(
     st: Any, port: Any, out: Any, p: Any, t: int, s: int, o: float, h: float, low: float, c: float
 ) -> None:
-    """Stop, scale-out and target inside the bar; then, if the position lives, its extremes and time stop."""
+    """Stop, scale-out and target inside the bar; then, if the position lives, its extremes and time stop.
+
+    After a scale-out inside the bar a due time stop can no longer be at its open: the rest goes at the close.
+    """
     opened_now = st.entry_t == t
     if opened_now and p.entry_bar_exits == 0:
         follow_extremes(st, h, low, c, st.entry_inside if opened_now else 0)
         return
-    code, price = first_touch(st, p, o, h, low, c, opened_now, p.both_hit)
-    if code == TARGET and not np.isnan(st.scale_price):
+    code, price = first_touch(st, p, o, h, low, c, opened_now)
+    scaled = code == TARGET and not np.isnan(st.scale_price)
+    if scaled:
         scale_out(st, port, out, p, t, s, price)
-        code, price = first_touch(st, p, o, h, low, c, opened_now, BOTH_TARGET)
-    if code == NOTHING and st.own >= st.due_own and p.time_exit == _AFTER_STOPS:
+        code, price = first_touch(st, p, o, h, low, c, opened_now)
+    if code == NOTHING and not scaled and st.own >= st.due_own and p.time_exit == _AFTER_STOPS:
         reach_open(st, o)
         time_out(st, port, out, p, t, s, o)
         return
@@ -254,14 +257,12 @@ def inside_bar(
 
 
 @compiled
-def first_touch(
-    st: Any, p: Any, o: float, h: float, low: float, c: float, opened_now: bool, rule: int
-) -> Any:
+def first_touch(st: Any, p: Any, o: float, h: float, low: float, c: float, opened_now: bool) -> Any:
     """Which of stop and the nearer favourable level the bar reaches first, and the price there."""
     if opened_now and st.entry_inside > 0:
-        return entry_bar_exit(st.direction, h, low, st.stop, st.near, st.entry_inside, rule, p.through)
+        return entry_bar_exit(st.direction, h, low, st.stop, st.near, st.entry_inside, p.both_hit, p.through)
     gap_open = 1 if opened_now else p.gap_open
-    return intrabar_exit(st.direction, o, h, low, c, st.stop, st.near, rule, gap_open, p.through)
+    return intrabar_exit(st.direction, o, h, low, c, st.stop, st.near, p.both_hit, gap_open, p.through)
 
 
 @compiled

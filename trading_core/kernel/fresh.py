@@ -131,6 +131,7 @@ def _limit(p: npt.NDArray[Any], envelope: EnvelopeSettings | None) -> None:
         p["max_losses"], p["max_symbol_losses"] = rec.NEVER, rec.NEVER
         return
     drift = 1.0 + envelope.max_exposure_drift
+    p["limited"] = 1
     p["max_risk"], p["max_gross"] = envelope.risk_fraction, envelope.max_gross_exposure
     p["max_net"], p["max_symbol"] = envelope.max_net_exposure, envelope.max_symbol_exposure
     p["gross_breach"] = envelope.max_gross_exposure * drift

@@ -60,16 +60,18 @@ def fullest_bucket(state: Any, p: Any) -> float:
 def needs_attention(port: Any, p: Any) -> bool:
     """Whether anything but the running peak may have changed; the quick look of every bar."""
     equity = port.equity
-    attention: bool = (
-        port.day_start - equity >= p.max_daily_loss * port.day_start
-        or port.peak - equity >= p.max_drawdown * port.peak
-        or port.gross > p.gross_breach * equity
-        or abs(port.net) > p.net_breach * equity
-        or port.losses >= p.max_losses
-        or port.kill == 1
-        or port.recovery_from >= 0
-        or port.exposure_halt == 1
-        or p.buckets > 0
+    attention: bool = port.kill == 1 or (
+        p.limited == 1
+        and (
+            port.day_start - equity >= p.max_daily_loss * port.day_start
+            or port.peak - equity >= p.max_drawdown * port.peak
+            or port.gross > p.gross_breach * equity
+            or abs(port.net) > p.net_breach * equity
+            or port.losses >= p.max_losses
+            or port.recovery_from >= 0
+            or port.exposure_halt == 1
+            or p.buckets > 0
+        )
     )
     return attention
 
@@ -81,7 +83,7 @@ def breach_of(state: Any, port: Any, t: int, p: Any) -> int:
         return BREACH_KILL if port.kill_seen == 0 else -1
     if port.halt_day < port.day and port.day_start - port.equity >= p.max_daily_loss * port.day_start:
         return BREACH_DAILY
-    if port.halt_until < t and port.peak - port.equity >= p.max_drawdown * port.peak:
+    if port.recovery_from <= t and port.peak - port.equity >= p.max_drawdown * port.peak:
         return BREACH_DRAWDOWN
     if port.losses >= p.max_losses:
         return BREACH_LOSSES
@@ -107,7 +109,7 @@ def start_halt(port: Any, breach: int, t: int, p: Any) -> None:
     elif breach == BREACH_DAILY:
         port.halt_day = port.day
     elif breach == BREACH_DRAWDOWN:
-        port.halt_until = t + p.release_bars
+        port.halt_until = max(port.halt_until, t + p.release_bars)
         port.recovery_from = t + p.release_bars
         port.recovery_high = 0.0
     elif breach == BREACH_LOSSES:

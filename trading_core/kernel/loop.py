@@ -24,6 +24,7 @@ from trading_core.kernel.state_machine import COOLDOWN, HOLD_LOCK, IDLE, INVALID
 
 END, BOUNDARY, BUFFER_FULL, FAULT = range(4)
 EVENTS_PER_SYMBOL_BAR: Final = 24
+EVENTS_OF_PORTFOLIO: Final = 8  # a release of each kind and a breach of each limit in one bar
 _BIT_INVALIDATION: Final = BIT_INVALIDATION
 _MARKET: Final = ENTRY_KINDS.index("market")
 
@@ -43,7 +44,7 @@ def open_phases(
             st.last_close = c[t, s]
             if st.direction != 0 and (st.exit_reason >= 0 or st.own >= st.due_own):
                 at_open(st, port, out, p, t, s, o[t, s])
-    if port.orders > 0:
+    if port.orders > 0 and port.kill == 0:
         for s in range(symbols):
             if state[s].order == 1 and present[t, s]:
                 fill_entry(state[s], port, out, p, t, s, o[t, s], h[t, s], low[t, s])
@@ -211,7 +212,7 @@ def advance(
     p = parameters[0]
     symbols = state.shape[0]
     out = Out(events, count, trades, n_trades, p.emit)
-    room = EVENTS_PER_SYMBOL_BAR * symbols + 4
+    room = EVENTS_PER_SYMBOL_BAR * symbols + EVENTS_OF_PORTFOLIO
     for t in range(t0, t1):
         if (p.emit == 1 and count[0] + room > events.shape[0]) or n_trades[0] + symbols > trades.shape[0]:
             return t, BUFFER_FULL

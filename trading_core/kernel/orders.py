@@ -113,7 +113,7 @@ def accept_order(
     stop = st.armed_stop if not np.isnan(st.armed_stop) else planned_stop(st, numbers, t, base)
     target = base * (1.0 + d * st.policy_target_pct) if st.k_target < 0 else numbers[st.k_target, t]
     stop, target = on_tick(stop, p.tick), on_tick(target, p.tick)
-    quantity, wanted, clamps, risk = 0.0, 0.0, 0, abs(base - stop)
+    quantity, asked, clamps, risk = 0.0, 0.0, 0, abs(base - stop)
     volatility = np.nan
     if p.sizing == _BY_VOLATILITY and st.k_volatility >= 0:
         volatility = numbers[st.k_volatility, t]
@@ -124,15 +124,14 @@ def accept_order(
         refusal = _R_UNKNOWN
     if refusal < 0:
         half = 1 if port.recovery_from >= 0 else 0
-        wanted, quantity, clamps = sized(state, s, d, base, risk, volatility, half, port, p)
+        asked, quantity, clamps = sized(state, s, d, base, risk, volatility, half, port, p)
         if quantity <= 0.0:
             refusal = _R_ROOM
     if refusal >= 0:
         emit(out, t, s, (_REFUSED, refusal, st.policy), (close, stop, target))
         return False
     if clamps != 0:
-        asked = port.equity * st.policy_risk / risk
-        emit(out, t, s, (_CLAMPED, clamps, st.policy), (max(asked, wanted), quantity))
+        emit(out, t, s, (_CLAMPED, clamps, st.policy), (asked, quantity))
     st.order = 1
     st.order_kind = kind
     st.order_t = t

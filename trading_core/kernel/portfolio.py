@@ -83,17 +83,18 @@ def flatten(state: Any, port: Any, out: Any, t: int) -> None:
 
 @compiled
 def envelope(state: Any, port: Any, out: Any, p: Any, t: int) -> None:
-    """Check the portfolio's limits at the close; a breach flattens at the next open and halts entries."""
+    """Check the portfolio's limits at the close; each breach flattens at the next open and halts entries."""
     if follow_recovery(state, port, t, p):
         emit(out, t, -1, (_RELEASED, 1, 0), (port.equity, port.peak))
     breach = breach_of(state, port, t, p)
-    if breach >= 0:
+    while breach >= 0:
         emit(
             out, t, -1, (_BREACH, breach, 0),
             (port.equity, port.peak, port.day_start, port.gross, port.net, float(port.losses)),
         )  # fmt: skip
         start_halt(port, breach, t, p)
         flatten(state, port, out, t)
+        breach = breach_of(state, port, t, p)
 
 
 @compiled

@@ -185,6 +185,7 @@ PARAMETERS: Final = np.dtype(
         ("sizing", "i8"),  # position in SIZINGS
         ("fixed_quantity", "f8"),
         ("volatility_multiple", "f8"),
+        ("limited", "i8"),  # 0: rule research and shadow ledgers, which no envelope limits
         ("max_risk", "f8"),
         ("max_gross", "f8"),
         ("max_net", "f8"),

@@ -5,6 +5,8 @@ Called by the kernel when an order is accepted. Every clamp is an event of the b
 
 from typing import Any, Final
 
+import numpy as np
+
 from trading_core.kernel.compiled import compiled
 from trading_core.kernel.execution import whole_lots
 from trading_core.kernel.records import CLAMPS, SIZINGS
@@ -15,7 +17,7 @@ CLAMP_RECOVERY: Final = CLAMPS.index("recovery_half_risk")
 CLAMP_NET: Final = CLAMPS.index("net_exposure")
 CLAMP_SYMBOL: Final = CLAMPS.index("symbol_exposure")
 CLAMP_BUCKET: Final = CLAMPS.index("bucket_exposure")
-BY_RISK: Final = SIZINGS.index("risk")
+BY_VOLATILITY: Final = SIZINGS.index("volatility")
 FIXED: Final = SIZINGS.index("fixed")
 SMALLEST_SHARE: Final = 0.01
 
@@ -32,7 +34,7 @@ def notional(st: Any) -> float:
 
 @compiled
 def wanted_quantity(equity: float, risk: float, volatility: float, fraction: float, half: int, p: Any) -> Any:
-    """Quantity before the exposure caps, and which clamps applied.
+    """What was asked for, the quantity before the exposure caps, and which clamps applied.
 
     Args:
         equity: portfolio value at the close of the signal bar.
@@ -42,31 +44,28 @@ def wanted_quantity(equity: float, risk: float, volatility: float, fraction: flo
         half: 1 while risk is halved after a drawdown.
         p: engine parameters.
     """
-    clamps = 0
+    unit = p.volatility_multiple * volatility if p.sizing == BY_VOLATILITY else risk
+    capped, clamps = min(fraction, p.max_risk), 0
+    asked, wanted = equity * fraction / unit, equity * capped / unit
     if p.sizing == FIXED:
-        wanted = p.fixed_quantity
-        if half:
-            wanted *= 0.5
-            clamps |= 1 << CLAMP_RECOVERY
-    else:
-        if fraction > p.max_risk:
-            fraction = p.max_risk
-            clamps |= 1 << CLAMP_RISK
-        if half:
-            fraction *= 0.5
-            clamps |= 1 << CLAMP_RECOVERY
-        if p.sizing == BY_RISK:
-            return equity * fraction / risk, clamps
-        wanted = equity * fraction / (p.volatility_multiple * volatility)
+        asked, wanted = p.fixed_quantity, p.fixed_quantity
+    if p.limited == 0:
+        return asked, wanted, clamps
     most = equity * p.max_risk / risk
-    if wanted > most:
-        return most, clamps | 1 << CLAMP_RISK
-    return wanted, clamps
+    if wanted > most or (p.sizing != FIXED and fraction > p.max_risk):
+        wanted = min(wanted, most)
+        clamps |= 1 << CLAMP_RISK
+    if half:
+        wanted *= 0.5
+        clamps |= 1 << CLAMP_RECOVERY
+    return asked, wanted, clamps
 
 
 @compiled
 def exposure_room(state: Any, s: int, direction: int, equity: float, p: Any) -> Any:
     """Notional that an entry of symbol `s` may add, and the cap that leaves the least of it."""
+    if p.limited == 0:
+        return np.inf, CLAMP_GROSS
     gross, net = 0.0, 0.0
     for other in range(state.shape[0]):
         value = notional(state[other])
@@ -117,14 +116,14 @@ def sized(
         p: engine parameters.
 
     Returns:
-        (wanted, quantity, clamps): quantity 0 when less than 1 % of the wanted size, or less than a lot,
-        has room; bit k of clamps is set when `CLAMPS[k]` applied.
+        (asked, quantity, clamps): asked is what the sizing rule alone gives; quantity 0 when less than 1 % of
+        the wanted size, or less than a lot, has room; bit k of clamps is set when `CLAMPS[k]` applied.
     """
-    wanted, clamps = wanted_quantity(port.equity, risk, volatility, state[s].policy_risk, half, p)
+    asked, wanted, clamps = wanted_quantity(port.equity, risk, volatility, state[s].policy_risk, half, p)
     room, cap = exposure_room(state, s, direction, port.equity, p)
     room /= price
     if not wanted > 0.0 or not room >= SMALLEST_SHARE * wanted:
-        return wanted, 0.0, clamps
+        return asked, 0.0, clamps
     if wanted > room:
-        return wanted, whole_lots(room, p.lot), clamps | 1 << cap
-    return wanted, whole_lots(wanted, p.lot), clamps
+        return asked, whole_lots(room, p.lot), clamps | 1 << cap
+    return asked, whole_lots(wanted, p.lot), clamps

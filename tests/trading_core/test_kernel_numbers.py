@@ -1,0 +1,122 @@
+"""The small arithmetic of the kernel: grids, fees, sizes, and what no envelope limits."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schemas.config import EnvelopeSettings, ExecutionSettings
+from tests.trading_core.market import random_series
+from trading_core import simulate
+from trading_core.kernel.execution import fee_of, on_tick, slipped, whole_lots
+from trading_core.kernel.fresh import parameter_record
+from trading_core.kernel.records import CLAMPS
+from trading_core.kernel.sizing import wanted_quantity
+
+ENTRY = "close > prev(close, 1) and close > open"
+
+
+def _parameters(envelope: EnvelopeSettings | None = None, **execution: Any) -> Any:
+    return parameter_record(ExecutionSettings(**execution), envelope, heartbeat=0, emit_events=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("price", "tick", "expected"),
+    [
+        (100.12, 0.05, 100.1),
+        (100.13, 0.05, 100.15),
+        (100.125, 0.25, 100.25),
+        (0.3, 0.1, 0.3),
+        (99.9, 0.0, 99.9),
+    ],
+)
+def test_kernel_tick_rounds_to_the_nearest(price, tick, expected):
+    assert on_tick(price, tick) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("unknown", [np.nan, np.inf])
+def test_kernel_tick_of_an_unknown_price_stays_unknown(unknown):
+    assert not np.isfinite(on_tick(unknown, 0.01))
+    assert not np.isfinite(slipped(unknown, 1, 0.001, 0.01))
+
+
+@pytest.mark.parametrize(("side", "expected"), [(1, 100.25), (-1, 99.75)])
+def test_kernel_slippage_rounds_against_the_order(side, expected):
+    assert slipped(100.0, side, 0.001, 0.25) == pytest.approx(expected)
+    assert slipped(100.0, side, 0.0, 0.25) == 100.0, "a price on the grid stays"
+    assert slipped(100.0, side, 0.001, 0.0) == pytest.approx(100.0 + side * 0.1)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "lot", "expected"), [(2.99, 1.0, 2.0), (0.3, 0.1, 0.3), (0.05, 0.1, 0.0), (2.99, 0.0, 2.99)]
+)
+def test_kernel_lots_round_down(quantity, lot, expected):
+    assert whole_lots(quantity, lot) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "maker", "expected"),
+    [
+        ({"fee_bps": 10.0}, False, 1.0),
+        ({"fee_bps": 10.0}, True, 1.0),
+        ({"fee_bps": 10.0, "maker_fee_bps": 2.0}, True, 0.2),
+        ({"fee_bps": 10.0, "maker_fee_bps": -1.0}, True, -0.1),
+        ({"fee_bps": 0.0, "fee_per_trade": 1.5}, False, 1.5),
+        ({"fee_bps": 10.0, "fee_per_trade": 0.26, "fee_rounding": 0.05}, False, 1.25),
+        ({"fee_bps": 10.0, "fee_rounding": 0.4}, False, 1.2),
+    ],
+)
+def test_kernel_fee_is_rate_and_fixed_part_rounded_half_up(settings, maker, expected):
+    assert fee_of(1_000.0, maker, _parameters(**settings)) == pytest.approx(expected, abs=1e-12)
+
+
+RISK = 1 << CLAMPS.index("risk_cap")
+HALF = 1 << CLAMPS.index("recovery_half_risk")
+
+
+@pytest.mark.parametrize(
+    ("settings", "fraction", "half", "asked", "wanted", "clamps"),
+    [
+        ({"sizing": "risk"}, 0.004, 0, 80.0, 80.0, 0),
+        ({"sizing": "risk"}, 0.01, 0, 200.0, 100.0, RISK),
+        ({"sizing": "risk"}, 0.004, 1, 80.0, 40.0, HALF),
+        ({"sizing": "risk"}, 0.01, 1, 200.0, 50.0, RISK | HALF),
+        ({"sizing": "volatility", "volatility_multiple": 2.0}, 0.004, 0, 50.0, 50.0, 0),
+        ({"sizing": "volatility", "volatility_multiple": 1.0}, 0.01, 0, 250.0, 100.0, RISK),
+        ({"sizing": "volatility", "volatility_multiple": 0.5}, 0.004, 0, 200.0, 100.0, RISK),
+        ({"sizing": "volatility", "volatility_multiple": 0.5}, 0.004, 1, 200.0, 50.0, RISK | HALF),
+        ({"sizing": "fixed", "fixed_quantity": 30.0}, 0.01, 0, 30.0, 30.0, 0),
+        ({"sizing": "fixed", "fixed_quantity": 30.0}, 0.01, 1, 30.0, 15.0, HALF),
+        ({"sizing": "fixed", "fixed_quantity": 900.0}, 0.01, 0, 900.0, 100.0, RISK),
+        ({"sizing": "fixed", "fixed_quantity": 900.0}, 0.01, 1, 900.0, 50.0, RISK | HALF),
+    ],
+)
+def test_kernel_size_three_ways_holds_the_risk_cap(settings, fraction, half, asked, wanted, clamps):
+    """Equity 100,000, cap 0.5 %, planned risk 5 and volatility 4 a unit; recovery halves what would be."""
+    p = _parameters(EnvelopeSettings(risk_fraction=0.005), **settings)
+    assert wanted_quantity(100_000.0, 5.0, 4.0, fraction, half, p) == (
+        pytest.approx(asked),
+        pytest.approx(wanted),
+        clamps,
+    )
+
+
+@pytest.mark.parametrize("cash", [1.0, 50.0])
+@pytest.mark.parametrize("direction", ["long", "short"])
+def test_kernel_without_envelope_equity_limits_nothing(cash, direction):
+    bars = random_series(3, 300, 2)
+    rich = simulate(bars, ENTRY, direction=direction, stop_pct=0.01, target_pct=0.01)
+    poor = simulate(bars, ENTRY, direction=direction, stop_pct=0.01, target_pct=0.01, cash=cash)
+    assert poor.equity.min() < 0.0, "the account has to be overdrawn for this to say anything"
+    pd.testing.assert_frame_equal(poor.trades, rich.trades)
+
+
+@pytest.mark.parametrize("direction", ["long", "short"])
+def test_kernel_tick_size_rounds_every_level_and_fill(direction):
+    bars = random_series(3, 400)
+    trades = simulate(bars, ENTRY, direction=direction, tick_size=0.05, slippage_bps=3.0).trades
+    assert len(trades) > 20
+    for price in ("entry_price", "exit_price"):
+        assert (trades[price] / 0.05).to_numpy() == pytest.approx(np.round(trades[price] / 0.05), abs=1e-6)
+    assert np.isfinite(trades["r"]).all()
