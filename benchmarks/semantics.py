@@ -13,6 +13,7 @@ from benchmarks.comparison import compare
 from benchmarks.crossing import Switches, simulated
 from benchmarks.walks import walk
 from tools.docs_pages import table
+from trading_core import BarSeries
 
 SEED, BARS = 1, 100_000
 CASH: Switches = {"cash": 1e9}
@@ -28,7 +29,6 @@ ALTERNATIVES: tuple[Switches, ...] = (
     {"time_exit": "after_stops"},
     {"time_exit": "close"},
     {"reentry": False},
-    {"tick_size": 0.01},
     {"fee_rounding": 0.01},
     {"maker_fee_bps": 2.0},
 )
@@ -45,8 +45,13 @@ def settings_table() -> str:
 
 
 @cache
+def _bars() -> BarSeries:
+    return walk(SEED, BARS)
+
+
+@cache
 def _trades(switches: frozenset[tuple[str, object]]) -> pd.DataFrame:
-    return simulated(walk(SEED, BARS), {**CASH, **dict(switches)})
+    return simulated(_bars(), {**CASH, **dict(switches)})
 
 
 def _line(base: pd.DataFrame, switches: Switches) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import pandas as pd
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from benchmarks import peer_settings, semantics
 from services.journal.kinds import JOURNAL_KINDS
 from tools import docs_configuration, docs_diagrams
 from tools.docs_pages import ROOT, pages, table, with_blocks
@@ -141,6 +142,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "journal-kinds": lambda: _names(sorted(JOURNAL_KINDS)),
     "refusals": lambda: _names(REFUSALS),
     "clamps": lambda: _names(CLAMPS),
+    "fill-settings": semantics.settings_table,
+    "peer-settings": peer_settings.switches_table,
 }
 
 
