@@ -17,8 +17,8 @@ FEATURES = (
     "minus_di_14", "macd_12_26", "macd_signal_12_26_9", "bandwidth_20", "keltner_width_20",
     "donchian_width_20", "zscore_20", "volume_rank", "realized_vol_20_rank", "bandwidth_20_rank",
     "range_rank", "trend_rank", "stochastic_14", "efficiency_10", "distance_high_20", "distance_sma_20",
-    "gap", "close_location", "roc_10", "hour", "sma_20_1h", "rsi_14_1h", "close_1d", "sma_20_1h_rank", "atr_14_4h",
-    "session_vwap", "previous_session_high",
+    "gap", "close_location", "roc_10", "hour", "sma_20_1h", "rsi_14_1h", "close_1d", "sma_20_1h_rank",
+    "atr_14_4h", "session_vwap", "previous_session_high",
 )  # fmt: skip
 CONDITIONS = tuple(
     text
