@@ -11,6 +11,7 @@ from benchmarks.cold_start import time_starts
 from benchmarks.embedded import time_backtest
 from benchmarks.engine import SIZES, time_engine
 from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
+from benchmarks.live_step import time_steps
 from benchmarks.peer_table import time_peers
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "benchmarks.md"
@@ -26,17 +27,19 @@ def engine_sections() -> list[str]:
     tell("the engine and its limit")
     sections = [page.engine_section([time_engine(size) for size in SIZES])]
     tell("growth with bars and symbols")
-    return [*sections, page.growth_section(growth_with_bars(), growth_with_symbols(), weigh())]
+    sections.append(page.growth_section(growth_with_bars(), growth_with_symbols(), weigh()))
+    tell("the live step")
+    return [*sections, page.step_section(time_steps())]
 
 
 def all_sections() -> list[str]:
     """Everything, in the order of the page."""
-    limit, growth = engine_sections()
+    limit, *growth = engine_sections()
     peers = page.peer_section(time_peers(tell))
     tell("cold and cached starts")
     starts = page.start_section(time_starts())
     tell("the embedded backtest")
-    return [page.head(), limit, peers, growth, starts, page.backtest_section(*time_backtest())]
+    return [page.head(), limit, peers, *growth, starts, page.backtest_section(*time_backtest())]
 
 
 def main(arguments: list[str]) -> int:

@@ -1,6 +1,6 @@
 """The text of docs/reference/benchmarks.md: sections from measurements, no measuring here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from benchmarks.clock import REPEATS
 from benchmarks.cold_start import Start
@@ -8,6 +8,7 @@ from benchmarks.crossing import ENTRY
 from benchmarks.embedded import BacktestTiming
 from benchmarks.engine import EngineTiming
 from benchmarks.growth import BARS_EACH, Growth, Weight
+from benchmarks.live_step import FEATURES, RULES, STEPS, Steps, steps_table
 from benchmarks.peer_table import CAP_S, Block, peer_tables
 from tools.docs_pages import table
 from worker.environment import environment
@@ -93,6 +94,17 @@ def _grown(name: str, growth: Growth) -> str:
     ]
     text = table((name, *(f"{size:,}" for size in growth.sizes)), rows)
     return f"{text}\n\nSlope: {growth.slope:.2f}."
+
+
+def step_section(found: Sequence[Steps]) -> str:
+    """The live step."""
+    return f"""## The live step
+
+One new row of bars through {len(FEATURES)} features, {len(RULES) + 1} rules, the regime and the kernel, with
+a standing policy that trades; CPU time over the symbols of the row, {STEPS:,} steps. It should not depend on
+the history.
+
+{steps_table(found)}"""
 
 
 def start_section(starts: Mapping[str, Start]) -> str:
