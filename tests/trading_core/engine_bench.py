@@ -1,19 +1,24 @@
 """A trigger engine on a hand-made market, with rule columns given as plain lists instead of rule texts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from schemas.config import EnvelopeSettings, ExecutionSettings
 from schemas.reflection import TickValidationEvent
+from tests.trading_core.market import Row, mirrored, series
 from trading_core.bars import BarSeries
-from trading_core.kernel.fresh import parameter_record
+from trading_core.kernel.fresh import bucket_bits, parameter_record
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import Advance, PolicyOrders, TriggerEngine
+from trading_core.trigger_engine import Advance, EntryKind, PolicyOrders, TriggerEngine
 
 NO_COSTS = ExecutionSettings(fee_bps=0.0, slippage_bps=0.0)
+FLAT = (100.0, 101.0, 99.0, 100.0)
+Level = float | Sequence[float] | None
 
 
 def engine_on(
@@ -26,14 +31,14 @@ def engine_on(
     cash: float = 100_000.0,
 ) -> TriggerEngine:
     """An engine before its first bar."""
-    parameters = parameter_record(
-        execution, envelope or EnvelopeSettings(), heartbeat=heartbeat, emit_events=True
-    )
+    envelope = envelope or EnvelopeSettings()
+    parameters = parameter_record(execution, envelope, heartbeat=heartbeat, emit_events=True)
     shape = bars.shape
     flags = np.zeros(shape, dtype=np.uint8) if flags is None else np.asarray(flags, dtype=np.uint8)
     return TriggerEngine(
-        bars, flags, parameters, cash, TickGuard(), TickEventDecoder(bars, "config", "paper")
-    )
+        bars, flags, parameters, cash, TickGuard(), TickEventDecoder(bars, "config", "paper"),
+        buckets=bucket_bits(bars.symbols, envelope.correlation_buckets),
+    )  # fmt: skip
 
 
 def install(
@@ -41,18 +46,23 @@ def install(
     *,
     s: int = 0,
     direction: int = 1,
-    setup: Sequence[int] = (),
+    setup: Sequence[int] | None = (),
     activation: Sequence[int] | None = None,
     invalidation: Sequence[int] = (),
-    stop: float | Sequence[float] = 95.0,
-    target: float | Sequence[float] = 110.0,
-    refinement: Sequence[float] | None = None,
+    stop: Level = 95.0,
+    target: Level = 110.0,
+    refinement: Level = None,
+    entry: Level = None,
+    entry_kind: EntryKind = "market",
+    trail: Level = None,
+    volatility: Level = None,
     window: int = 3,
     horizon: int = 20,
+    risk_fraction: float = 0.005,
     name: str = "policy",
     **more: Any,
 ) -> tuple[TickValidationEvent, ...]:
-    """Install a policy whose rules are true at the given rows."""
+    """Install a policy whose rules are true at the given rows and whose levels are given by row."""
     rows = engine.bars.shape[0]
     bank = engine.columns
 
@@ -63,7 +73,7 @@ def install(
         column[list(where)] = 1
         return bank.truth((f"{name} {role}", s), column)
 
-    def number(role: str, value: float | Sequence[float] | None) -> int:
+    def number(role: str, value: Level) -> int:
         if value is None:
             return -1
         return bank.number(
@@ -81,9 +91,13 @@ def install(
             stop=number("stop", stop),
             target=number("target", target),
             refinement=number("refinement", refinement),
+            entry=number("entry", entry),
+            entry_kind=entry_kind,
+            trail=number("trail", trail),
+            volatility=number("volatility", volatility),
             window=window,
             horizon=horizon,
-            risk_fraction=0.005,
+            risk_fraction=risk_fraction,
             **more,
         ),
     )
@@ -108,3 +122,90 @@ def kinds(steps: list[Advance]) -> list[str]:
                 f"{detail['from']}>{detail['to']}" if event.kind == "state_transition" else str(event.kind)
             )
     return found
+
+
+@dataclass(frozen=True)
+class Play:
+    """One policy of one symbol on a hand-made market, after its last bar."""
+
+    engine: TriggerEngine
+    direction: int
+    steps: list[Advance]
+
+    @property
+    def trades(self) -> npt.NDArray[Any]:
+        """Closed trades."""
+        return np.concatenate([step.trades for step in self.steps])
+
+    def details(self, kind: str) -> list[dict[str, Any]]:
+        """Details of the events of a kind."""
+        return [dict(event.detail) for step in self.steps for event in step.events if event.kind == kind]
+
+    def story(self) -> list[str]:
+        """What happened to orders and positions, one line each: row, what, numbers.
+
+        Prices of a short are mirrored back, so that both sides tell the same story.
+        """
+        rows = {int(label): t for t, label in enumerate(self.engine.bars.times.tolist())}
+        told = []
+        for step in self.steps:
+            for event in step.events:
+                line = self._told(str(event.kind), dict(event.detail))
+                if line is not None:
+                    told.append(f"{rows[event.bar_label]} {line}")
+        return told
+
+    def _price(self, value: float) -> str:
+        return f"{value if self.direction > 0 else 200.0 - value:.10g}"
+
+    def _told(self, kind: str, detail: dict[str, Any]) -> str | None:
+        if kind == "entry_filled":
+            return f"entry {self._price(detail['price'])}"
+        if kind == "exit_filled":
+            return f"exit {detail['reason']} {self._price(detail['price'])}"
+        if kind == "scale_out_filled":
+            return f"scaled {self._price(detail['price'])} x{detail['quantity']:.10g}"
+        if kind == "order_refused":
+            return f"refused {detail['reason']}"
+        if kind == "stop_tightened":
+            return f"stop {self._price(detail['stop'])} by {detail['by']}"
+        if kind == "entry_refined":
+            level = "entry" if "entry" in detail else "stop"
+            return f"refined {level} {self._price(detail[level])}"
+        return {"thesis_expired": "expired", "invalidation_hit": "invalidated"}.get(kind)
+
+
+def play(
+    rows: Sequence[Row],
+    direction: int = 1,
+    *,
+    flags: Any = None,
+    execution: dict[str, Any] | None = None,
+    envelope: EnvelopeSettings | None = None,
+    timeframe: str = "1d",
+    **policy: Any,
+) -> Play:
+    """Two flat bars with the setup at row 1, then `rows`; row 2 is the first of them.
+
+    The activation is true at row 2 unless told otherwise, so the order meets the bar of row 3. A short trades
+    the market mirrored at 100, with its levels mirrored too.
+    """
+    given: dict[str, Any] = {"setup": [1], "activation": [2], "stop": 95.0, "target": 110.0, **policy}
+    market = [FLAT, FLAT, *rows]
+    if direction < 0:
+        market = mirrored(market)
+        for name in ("stop", "target", "refinement", "entry", "trail"):
+            if given.get(name) is not None:
+                given[name] = 200.0 - np.asarray(given[name], dtype=np.float64)
+    bars = series(market, timeframe=timeframe)
+    settings = ExecutionSettings(**{"fee_bps": 0.0, "slippage_bps": 0.0, **(execution or {})})
+    engine = engine_on(bars, flags=flags, execution=settings, envelope=envelope or WIDE)
+    install(engine, direction=direction, **given)
+    return Play(engine, direction, run_all(engine))
+
+
+# Limits that no hand-made market of one symbol reaches: what they do is tested on its own.
+WIDE = EnvelopeSettings(
+    risk_fraction=0.02, max_gross_exposure=10.0, max_net_exposure=10.0, max_symbol_exposure=10.0,
+    max_daily_loss=0.9, max_drawdown=0.9,
+)  # fmt: skip

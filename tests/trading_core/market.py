@@ -11,11 +11,15 @@ from trading_core.bars import COLUMNS, BarSeries
 
 NS = 1_000_000_000
 START_NS = 1_577_836_800 * NS
+Row = tuple[float, float, float, float]
 
 
-def series(
-    rows: Sequence[tuple[float, float, float, float]], symbol: str = "X", timeframe: str = "1d"
-) -> BarSeries:
+def mirrored(rows: Sequence[Row]) -> list[Row]:
+    """(open, high, low, close) rows reflected at 100: what a long sees, a short sees."""
+    return [(200.0 - o, 200.0 - low, 200.0 - h, 200.0 - c) for o, h, low, c in rows]
+
+
+def series(rows: Sequence[Row], symbol: str = "X", timeframe: str = "1d") -> BarSeries:
     """Bars of one symbol from (open, high, low, close) rows."""
     values = np.asarray(rows, dtype=np.float64)
     columns = [np.ascontiguousarray(values[:, k : k + 1]) for k in range(4)]

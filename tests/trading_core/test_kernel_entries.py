@@ -1,0 +1,235 @@
+"""Entry orders of every kind on bars made by hand, long and short, with the exact rows and prices.
+
+A case tells what has to happen, see `Play.story`; row 3 is the first bar that the order meets.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemas.errors import InvariantViolation
+from tests.trading_core.engine_bench import FLAT, engine_on, install, play, run_all
+from tests.trading_core.market import random_series, series
+from trading_core.kernel.records import FLAG_NO_TRADE
+
+NAN = float("nan")
+BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+LIMIT: dict[str, Any] = {"entry_kind": "limit", "entry": 98.0}
+STOP: dict[str, Any] = {"entry_kind": "stop", "entry": 102.0, "stop": 97.0}
+HALF: dict[str, Any] = {"scale_out_r": 1.0, "scale_out_share": 0.5}  # of 100 units, at 105
+THROUGH, LEVEL, TARGET_FIRST = {"limit_fill": "through"}, {"gap": "level"}, {"both_hit": "target"}
+NO_ENTRY_BAR = {"entry_bar_exits": False}
+UNFILLED = ["5 refused unfilled", "5 expired"]
+QUIET = (100.0, 100.8, 99.2, 100.0)
+
+
+ENTRIES = {
+    "limit touched": ([(100, 101, 98, 100)], {}, LIMIT, ["3 entry 98"]),
+    "limit only touched": ([(100, 101, 98, 100), FLAT, FLAT], THROUGH, LIMIT, UNFILLED),
+    "limit traded through": ([(100, 101, 97.9, 100)], THROUGH, LIMIT, ["3 entry 98"]),
+    "limit at the open": ([(98, 99, 97.9, 98.5)], THROUGH, LIMIT, ["3 entry 98"]),
+    "limit at a better open": ([(97, 99, 96, 98)], {}, LIMIT, ["3 entry 97"]),
+    "limit at a better open by level": ([(97, 99, 96, 98)], LEVEL, LIMIT, ["3 entry 98"]),
+    "limit later": ([QUIET, (99, 99.5, 97, 98)], {}, LIMIT, ["4 entry 98"]),
+    "limit unfilled": ([FLAT, FLAT, FLAT, (97, 98, 96, 97)], {}, LIMIT, UNFILLED),
+    "limit on its last bar": ([FLAT, FLAT, (97, 98, 96, 97)], {}, LIMIT, ["5 entry 97"]),
+    "limit invalidated": (
+        [FLAT, (97, 98, 96, 97)],
+        {},
+        {**LIMIT, "invalidation": [3]},
+        ["3 invalidated", "3 refused invalidated"],
+    ),
+    "limit at the close": ([QUIET], {}, {**LIMIT, "entry": 100.0}, ["3 entry 100"]),
+    "limit beyond the close": ([FLAT], {}, {**LIMIT, "entry": 100.5}, ["2 refused wrong_side"]),
+    "limit unknown": ([FLAT], {}, {**LIMIT, "entry": NAN}, ["2 refused level_unknown"]),
+    "limit on the grid": (
+        [(100, 101, 97, 100)],
+        {"tick_size": 0.5},
+        {**LIMIT, "entry": 98.1},
+        ["3 entry 98"],
+    ),
+    "limit filled at the close setting": ([(100, 101, 97, 100)], {"fill": "close"}, LIMIT, ["3 entry 98"]),
+    "stop touched": ([(100, 102, 99, 101)], {}, STOP, ["3 entry 102"]),
+    "stop touched is traded through": ([(100, 102, 99, 101)], THROUGH, STOP, ["3 entry 102"]),
+    "stop over a gap": ([(103, 104, 102.5, 103)], {}, STOP, ["3 entry 103"]),
+    "stop over a gap by level": ([(103, 104, 102.5, 103)], LEVEL, STOP, ["3 entry 102"]),
+    "stop at the open": ([(102, 103, 101, 102)], {}, STOP, ["3 entry 102"]),
+    "stop unfilled": ([(100, 101.9, 99, 100), FLAT, FLAT], {}, STOP, UNFILLED),
+    "stop at the close": ([FLAT], {}, {**STOP, "entry": 100.0}, ["2 refused wrong_side"]),
+    "market": ([(101, 102, 99, 100)], {}, {}, ["3 entry 101"]),
+    "market at the close": ([(101, 102, 99, 100)], {"fill": "close"}, {}, ["2 entry 100"]),
+    "market beyond its stop": ([(94, 96, 93, 95)], {}, {}, ["3 entry 94", "3 exit stop 94"]),
+    "market beyond its stop by level": ([(94, 96, 93, 95)], LEVEL, {}, ["3 entry 94", "3 exit stop 94"]),
+    "market beyond its target": ([(112, 113, 111, 112)], {}, {}, ["3 entry 112", "3 exit target 112"]),
+    "market beyond its stop, exits later": (
+        [(94, 96, 93, 95), (96, 97, 95.5, 96)],
+        NO_ENTRY_BAR,
+        {},
+        ["3 entry 94"],
+    ),
+    "better limit": (
+        [(100, 101, 97.5, 99)],
+        {},
+        {"refines_entry": True, "refinement": 98.0},
+        ["2 refined entry 98", "3 entry 98"],
+    ),
+    "better limit too near the stop": (
+        [(100, 101, 97.5, 99)],
+        {},
+        {"refines_entry": True, "refinement": 97.0},
+        ["3 entry 100"],
+    ),
+    "better limit unknown": (
+        [(100, 101, 97.5, 99)],
+        {"tick_size": 0.1},
+        {"refines_entry": True, "refinement": NAN},
+        ["3 entry 100"],
+    ),
+    "better limit while it rests": (
+        [(100, 101, 99.5, 100), (100, 101, 97.9, 99)],
+        {},
+        {**LIMIT, "entry": 99.0, "refines_entry": True, "refinement": [NAN, NAN, NAN, 98.0, 99.5]},
+        ["3 refined entry 98", "4 entry 98"],
+    ),
+    "worse limit while it rests": (
+        [(100, 101, 99.5, 100), (100, 101, 98.9, 99)],
+        {},
+        {**LIMIT, "entry": 99.0, "refines_entry": True, "refinement": [NAN, NAN, NAN, 99.2, NAN]},
+        ["4 entry 99"],
+    ),
+    "tighter stop": (
+        [FLAT, FLAT, QUIET, (100, 101, 96.9, 98)],
+        {},
+        {"activation": [4], "refinement": [NAN, NAN, 96.0, 97.0, 98.0, 99.0, 99.0]},
+        ["2 refined stop 96", "3 refined stop 97", "5 entry 100", "6 exit stop 97"],
+    ),
+}
+
+
+@BOTH_SIDES
+@pytest.mark.parametrize(("rows", "execution", "policy", "story"), ENTRIES.values(), ids=ENTRIES)
+def test_kernel_entry_fills_where_its_kind_says(rows, execution, policy, story, direction):
+    assert play([FLAT, *rows], direction, execution=execution, **policy).story() == story
+
+
+ENTRY_BAR = {
+    "limit, target may lie before the fill": (
+        [(100, 111, 97, 100), (100, 111, 99.5, 100)],
+        {},
+        LIMIT,
+        ["3 entry 98", "4 exit target 110"],
+    ),
+    "limit, stop": ([(100, 101, 95, 100)], {}, LIMIT, ["3 entry 98", "3 exit stop 95"]),
+    "limit, stop, target first": (
+        [(100, 111, 95, 100)],
+        TARGET_FIRST,
+        LIMIT,
+        ["3 entry 98", "3 exit stop 95"],
+    ),
+    "limit, stop, exits later": ([(100, 101, 95, 100)], NO_ENTRY_BAR, LIMIT, ["3 entry 98"]),
+    "limit at the open, target": ([(97, 111, 96, 100)], {}, LIMIT, ["3 entry 97", "3 exit target 110"]),
+    "limit at the open beyond its stop": ([(94, 96, 93, 95)], {}, LIMIT, ["3 entry 94", "3 exit stop 94"]),
+    "stop, target": ([(100, 111, 99, 105)], {}, STOP, ["3 entry 102", "3 exit target 110"]),
+    "stop, target only touched": ([(100, 110, 99, 105)], THROUGH, STOP, ["3 entry 102"]),
+    "stop, stop": ([(100, 103, 97, 101)], {}, STOP, ["3 entry 102", "3 exit stop 97"]),
+    "stop, both": ([(100, 111, 96, 105)], {}, STOP, ["3 entry 102", "3 exit stop 97"]),
+    "stop, both, target first": (
+        [(100, 111, 96, 105)],
+        TARGET_FIRST,
+        STOP,
+        ["3 entry 102", "3 exit target 110"],
+    ),
+    "stop, both, the path is unknown": (
+        [(100, 111, 96, 99)],
+        {"both_hit": "near"},
+        STOP,
+        ["3 entry 102", "3 exit stop 97"],
+    ),
+    "stop, scale-out": ([(100, 108, 99, 105)], {}, {**STOP, **HALF}, ["3 entry 102", "3 scaled 107 x50"]),
+    "market, stop": ([(100, 101, 94, 95)], {}, {}, ["3 entry 100", "3 exit stop 95"]),
+    "market, target": ([(100, 111, 99, 105)], {}, {}, ["3 entry 100", "3 exit target 110"]),
+    "market, stop, exits later": (
+        [(100, 101, 94, 95), (96, 97, 95, 96)],
+        NO_ENTRY_BAR,
+        {},
+        ["3 entry 100", "4 exit stop 95"],
+    ),
+    "at the close, its bar is past": ([(100, 101, 99, 100)], {"fill": "close"}, {}, ["2 entry 100"]),
+    "at the close, next bar": (
+        [(94, 101, 93, 100)],
+        {"fill": "close"},
+        {},
+        ["2 entry 100", "3 exit stop 94"],
+    ),
+}
+
+
+@BOTH_SIDES
+@pytest.mark.parametrize(("rows", "execution", "policy", "story"), ENTRY_BAR.values(), ids=ENTRY_BAR)
+def test_kernel_entry_bar_exits_only_where_the_path_allows(rows, execution, policy, story, direction):
+    assert play([FLAT, *rows], direction, execution=execution, **policy).story() == story
+
+
+@BOTH_SIDES
+def test_kernel_excursions_of_a_limit_entry_leave_out_what_may_precede_it(direction):
+    rows = [FLAT, (100, 109, 97, 99), (99, 99.5, 94, 95)]
+    trade = play(rows, direction, **LIMIT).trades[0]
+    assert (trade["mae_r"], trade["mfe_r"]) == (pytest.approx(-1.0), pytest.approx(1 / 3))
+    bought = play(rows, direction, **{**STOP, "stop": 96.0}).trades[0]
+    assert (bought["entry_price"] - 100.0) * direction == pytest.approx(2.0)
+    assert (bought["mae_r"], bought["mfe_r"]) == (pytest.approx(-1.0), pytest.approx(7 / 6))
+
+
+@pytest.mark.parametrize("row", [2, 3])
+def test_kernel_no_trade_window_refuses_and_takes_back(row):
+    flags = np.zeros((6, 1), dtype=np.uint8)
+    flags[row] = FLAG_NO_TRADE
+    told = play([FLAT, FLAT, FLAT, (97, 98, 96, 97)], flags=flags, **LIMIT).story()
+    assert told == [f"{row} refused no_trade_window"]
+
+
+def test_kernel_resting_order_waits_for_a_bar_of_its_symbol():
+    bars = random_series(1, 12, 2, scale=1e-6)
+    bars.present[3:8, 0] = False
+    engine = engine_on(bars)
+    install(engine, setup=[1], activation=[2], entry_kind="limit", entry=99.0, stop=90.0, target=120.0)
+    run_all(engine, 8)
+    assert (engine.state["order"][0], engine.portfolio["orders"][0]) == (1, 1)
+    steps = run_all(engine)
+    rows = [e.bar_label for step in steps for e in step.events if e.kind == "thesis_expired"]
+    assert rows == [int(bars.times[10])], "the window counts bars of the symbol: rows 2, 8, 9, 10"
+
+
+@BOTH_SIDES
+@pytest.mark.parametrize("entry_kind", ["market", "limit"])
+def test_kernel_exits_only_reduce_and_end_flat(direction, entry_kind):
+    done = play(
+        [FLAT, (98, 99, 97, 98), FLAT, (100, 111, 94, 100)], direction, entry_kind=entry_kind, entry=98.0
+    )
+    state = done.engine.state[0]
+    assert (state["quantity"], state["direction"], state["order"]) == (0.0, 0, 0)
+    assert done.engine.portfolio["positions"][0] == done.engine.portfolio["orders"][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "named"),
+    [
+        ({"scale_out_r": 1.0, "scale_out_share": 1.0}, "share"),
+        ({"scale_out_r": 1.0, "scale_out_share": 0.0}, "share"),
+        ({"scale_out_r": 1.0}, "share"),
+        ({"entry_kind": "limit"}, "enters by limit"),
+        ({"setup": None}, "no setup"),
+    ],
+)
+def test_kernel_policy_whose_orders_cannot_be_is_refused(policy, named):
+    engine = engine_on(series([FLAT] * 4))
+    with pytest.raises(InvariantViolation, match=named):
+        install(engine, **policy)
+
+
+def test_kernel_tightened_stop_keeps_to_the_tick():
+    engine = play([FLAT, FLAT], execution={"tick_size": 0.5}).engine
+    assert engine.tighten_stop(0, 97.3).detail["stop"] == 97.5
+    with pytest.raises(InvariantViolation, match="not tighter"):
+        engine.tighten_stop(0, NAN)

@@ -1,0 +1,269 @@
+"""Exits of every kind on bars made by hand, long and short, with the exact rows and prices.
+
+A case tells what has to happen, see `Play.story`; the position is entered at the open of row 3.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.trading_core.engine_bench import FLAT, play
+
+NAN = float("nan")
+BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
+HALF: dict[str, Any] = {"scale_out_r": 1.0, "scale_out_share": 0.5}  # of 100 units, at 105
+THROUGH, LEVEL, TARGET_FIRST = {"limit_fill": "through"}, {"gap": "level"}, {"both_hit": "target"}
+NO_ENTRY_BAR = {"entry_bar_exits": False}
+
+
+EXITS = {
+    "stop": ([(100, 101, 95, 96)], {}, {}, ["4 exit stop 95"]),
+    "stop missed": ([(100, 101, 95.1, 96)], {}, {}, []),
+    "stop over a gap": ([(93, 94, 92, 93)], {}, {}, ["4 exit stop 93"]),
+    "stop over a gap by level": ([(93, 94, 92, 93)], LEVEL, {}, ["4 exit stop 95"]),
+    "target": ([(100, 110, 99, 109)], {}, {}, ["4 exit target 110"]),
+    "target only touched": ([(100, 110, 99, 109)], THROUGH, {}, []),
+    "target traded through": ([(100, 110.1, 99, 109)], THROUGH, {}, ["4 exit target 110"]),
+    "target over a gap": ([(112, 113, 111, 112)], {}, {}, ["4 exit target 112"]),
+    "target over a gap by level": ([(112, 113, 111, 112)], LEVEL, {}, ["4 exit target 110"]),
+    "both": ([(100, 111, 94, 100.5)], {}, {}, ["4 exit stop 95"]),
+    "both, target first": ([(100, 111, 94, 100.5)], TARGET_FIRST, {}, ["4 exit target 110"]),
+    "both, stop nearer": ([(100, 111, 94, 100.5)], {"both_hit": "near"}, {}, ["4 exit stop 95"]),
+    "both, target nearer": ([(105, 111, 94, 105.5)], {"both_hit": "near"}, {}, ["4 exit target 110"]),
+    "both, with the position": ([(100, 111, 94, 100.5)], {"both_hit": "color"}, {}, ["4 exit stop 95"]),
+    "both, against it": ([(100, 111, 94, 99.5)], {"both_hit": "color"}, {}, ["4 exit target 110"]),
+    "both, open beyond the stop": ([(94, 111, 93, 100)], TARGET_FIRST, {}, ["4 exit stop 94"]),
+    "both, open beyond the target": ([(111, 112, 94, 100)], {}, {}, ["4 exit target 111"]),
+    "invalidation": (
+        [FLAT, (101, 102, 99, 100)],
+        {},
+        {"invalidation": [4]},
+        ["4 invalidated", "5 exit invalidation 101"],
+    ),
+    "invalidation on the entry bar": (
+        [(101, 102, 99, 100)],
+        {},
+        {"invalidation": [3]},
+        ["3 invalidated", "4 exit invalidation 101"],
+    ),
+    "invalidation and stop in one bar": (
+        [(100, 101, 94, 95), FLAT],
+        {},
+        {"invalidation": [4]},
+        ["4 exit stop 95"],
+    ),
+    "invalidation twice": (
+        [FLAT, (101, 102, 99, 100)],
+        {},
+        {"invalidation": [3, 4]},
+        ["3 invalidated", "4 exit invalidation 100"],
+    ),
+    "time stop at the open": ([FLAT, (101, 112, 94, 100.5)], {}, {"horizon": 2}, ["5 exit time_stop 101"]),
+    "time stop after stops": (
+        [FLAT, (101, 102, 99, 100.5)],
+        {"time_exit": "after_stops"},
+        {"horizon": 2},
+        ["5 exit time_stop 101"],
+    ),
+    "time stop after a stop": (
+        [FLAT, (101, 102, 94, 100.5)],
+        {"time_exit": "after_stops"},
+        {"horizon": 2},
+        ["5 exit stop 95"],
+    ),
+    "time stop after a gap": (
+        [FLAT, (94, 102, 93, 100.5)],
+        {"time_exit": "after_stops"},
+        {"horizon": 2},
+        ["5 exit stop 94"],
+    ),
+    "time stop at the close": (
+        [FLAT, (101, 102, 99, 100.5)],
+        {"time_exit": "close"},
+        {"horizon": 2},
+        ["5 exit time_stop 100.5"],
+    ),
+    "time stop at the close after a target": (
+        [FLAT, (101, 111, 99, 100.5)],
+        {"time_exit": "close"},
+        {"horizon": 2},
+        ["5 exit target 110"],
+    ),
+    "time stop of one bar": (
+        [(102, 103, 101, 102)],
+        {},
+        {"setup": [0], "horizon": 1},
+        ["4 exit time_stop 102"],
+    ),
+    "time stop of one bar at the close": (
+        [(102, 103, 101, 102.5)],
+        {"time_exit": "close"},
+        {"setup": [0], "horizon": 1},
+        ["4 exit time_stop 102.5"],
+    ),
+    "trailing stop": (
+        [(100, 101, 99, 100), (100, 101, 99, 100), (100, 101, 99, 99.5)],
+        {},
+        {"trail": [NAN, NAN, NAN, 97.0, 96.0, 99.0, NAN]},
+        ["3 stop 97 by trail", "5 stop 99 by trail", "6 exit stop 99"],
+    ),
+    "trailing stop beyond the close": ([FLAT], {}, {"trail": [NAN, NAN, NAN, 100.0, 100.5]}, []),
+    "trailing stop on the grid": (
+        [FLAT],
+        {"tick_size": 0.5},
+        {"trail": [NAN, NAN, NAN, 97.3, NAN]},
+        ["3 stop 97.5 by trail"],
+    ),
+    "break-even": (
+        [(100, 105, 99.5, 104), (104, 104.5, 99.9, 101)],
+        {},
+        {"break_even_r": 1.0},
+        ["4 stop 100 by break_even", "5 exit stop 100"],
+    ),
+    "break-even not reached": (
+        [(100, 104.9, 99.5, 104), (104, 104.5, 99.9, 101)],
+        {},
+        {"break_even_r": 1.0},
+        [],
+    ),
+    "break-even while the close is worse": ([(100, 105, 97, 98), FLAT], {}, {"break_even_r": 1.0}, []),
+    "break-even and trailing stop": (
+        [(100, 105, 99.5, 104)],
+        {},
+        {"break_even_r": 1.0, "trail": [NAN, NAN, NAN, NAN, 102.0]},
+        ["4 stop 100 by break_even", "4 stop 102 by trail"],
+    ),
+    "scale-out, then target": (
+        [(100, 106, 99.5, 105), (105, 111, 104, 110)],
+        {},
+        HALF,
+        ["4 scaled 105 x50", "5 exit target 110"],
+    ),
+    "scale-out and target in one bar": (
+        [(100, 111, 99.5, 110)],
+        {},
+        HALF,
+        ["4 scaled 105 x50", "4 exit target 110"],
+    ),
+    "scale-out, then stop": (
+        [(100, 106, 99.5, 105), (105, 106, 94, 95)],
+        {},
+        HALF,
+        ["4 scaled 105 x50", "5 exit stop 95"],
+    ),
+    "scale-out and stop in one bar": ([(100, 106, 94, 100)], {}, HALF, ["4 exit stop 95"]),
+    "scale-out before a stop in one bar": (
+        [(100, 106, 94, 100)],
+        TARGET_FIRST,
+        HALF,
+        ["4 scaled 105 x50", "4 exit stop 95"],
+    ),
+    "all three, target first": (
+        [(100, 111, 94, 100)],
+        TARGET_FIRST,
+        HALF,
+        ["4 scaled 105 x50", "4 exit target 110"],
+    ),
+    "all three, near the target": (
+        [(105, 111, 94, 100)],
+        {"both_hit": "near"},
+        HALF,
+        ["4 scaled 105 x50", "4 exit target 110"],
+    ),
+    "scale-out at the open, then stop and target": (
+        [(106, 111, 94, 100)],
+        {},
+        HALF,
+        ["4 scaled 106 x50", "4 exit stop 95"],
+    ),
+    "scale-out at the open, then target first": (
+        [(106, 111, 94, 100)],
+        TARGET_FIRST,
+        HALF,
+        ["4 scaled 106 x50", "4 exit target 110"],
+    ),
+    "scale-out and target over a gap": (
+        [(112, 113, 111, 112)],
+        {},
+        HALF,
+        ["4 scaled 112 x50", "4 exit target 112"],
+    ),
+    "scale-out and target over a gap by level": (
+        [(112, 113, 111, 112)],
+        LEVEL,
+        HALF,
+        ["4 scaled 105 x50", "4 exit target 110"],
+    ),
+    "scale-out only touched": ([(100, 105, 99.5, 104)], THROUGH, HALF, []),
+    "scale-out beyond the target": (
+        [(100, 111, 99.5, 110)],
+        {},
+        {**HALF, "scale_out_r": 3.0},
+        ["4 exit target 110"],
+    ),
+    "scale-out in lots": ([(100, 106, 99.5, 105)], {"lot_size": 30.0}, HALF, ["4 scaled 105 x30"]),
+    "scale-out of less than a lot": (
+        [(100, 106, 99.5, 105), (105, 111, 99, 100)],
+        {"lot_size": 30.0},
+        {**HALF, "scale_out_share": 0.3},
+        ["5 exit target 110"],
+    ),
+    "scale-out, then break-even": (
+        [(100, 106, 99.5, 105), (105, 106, 99, 100)],
+        {},
+        {**HALF, "break_even_r": 1.0},
+        ["4 scaled 105 x50", "4 stop 100 by break_even", "5 exit stop 100"],
+    ),
+    "scale-out on the bar of the time stop": (
+        [FLAT, (101, 106, 99.5, 102)],
+        {"time_exit": "after_stops"},
+        {**HALF, "horizon": 2},
+        ["5 scaled 105 x50", "5 exit time_stop 102"],
+    ),
+    "time stop before a scale-out": (
+        [FLAT, (101, 106, 99.5, 102)],
+        {},
+        {**HALF, "horizon": 2},
+        ["5 exit time_stop 101"],
+    ),
+    "scale-out before a time stop at the close": (
+        [FLAT, (101, 106, 99.5, 102)],
+        {"time_exit": "close"},
+        {**HALF, "horizon": 2},
+        ["5 scaled 105 x50", "5 exit time_stop 102"],
+    ),
+}
+
+
+@BOTH_SIDES
+@pytest.mark.parametrize(("rows", "execution", "policy", "story"), EXITS.values(), ids=EXITS)
+def test_kernel_exit_fills_where_its_kind_says(rows, execution, policy, story, direction):
+    """Entered at the open of row 3, at 100; the given rows follow."""
+    told = play([FLAT, FLAT, *rows], direction, execution=execution, **policy).story()
+    assert told == ["3 entry 100", *story]
+
+
+@pytest.mark.parametrize(("direction", "reason"), [(1, "target"), (-1, "stop")])
+def test_kernel_open_high_low_close_meets_the_high_first(direction, reason):
+    told = play(
+        [FLAT, FLAT, (100, 111, 89, 100)], direction, execution={"both_hit": "ohlc"}, stop=90.0
+    ).story()
+    assert told[-1].split()[:3] == ["4", "exit", reason]
+
+
+@BOTH_SIDES
+@pytest.mark.parametrize(
+    ("last", "average", "pnl"), [((105, 111, 104, 110), 107.5, 750.0), ((105, 106, 94, 95), 100.0, 0.0)]
+)
+def test_kernel_scale_out_is_one_trade_with_the_averaged_exit(last, average, pnl, direction):
+    done = play([FLAT, FLAT, (100, 106, 99.5, 105), last], direction, **HALF)
+    (trade,) = done.trades
+    assert (trade["exit_price"] - 100.0) * direction == pytest.approx(average - 100.0)
+    assert (trade["quantity"], trade["pnl"], trade["r"]) == (
+        100.0,
+        pytest.approx(pnl),
+        pytest.approx(pnl / 500),
+    )
+    assert done.details("scale_out_filled")[0]["remaining"] == 50.0
+    assert done.engine.portfolio["cash"][0] == pytest.approx(100_000.0 + pnl)
+    assert trade["mfe_r"] == pytest.approx(2.0 if average > 100 else 1.2)
