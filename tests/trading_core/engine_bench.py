@@ -1,6 +1,6 @@
 """A trigger engine on a hand-made market, with rule columns given as plain lists instead of rule texts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from trading_core.trigger_engine import Advance, EntryKind, PolicyOrders, Trigge
 
 NO_COSTS = ExecutionSettings(fee_bps=0.0, slippage_bps=0.0)
 FLAT = (100.0, 101.0, 99.0, 100.0)
-Level = float | Sequence[float] | None
+Level = float | Sequence[float] | npt.NDArray[np.float64] | None
 
 
 def engine_on(
@@ -142,37 +142,53 @@ class Play:
         return [dict(event.detail) for step in self.steps for event in step.events if event.kind == kind]
 
     def story(self) -> list[str]:
-        """What happened to orders and positions, one line each: row, what, numbers.
+        """See `story`; prices of a short are mirrored back, so that both sides tell the same."""
+        told = story(self.engine, self.steps, lambda price: price if self.direction > 0 else 200.0 - price)
+        return [line.replace(" X ", " ", 1) for line in told]
 
-        Prices of a short are mirrored back, so that both sides tell the same story.
-        """
-        rows = {int(label): t for t, label in enumerate(self.engine.bars.times.tolist())}
-        told = []
-        for step in self.steps:
-            for event in step.events:
-                line = self._told(str(event.kind), dict(event.detail))
-                if line is not None:
-                    told.append(f"{rows[event.bar_label]} {line}")
-        return told
 
-    def _price(self, value: float) -> str:
-        return f"{value if self.direction > 0 else 200.0 - value:.10g}"
+def story(
+    engine: TriggerEngine,
+    events: Iterable[Advance | TickValidationEvent],
+    shown: Callable[[float], float] = float,
+) -> list[str]:
+    """What happened to orders, positions and limits, one line each: row, symbol, what, numbers."""
+    rows = {int(label): t for t, label in enumerate(engine.bars.times.tolist())}
+    lines = []
+    for one in events:
+        for event in one.events if isinstance(one, Advance) else (one,):
+            line = _told(str(event.kind), dict(event.detail), shown)
+            if line is not None:
+                lines.append(
+                    " ".join([str(rows[event.bar_label]), *([event.symbol] if event.symbol else []), line])
+                )
+    return lines
 
-    def _told(self, kind: str, detail: dict[str, Any]) -> str | None:
-        if kind == "entry_filled":
-            return f"entry {self._price(detail['price'])}"
-        if kind == "exit_filled":
-            return f"exit {detail['reason']} {self._price(detail['price'])}"
-        if kind == "scale_out_filled":
-            return f"scaled {self._price(detail['price'])} x{detail['quantity']:.10g}"
-        if kind == "order_refused":
-            return f"refused {detail['reason']}"
-        if kind == "stop_tightened":
-            return f"stop {self._price(detail['stop'])} by {detail['by']}"
-        if kind == "entry_refined":
-            level = "entry" if "entry" in detail else "stop"
-            return f"refined {level} {self._price(detail[level])}"
-        return {"thesis_expired": "expired", "invalidation_hit": "invalidated"}.get(kind)
+
+def _told(kind: str, detail: dict[str, Any], shown: Callable[[float], float]) -> str | None:
+    price = {
+        name: f"{shown(value):.10g}"
+        for name, value in detail.items()
+        if name in ("price", "stop", "entry") and value is not None
+    }
+    if kind == "entry_filled":
+        return f"entry {price['price']}"
+    if kind == "exit_filled":
+        return f"exit {detail['reason']} {price['price']}"
+    if kind == "scale_out_filled":
+        return f"scaled {price['price']} x{detail['quantity']:.10g}"
+    if kind == "order_refused":
+        return f"refused {detail['reason']}"
+    if kind == "order_clamped":
+        return f"clamped {' '.join(detail['clamps'])}"
+    if kind == "stop_tightened":
+        return f"stop {price['stop']} by {detail['by']}"
+    if kind == "entry_refined":
+        level = "entry" if "entry" in detail else "stop"
+        return f"refined {level} {price[level]}"
+    if kind in ("envelope_breach", "envelope_released"):
+        return f"{kind.removeprefix('envelope_')} {detail['limit']}"
+    return {"thesis_expired": "expired", "invalidation_hit": "invalidated"}.get(kind)
 
 
 def play(

@@ -2,7 +2,7 @@
 missing bars.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -24,6 +24,16 @@ def series(rows: Sequence[Row], symbol: str = "X", timeframe: str = "1d") -> Bar
     values = np.asarray(rows, dtype=np.float64)
     columns = [np.ascontiguousarray(values[:, k : k + 1]) for k in range(4)]
     return _bars(columns, (symbol,), np.ones((len(rows), 1), dtype=np.bool_), timeframe)
+
+
+def panel(markets: Mapping[str, Sequence[Row | None]], timeframe: str = "1d") -> BarSeries:
+    """Bars of several symbols, in name order, from their rows; None is a bar that is missing."""
+    symbols = tuple(sorted(markets))
+    present = np.array([[row is not None for row in markets[name]] for name in symbols]).T.copy()
+    unknown = (np.nan,) * 4
+    values = np.array([[row or unknown for row in markets[name]] for name in symbols])  # (S, T, 4)
+    columns = [np.ascontiguousarray(values[:, :, k].T) for k in range(4)]
+    return _bars(columns, symbols, present, timeframe)
 
 
 def random_series(
