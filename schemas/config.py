@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from schemas.canonical import content_hash
-from schemas.contract import Contract
+from schemas.contract import Contract, Nanoseconds
 from schemas.reflection import NoLearnZone
 from schemas.regime import RegimeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind
@@ -87,14 +87,14 @@ class CorrelationBucket(Contract):
 class NoTradeWindow(Contract):
     """A stretch in which no entry is ordered; a bar belongs to it by its close.
 
-    Either from `start` to `end` (ns), or every day from `from_minute` to `to_minute` of the UTC day, end
-    exclusive, on the given weekdays (Monday 0).
+    Either from `start` to `end` (ns, or a time with its zone), or every day from `from_minute` to `to_minute`
+    of the UTC day, on the given weekdays (Monday 0); the end is exclusive.
     """
 
     reason: str = Field(min_length=1, max_length=200)
     symbol: str | None = Field(default=None, description="None: every symbol")
-    start: int | None = None
-    end: int | None = None
+    start: Nanoseconds | None = None
+    end: Nanoseconds | None = None
     from_minute: int | None = Field(default=None, ge=0, lt=1_440)
     to_minute: int | None = Field(default=None, gt=0, le=1_440)
     weekdays: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4, 5, 6))
@@ -103,7 +103,7 @@ class NoTradeWindow(Contract):
     def _one_kind(self) -> "NoTradeWindow":
         dated, daily = (self.start, self.end), (self.from_minute, self.to_minute)
         if (None in dated) == (None in daily):
-            raise ValueError("give either start and end (ns), or from_minute and to_minute (UTC)")
+            raise ValueError("give either start and end, or from_minute and to_minute (UTC)")
         first, last = daily if None in dated else dated
         if (
             first is None

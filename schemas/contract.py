@@ -1,13 +1,14 @@
 """The shape every contract shares: frozen, closed, split into what is hashed and what is recorded."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
-from schemas.canonical import content_hash
+from schemas.canonical import content_hash, datetime_to_ns
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -19,6 +20,16 @@ def _read_only(mapping: Mapping[K, V]) -> Mapping[K, V]:
 
 # A mapping of a frozen contract that cannot be changed in place either.
 FrozenMap = Annotated[Mapping[K, V], AfterValidator(_read_only), PlainSerializer(dict)]
+
+
+def _nanoseconds(value: Any) -> Any:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return datetime_to_ns(value) if isinstance(value, datetime) else value
+
+
+# A moment in ns since 1970; a time with its zone, as text or as TOML writes it, is read as one.
+Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds)]
 
 
 class Contract(BaseModel):

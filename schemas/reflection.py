@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from schemas.contract import Contract
+from schemas.contract import Contract, Nanoseconds
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.snapshot import MemoryBaseRates, PolicySnapshot
@@ -112,10 +112,10 @@ class MemorySummary(Contract):
 
 
 class NoLearnZone(Contract):
-    """A declared interval [start, end] in ns (halt, feed gap, split day) whose outcomes teach nothing."""
+    """A declared interval [start, end] (halt, feed gap, split day) whose outcomes teach nothing."""
 
-    start: int
-    end: int
+    start: Nanoseconds
+    end: Nanoseconds
     symbol: str | None = None
     reason: str
 

@@ -27,13 +27,28 @@ MEANING = {
     "execution.entry_bar_exits": "whether stop and target may already close a position on its entry bar",
     "execution.both_hit": "which level counts when one bar holds both: see engine semantics",
     "execution.gap": "a bar that opens beyond a level fills at its open, or at the level",
+    "execution.volatility_multiple": "ATRs that the risk fraction pays for, where sizing is by volatility",
+    "execution.fixed_quantity": "units per entry, where sizing is fixed",
+    "envelope.max_symbol_exposure": "position value of one symbol over equity; orders are clamped to it",
+    "envelope.correlation_buckets": "tables of `name`, `symbols`, `max_exposure` (gross, of equity); orders "
+    "are clamped to it",
+    "envelope.loss_pause_bars": "own bars without entries after `max_symbol_losses`, and bars of the halt "
+    "after `max_consecutive_losses`",
+    "envelope.no_trade_windows": "tables of `reason` and either `start`, `end` or, every day, `from_minute`, "
+    "`to_minute` of the UTC day and `weekdays` (Monday 0); with `symbol` for one symbol only",
+    "policy_loop.regime.low_volatility": "rank of volatility below which its band is low",
+    "policy_loop.regime.high_volatility": "rank from which it is high",
+    "policy_loop.regime.extreme_volatility": "rank from which it is extreme",
+    "policy_loop.regime.confirm_of": "last closes among which `confirm` must agree",
+    "policy_loop.regime.sideways_confirm": "closes that must agree on sideways",
+    "policy_loop.regime.sideways_confirm_of": "last closes among which they must agree",
     "envelope.max_gross_exposure": "sum of position values over equity; orders are clamped to it",
     "envelope.max_daily_loss": "loss of the UTC day that flattens and halts until the next day",
     "envelope.max_drawdown": "fall from the peak that flattens and halts",
     "envelope.drawdown_release_bars": "bars of the halt after a drawdown",
     "envelope.cooldown_bars": "own bars in COOLDOWN after an exit",
     "envelope.allowed_directions": "directions that may be proposed",
-    "envelope.no_learn_zones": "tables of `start`, `end` (ns), `symbol`, `reason`; they teach nothing",
+    "envelope.no_learn_zones": "tables of `start`, `end`, `symbol`, `reason`; what touches one is not learnt",
     "policy_loop.events": "what may start an evaluation; an event left out is skipped as `event_disabled`",
     "policy_loop.minimum_interval_s": "least time between evaluations of a symbol",
     "policy_loop.minimum_interval_bars": "least own bars between evaluations; the larger of the two holds",
@@ -98,7 +113,7 @@ def _section(title: str, keys: list[str]) -> str:
 def _rows(keys: list[str]) -> str:
     rows = [
         (
-            f"`{key.rpartition('.')[2]}`",
+            f"`{key.partition('.')[2] or key}`",
             type_text(FIELDS[key].annotation),
             _default(FIELDS[key]),
             meaning(key),

@@ -39,23 +39,26 @@ class ResolvedSettings:
         """(key, value, origin) of every setting, in the order of the tree."""
         payload = self.settings.payload()
         for key in FIELDS:
-            section, _, name = key.rpartition(".")
-            yield key, (payload[section] if section else payload)[name], self.origins.get(key, DEFAULT)
+            value: Any = payload
+            for name in key.split("."):
+                value = value[name]
+            yield key, value, self.origins.get(key, DEFAULT)
 
 
-def _fields() -> dict[str, FieldInfo]:
+def _fields(tree: type[Contract], prefix: str = "") -> dict[str, FieldInfo]:
     found: dict[str, FieldInfo] = {}
-    for name, field in Settings.model_fields.items():
+    for name, field in tree.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, Contract):
-            found |= {f"{name}.{key}": inner for key, inner in section.model_fields.items()}
+            found |= _fields(section, f"{prefix}{name}.")
         else:
-            found[name] = field
+            found[prefix + name] = field
     return found
 
 
-FIELDS: dict[str, FieldInfo] = _fields()
+FIELDS: dict[str, FieldInfo] = _fields(Settings)
 SECTIONS = tuple(sorted({key.split(".")[0] for key in FIELDS if "." in key}))
+TABLES = frozenset(key.rpartition(".")[0] for key in FIELDS if "." in key)
 ENVIRONMENT = {PREFIX + key.upper().replace(".", "__"): key for key in FIELDS}
 
 
@@ -92,14 +95,18 @@ def _from_file(config: Path | None) -> Iterator[tuple[str, Any, str]]:
     if config is None:
         return
     origin = f"file {config}"
-    for name, value in _read_toml(config).items():
-        if name not in SECTIONS:
-            yield _known(name, origin), value, origin
-            continue
-        if not isinstance(value, dict):
-            raise ConfigError(f"{origin}: {name!r} is a section: write [{name}] with its keys below")
-        for key, inner in value.items():
-            yield _known(f"{name}.{key}", origin), inner, origin
+    yield from _leaves(_read_toml(config), "", origin)
+
+
+def _leaves(table: Mapping[str, Any], prefix: str, origin: str) -> Iterator[tuple[str, Any, str]]:
+    for name, value in table.items():
+        key = f"{prefix}{name}"
+        if key not in TABLES:
+            yield _known(key, origin), value, origin
+        elif isinstance(value, dict):
+            yield from _leaves(value, f"{key}.", origin)
+        else:
+            raise ConfigError(f"{origin}: {key!r} is a section: write [{key}] with its keys below")
 
 
 def _read_toml(config: Path) -> dict[str, Any]:
@@ -118,11 +125,14 @@ def _read_toml(config: Path) -> dict[str, Any]:
 def _known(key: str, where: str) -> str:
     if key in FIELDS:
         return key
-    section, dot, name = key.partition(".")
+    section, dot, name = key.rpartition(".")
     if not dot:
+        section = key
         known = [*SECTIONS, *(top for top in FIELDS if "." not in top)]
         raise ConfigError(f"{where}: no section or setting {section!r}.{nearest(section, known)}")
-    names = [inner.split(".")[1] for inner in FIELDS if inner.startswith(f"{section}.")]
+    names = [
+        inner.removeprefix(f"{section}.").split(".")[0] for inner in FIELDS if inner.startswith(f"{section}.")
+    ]
     guess = nearest(name, names) or f" It has {', '.join(names)}."
     raise ConfigError(f"{where}: no setting {name!r} in section [{section}].{guess}")
 
@@ -210,8 +220,11 @@ def _shown(value: Any) -> str:
 def _tree(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
     nested: dict[str, Any] = {}
     for key, value in values.items():
-        section, _, name = key.rpartition(".")
-        (nested.setdefault(section, {}) if section else nested)[name] = value
+        table = nested
+        *sections, name = key.split(".")
+        for section in sections:
+            table = table.setdefault(section, {})
+        table[name] = value
     try:
         return Settings.model_validate(nested)
     except ValidationError as error:

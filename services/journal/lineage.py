@@ -11,8 +11,10 @@ from typing import Any
 from services.journal.index import ID_FIELDS, Event, JournalIndex
 from services.journal.kinds import TICK_KINDS
 
-# Order and fills have nodes of their own.
-SEEN_ON_BARS = TICK_KINDS - ID_FIELDS.keys()
+# Order, fills and what moved the stop of the position have nodes of their own.
+SEEN_ON_BARS = TICK_KINDS - ID_FIELDS.keys() - {"stop_tightened"}
+REDUCING = ("scale_out_filled", "exit_filled")
+MANAGED = {"scale_out_filled": "scale-out of the position", "stop_tightened": "stop move of the position"}
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,9 @@ def trace(index: JournalIndex, fill: Event) -> LineageNode:
     payload = fill.payload
     frozen = index.get("policy_frozen", payload.get("policy_id"))
     children = [_bar(fill), *_order(index, fill), *_ticks(index, fill, frozen)]
-    if fill.row.kind == "exit_filled":
+    if fill.row.kind in REDUCING:
         children += _entry(index, fill)
+        children += _managed(index, fill)
     children.append(_policy(index, payload.get("policy_id"), frozen))
     return _node(f"{fill.row.kind} {payload['fill_id']}", fill, payload["fill_id"], _plain(payload), children)
 
@@ -67,6 +70,18 @@ def _entry(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
             )
             return
     yield _missing("entry of the position", "entry_filled", order_id)
+
+
+def _managed(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
+    """Scale-outs and stop moves between the entry of the position and this fill."""
+    entered = False
+    for event in index.events[: fill.row.seq]:
+        if event.row.symbol != fill.row.symbol:
+            continue
+        if event.row.kind == "entry_filled":
+            entered = event.payload["order_id"] == fill.payload.get("entry_order_id")
+        elif entered and event.row.kind in MANAGED:
+            yield _node(MANAGED[event.row.kind], event, event.payload.get("fill_id"), _plain(event.payload))
 
 
 def _ticks(index: JournalIndex, fill: Event, frozen: Event | None) -> Iterator[LineageNode]:

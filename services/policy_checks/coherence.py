@@ -23,6 +23,7 @@ LINT_SEVERITY = {
     "unreachable": Severity.MAJOR,
     "never_fired": Severity.MINOR,
 }
+BEFORE_TARGET = {"scale_out_r": "scale_out_beyond_target", "break_even_r": "break_even_beyond_target"}
 
 LevelCritic = Callable[[PolicyLevelReflectionRequest, PlanLevels], tuple[Finding, ...]]
 
@@ -195,11 +196,11 @@ def management_is_out_of_reach(
         return ()
     reach = levels.reward / levels.risk
     found = []
-    for role in ("scale_out", "break_even"):
-        advance = getattr(request.proposal, f"{role}_r")
+    for name, code in BEFORE_TARGET.items():
+        advance = getattr(request.proposal, name)
         if advance is not None and advance >= reach:
-            message = f"{role}_r is {advance!r}, but the target is {reach:.3f}R away"
-            found.append(_major(f"{role}_beyond_target", message, f"{role}_r"))
+            message = f"{name} is {advance!r}, but the target is {reach:.3f}R away"
+            found.append(_major(code, message, name))
     return tuple(found)
 
 

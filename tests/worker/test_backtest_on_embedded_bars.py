@@ -137,3 +137,42 @@ def test_backtest_embedded_heartbeats_count_from_the_last_evaluation() -> None:
             assert bars - last[symbol] >= 5
         last[symbol] = bars
     assert beats > 500
+
+
+def test_backtest_embedded_enters_refines_and_manages_in_every_declared_way() -> None:
+    run = embedded_run()
+    orders = {one["order_id"]: one for one in run.of("order_accepted")}
+    entered = {orders[one["order_id"]]["entry_kind"] for one in run.of("entry_filled")}
+    assert entered == {"market", "limit", "stop"}
+    assert {one["playbook_id"] for one in run.of("entry_refined") if "entry" in one} == {"trend_pullback"}
+    assert {one["by"] for one in run.of("stop_tightened")} >= {"trail", "break_even"}
+    assert "unfilled" in {one["reason"] for one in run.of("order_refused")}
+    assert {one["playbook_id"] for one in run.of("scale_out_filled")} == {"mean_reversion"}
+    assert run.document["errors"] == 0
+
+
+def test_backtest_embedded_every_playbook_trades() -> None:
+    run = embedded_run()
+    loaded = {one["playbook_id"] for one in run.of("playbook_version")}
+    assert {one["episode"]["playbook_id"] for one in run.of("episode")} == loaded
+
+
+def test_backtest_embedded_scale_outs_close_half_and_belong_to_one_trade() -> None:
+    run = embedded_run()
+    entries = {one["order_id"]: one for one in run.of("entry_filled")}
+    exits = {one["entry_order_id"]: one for one in run.of("exit_filled")}
+    scaled = run.of("scale_out_filled")
+    assert len({one["entry_order_id"] for one in scaled}) == len(scaled) > 3
+    for one in scaled:
+        entry = entries[one["entry_order_id"]]
+        assert one["quantity"] == pytest.approx(0.5 * entry["quantity"])
+        if one["entry_order_id"] in exits:
+            assert exits[one["entry_order_id"]]["quantity"] == pytest.approx(one["remaining"])
+
+
+def test_backtest_embedded_stops_only_tighten() -> None:
+    run = embedded_run()
+    sides = {one["policy_id"]: one["direction"] for one in run.of("entry_filled")}
+    for one in run.of("stop_tightened"):
+        sign = 1.0 if sides[one["policy_id"]] == "long" else -1.0
+        assert (one["stop"] - one["stop_before"]) * sign > 0.0

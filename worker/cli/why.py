@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError
-from services.journal.index import Event, JournalIndex
+from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.journal.lineage import LineageNode, trace
 from worker.cli.console import print_json, shown_time, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
@@ -46,7 +46,8 @@ async def _lineage(run: str, fill: str, db: str | None) -> LineageNode:
 def _one(found: list[Event], fill: str, run_id: str) -> Event:
     if len(found) == 1:
         return found[0]
-    listing = f"list them with `thinktwice journal {run_id} --kind entry_filled --kind exit_filled`"
+    kinds = " ".join(f"--kind {kind}" for kind in FILL_KINDS)
+    listing = f"list them with `thinktwice journal {run_id} {kinds}`"
     if not found:
         raise ConfigError(f"no fill {fill!r} in run {run_id}: {listing}")
     some = ", ".join(event.payload["fill_id"] for event in found[:SHOWN])

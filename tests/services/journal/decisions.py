@@ -7,8 +7,8 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 
 SNAPSHOT, PROPOSAL, REFLECTION, VERDICT = "5" * 64, "6" * 64, "7" * 64, "8" * 64
-POLICY, ORDER, ENTRY, EXIT, REPORT, REPLAN = (
-    f"{name}{'0' * 8}" for name in ("pol", "ord", "fa1", "fb2", "rep", "ver")
+POLICY, ORDER, ENTRY, SCALED, EXIT, REPORT, REPLAN = (
+    f"{name}{'0' * 8}" for name in ("pol", "ord", "fa1", "sc3", "fb2", "rep", "ver")
 )
 FROM_FILE, LEARNT = "1" * 64, "2" * 64
 EPISODE = {
@@ -130,6 +130,19 @@ def events(playbook_hash: str) -> list[tuple[int, str, str | None, dict[str, Any
         (70, "thesis_armed", "IBM", {"policy_id": "other", "bar_label": 60}),
         (75, "order_accepted", "AAPL", order),
         (90, "entry_filled", "AAPL", {"fill_id": ENTRY} | fill),
+        (
+            92,
+            "scale_out_filled",
+            "AAPL",
+            {"fill_id": SCALED} | fill | {"order_id": "half", "entry_order_id": ORDER, "remaining": 1.5},
+        ),
+        (
+            93,
+            "stop_tightened",
+            "AAPL",
+            {"policy_id": POLICY, "stop_before": 9.0, "stop": 10.1, "by": "trail"},
+        ),
+        (93, "stop_tightened", "IBM", {"policy_id": "other", "stop_before": 1.0, "stop": 2.0, "by": "trail"}),
         (95, "stop_breach", "AAPL", {"policy_id": POLICY, "bar_label": 90}),
         (
             99,

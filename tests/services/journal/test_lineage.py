@@ -16,6 +16,7 @@ from tests.services.journal.decisions import (
     REFLECTION,
     REPLAN,
     REPORT,
+    SCALED,
     SNAPSHOT,
     VERDICT,
     decision_rows,
@@ -103,6 +104,28 @@ def test_lineage_missing_artifact_stays_in_the_tree_as_not_found(kind):
     assert kind in missing
 
 
-@pytest.mark.parametrize(("prefix", "count"), [("fa", 1), ("f", 2), (ENTRY, 1), ("zz", 0), ("", 2)])
+@pytest.mark.parametrize(("prefix", "count"), [("fa", 1), ("f", 2), (ENTRY, 1), ("zz", 0), ("", 3)])
 def test_lineage_fills_are_found_by_prefix(prefix, count):
     assert len(index_of().fills(prefix)) == count
+
+
+def test_lineage_of_an_exit_shows_scale_outs_and_stop_moves_of_its_position():
+    managed = [node for node in traced(EXIT).children if node.title.endswith("of the position")]
+    assert [(node.kind, node.id) for node in managed] == [
+        ("entry_filled", ENTRY),
+        ("scale_out_filled", SCALED),
+        ("stop_tightened", None),
+    ]
+    assert managed[2].facts["by"] == "trail"
+    assert [node.symbol for node in managed] == ["AAPL"] * 3
+
+
+def test_lineage_of_a_scale_out_reaches_its_entry_and_shows_nothing_later():
+    root = traced(SCALED)
+    assert (root.kind, root.id) == ("scale_out_filled", SCALED)
+    assert [node.id for node in root.children if node.title.endswith("of the position")] == [ENTRY]
+    assert ORDER in {node.id for node in walk(root)}
+
+
+def test_lineage_of_an_entry_shows_nothing_of_its_later_management():
+    assert not [node for node in walk(traced(ENTRY)) if node.kind in ("scale_out_filled", "stop_tightened")]

@@ -8,6 +8,7 @@ import pytest
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.playbooks.registry import PlaybookRegistry, load_playbooks, render_rules
+from services.playbooks.rendering import KIND_OF_ROLE
 from trading_core.rules import parse
 from trading_core.tick_guard import TickGuard
 
@@ -38,7 +39,7 @@ def test_embedded_rules_use_no_price_constant(playbook, direction):
             got = evaluate(
                 text, {name: v * (factor if is_price(name) else 1.0) for name, v in values.items()}
             )
-            if role in ("stop", "target", "refinement"):
+            if KIND_OF_ROLE[role] == "number":
                 assert got == pytest.approx(expected * factor, rel=1e-9)
             else:
                 assert got == expected
@@ -54,10 +55,9 @@ def test_embedded_stop_lies_beyond_the_invalidation_and_the_target_pays_the_rewa
         for _ in range(20):
             values = priced(rules.stop + rules.target + rules.invalidation, random)
             stop, target = evaluate(rules.stop, values), evaluate(rules.target, values)
-            assert (values["close"] - stop) * sign > 0
-            assert (target - values["close"]) * sign == pytest.approx(
-                reward * (values["close"] - stop) * sign
-            )
+            entry = evaluate(rules.entry or "close", values)
+            assert (entry - stop) * sign > 0
+            assert (target - entry) * sign == pytest.approx(reward * (entry - stop) * sign)
             just_inside = values | {"close": stop + sign * 0.01 * values["atr_14"]}
             assert evaluate(rules.invalidation, just_inside), "the invalidation comes before the stop"
 
@@ -65,7 +65,7 @@ def test_embedded_stop_lies_beyond_the_invalidation_and_the_target_pays_the_rewa
 @pytest.mark.parametrize(("playbook", "direction"), BOTH, ids=NAMES)
 def test_embedded_refinement_lies_between_stop_and_invalidation(playbook, direction):
     rules = render_rules(playbook, direction)
-    if rules.refinement is None:
+    if rules.refinement is None or playbook.refinement_kind == "limit":
         return
     sign = 1.0 if direction == "long" else -1.0
     random = np.random.default_rng(13)
@@ -74,6 +74,41 @@ def test_embedded_refinement_lies_between_stop_and_invalidation(playbook, direct
         refined = evaluate(rules.refinement, values)
         assert (refined - evaluate(rules.stop, values)) * sign > 0
         assert evaluate(rules.invalidation, values | {"close": refined})
+
+
+@pytest.mark.parametrize(("playbook", "direction"), BOTH, ids=NAMES)
+def test_embedded_limit_refinement_is_better_than_the_close_and_keeps_half_of_the_risk(playbook, direction):
+    rules = render_rules(playbook, direction)
+    if rules.refinement is None or playbook.refinement_kind == "stop":
+        return
+    sign = 1.0 if direction == "long" else -1.0
+    random = np.random.default_rng(13)
+    for _ in range(50):
+        values = priced(rules.stop + rules.refinement, random)
+        better, stop = evaluate(rules.refinement, values), evaluate(rules.stop, values)
+        assert (values["close"] - better) * sign > 0
+        assert (better - stop) * sign >= 0.5 * (values["close"] - stop) * sign
+
+
+@pytest.mark.parametrize(("playbook", "direction"), BOTH, ids=NAMES)
+def test_embedded_trail_lies_beyond_the_invalidation(playbook, direction):
+    rules = render_rules(playbook, direction)
+    if rules.trail is None:
+        return
+    random = np.random.default_rng(17)
+    for _ in range(50):
+        values = priced(rules.trail + rules.invalidation, random)
+        assert evaluate(rules.invalidation, values | {"close": evaluate(rules.trail, values)})
+
+
+def test_embedded_playbooks_use_every_way_to_enter_and_manage():
+    used = {item.id: item for item in PLAYBOOKS}
+    assert used["squeeze_breakout"].entry_kind == "stop"
+    assert used["squeeze_breakout"].break_even_r == 1.0
+    assert used["trend_pullback"].refinement_kind == "limit"
+    assert (used["mean_reversion"].scale_out_r, used["mean_reversion"].scale_out_share) == (1.0, 0.5)
+    trailing = [item.id for item in PLAYBOOKS if item.rules["long"].trail is not None]
+    assert trailing == ["channel_breakout", "momentum_continuation"]
 
 
 def test_two_embedded_playbooks_have_a_refinement():
@@ -90,12 +125,14 @@ def test_embedded_short_rules_mirror_the_long_ones(playbook):
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda item: item.id)
 def test_embedded_expectation_is_the_driftless_bracket_of_its_reward(playbook):
     # Bracket -1R / +T R of a walk without drift: P(win) = 1/(1+T); 80 % of winners stay above -0.8T/(T+0.2);
-    # median best excursion 1R. Measured on nothing.
+    # median best excursion 1R. With the stop at the entry from B R on, P(win) = 1/(1+B) * B/T, and winners
+    # have been to their lowest before B. Measured on nothing.
     reward, expected = playbook.parameters["reward"].value, playbook.expectation
+    safe = playbook.break_even_r or reward
     assert expected.source == "design"
     assert expected.expectancy_r == 0.0
-    assert expected.hit_rate == pytest.approx(1 / (1 + reward), abs=0.005)
-    assert expected.winner_mae_p80_r == pytest.approx(-0.8 * reward / (reward + 0.2), abs=0.005)
+    assert expected.hit_rate == pytest.approx(safe / (1 + safe) / reward, abs=0.005)
+    assert expected.winner_mae_p80_r == pytest.approx(-0.8 * safe / (safe + 0.2), abs=0.005)
     assert expected.mfe_p50_r == 1.0
     assert expected.hold_p90_bars == playbook.horizon_bars
     assert expected.hold_p50_bars == round(0.4 * playbook.horizon_bars)

@@ -236,7 +236,8 @@ def test_coherence_unknown_level_is_found(missing, playbook, direction):
     if missing is None:
         features["atr_14"] = None
     found = check(changed(request, {"snapshot.features": features}))
-    assert [f.evidence for f in found if f.code == "level_unknown"] == [("stop",), ("target",)]
+    roles = ["stop", "target"] if playbook.entry_kind == "market" else ["entry", "stop", "target"]
+    assert [f.evidence for f in found if f.code == "level_unknown"] == [(role,) for role in roles]
 
 
 def test_coherence_unknown_invalidation_is_found():
@@ -302,7 +303,8 @@ def test_coherence_parameter_with_two_values_in_two_rules_is_found():
 
 
 def test_coherence_rule_left_out_is_found():
-    found = check(changed(right_request(), {"proposal.refinement": None}))
+    request = right_request(playbook_named("momentum_continuation"))
+    found = check(changed(request, {"proposal.refinement": None}))
     assert codes(found) == ["rules_differ_from_playbook"]
 
 
