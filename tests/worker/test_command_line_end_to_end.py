@@ -142,3 +142,20 @@ def test_command_line_full_without_a_key_exits_2_and_makes_nothing(
     assert len(done.stderr.splitlines()) == 1
     assert "ANTHROPIC_API_KEY" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('no_trade_windows = [{reason = "x", symbol = "APPL", from_minute = 0, to_minute = 9}]', "windows"),
+        ('correlation_buckets = [{name = "a", symbols = ["APPL"], max_exposure = 0.5}]', "buckets 'a'"),
+    ],
+)
+def test_command_line_unknown_symbol_in_a_limit_exits_2_and_makes_nothing(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    (tmp_path / "limits.toml").write_text(f"[envelope]\n{text}\n")
+    done = run("backtest", "limits.toml", *PERIOD, cwd=tmp_path, code=2)
+    assert words in done.stderr
+    assert "unknown symbol 'APPL'" in done.stderr
+    assert not (tmp_path / "thinktwice.db").exists()

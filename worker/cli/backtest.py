@@ -115,6 +115,7 @@ def _run(resolved: ResolvedSettings, name: str) -> tuple[dict[str, Any], list[st
     settings = resolved.settings
     bars = load_bars(settings)
     definitions = wiring.playbooks(settings)
+    wiring.demand_known_symbols(settings, bars)
     wiring.demand_model_key(settings)
     runner = wiring.backtest_runner()
     folder = None if settings.runtime.out is None else OutFolder(Path(settings.runtime.out))

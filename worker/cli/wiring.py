@@ -3,11 +3,14 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
 from worker.recorded_run import BacktestRunner
+
+if TYPE_CHECKING:
+    from trading_core.bars import BarSeries
 
 
 class Scenario(Protocol):
@@ -53,6 +56,18 @@ def scenario_runner() -> Callable[[], Sequence[Scenario]]:
     from worker.scenarios import run_scenarios
 
     return run_scenarios
+
+
+def demand_known_symbols(settings: Settings, bars: "BarSeries") -> None:
+    """Refuse limits for symbols that the bars do not have, before anything is made.
+
+    Raises:
+        ConfigError: a no-trade window or a correlation bucket names an unknown symbol.
+    """
+    from trading_core.kernel.fresh import bucket_bits, no_trade_flags
+
+    no_trade_flags(bars.close_times[:1], bars.symbols, settings.envelope.no_trade_windows)
+    bucket_bits(bars.symbols, settings.envelope.correlation_buckets)
 
 
 def demand_model_key(settings: Settings) -> None:

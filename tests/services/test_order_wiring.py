@@ -1,0 +1,254 @@
+"""What a playbook declares about its orders reaches the engine, on the account and on paper alike."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.strategies.rule_strategist import Candidate, proposal_of
+from schemas.config import EnvelopeSettings, ExecutionSettings
+from schemas.errors import InvalidProposal
+from schemas.playbook import PlaybookDefinition
+from schemas.policy import FrozenPolicy
+from schemas.reflection import TickValidationEvent
+from schemas.regime import RegimeLabels, RegimeView
+from schemas.vocabulary import Structure, TickEventKind, Trend, VolatilityBand
+from services.clock import SimulatedClock
+from services.playbooks.rendering import render_rules
+from services.policy_compiler import compile_policy, rules_of, volatility_rule
+from services.standing_ledger import StandingLedger, StandingLedgers
+from services.untraded_signals import UntradedSignals
+from tests.services.playbooks.samples import definition
+from tests.services.policy_checks.plans import PLAN_IDS, PLANS
+from tests.worker.runs import embedded_bars
+from trading_core.bars import BarSeries
+from trading_core.counterfactual import bracket_outcome
+from trading_core.regime import regime_columns
+from trading_core.rule_bank import SharedColumns
+from trading_core.rules import RuleColumns
+from worker.bootstrap import feature_names
+
+EVERYWHERE = {"trend": tuple(Trend), "volatility": tuple(VolatilityBand), "structure": tuple(Structure)}
+RULES = {
+    "setup": "close > ema_20",
+    "activation": "close > ema_20",
+    "stop": "close - 2 * atr_14",
+    "target": "close + 3 * atr_14",
+    "invalidation": "close < ema_20 - 5 * atr_14",
+    "entry": "close - 0.5 * atr_14",
+    "refinement": "low - 0.5 * atr_14",
+    "trail": "highest_10 - 3 * atr_14",
+}
+VIEW = RegimeView(
+    labels=RegimeLabels(trend=Trend.UP, volatility=VolatilityBand.MID, structure=Structure.NEUTRAL),
+    fingerprint=(0.5,) * 5,
+)
+
+
+def patient(**changes: Any) -> PlaybookDefinition:
+    """A long playbook with a limit entry that uses every term there is."""
+    values: dict[str, Any] = {
+        "rules": {"long": RULES},
+        "eligibility": {"long": EVERYWHERE},
+        "rationale_terms": {"long": ("rise",)},
+        "parameters": {},
+        "entry_kind": "limit",
+        "refinement_kind": "limit",
+        "break_even_r": 1.0,
+        "scale_out_r": 0.5,
+        "scale_out_share": 0.25,
+    }
+    return definition(**(values | changes))
+
+
+def bars_of_a_year() -> BarSeries:
+    return embedded_bars("2004-01-01", "2004-12-31")
+
+
+def policy_of(playbook: PlaybookDefinition) -> FrozenPolicy:
+    proposal = proposal_of(Candidate(playbook, "long", 0.0, 0.4, 0), VIEW)
+    hashes: dict[str, Any] = dict.fromkeys(
+        ("playbook_hash", "snapshot_hash", "proposal_hash", "reflection_hash", "verdict_hash"), "0" * 64
+    )
+    return FrozenPolicy(
+        symbol="AAPL",
+        proposal=proposal,
+        playbook_id=playbook.id,
+        playbook_version=1,
+        regime_key="up/mid",
+        fingerprint=(),
+        risk_fraction=0.005,
+        frozen_at=0,
+        prompt_hash=None,
+        model="rules",
+        **hashes,
+    )
+
+
+def ledgers(bars: BarSeries, execution: ExecutionSettings | None = None) -> StandingLedgers:
+    columns = RuleColumns(bars)
+    return StandingLedgers(
+        bars,
+        columns,
+        regime_columns(bars),
+        execution or ExecutionSettings(),
+        EnvelopeSettings(),
+        SimulatedClock(int(bars.close_times[-1])),
+    )
+
+
+def opened(playbook: PlaybookDefinition, execution: ExecutionSettings | None = None) -> StandingLedger:
+    return ledgers(bars_of_a_year(), execution).open(playbook, ("long",), 0)
+
+
+@pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
+def test_order_wiring_strategist_proposes_every_rule_and_term_of_the_playbook(playbook, direction):
+    proposal = proposal_of(Candidate(playbook, direction, 0.0, 0.4, 0), VIEW)
+    assert rules_of(proposal) == render_rules(playbook, direction)
+    assert proposal.terms() == playbook.terms()
+    assert (proposal.horizon_bars, proposal.activation_window_bars) == (
+        playbook.horizon_bars,
+        playbook.activation_window_bars,
+    )
+
+
+def test_order_wiring_compiled_policy_says_what_the_playbook_declares():
+    bars = bars_of_a_year()
+    columns = RuleColumns(bars)
+    orders = compile_policy(policy_of(patient()), 1, columns, SharedColumns(columns), "atr_14")
+    assert (orders.entry_kind, orders.refines_entry) == ("limit", True)
+    assert (orders.break_even_r, orders.scale_out_r, orders.scale_out_share) == (1.0, 0.5, 0.25)
+    numbers = {role: getattr(orders, role) for role in ("entry", "refinement", "trail", "stop", "target")}
+    for role, index in (*numbers.items(), ("volatility", orders.volatility)):
+        text = "atr_14" if role == "volatility" else RULES[role]
+        expected = columns.number(text, 1)
+        np.testing.assert_array_equal(columns.bank.numbers[index, : expected.size], expected)
+
+
+def test_order_wiring_plain_policy_leaves_every_order_feature_off():
+    bars = bars_of_a_year()
+    columns = RuleColumns(bars)
+    plain = patient(
+        rules={"long": {role: RULES[role] for role in ("setup", "stop", "target", "invalidation")}},
+        entry_kind="market",
+        refinement_kind="stop",
+        break_even_r=None,
+        scale_out_r=None,
+        scale_out_share=None,
+    )
+    orders = compile_policy(policy_of(plain), 0, columns, SharedColumns(columns))
+    assert (orders.entry_kind, orders.refines_entry) == ("market", False)
+    assert (orders.entry, orders.refinement, orders.trail, orders.volatility) == (-1, -1, -1, -1)
+    assert all(np.isnan((orders.break_even_r, orders.scale_out_r, orders.scale_out_share)))
+
+
+@pytest.mark.parametrize("role", ["entry", "trail"])
+def test_order_wiring_rule_of_the_wrong_kind_refuses_the_policy(role):
+    columns = RuleColumns(bars_of_a_year())
+    policy = policy_of(patient(rules={"long": RULES | {role: "close > 1"}}))
+    with pytest.raises(InvalidProposal, match="cannot be compiled"):
+        compile_policy(policy, 0, columns, SharedColumns(columns))
+
+
+def test_order_wiring_volatility_is_read_by_its_sizing_only():
+    assert volatility_rule(ExecutionSettings()) is None
+    assert volatility_rule(ExecutionSettings(sizing="volatility")) == "atr_14"
+
+
+def test_order_wiring_ledger_trades_the_same_orders_on_paper():
+    (engine,) = opened(patient())._engines
+    state = engine.state[0]
+    assert (int(state["policy_entry"]), int(state["policy_refines_entry"])) == (1, 1)
+    assert (state["policy_break_even_r"], state["policy_scale_r"], state["policy_scale_share"]) == (
+        1.0,
+        0.5,
+        0.25,
+    )
+    assert min(int(state[name]) for name in ("k_entry", "k_refinement", "k_trail")) >= 0
+
+
+def test_order_wiring_ledger_of_a_limit_entry_differs_from_one_at_the_market():
+    resting = opened(patient()).advance(bars_of_a_year().shape[0])
+    plain = {role: text for role, text in RULES.items() if role != "entry"}
+    market = opened(patient(rules={"long": plain}, entry_kind="market", refinement_kind="stop"))
+    assert {one.entry_price for one in resting} != {
+        one.entry_price for one in market.advance(bars_of_a_year().shape[0])
+    }
+
+
+@pytest.mark.parametrize("sized", [{"lot_size": 10.0}, {"fee_per_trade": 5.0}, {"fee_rounding": 1.0}])
+def test_order_wiring_ledger_of_one_unit_knows_no_lot_and_no_fixed_fee(sized):
+    rows = bars_of_a_year().shape[0]
+    plain = opened(patient()).advance(rows)
+    assert plain
+    assert [one.r for one in opened(patient(), ExecutionSettings(**sized)).advance(rows)] == [
+        one.r for one in plain
+    ]
+
+
+def test_order_wiring_snapshot_knows_what_entry_and_trail_read():
+    playbook = patient(rules={"long": RULES | {"entry": "lowest_33", "trail": "ema_77"}})
+    assert {"lowest_33", "ema_77"} <= set(feature_names([playbook]))
+
+
+def seen(bars: BarSeries, kind: TickEventKind, row: int, policy: FrozenPolicy, **detail: Any) -> Any:
+    return TickValidationEvent(
+        kind=kind,
+        symbol="AAPL",
+        bar_label=int(bars.times[row]),
+        ts_event=int(bars.close_times[row]),
+        known_at=int(bars.close_times[row]),
+        detail={"policy_id": policy.policy_id, **detail},
+    )
+
+
+def test_order_wiring_unmet_limit_order_is_one_unfilled_signal_from_the_bar_that_accepted_it():
+    bars, policy = bars_of_a_year(), policy_of(patient())
+    columns = RuleColumns(bars)
+    signals = UntradedSignals(bars, columns, ExecutionSettings(lot_size=10.0))
+    story = [
+        (TickEventKind.THESIS_ARMED, 60),
+        (TickEventKind.ORDER_ACCEPTED, 61),
+        (TickEventKind.ORDER_REFUSED, 64),
+        (TickEventKind.THESIS_EXPIRED, 64),
+    ]
+    for kind, row in story:
+        signals.observe(seen(bars, kind, row, policy, reason="unfilled"), row, {policy.policy_id: policy})
+    (signal,) = signals.known(bars.shape[0])
+    assert (signal.reason, signal.label) == ("unfilled", int(bars.times[61]))
+    s = bars.symbols.index("AAPL")
+    expected = bracket_outcome(
+        bars,
+        s,
+        61,
+        bars.shape[0],
+        direction=1,
+        stop=float(columns.number(RULES["stop"], s)[61]),
+        target=float(columns.number(RULES["target"], s)[61]),
+        horizon=policy.proposal.horizon_bars,
+        execution=ExecutionSettings(),
+    )
+    assert expected is not None
+    assert signal.counterfactual_r == expected[0]
+
+
+def test_order_wiring_filled_order_leaves_no_untraded_signal():
+    bars, policy = bars_of_a_year(), policy_of(patient())
+    signals = UntradedSignals(bars, RuleColumns(bars), ExecutionSettings())
+    for kind, row in (
+        (TickEventKind.THESIS_ARMED, 60),
+        (TickEventKind.ORDER_ACCEPTED, 61),
+        (TickEventKind.ENTRY_FILLED, 62),
+        (TickEventKind.ORDER_REFUSED, 80),
+    ):
+        signals.observe(seen(bars, kind, row, policy), row, {policy.policy_id: policy})
+    assert signals.known(bars.shape[0]) == ()
+
+
+def test_order_wiring_expired_thesis_without_an_order_is_an_expired_signal():
+    bars, policy = bars_of_a_year(), policy_of(patient())
+    signals = UntradedSignals(bars, RuleColumns(bars), ExecutionSettings())
+    for kind, row in ((TickEventKind.THESIS_ARMED, 60), (TickEventKind.THESIS_EXPIRED, 64)):
+        signals.observe(seen(bars, kind, row, policy), row, {policy.policy_id: policy})
+    (signal,) = signals.known(bars.shape[0])
+    assert (signal.reason, signal.label) == ("expired", int(bars.times[60]))
