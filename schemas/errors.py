@@ -3,7 +3,8 @@
     ThinktwiceError
     |-- OperatorError            the person at the keyboard: exit code 2
     |   |-- ConfigError          a setting, an option, a playbook file
-    |   `-- DataError            bars, a file, a request
+    |   |-- DataError            bars, a file, a request
+    |   `-- CassetteMiss         a replay asked what was not recorded
     |-- StrategistError          whoever proposed
     |   |-- InvalidProposal      the proposal cannot be compiled or is incomplete
     |   |-- RuleError            a rule text is not a rule
@@ -40,6 +41,10 @@ class ConfigError(OperatorError):
 
 class DataError(OperatorError):
     """Bars, a data file or a request are wrong."""
+
+
+class CassetteMiss(OperatorError):
+    """A replay asked a model something that was not recorded; no tier may decide instead."""
 
 
 class StrategistError(ThinktwiceError):

@@ -79,13 +79,16 @@ class ExpectationReader(Protocol):
 
 @dataclass(frozen=True)
 class ModelReply:
-    """Raw text of a model with what it cost; validation is the caller's."""
+    """Raw text of a model with what it cost; validation is the caller's. `requests` were sent for it."""
 
     text: str
     model: str
     input_tokens: int
     output_tokens: int
     latency_ms: float
+    cache_write_tokens: int = 0
+    cache_read_tokens: int = 0
+    requests: int = 1
 
 
 class LanguageModel(Protocol):

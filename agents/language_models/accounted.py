@@ -1,0 +1,124 @@
+"""A model as a run uses it: admitted by the account, asked or played back, recorded raw, then answered.
+
+The record comes first and the answer is read from it, so live and replayed runs hand out the same. Where
+replies come from is the source's business; retries, deadlines and the wire lie behind it.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from agents.language_models.cassette import Cassette
+from schemas.errors import ModelError
+from services.model_calls.account import ModelAccount
+from services.model_calls.record import (
+    Caller,
+    Question,
+    RecordedCall,
+    record_failure,
+    record_reply,
+    record_silence,
+)
+from services.ports import LanguageModel, ModelReply
+from trading_core.tick_guard import TickGuard
+
+NS_PER_MS = 1_000_000
+
+Settle = Callable[[RecordedCall], None]
+
+
+class ReplySource(Protocol):
+    """Where the outcome of a question comes from."""
+
+    async def ask(
+        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
+    ) -> RecordedCall:
+        """The outcome, settled; `settle` is told also when the asking is cancelled."""
+        ...
+
+
+class LiveSource:
+    """Asks the model."""
+
+    def __init__(self, model: LanguageModel, timer: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._model = model
+        self._timer = timer
+
+    async def ask(
+        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
+    ) -> RecordedCall:
+        """The outcome of one call; being cancelled is a timeout, recorded before it goes on."""
+        start = self._timer()
+        try:
+            call = await self._outcome(question, deadline_ms, start)
+        except asyncio.CancelledError:
+            settle(record_silence(question, self._since(start), asked=True))
+            raise
+        settle(call)
+        return call
+
+    async def _outcome(self, question: Question, deadline_ms: float, start: int) -> RecordedCall:
+        if deadline_ms <= 0.0:
+            return record_silence(question, 0.0, asked=False)
+        try:
+            reply = await self._model.complete(
+                system=question.system,
+                prompt=question.prompt,
+                max_tokens=question.max_tokens,
+                deadline_ms=deadline_ms,
+            )
+        except ModelError as error:
+            return record_failure(question, error, self._since(start))
+        except TimeoutError:
+            return record_silence(question, self._since(start), asked=True)
+        return record_reply(question, reply, self._since(start))
+
+    def _since(self, start: int) -> float:
+        return (self._timer() - start) / NS_PER_MS
+
+
+class RecordedSource:
+    """Plays a cassette back: no key, no network, no waiting, whatever the deadline is."""
+
+    def __init__(self, cassette: Cassette) -> None:
+        self._cassette = cassette
+
+    async def ask(
+        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
+    ) -> RecordedCall:
+        """The recorded outcome.
+
+        Raises:
+            CassetteMiss: there is none.
+        """
+        call = self._cassette.find(question)
+        settle(call)
+        return call
+
+
+class AccountedModel:
+    """`LanguageModel` of one prompt of one run."""
+
+    def __init__(self, caller: Caller, source: ReplySource, account: ModelAccount, guard: TickGuard) -> None:
+        self._caller = caller
+        self._source = source
+        self._account = account
+        self._guard = guard
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        """The reply, recorded and paid for.
+
+        Raises:
+            ModelError: it failed, or budget or breaker did not admit it.
+            CassetteMiss: it is played back and was not recorded.
+            InvariantViolation: called from inside the tick path.
+        """
+        self._guard.forbid("llm_calls")
+        question = self._account.admit(self._caller, system, prompt, max_tokens)
+
+        def settle(call: RecordedCall) -> None:
+            self._account.settle(call, question)
+
+        call = await self._source.ask(question, deadline_ms, settle)
+        return call.result()

@@ -1,0 +1,120 @@
+"""Cassettes: recorded calls of models, kept as JSON lines and played back without key, network or waiting.
+
+A line is a row of kind `model_call` as `thinktwice journal RUN --jsonl --telemetry` prints it, so the journal
+of a run is its cassette already, and a printed one plays elsewhere. Rows of other kinds are passed over.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from schemas.canonical import canonical_json
+from schemas.errors import CassetteMiss, ConfigError
+from services.model_calls.record import Question, RecordedCall
+
+KIND = "model_call"
+
+
+class Cassette:
+    """Recorded calls by key and repeat; `name` is where they came from, for messages."""
+
+    def __init__(self, name: str, calls: Iterable[RecordedCall]) -> None:
+        self.name = name
+        self._calls = {(call.key, call.repeat): call for call in calls}
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def find(self, question: Question) -> RecordedCall:
+        """The recorded outcome of exactly this question, asked for the n-th time.
+
+        Raises:
+            CassetteMiss: it was not recorded.
+        """
+        call = self._calls.get((question.key, question.repeat))
+        if call is not None:
+            return call
+        caller = question.caller
+        raise CassetteMiss(
+            f"no recorded reply {question.key[:16]!r} (asked {question.repeat} times) of model "
+            f"{caller.model!r} to prompts/{caller.prompt}.txt ({caller.prompt_hash[:16]}) in {self.name} "
+            f"({len(self)} calls): "
+            "prompt, model, settings or bars are not those of the recording; record anew with --llm record",
+            key=question.key,
+            prompt=caller.prompt,
+        )
+
+
+def recorded_call(payload: dict[str, Any], telemetry: dict[str, Any] | None) -> RecordedCall:
+    """The call of a `model_call` row.
+
+    Raises:
+        ValueError: it is none.
+    """
+    call = payload["call"] if isinstance(payload, dict) and "call" in payload else None
+    if not isinstance(call, dict):
+        raise ValueError("no recorded call")
+    return RecordedCall.model_validate(call | (telemetry or {}))
+
+
+def read_cassette(path: Path) -> Cassette:
+    """The cassette in a file.
+
+    Raises:
+        ConfigError: there is no such file, it holds no call, or a line is not a row of a journal.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except FileNotFoundError as error:
+        raise ConfigError(f"cassette {str(path)!r} does not exist: record one with --llm record") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cassette {str(path)!r} cannot be read: {error}") from error
+    calls = [call for number, line in enumerate(lines, 1) for call in _calls(path, number, line)]
+    if not calls:
+        raise ConfigError(f"cassette {str(path)!r} holds no recorded call: record one with --llm record")
+    return Cassette(f"cassette {str(path)!r}", calls)
+
+
+def _calls(path: Path, number: int, line: str) -> list[RecordedCall]:
+    if not line.strip():
+        return []
+    try:
+        row = json.loads(line)
+        if not isinstance(row, dict):
+            raise ValueError("not an object")
+        return [recorded_call(row["payload"], row.get("telemetry"))] if row.get("kind") == KIND else []
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise ConfigError(f"cassette {str(path)!r}, line {number}: no recorded call ({reason})") from error
+    except (ValueError, KeyError, RecursionError) as error:
+        raise ConfigError(
+            f"cassette {str(path)!r}, line {number}: not a row of a journal ({error})"
+        ) from error
+
+
+class CassetteWriter:
+    """Writes one line for each call at once, so that a run that breaks off keeps what it paid for."""
+
+    def __init__(self, path: Path) -> None:
+        """Check the place; the file is made with the first call.
+
+        Raises:
+            ConfigError: there is something already, or no such folder.
+        """
+        if path.exists() and (path.is_dir() or path.stat().st_size):
+            raise ConfigError(
+                f"cassette {str(path)!r} exists: play it with --llm replay, or name another file to record"
+            )
+        if not path.parent.is_dir():
+            raise ConfigError(f"the folder of cassette {str(path)!r} does not exist: make it first")
+        self._path = path
+
+    def keep(self, call: RecordedCall) -> None:
+        """Append one call."""
+        row = {"kind": KIND, "payload": {"call": call.payload()}, "telemetry": call.telemetry()}
+        with self._path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(canonical_json(row) + "\n")

@@ -1,0 +1,79 @@
+"""Another try for failures that pass, inside the one deadline of the call.
+
+Only a request that was turned away is sent again: a timeout has used the deadline up, and a reply that is
+none was billed already. A `retry-after` that fits is honoured; one that does not ends the call at once,
+because waiting for the deadline would only cost time.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from schemas.errors import ModelError
+from services.ports import LanguageModel, ModelReply
+
+PASSING = frozenset({"network", "throttled", "overloaded", "conflict", "server"})
+NS_PER_MS = 1_000_000
+
+
+class RetryingModel:
+    """At most `attempts` requests; `requests` of the reply, or of the error's context, counts them."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        attempts: int,
+        first_wait_ms: float,
+        timer: Callable[[], int] = time.perf_counter_ns,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """Hold the model and its patience.
+
+        Args:
+            model: sends one request for each call.
+            attempts: requests in all.
+            first_wait_ms: before the second request, doubled before each further one.
+            timer: monotonic ns.
+            sleep: waits seconds.
+        """
+        self._model = model
+        self._attempts = attempts
+        self._first_wait_ms = first_wait_ms
+        self._timer = timer
+        self._sleep = sleep
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        """The first reply that comes.
+
+        Raises:
+            ModelError: the failure that ended it.
+        """
+        start, requests = self._timer(), 0
+        while True:
+            left_ms = deadline_ms - self._since(start)
+            requests += 1
+            try:
+                reply = await self._model.complete(
+                    system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=left_ms
+                )
+                return replace(reply, requests=requests, latency_ms=self._since(start))
+            except ModelError as error:
+                failure = error
+            failure.context["requests"] = requests
+            wait_ms = self._wait_ms(failure, requests)
+            if wait_ms is None or self._since(start) + wait_ms >= deadline_ms:
+                raise failure
+            await self._sleep(wait_ms / 1_000)
+
+    def _wait_ms(self, failure: ModelError, requests: int) -> float | None:
+        """How long to wait before the next request; None: there is none."""
+        if requests >= self._attempts or failure.context.get("kind") not in PASSING:
+            return None
+        own: float = self._first_wait_ms * 2.0 ** (requests - 1)
+        asked: float = failure.context.get("retry_after_ms", 0.0)
+        return max(own, asked)
+
+    def _since(self, start: int) -> float:
+        return (self._timer() - start) / NS_PER_MS

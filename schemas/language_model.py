@@ -1,0 +1,66 @@
+"""What a language model may cost and how patient a run is with it: the `llm` section of the configuration.
+
+Prices are in US dollars per million tokens, as the provider's model pages listed them in November 2026
+(platform.claude.com/docs, overview of each model); lists change, so they are settings. Prompts here stay far
+below the length from which some models charge more.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from schemas.contract import Contract
+
+
+class ModelPrice(Contract):
+    """Price of one model in US dollars per million tokens."""
+
+    model: str = Field(min_length=1)
+    input_usd: float = Field(ge=0)
+    output_usd: float = Field(ge=0)
+    cache_write_usd: float | None = Field(default=None, ge=0, description="None: as other input")
+    cache_read_usd: float | None = Field(default=None, ge=0, description="None: as other input")
+
+
+class ModelLimits(Contract):
+    """What may be used before the deterministic tier decides alone; None: any amount."""
+
+    calls: int | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0, description="input and output together")
+    usd: float | None = Field(default=None, ge=0)
+    seconds: float | None = Field(default=None, ge=0, description="waited for replies")
+
+
+PRICES = (
+    ModelPrice(model="claude-haiku-5-5", input_usd=0.10, output_usd=0.50, cache_write_usd=0.125),
+    ModelPrice(
+        model="claude-opus-5-5", input_usd=4.0, output_usd=20.0, cache_write_usd=5.0, cache_read_usd=0.20
+    ),
+)
+
+
+class LlmSettings(Contract):
+    """The language model, when one is configured: which, at what price, within which limits.
+
+    A limit that a call might break is not tried: the deterministic tier decides and the journal says so.
+    """
+
+    provider: Literal["none", "anthropic"] = "none"
+    fast_model: str = "claude-haiku-5-5"
+    slow_model: str = "claude-opus-5-5"
+    prices: tuple[ModelPrice, ...] = Field(default=PRICES, description="of every model in use")
+    quote_per_usd: float = Field(default=1.0, gt=0, description="account currency for one US dollar")
+    per_event: ModelLimits = ModelLimits(calls=10)
+    per_day: ModelLimits = ModelLimits()
+    per_run: ModelLimits = ModelLimits(usd=10.0)
+    attempts: int = Field(default=2, ge=1, le=5, description="requests of one call, within its one deadline")
+    first_wait_ms: float = Field(default=20.0, ge=0, description="before the second request; then doubled")
+    breaker_failures: int = Field(default=5, ge=1, description="in a row; then the model is left alone")
+    breaker_pause: int = Field(default=20, ge=1, description="calls not made before the next try")
+    stall_ms: float = Field(
+        default=10_000.0, gt=0, description="longest silence within the streamed reply of the slow model"
+    )
+
+    def price(self, model: str) -> ModelPrice | None:
+        """The price of a model; None when the table does not have it."""
+        return next((one for one in self.prices if one.model == model), None)

@@ -1,0 +1,176 @@
+"""The account of one run with its models: who may ask, what was recorded, what it cost.
+
+It joins ledger, breakers and journal; the calls themselves are made elsewhere. Every refusal is a
+`ModelError`, so whoever asked falls back to the deterministic tier, and an event, so the run says so.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from schemas.errors import ConfigError, ModelError
+from schemas.language_model import LlmSettings, ModelPrice
+from services.model_calls.breaker import Breaker, BreakerChange
+from services.model_calls.budget import Ledger, Refusal, used_by
+from services.model_calls.record import Caller, Question, RecordedCall, question_key
+from services.policy_counters import quantiles
+from services.ports import EventJournal
+
+BUDGET, BREAKER = "budget", "breaker"
+
+
+class Clock(Protocol):
+    """Bar time."""
+
+    @property
+    def now(self) -> int:
+        """Ns."""
+        ...
+
+
+def price_for(settings: LlmSettings, model: str) -> ModelPrice:
+    """The price of a model in use.
+
+    Raises:
+        ConfigError: the table does not have it.
+    """
+    price = settings.price(model)
+    if price is None:
+        known = ", ".join(one.model for one in settings.prices) or "none"
+        raise ConfigError(f"llm.prices has no price for model {model!r} (it has {known}): add one")
+    return price
+
+
+class ModelAccount:
+    """One account for all models of a run.
+
+    Attributes:
+        ledger: what was used.
+        keep: told every record before anybody reads the reply; a cassette that is being recorded.
+    """
+
+    def __init__(self, settings: LlmSettings, journal: EventJournal, clock: Clock) -> None:
+        self._settings = settings
+        self._journal = journal
+        self._clock = clock
+        self._breakers: dict[str, Breaker] = {}
+        self._asked: Counter[str] = Counter()
+        self._symbol: str | None = None
+        self.ledger = Ledger(settings)
+        self.keep: Callable[[RecordedCall], None] = lambda call: None
+        self.outcomes: Counter[str] = Counter()
+        self.cut_overs: Counter[str] = Counter()
+        self.requests = 0
+        self.estimated = 0
+        self.opened = 0
+        self.tokens: Counter[str] = Counter()
+        self.latencies_ms: list[float] = []
+
+    def open_event(self, symbol: str | None = None) -> None:
+        """A policy event of a symbol, or a slot of the slow loop, begins."""
+        self._symbol = symbol
+        self.ledger.open_event()
+
+    def admit(self, caller: Caller, system: str, prompt: str, max_tokens: int) -> Question:
+        """The question to ask.
+
+        Raises:
+            ModelError: kind `breaker` or `budget`; nothing may be asked.
+        """
+        if not self._breaker(caller.model).admit():
+            self.cut_overs[BREAKER] += 1
+            raise ModelError(
+                f"model {caller.model!r} failed {self._settings.breaker_failures} times in a row and is left "
+                "alone for now",
+                retryable=True,
+                kind=BREAKER,
+            )
+        key = question_key(caller, system, prompt, max_tokens)
+        question = Question(caller, system, prompt, max_tokens, self._asked[key] + 1)
+        price = price_for(self._settings, caller.model)
+        refusal = self.ledger.refusal(question, price, self._clock.now)
+        if refusal is not None:
+            self._refuse(caller, refusal)
+        self._asked[key] += 1
+        return question
+
+    def settle(self, call: RecordedCall, question: Question) -> None:
+        """Record a call and charge it; nobody has read its reply yet."""
+        self.keep(call)
+        spent, guessed = used_by(call, question, price_for(self._settings, call.model))
+        payload = {"call": call.payload(), "usd": spent.usd, "estimated": guessed}
+        self._event("model_call", payload, call.telemetry())
+        self.ledger.charge(spent, self._clock.now)
+        self._count(call, guessed)
+        change = self._breaker(call.model).note(call.outcome)
+        if change is not None:
+            self._turned(call, change)
+
+    def document(self) -> dict[str, Any]:
+        """The `model` part of the JSON document; zeros without a model."""
+        run = self.ledger.run
+        return {
+            "calls": run.calls,
+            "requests": self.requests,
+            "outcomes": dict(sorted(self.outcomes.items())),
+            "cut_overs": dict(sorted(self.cut_overs.items())),
+            "breaker_opened": self.opened,
+            "tokens": {name: self.tokens[name] for name in ("input", "output", "cache_write", "cache_read")},
+            "estimated_calls": self.estimated,
+            "usd": run.usd,
+            "cost": self.cost,
+            "latency_ms": quantiles(self.latencies_ms),
+        }
+
+    @property
+    def cost(self) -> float:
+        """What the models cost, in the account's currency."""
+        return self.ledger.run.usd * self._settings.quote_per_usd
+
+    def _refuse(self, caller: Caller, refusal: Refusal) -> None:
+        self.cut_overs[f"{refusal.scope}_{refusal.limit}"] += 1
+        self._event("model_budget", {"model": caller.model, "prompt": caller.prompt, **asdict(refusal)})
+        raise ModelError(
+            f"model {caller.model!r} was not asked: {refusal.needed:g} {refusal.limit} on top of "
+            f"{refusal.used:g} would pass the {refusal.allowed:g} allowed per {refusal.scope}",
+            kind=BUDGET,
+        )
+
+    def _turned(self, call: RecordedCall, change: BreakerChange) -> None:
+        self.opened += change is BreakerChange.OPENED
+        breaker = self._breaker(call.model)
+        self._event(
+            "model_breaker",
+            {
+                "model": call.model,
+                "change": change,
+                "failures": breaker.failures,
+                "pause": breaker.waiting,
+                "outcome": call.outcome,
+            },
+        )
+
+    def _breaker(self, model: str) -> Breaker:
+        fresh = Breaker(self._settings.breaker_failures, self._settings.breaker_pause)
+        return self._breakers.setdefault(model, fresh)
+
+    def _count(self, call: RecordedCall, guessed: bool) -> None:
+        self.outcomes[call.outcome] += 1
+        self.requests += call.requests
+        self.estimated += guessed
+        self.latencies_ms.append(call.latency_ms)
+        if call.usage is not None:
+            usage = call.usage
+            self.tokens.update(
+                input=usage.input_tokens,
+                output=usage.output_tokens,
+                cache_write=usage.cache_write_tokens,
+                cache_read=usage.cache_read_tokens,
+            )
+
+    def _event(self, kind: str, payload: dict[str, Any], telemetry: dict[str, Any] | None = None) -> None:
+        now = self._clock.now
+        self._journal.append(
+            kind, ts_event=now, known_at=now, symbol=self._symbol, payload=payload, telemetry=telemetry
+        )

@@ -1,0 +1,131 @@
+"""The budget ledger: what calls of models have used, per event, per day of bar time and per run.
+
+A call that might break a limit is not made. Before a call its use is estimated from above; afterwards the
+provider's count is charged, or the estimate where the provider told none, because a call that timed out may
+be billed. Pure: time is given, nothing is read or written.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from schemas.language_model import LlmSettings, ModelLimits, ModelPrice
+from services.model_calls.record import Question, RecordedCall, Usage
+
+DAY_NS = 86_400_000_000_000
+MILLION = 1_000_000
+# English text and JSON hold 3 to 4 bytes a token; 2 leaves room for numbers and hashes.
+BYTES_PER_TOKEN = 2
+
+Scope = Literal["event", "day", "run"]
+
+
+@dataclass
+class Spent:
+    """What was used within a scope."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, other: "Spent") -> None:
+        """Add what one call used."""
+        self.calls += other.calls
+        self.tokens += other.tokens
+        self.usd += other.usd
+        self.seconds += other.seconds
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The limit that a call would break."""
+
+    scope: Scope
+    limit: Literal["calls", "tokens", "usd", "seconds"]
+    allowed: float
+    used: float
+    needed: float
+
+
+def price_of(usage: Usage, price: ModelPrice) -> float:
+    """US dollars of some tokens."""
+    write = price.input_usd if price.cache_write_usd is None else price.cache_write_usd
+    read = price.input_usd if price.cache_read_usd is None else price.cache_read_usd
+    dollars = usage.input_tokens * price.input_usd + usage.output_tokens * price.output_usd
+    return (dollars + usage.cache_write_tokens * write + usage.cache_read_tokens * read) / MILLION
+
+
+def estimate(question: Question) -> Usage:
+    """Tokens that a call uses at most, by the size of its input and the bound of its reply."""
+    return Usage(input_tokens=-(-question.size // BYTES_PER_TOKEN), output_tokens=question.max_tokens)
+
+
+def used_by(call: RecordedCall, question: Question, price: ModelPrice) -> tuple[Spent, bool]:
+    """What a call used, and whether its tokens are estimated.
+
+    A call that never left, or that the provider turned away with a status, has no tokens to pay.
+    """
+    usage, guessed = call.usage, False
+    if usage is None and call.requests and call.outcome in UNTOLD:
+        usage, guessed = estimate(question), True
+    if usage is None:
+        usage = Usage(input_tokens=0, output_tokens=0)
+    spent = Spent(1, usage.total, price_of(usage, price), call.latency_ms / 1e3)
+    return spent, guessed
+
+
+# The request may have been worked on although no count came back.
+UNTOLD = frozenset({"timeout", "network", "malformed"})
+
+
+@dataclass
+class Ledger:
+    """Ledger of one run."""
+
+    settings: LlmSettings
+    run: Spent = field(default_factory=Spent)
+    event: Spent = field(default_factory=Spent)
+    day: Spent = field(default_factory=Spent)
+    _day_number: int | None = None
+
+    def open_event(self) -> None:
+        """A new policy event or slot begins."""
+        self.event = Spent()
+
+    def refusal(self, question: Question, price: ModelPrice, now: int) -> Refusal | None:
+        """The first limit that this call might break, narrowest scope first; None: it may be made."""
+        self._turn_page(now)
+        usage = estimate(question)
+        needed = Spent(1, usage.total, price_of(usage, price), 0.0)
+        scopes: tuple[tuple[Scope, Spent, ModelLimits], ...] = (
+            ("event", self.event, self.settings.per_event),
+            ("day", self.day, self.settings.per_day),
+            ("run", self.run, self.settings.per_run),
+        )
+        for scope, spent, limits in scopes:
+            found = _broken(scope, spent, needed, limits)
+            if found is not None:
+                return found
+        return None
+
+    def charge(self, spent: Spent, now: int) -> None:
+        """Enter what a call used."""
+        self._turn_page(now)
+        for scope in (self.event, self.day, self.run):
+            scope.add(replace(spent))
+
+    def _turn_page(self, now: int) -> None:
+        if now // DAY_NS != self._day_number:
+            self._day_number, self.day = now // DAY_NS, Spent()
+
+
+def _broken(scope: Scope, spent: Spent, needed: Spent, limits: ModelLimits) -> Refusal | None:
+    if limits.calls is not None and spent.calls + needed.calls > limits.calls:
+        return Refusal(scope, "calls", limits.calls, spent.calls, needed.calls)
+    if limits.tokens is not None and spent.tokens + needed.tokens > limits.tokens:
+        return Refusal(scope, "tokens", limits.tokens, spent.tokens, needed.tokens)
+    if limits.usd is not None and spent.usd + needed.usd > limits.usd:
+        return Refusal(scope, "usd", limits.usd, spent.usd, needed.usd)
+    if limits.seconds is not None and spent.seconds >= limits.seconds:
+        return Refusal(scope, "seconds", limits.seconds, spent.seconds, needed.seconds)
+    return None

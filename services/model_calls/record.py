@@ -1,0 +1,197 @@
+"""One call of a language model as it is recorded: what was asked, by a key, and how it ended, raw.
+
+The record is made before anybody validates the reply, and what the caller gets is read from the record, so a
+replay hands out exactly what the first run saw. Failures and timeouts are outcomes like any other.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from schemas.canonical import content_hash
+from schemas.contract import Contract
+from schemas.errors import ModelError
+from services.ports import ModelReply
+
+REPLY = "reply"
+TIMEOUT = "timeout"
+# The budget of the reflection was spent before the model was asked.
+LATE = "budget_spent"
+RAW_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks whom: fixed for a run.
+
+    Attributes:
+        provider: of the model.
+        model: id as the provider names it.
+        prompt: name of the template under `prompts/`.
+        prompt_hash: content hash of that template.
+    """
+
+    provider: str
+    model: str
+    prompt: str
+    prompt_hash: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """One call to be made; `repeat` counts from 1 how often the same was asked in this run."""
+
+    caller: Caller
+    system: str
+    prompt: str
+    max_tokens: int
+    repeat: int
+
+    @property
+    def key(self) -> str:
+        """SHA-256 over provider, model, prompt template, parameters and the whole input."""
+        return question_key(self.caller, self.system, self.prompt, self.max_tokens)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the input."""
+        return len(self.system.encode()) + len(self.prompt.encode())
+
+
+def question_key(caller: Caller, system: str, prompt: str, max_tokens: int) -> str:
+    """The key of a question, however often it is asked."""
+    return content_hash(
+        {
+            "provider": caller.provider,
+            "model": caller.model,
+            "prompt_hash": caller.prompt_hash,
+            "parameters": {"max_tokens": max_tokens},
+            "input_hash": content_hash({"system": system, "prompt": prompt}),
+        }
+    )
+
+
+class Usage(Contract):
+    """Tokens as the provider counted them."""
+
+    input_tokens: int = Field(ge=0)
+    output_tokens: int = Field(ge=0)
+    cache_write_tokens: int = Field(default=0, ge=0)
+    cache_read_tokens: int = Field(default=0, ge=0)
+
+    @property
+    def total(self) -> int:
+        """All tokens."""
+        return self.input_tokens + self.output_tokens + self.cache_write_tokens + self.cache_read_tokens
+
+
+class RecordedCall(Contract):
+    """How one call ended. `outcome` is `reply` or the kind of the failure; `text` is the raw reply."""
+
+    telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
+
+    key: str
+    repeat: int = Field(ge=1)
+    provider: str
+    model: str
+    prompt: str
+    prompt_hash: str
+    max_tokens: int
+    outcome: str
+    text: str = ""
+    answered_by: str | None = None
+    message: str | None = None
+    retryable: bool = False
+    requests: int = Field(default=1, ge=0, description="sent over the wire")
+    usage: Usage | None = None
+    latency_ms: float = Field(default=0.0, ge=0)
+
+    @property
+    def replied(self) -> bool:
+        """Whether there is a reply to hand out."""
+        return self.outcome == REPLY
+
+    def result(self) -> ModelReply:
+        """What the caller gets.
+
+        Raises:
+            ModelError: the call failed; message, kind and `retryable` are the recorded ones.
+        """
+        if not self.replied or self.usage is None:
+            raise ModelError(
+                self.message or self.outcome, retryable=self.retryable, kind=self.outcome, key=self.key
+            )
+        return ModelReply(
+            text=self.text,
+            model=self.answered_by or self.model,
+            input_tokens=self.usage.input_tokens,
+            output_tokens=self.usage.output_tokens,
+            latency_ms=self.latency_ms,
+            cache_write_tokens=self.usage.cache_write_tokens,
+            cache_read_tokens=self.usage.cache_read_tokens,
+            requests=self.requests,
+        )
+
+
+def _recorded(question: Question, latency_ms: float, **outcome: Any) -> RecordedCall:
+    caller = question.caller
+    return RecordedCall(
+        key=question.key,
+        repeat=question.repeat,
+        provider=caller.provider,
+        model=caller.model,
+        prompt=caller.prompt,
+        prompt_hash=caller.prompt_hash,
+        max_tokens=question.max_tokens,
+        latency_ms=latency_ms,
+        **outcome,
+    )
+
+
+def record_reply(question: Question, reply: ModelReply, latency_ms: float) -> RecordedCall:
+    """The record of a reply, whole."""
+    usage = Usage(
+        input_tokens=reply.input_tokens,
+        output_tokens=reply.output_tokens,
+        cache_write_tokens=reply.cache_write_tokens,
+        cache_read_tokens=reply.cache_read_tokens,
+    )
+    return _recorded(
+        question,
+        latency_ms,
+        outcome=REPLY,
+        text=storable(reply.text),
+        answered_by=reply.model,
+        requests=reply.requests,
+        usage=usage,
+    )
+
+
+def record_failure(question: Question, error: ModelError, latency_ms: float) -> RecordedCall:
+    """The record of a failure, with whatever the model did say."""
+    context = error.context
+    return _recorded(
+        question,
+        latency_ms,
+        outcome=context.get("kind", "error"),
+        text=storable(context.get("raw", ""))[:RAW_CHARACTERS],
+        message=storable(str(error)),
+        retryable=error.retryable,
+        requests=context.get("requests", 1),
+        usage=context.get("usage"),
+    )
+
+
+def record_silence(question: Question, latency_ms: float, *, asked: bool) -> RecordedCall:
+    """The record of a call that the clock ended: waited for in vain, or `asked` too late to be made."""
+    if asked:
+        message = f"model {question.caller.model!r}: given up before it answered"
+        return _recorded(question, latency_ms, outcome=TIMEOUT, message=message, retryable=True)
+    message = f"model {question.caller.model!r}: no time was left to ask it"
+    return _recorded(question, latency_ms, outcome=LATE, message=message, retryable=True, requests=0)
+
+
+def storable(text: str) -> str:
+    """The text with lone surrogates, which no store takes, written out as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
