@@ -23,7 +23,8 @@ def head() -> str:
     return f"""# Benchmarks
 
 Written by `make bench`; not a test. Times are CPU seconds unless a column says otherwise: they depend on the
-machine, ratios less, and differences below one and a half mean little. Measured with {machine}.
+machine, ratios less, and differences below one and a half mean little. Measured with
+{machine}.
 
 One strategy everywhere: long one unit on `{ENTRY}`, 2 % stop, 4 % target, out
 after 50 bars, 5 basis points a side, levels from the close that gave the signal. The bars are a seeded walk
@@ -42,7 +43,7 @@ def engine_section(timings: list[EngineTiming]) -> str:
     ]  # fmt: skip
     names = (
         "bars", "trades", "scan, ms", "kernel, ms", "kernel / scan", "averages and scan, ms",
-        "`simulate`, ms", "ratio", "bars per CPU s of `simulate`",
+        "`simulate`, ms", "`simulate` / averages and scan", "bars per CPU s of `simulate`",
     )  # fmt: skip
     return f"""## The engine and its limit
 
