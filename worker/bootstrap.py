@@ -28,7 +28,6 @@ from services.snapshot_builder import SnapshotBuilder
 from services.standing_ledger import StandingLedgers
 from services.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
-from trading_core.features import compute
 from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
 from trading_core.regime import RegimeColumns, regime_columns
 from trading_core.rule_bank import SharedColumns
@@ -62,12 +61,14 @@ def assemble(
     books = definitions if definitions is not None else load_playbooks(_folder(settings))
     guard, clock = TickGuard(), SimulatedClock(int(bars.times[0]))
     minds = models or configured_models(settings, guard, os.environ)
-    columns, regimes = RuleColumns(bars), regime_columns(bars, settings.policy_loop.regime)
+    columns = RuleColumns(bars)
+    regimes = regime_columns(bars, settings.policy_loop.regime, columns.features)
     engine = _engine(settings, bars, columns, regimes, guard)
     memory, expectations = EpisodeMemory(settings.memory, clock, guard), ExpectationBook(clock)
     registry = PlaybookRegistry(books, guard, int(bars.times[0]))
     playbooks, remembered = registry.reader(), memory.reader()
-    features = compute(bars, feature_names(books))
+    names = columns.features.load(feature_names(books, bars.timeframe))
+    features = {name: columns.features.scattered(name) for name in names}
     builder = SnapshotBuilder(engine, regimes, features, remembered, expectations.reader(), playbooks, clock)
     judge = JudgeAgentClient(settings.judge, settings.gate)
     provider = _provider(settings, playbooks, remembered, minds, linter(bars, columns))
@@ -128,10 +129,12 @@ def _provider(
     return ReflectingPlanProvider(strategist, reflection, playbooks, lint_plan)
 
 
-def feature_names(definitions: Sequence[PlaybookDefinition]) -> tuple[str, ...]:
-    """Every feature that some rule of some playbook reads, sorted."""
+def feature_names(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
+    """Every feature that some rule of some playbook for this timeframe reads, sorted."""
     names: set[str] = set()
     for definition in definitions:
+        if definition.timeframes and timeframe not in definition.timeframes:
+            continue
         for direction in definition.rules:
             for text in rule_texts(render_rules(definition, direction)).values():
                 names |= parse(text).features

@@ -188,7 +188,9 @@ def test_order_wiring_ledger_of_one_unit_knows_no_lot_and_no_fixed_fee(sized):
 
 def test_order_wiring_snapshot_knows_what_entry_and_trail_read():
     playbook = patient(rules={"long": RULES | {"entry": "lowest_33", "trail": "ema_77"}})
-    assert {"lowest_33", "ema_77"} <= set(feature_names([playbook]))
+    assert {"lowest_33", "ema_77"} <= set(feature_names([playbook], "1d"))
+    for_minutes = playbook.model_copy(update={"timeframes": ("15m",)})
+    assert feature_names([for_minutes], "1d") == (), "its features may not exist on these bars"
 
 
 def seen(bars: BarSeries, kind: TickEventKind, row: int, policy: FrozenPolicy, **detail: Any) -> Any:
