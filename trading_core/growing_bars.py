@@ -95,7 +95,7 @@ class GrowingBars(BarSeries):
                 label=label,
             )
         o, h, low, c, v = bar
-        possible = 0.0 < low <= min(o, c) and max(o, c) <= h < np.inf and 0.0 <= v < np.inf
+        possible = 0.0 < low <= o <= h < np.inf and low <= c <= h and 0.0 <= v < np.inf
         if not possible:
             raise DataError(
                 f"{symbol} at {label}: open {o!r} high {h!r} low {low!r} close {c!r} volume {v!r} cannot be "

@@ -18,7 +18,8 @@ ENTRY = "close > prev(close, 1) and close > open"
 
 
 def _parameters(envelope: EnvelopeSettings | None = None, **execution: Any) -> Any:
-    return parameter_record(ExecutionSettings(**execution), envelope, heartbeat=0, emit_events=True)[0]
+    record = parameter_record(ExecutionSettings(**execution), envelope, heartbeat=0, emit_events=True)
+    return record.view(np.recarray)[0]
 
 
 @pytest.mark.parametrize(

@@ -81,14 +81,14 @@ def test_kernel_state_machine_legal_step_happens_and_the_path_is_unbroken(step):
 
 def _out() -> Out:
     return Out(
-        np.zeros(4, dtype=EVENT), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=TRADE),
+        np.zeros(4, dtype=EVENT).view(np.recarray), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=TRADE),
         np.zeros(1, dtype=np.int64), 1,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]}")
 def test_kernel_state_machine_step_is_taken_or_a_fault_by_the_table(pair):
-    state, portfolio = fresh_state(1, 100.0)
+    state, portfolio = (part.view(np.recarray) for part in fresh_state(1, 100.0))
     source, target = (STATES.index(one) for one in pair)
     state["state"] = source
     out = _out()
