@@ -194,6 +194,11 @@ class MemorySettings(Contract):
     winners: int = Field(default=3, ge=1, le=20)
     losers: int = Field(default=3, ge=1, le=20)
     failures: int = Field(default=2, ge=1, le=20)
+    budget_ms: float = Field(
+        default=150.0,
+        gt=0,
+        description="a slower read is counted; live, a retrieval then falls back to base rates",
+    )
 
 
 class HighLevelSettings(Contract):

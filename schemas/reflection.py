@@ -100,7 +100,9 @@ class MemorySummary(Contract):
     """Bounded result of one contrastive retrieval. `insufficient` names the buckets that could not be filled.
 
     Base rates come from the whole eligible population (same playbook and direction, known at the clock),
-    never from the retrieved cases.
+    never from the retrieved cases. At most half of a bucket's quota was entered on one day: from
+    `passed_over_at` on (a distance; None: nowhere) winners or losers are missing for that reason. `degraded`
+    names why nothing was retrieved although something may be known.
     """
 
     known_at: int
@@ -109,6 +111,8 @@ class MemorySummary(Contract):
     failures: tuple[MemoryCase, ...] = ()
     base_rates: MemoryBaseRates
     insufficient: tuple[str, ...] = ()
+    passed_over_at: float | None = Field(default=None, ge=0)
+    degraded: Literal["over_budget"] | None = None
 
 
 class NoLearnZone(Contract):

@@ -43,11 +43,7 @@ class RunResult:
             "performance": self._performance(),
             "tick_validation": session.tick_validation().payload(),
             "policy_loop": policy.document(),
-            "memory": {
-                "reads": session.memory.reads,
-                "episodes": len(session.memory),
-                "latency_ms": quantiles(list(session.memory.latencies_ms)),
-            },
+            "memory": session.memory.document(),
             "episodes": len(session.slow_loop.episodes),
             "high_level": {
                 "runs": slow.runs,

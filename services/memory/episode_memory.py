@@ -6,122 +6,158 @@ by the snapshot.
 """
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from schemas.config import MemorySettings
 from schemas.episode import Episode
-from schemas.errors import InvariantViolation
 from schemas.reflection import MemoryCase, MemorySummary
 from schemas.snapshot import MemoryBaseRates
 from schemas.vocabulary import Direction
 from services.clock import SimulatedClock
-from services.memory.store import DISTANCE_UNIT, FAILURES, LOSERS, WINNERS, IntArray, Population, as_point
+from services.memory.reuse import Answers
+from services.memory.scan import DISTANCE_UNIT, LOSERS, NONE, WINNERS, Found, IntArray
+from services.memory.store import Population, Populations
+from services.memory.telemetry import BUCKETS, MemoryTelemetry
 from services.ports import MemoryQuery
 from trading_core.tick_guard import TickGuard
 
-BUCKETS = ("winners", "losers", "failures")
-Key = tuple[str, Direction]
-
-
-@dataclass(slots=True)
-class MemoryTelemetry:
-    """What reading cost; measured, never hashed. One latency per read, in milliseconds."""
-
-    reads: int = 0
-    latencies_ms: list[float] = field(default_factory=list)
+NS_PER_MS = 1_000_000
+Timer = Callable[[], int]
 
 
 class EpisodeMemory:
-    """The writing side; one per run."""
+    """The writing side; one per run.
 
-    def __init__(self, settings: MemorySettings, clock: SimulatedClock, guard: TickGuard) -> None:
-        self._populations: dict[Key, Population] = {}
-        self._ids: set[str] = set()
+    Args:
+        settings: quotas and the time budget.
+        clock: refuses reads of the future.
+        guard: refuses reads and writes in the tick path.
+        timer: monotonic ns, for telemetry and for the deadline of readers that have one.
+    """
+
+    def __init__(
+        self,
+        settings: MemorySettings,
+        clock: SimulatedClock,
+        guard: TickGuard,
+        timer: Timer = time.perf_counter_ns,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
         self._guard = guard
+        self._timer = timer
+        self._populations = Populations()
         self._telemetry = MemoryTelemetry()
-        self._reader = MemoryView(self._populations, settings, clock, guard, self._telemetry)
         self.ignored = {"no_learn": 0, "shadow": 0}
 
     def add(self, episode: Episode) -> bool:
         """Remember one episode; False, and counted in `ignored`, if it may not teach.
 
         Raises:
-            InvariantViolation: inside the tick path, the id is known already, or the fingerprint is not five
-                ranks.
+            InvariantViolation: inside the tick path, the id is known already, or the fingerprint does not
+                hold as many ranks in [0, 1] as the others.
         """
         self._guard.forbid("policy_writes")
         if episode.no_learn or episode.ledger == "shadow":
             self.ignored["no_learn" if episode.no_learn else "shadow"] += 1
             return False
-        if episode.episode_id in self._ids:
-            raise InvariantViolation(
-                f"episode {episode.episode_id!r} is in memory already", episode_id=episode.episode_id
-            )
-        key: Key = (episode.playbook_id, episode.direction)
-        population = self._populations.get(key) or Population()
-        population.add(episode)
-        self._populations[key] = population
-        self._ids.add(episode.episode_id)
+        self._populations.add(episode)
         return True
 
-    def reader(self) -> "MemoryView":
-        """The reading side for the fast path."""
-        return self._reader
+    def reader(self, deadline_ms: float | None = None) -> "MemoryView":
+        """A reading side for the fast path.
+
+        Args:
+            deadline_ms: after which a retrieval falls back to base rates, in live trading; None (backtest,
+                replay) lets no clock decide what is retrieved.
+        """
+        return MemoryView(
+            self._populations,
+            self._settings,
+            self._clock,
+            self._guard,
+            self._telemetry,
+            self._timer,
+            deadline_ms,
+        )
 
     @property
     def reads(self) -> int:
-        """Retrievals and base-rate reads so far."""
-        return self._telemetry.reads
+        """Retrievals and base-rate reads so far; an answer that was used again is none."""
+        return len(self._telemetry.latencies_ms)
 
     @property
     def latencies_ms(self) -> tuple[float, ...]:
         """Milliseconds of each read, in order."""
         return tuple(self._telemetry.latencies_ms)
 
+    def document(self) -> dict[str, Any]:
+        """The `memory` part of the run's JSON document."""
+        return {"episodes": len(self), "ignored": dict(self.ignored)} | self._telemetry.document()
+
     def __len__(self) -> int:
-        return len(self._ids)
+        return self._populations.added
 
 
 class MemoryView:
     """Read-only memory: has no method that adds, changes or forgets."""
 
-    __slots__ = ("_clock", "_guard", "_populations", "_quotas", "_telemetry")
+    __slots__ = (
+        "_answers", "_budget_ms", "_clock", "_deadline_ms", "_guard", "_populations", "_quotas", "_telemetry",
+        "_timer",
+    )  # fmt: skip
 
     def __init__(
         self,
-        populations: dict[Key, Population],
+        populations: Populations,
         settings: MemorySettings,
         clock: SimulatedClock,
         guard: TickGuard,
         telemetry: MemoryTelemetry,
+        timer: Timer,
+        deadline_ms: float | None,
     ) -> None:
         self._populations = populations
         self._quotas: IntArray = np.array(
             [settings.winners, settings.losers, settings.failures], dtype=np.int64
         )
+        self._budget_ms = settings.budget_ms
         self._clock = clock
         self._guard = guard
         self._telemetry = telemetry
+        self._timer = timer
+        self._deadline_ms = deadline_ms
+        self._answers = Answers()
 
     def retrieve(self, query: MemoryQuery, known_at: int) -> MemorySummary:
-        """Nearest cases of the query's playbook and direction by Euclidean distance on the five ranks.
+        """Nearest cases of the query's playbook and direction by Euclidean distance on the ranks.
 
-        `insufficient` names each bucket that holds fewer cases than its quota.
+        At most half of a bucket's quota, rounded up, was entered on one UTC day. `insufficient` names each
+        bucket that holds fewer cases than its quota. The same question within one evaluation gets the same
+        answer without a read.
 
         Raises:
-            InvariantViolation: inside the tick path, `known_at` lies after the clock, or the fingerprint is
-            not
-                five ranks.
+            InvariantViolation: inside the tick path, `known_at` lies after the clock, or the fingerprint does
+                not hold as many ranks in [0, 1] as the episodes.
         """
-        started = self._admit(known_at)
-        point = as_point(query.fingerprint)
-        population = self._populations.get((query.playbook_id, query.direction))
-        if population is None:
-            summary = MemorySummary(known_at=known_at, base_rates=_rates(0, 0, 0), insufficient=BUCKETS)
-        else:
-            summary = self._summary(population, population.nearest(point, known_at, self._quotas), known_at)
+        self._admit(known_at)
+        self._answers.turn_to(known_at, self._populations.added)
+        kept = self._answers.summaries.get(query)
+        if kept is not None:
+            self._telemetry.reused += 1
+            return kept
+        started = self._timer()
+        summary = self._retrieve(query, known_at, started)
+        changed = self._answers.changed_since(query)
+        if changed is not None:
+            self._telemetry.requeried[changed] += 1
+        self._answers.keep(query, summary)
+        self._telemetry.insufficient.update(summary.insufficient)
+        self._telemetry.day_limited += summary.passed_over_at is not None
+        self._telemetry.degraded += summary.degraded is not None
         self._note(started)
         return summary
 
@@ -133,45 +169,74 @@ class MemoryView:
         Raises:
             InvariantViolation: inside the tick path, or `known_at` lies after the clock.
         """
-        started = self._admit(known_at)
-        counts = [
-            population.counts(known_at)
-            for (name, side), population in self._populations.items()
-            if playbook_id in (None, name) and direction in (None, side)
-        ]
+        self._admit(known_at)
+        started = self._timer()
+        counts = [one.counts(known_at) for one in self._populations.chosen(playbook_id, direction)]
         rates = _rates(*(sum(count[k] for count in counts) for k in range(3)))
         self._note(started)
         return rates
 
-    def _admit(self, known_at: int) -> float:
+    def _admit(self, known_at: int) -> None:
         self._guard.forbid("memory_reads")
         self._clock.check(known_at)
-        return time.perf_counter()
 
-    def _note(self, started: float) -> None:
-        self._telemetry.reads += 1
-        self._telemetry.latencies_ms.append((time.perf_counter() - started) * 1e3)
+    def _elapsed_ms(self, started: int) -> float:
+        return (self._timer() - started) / NS_PER_MS
 
-    def _summary(
-        self, population: Population, found: tuple[IntArray, IntArray, IntArray, IntArray], known_at: int
-    ) -> MemorySummary:
-        rows, distances, filled, counts = (part.tolist() for part in found)
-        cases = [
-            tuple(_case(population.episodes[rows[b][k]], distances[b][k]) for k in range(filled[b]))
-            for b in (WINNERS, LOSERS, FAILURES)
-        ]
-        short = tuple(
-            name for name, have, quota in zip(BUCKETS, filled, self._quotas, strict=True) if have < quota
+    def _note(self, started: int) -> None:
+        elapsed_ms = self._elapsed_ms(started)
+        self._telemetry.latencies_ms.append(elapsed_ms)
+        self._telemetry.over_budget += elapsed_ms > self._budget_ms
+
+    def _retrieve(self, query: MemoryQuery, known_at: int, started: int) -> MemorySummary:
+        point = self._populations.point(query.fingerprint)
+        population = self._populations.of(query.playbook_id, query.direction)
+        if population is None:
+            return MemorySummary(known_at=known_at, base_rates=_rates(0, 0, 0), insufficient=BUCKETS)
+        found = population.nearest(point, known_at, self._quotas, self._lateness(started))
+        if found is None:
+            return MemorySummary(
+                known_at=known_at,
+                base_rates=_rates(*population.counts(known_at)),
+                insufficient=BUCKETS,
+                degraded="over_budget",
+            )
+        return _summary(population, found, known_at)
+
+    def _lateness(self, started: int) -> Callable[[], bool] | None:
+        deadline_ms = self._deadline_ms
+        return None if deadline_ms is None else lambda: self._elapsed_ms(started) > deadline_ms
+
+
+def _summary(population: Population, found: Found, known_at: int) -> MemorySummary:
+    filled, short = found.filled.tolist(), (found.filled < found.quotas).tolist()
+    winners, losers, failures = (
+        tuple(
+            _case(population.episodes[row], distance)
+            for row, distance in zip(rows[:full], distances[:full], strict=True)
         )
-        winners, losers, failures = cases
-        return MemorySummary(
-            known_at=known_at,
-            winners=winners,
-            losers=losers,
-            failures=failures,
-            base_rates=_rates(*counts),
-            insufficient=short,
-        )
+        for rows, distances, full in zip(found.rows.tolist(), found.distances.tolist(), filled, strict=True)
+    )
+    return MemorySummary(
+        known_at=known_at,
+        winners=winners,
+        losers=losers,
+        failures=failures,
+        base_rates=_rates(*found.counts.tolist()),
+        insufficient=tuple(name for name, is_short in zip(BUCKETS, short, strict=True) if is_short),
+        passed_over_at=_passed_over_at(found),
+    )
+
+
+def _passed_over_at(found: Found) -> float | None:
+    """Distance of the nearest winner or loser that its day kept out of a bucket it was near enough for."""
+    kept_out = []
+    for bucket in (WINNERS, LOSERS):
+        filled, at = int(found.filled[bucket]), int(found.passed_over[bucket])
+        is_full = filled == found.quotas[bucket]
+        if at != NONE and (not is_full or at <= found.distances[bucket, filled - 1]):
+            kept_out.append(at)
+    return round(min(kept_out) * DISTANCE_UNIT, 9) if kept_out else None
 
 
 def _rates(population: int, winners: int, losers: int) -> MemoryBaseRates:

@@ -1,189 +1,203 @@
-"""Arrays behind the memory: one population per playbook and direction, and the fused pass over it.
+"""Columns behind the memory: one population per playbook and direction, growing by doubling.
 
-A population grows by doubling; fingerprints are float32, distances are summed in float64 and rounded to
-1e-9 before they are compared, so that order does not hang on the last bit. Ties go to the smaller episode
-id. The pass counts the whole eligible population while it keeps the nearest of each bucket.
+Fingerprints are float32 and as wide as the first episode's; nothing here decides what is near (`scan` does)
+or who may read (`episode_memory` does).
 """
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from schemas.episode import Episode
 from schemas.errors import InvariantViolation
-from schemas.vocabulary import FailureMode
+from schemas.vocabulary import Direction, FailureMode
+from services.memory.scan import FAILURE, LANES, LOSS, SCRATCH, WIN, Cases, Found, count, nothing_found, scan
 
-WIDTH = 5  # written out: a compiled constant from another file would outlive a change there
-ID_BYTES = 32
-DISTANCE_UNIT = 1e-9
-WIN, LOSS, SCRATCH = 0, 1, 2
-WINNERS, LOSERS, FAILURES = WIN, LOSS, 2  # buckets; the first two are numbered like the outcome they hold
-_OUTCOME = {"win": WIN, "loss": LOSS, "scratch": SCRATCH}
-_FIRST_CAPACITY = 64
+Key = tuple[str, Direction]
 IntArray = npt.NDArray[np.int64]
 
+MAX_WIDTH: Final = 16
+ID_BYTES: Final = 32
+DAY_NS: Final = 86_400 * 1_000_000_000
+CHUNK: Final = 2_048 * LANES  # rows between two looks at the deadline, under a millisecond's work
 
-def is_failure_pattern(episode: Episode) -> bool:
-    """Whether a losing episode failed in a recognised way."""
-    return episode.outcome == "loss" and episode.failure_mode not in (None, FailureMode.UNCLASSIFIED)
+
+def kind_of(episode: Episode) -> int:
+    """Win, loss, a loss that failed in a recognised way, or a scratch."""
+    if episode.outcome == "win":
+        return WIN
+    if episode.outcome == "scratch":
+        return SCRATCH
+    return LOSS if episode.failure_mode in (None, FailureMode.UNCLASSIFIED) else FAILURE
+
+
+def entry_day(episode: Episode) -> int:
+    """UTC day of the entry bar's label, in days since 1970.
+
+    The day of the entry and not of the exit: trades entered together met the same market, and that is why
+    their fingerprints lie together; the days on which they ended say nothing about it.
+    """
+    return episode.entry_label // DAY_NS
+
+
+def as_point(fingerprint: tuple[float, ...], width: int | None = None) -> npt.NDArray[np.float32]:
+    """A fingerprint as float32 (W,).
+
+    Args:
+        fingerprint: ranks.
+        width: how many there must be; None allows 1 to 16.
+
+    Raises:
+        InvariantViolation: another number of ranks, or one outside [0, 1].
+    """
+    fits = 1 <= len(fingerprint) <= MAX_WIDTH if width is None else len(fingerprint) == width
+    if not fits or not all(0.0 <= rank <= 1.0 for rank in fingerprint):
+        wanted = f"1 to {MAX_WIDTH}" if width is None else f"{width}"
+        raise InvariantViolation(f"fingerprint {fingerprint!r} does not hold {wanted} ranks in [0, 1]")
+    return np.array(fingerprint, dtype=np.float32)
+
+
+def as_id(episode_id: str) -> npt.NDArray[np.uint8]:
+    """An episode id as uint8 (n,).
+
+    Raises:
+        InvariantViolation: longer than 32 bytes.
+    """
+    name = episode_id.encode()
+    if len(name) > ID_BYTES:
+        raise InvariantViolation(
+            f"episode id {episode_id!r} is longer than {ID_BYTES} bytes: use a content id",
+            episode_id=episode_id,
+        )
+    return np.frombuffer(name, dtype=np.uint8)
 
 
 class Population:
     """Episodes of one playbook and direction as columns; `size` rows are filled."""
 
-    def __init__(self) -> None:
-        self.size = 0
+    def __init__(self, width: int) -> None:
         self.episodes: list[Episode] = []
-        self._fingerprints = np.empty((_FIRST_CAPACITY, WIDTH), dtype=np.float32)
-        self._known_at = np.empty(_FIRST_CAPACITY, dtype=np.int64)
-        self._outcome = np.empty(_FIRST_CAPACITY, dtype=np.int8)
-        self._failure = np.empty(_FIRST_CAPACITY, dtype=np.bool_)
-        self._ids = np.zeros((_FIRST_CAPACITY, ID_BYTES), dtype=np.uint8)
+        self._cases = _room(LANES, width)
+
+    @property
+    def size(self) -> int:
+        """Episodes held."""
+        return len(self.episodes)
 
     def add(self, episode: Episode) -> None:
         """Append one episode.
 
         Raises:
-            InvariantViolation: the fingerprint is not five finite ranks, or the id is longer than 32 bytes.
+            InvariantViolation: the fingerprint is not as wide as the others, a rank lies outside [0, 1], or
+                the id is longer than 32 bytes.
         """
-        point = as_point(episode.fingerprint)
-        name = episode.episode_id.encode()
-        if len(name) > ID_BYTES:
-            raise InvariantViolation(
-                f"episode id {episode.episode_id!r} is longer than {ID_BYTES} bytes: use a content id"
-            )
-        if self.size == self._known_at.shape[0]:
-            self._double()
+        point, name = as_point(episode.fingerprint, self._cases.points.shape[1]), as_id(episode.episode_id)
         row = self.size
-        self._fingerprints[row] = point
-        self._known_at[row] = episode.known_at
-        self._outcome[row] = _OUTCOME[episode.outcome]
-        self._failure[row] = is_failure_pattern(episode)
-        self._ids[row] = 0
-        self._ids[row, : len(name)] = np.frombuffer(name, dtype=np.uint8)
+        if row == self._cases.known_at.shape[0]:
+            self._cases = _doubled(self._cases)
+        cases = self._cases
+        cases.points[row // LANES, :, row % LANES] = point
+        cases.known_at[row] = episode.known_at
+        cases.kind[row] = kind_of(episode)
+        cases.day[row] = entry_day(episode)
+        cases.ids[row, : len(name)] = name
         self.episodes.append(episode)
-        self.size += 1
 
     def nearest(
-        self, point: npt.NDArray[np.float32], known_at: int, quotas: IntArray
-    ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """Rows and distances of the nearest of each bucket, and the counts of the eligible population.
+        self,
+        point: npt.NDArray[np.float32],
+        known_at: int,
+        quotas: IntArray,
+        is_late: Callable[[], bool] | None = None,
+    ) -> Found | None:
+        """The nearest of each bucket with the counts of the eligible population.
 
         Args:
-            point: float32 (5,), the query's fingerprint.
+            point: float32 (W,), the query's fingerprint.
             known_at: ns; later episodes do not exist.
             quotas: int64 (3,), winners, losers, failures.
+            is_late: asked before each chunk of rows; None never gives up.
 
         Returns:
-            rows int64 (3, K) and distances in units of 1e-9, int64 (3, K), both in order of nearness;
-            filled int64 (3,); counts int64 (3,) of population, winners, losers.
+            None when it was late before the last chunk.
         """
-        columns = (self._fingerprints, self._known_at, self._outcome, self._failure, self._ids)
-        rows, distances, filled, counts = scan(*columns, self.size, point, known_at, quotas)
-        return rows, distances, filled, counts
+        found, exact = nothing_found(quotas), point.astype(np.float64)
+        for start in range(0, self.size, CHUNK):
+            if is_late is not None and is_late():
+                return None
+            scan(self._cases, found, exact, known_at, start, min(start + CHUNK, self.size))
+        return found
 
     def counts(self, known_at: int) -> tuple[int, int, int]:
         """Population, winners and losers known at `known_at`."""
-        outcome = self._outcome[: self.size][self._known_at[: self.size] <= known_at]
-        return outcome.size, int((outcome == WIN).sum()), int((outcome == LOSS).sum())
-
-    def _double(self) -> None:
-        for name in ("_fingerprints", "_known_at", "_outcome", "_failure", "_ids"):
-            old = getattr(self, name)
-            new = np.zeros((2 * old.shape[0], *old.shape[1:]), dtype=old.dtype)
-            new[: old.shape[0]] = old
-            setattr(self, name, new)
+        counts = np.zeros(3, dtype=np.int64)
+        count(self._cases, counts, known_at, 0, self.size)
+        population, winners, losers = counts.tolist()
+        return population, winners, losers
 
 
-def as_point(fingerprint: tuple[float, ...]) -> npt.NDArray[np.float32]:
-    """A fingerprint as float32 (5,).
+class Populations:
+    """Every population of one memory; one width for all of them.
 
-    Raises:
-        InvariantViolation: it does not hold five ranks in [0, 1].
+    Attributes:
+        added: episodes so far; whoever keeps an answer compares it.
     """
-    if len(fingerprint) != WIDTH or not all(0.0 <= rank <= 1.0 for rank in fingerprint):
-        raise InvariantViolation(f"fingerprint {fingerprint!r} does not hold {WIDTH} ranks in [0, 1]")
-    return np.array(fingerprint, dtype=np.float32)
+
+    def __init__(self) -> None:
+        self._by_key: dict[Key, Population] = {}
+        self._ids: set[str] = set()
+        self._width: int | None = None
+        self.added = 0
+
+    def add(self, episode: Episode) -> None:
+        """Append one episode to its population.
+
+        Raises:
+            InvariantViolation: it is known already, or does not fit (see `Population.add`).
+        """
+        if episode.episode_id in self._ids:
+            raise InvariantViolation(
+                f"episode {episode.episode_id!r} is in memory already", episode_id=episode.episode_id
+            )
+        width = self.point(episode.fingerprint).size
+        key: Key = (episode.playbook_id, episode.direction)
+        population = self._by_key.get(key) or Population(width)
+        population.add(episode)
+        self._by_key[key] = population
+        self._ids.add(episode.episode_id)
+        self._width = width
+        self.added += 1
+
+    def point(self, fingerprint: tuple[float, ...]) -> npt.NDArray[np.float32]:
+        """A fingerprint as float32 (W,).
+
+        Raises:
+            InvariantViolation: it is not as wide as those held, or a rank lies outside [0, 1].
+        """
+        return as_point(fingerprint, self._width)
+
+    def of(self, playbook_id: str, direction: Direction) -> Population | None:
+        """The population of one playbook and direction, if there is any."""
+        return self._by_key.get((playbook_id, direction))
+
+    def chosen(self, playbook_id: str | None, direction: Direction | None) -> Iterator[Population]:
+        """Populations of one playbook or direction, or of all."""
+        for (name, side), population in self._by_key.items():
+            if playbook_id in (None, name) and direction in (None, side):
+                yield population
 
 
-@njit(cache=True)
-def comes_first(ids: Any, a: int, b: int) -> bool:
-    """Whether the id in row `a` is smaller, byte by byte, than that in row `b`."""
-    for k in range(ids.shape[1]):
-        if ids[a, k] != ids[b, k]:
-            return bool(ids[a, k] < ids[b, k])
-    return False
+def _room(rows: int, width: int) -> Cases:
+    return Cases(
+        points=np.zeros((rows // LANES, width, LANES), dtype=np.float32),
+        known_at=np.zeros(rows, dtype=np.int64),
+        kind=np.zeros(rows, dtype=np.int8),
+        day=np.zeros(rows, dtype=np.int64),
+        ids=np.zeros((rows, ID_BYTES), dtype=np.uint8),
+    )
 
 
-@njit(cache=True)
-def keep(
-    rows: Any, distances: Any, filled: Any, bucket: int, quota: int, row: int, distance: Any, ids: Any
-) -> None:
-    """Insert `row` into the sorted bucket if it is nearer than its farthest, ties by id."""
-    at = filled[bucket]
-    if at == quota:
-        far = distances[bucket, at - 1]
-        if distance > far or (distance == far and not comes_first(ids, row, rows[bucket, at - 1])):
-            return
-        at -= 1
-    else:
-        filled[bucket] += 1
-    while at > 0:
-        before = distances[bucket, at - 1]
-        if before < distance or (before == distance and comes_first(ids, rows[bucket, at - 1], row)):
-            break
-        distances[bucket, at] = before
-        rows[bucket, at] = rows[bucket, at - 1]
-        at -= 1
-    distances[bucket, at] = distance
-    rows[bucket, at] = row
-
-
-@njit(cache=True)
-def reach(distances: Any, filled: Any, bucket: int, quota: int) -> float:
-    """Squared distance beyond which nothing enters the bucket; one unit wider than its farthest."""
-    if filled[bucket] < quota:
-        return np.inf
-    return float(((distances[bucket, quota - 1] + 1) * DISTANCE_UNIT) ** 2)
-
-
-@njit(cache=True)
-def scan(
-    fingerprints: Any,
-    known: Any,
-    outcome: Any,
-    failure: Any,
-    ids: Any,
-    size: int,
-    point: Any,
-    known_at: int,
-    quotas: Any,
-) -> Any:
-    """Count what is known and keep the nearest of each bucket, in one pass; see `Population.nearest`."""
-    rows = np.zeros((3, quotas.max()), dtype=np.int64)
-    distances = np.zeros((3, quotas.max()), dtype=np.int64)
-    filled = np.zeros(3, dtype=np.int64)
-    population, winners, losers = 0, 0, 0
-    limits = np.array([np.inf, np.inf, -1.0])  # by outcome: a scratch enters no bucket
-    for row in range(size):
-        eligible = known[row] <= known_at
-        kind = outcome[row]
-        population += eligible
-        winners += eligible & (kind == WIN)
-        losers += eligible & (kind == LOSS)
-        total = 0.0
-        for k in range(WIDTH):
-            gap = np.float64(fingerprints[row, k]) - np.float64(point[k])
-            total += gap * gap
-        if total > limits[kind] or not eligible:
-            continue
-        distance = np.int64(np.round(np.sqrt(total) / DISTANCE_UNIT))
-        keep(rows, distances, filled, kind, quotas[kind], row, distance, ids)
-        limits[kind] = reach(distances, filled, kind, quotas[kind])
-        if kind == LOSS:
-            if failure[row]:
-                keep(rows, distances, filled, FAILURES, quotas[FAILURES], row, distance, ids)
-            limits[LOSS] = max(limits[LOSS], reach(distances, filled, FAILURES, quotas[FAILURES]))
-    return rows, distances, filled, np.array([population, winners, losers])
+def _doubled(cases: Cases) -> Cases:
+    return Cases(*(np.concatenate([column, np.zeros_like(column)]) for column in cases))

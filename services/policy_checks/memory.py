@@ -1,16 +1,17 @@
 """Do the cases most like this one contradict the plan?
 
 The retrieved bundle is balanced by quota, so its raw share of losers says nothing. Sorted by distance,
-the union of its buckets is complete up to the farthest case of the nearest full bucket; within that
-radius the share is that of the whole population. It counts only together with a base rate that is
-adverse too, measured against the hit rate the playbook expects: a playbook that wins one trade in three
-is not contradicted by two losers in three.
+the union of its buckets is complete up to the farthest case of the nearest full bucket, and to just before
+the first case that was left out because its day had its share; within that radius the share is that of the
+whole population, and one bad day gives no more than half a quota of losers to it. It counts only together
+with a base rate that is adverse too, measured against the hit rate the playbook expects: a playbook that
+wins one trade in three is not contradicted by two losers in three.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 
 from schemas.config import ReflectionSettings
 from schemas.reflection import Finding, MemoryCase, MemorySummary, PolicyLevelReflectionRequest
@@ -50,6 +51,9 @@ def check_memory(
     late = memory_is_from_the_future(request, memory)
     if late:
         return late
+    unread = memory_is_degraded(memory)
+    if unread:
+        return unread
     short = memory_is_insufficient(memory, settings.minimum_cases)
     if short:
         return short
@@ -66,6 +70,14 @@ def memory_is_from_the_future(
         return ()
     message = f"memory as of {memory.known_at} ns with {len(late)} case(s) later than the snapshot's {now} ns"
     return (_finding("memory_from_the_future", Severity.BLOCKER, message, late),)
+
+
+def memory_is_degraded(memory: MemorySummary) -> tuple[Finding, ...]:
+    """Base rates only, because the retrieval gave up: the plan was not compared with its like."""
+    if memory.degraded is None:
+        return ()
+    known = memory.base_rates.population
+    return (_info("memory_degraded", f"{memory.degraded}: none of {known} known cases was compared"),)
 
 
 def memory_is_insufficient(memory: MemorySummary, minimum_cases: int) -> tuple[Finding, ...]:
@@ -120,8 +132,10 @@ def neighbourhood(memory: MemorySummary) -> Neighbourhood:
     """The cases that are alike, within the radius up to which both buckets hold everything there is."""
     buckets = ((memory.winners, memory.base_rates.winners), (memory.losers, memory.base_rates.losers))
     cut = [max(case.distance for case in cases) for cases, total in buckets if cases and len(cases) < total]
-    radius = min(cut, default=FARTHEST_LIKE)
-    near = [case for cases, _ in buckets for case in cases if case.distance <= min(radius, FARTHEST_LIKE)]
+    radius = min([*cut, FARTHEST_LIKE])
+    missing_from = inf if memory.passed_over_at is None else memory.passed_over_at
+    cases = [case for cases, _ in buckets for case in cases]
+    near = [case for case in cases if case.distance <= radius and case.distance < missing_from]
     near.sort(key=lambda case: (case.distance, case.episode_id))
     return Neighbourhood(tuple(near), frozenset(case.episode_id for case in memory.losers))
 

@@ -107,8 +107,12 @@ def _latency(latency: Document) -> str:
 
 def _slow(document: Document) -> Rows:
     slow, memory = document["high_level"], document["memory"]
-    yield "episodes", f"{document['episodes']:,}   memory reads {memory['reads']:,}"
+    reads = f"memory reads {memory['reads']:,}   reused {memory['reused']:,}"
+    yield "episodes", f"{document['episodes']:,}   {reads}"
     yield "memory took", _latency(memory["latency_ms"])
+    if memory["over_budget"] or memory["degraded"]:
+        late = f"{memory['over_budget']:,} reads over budget   {memory['degraded']:,} without cases"
+        yield "memory degraded", late
     yield "runs", f"{slow['runs']:,}   reports {len(slow['reports']):,}"
     yield "skips", counts(slow["skips"])
     yield "findings by grade", counts(slow["findings"])

@@ -12,6 +12,8 @@ from services.policy_checks.memory import (
     needs_for_the_slow_loop,
     neighbourhood,
 )
+from tests.services.memory.worlds import LATE, memory, query
+from tests.services.playbooks.samples import DAY, loser
 from tests.services.policy_checks.plans import NOW, PLAN_IDS, PLANS, changed, codes, right_request, summary
 
 SETTINGS = ReflectionSettings()
@@ -20,6 +22,11 @@ LOST: dict[str, Any] = {"winners": (1.0, 1.0, 1.0), "losers": (-1.0, -1.0, -1.0)
 
 def check(memory, request=None):
     return check_memory(request or right_request(), memory, SETTINGS)
+
+
+def at_the_end():
+    """A right request whose snapshot is as late as the memories made here."""
+    return changed(right_request(), {"snapshot.known_at": LATE, "snapshot.ts_event": LATE})
 
 
 @pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
@@ -173,3 +180,36 @@ def test_memory_contradiction_message_gives_shares_and_mean():
     assert found.message == (
         "0.75 of the 4 nearest cases lost (-0.50R on average) and 0.95 of all 20; the playbook expects 0.60"
     )
+
+
+def test_memory_case_kept_out_for_its_day_ends_the_neighbourhood_before_it():
+    # Losers at 0.10, 0.11 and 0.12; from `passed_over_at` on, others are missing.
+    lost = summary(**LOST, population=(5, 45))
+    assert codes(check(changed(lost, {"passed_over_at": 0.121}))) == ["memory_contradicts"]
+    for missing_from in (0.12, 0.115, 0.0):
+        found = changed(lost, {"passed_over_at": missing_from})
+        assert [case.episode_id for case in neighbourhood(found).cases] == [
+            case.episode_id for case in lost.losers if case.distance < missing_from
+        ]
+        assert check(found) == ()
+
+
+def test_memory_one_day_of_losers_alone_does_not_contradict():
+    day = [
+        loser(k, fingerprint=(0.5, 0.5, 0.5, 0.5, 0.5 + k / 100), entry_label=entered * DAY)
+        for k, entered in enumerate([7] * 6 + list(range(8, 40)))
+    ]
+    spread = [one.model_copy(update={"entry_label": k * DAY}) for k, one in enumerate(day)]
+    found = {}
+    for name, history in (("day", day), ("spread", spread)):
+        found[name] = memory(*history).reader().retrieve(query(), LATE)
+    assert codes(check(found["spread"], at_the_end())) == ["memory_contradicts"]
+    assert check(found["day"], at_the_end()) == ()
+
+
+def test_memory_that_gave_up_is_a_finding_of_its_own_and_passes():
+    gave_up = changed(summary(population=(0, 40)), {"degraded": "over_budget"})
+    found = check(gave_up)
+    assert [(f.code, f.severity) for f in found] == [("memory_degraded", Severity.INFO)]
+    assert found[0].message == "over_budget: none of 42 known cases was compared"
+    assert codes(check(changed(gave_up, {"known_at": NOW + 1}))) == ["memory_from_the_future"]

@@ -206,7 +206,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "latency_ms": latency,
             "reflection_latency_ms": latency,
         },
-        "memory": {"reads": 2, "latency_ms": latency},
+        "memory": {"reads": 2, "reused": 1, "over_budget": 0, "degraded": 0, "latency_ms": latency},
         "episodes": 1,
         "high_level": {
             "runs": 1,

@@ -1,0 +1,94 @@
+"""Memories, questions, histories and the slow answer that the compiled pass is held against."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import strategies as st
+
+from schemas.config import MemorySettings
+from schemas.episode import Episode
+from schemas.vocabulary import FailureMode
+from services.clock import SimulatedClock
+from services.memory.episode_memory import EpisodeMemory
+from services.ports import MemoryQuery
+from tests.services.playbooks.samples import DAY, NOON, episode
+from trading_core.tick_guard import TickGuard
+
+MIDDLE = (0.5, 0.5, 0.5, 0.5, 0.5)
+LATE = NOON + 10_000 * DAY
+QUOTAS = {"winners": 3, "losers": 3, "failures": 2}
+
+
+def memory(*episodes: Episode, settings: MemorySettings | None = None, now: int = LATE) -> EpisodeMemory:
+    found = EpisodeMemory(settings or MemorySettings(), SimulatedClock(now), TickGuard())
+    for item in episodes:
+        found.add(item)
+    return found
+
+
+def query(fingerprint: tuple[float, ...] = MIDDLE, playbook="alpha", direction="long", symbol="TEST"):
+    return MemoryQuery(symbol=symbol, playbook_id=playbook, direction=direction, fingerprint=fingerprint)
+
+
+def ids(cases) -> list[int]:
+    return [int(case.episode_id, 16) for case in cases]
+
+
+def points(width: int = 5):
+    """Ranks, often the same few: ties in distance must happen."""
+    rank = st.one_of(st.sampled_from([0.25, 0.5, 0.75]), st.floats(0, 1, width=32))
+    return st.tuples(*[rank] * width)
+
+
+@st.composite
+def histories(draw, width=5, most=60, days=4):
+    """Episodes of two playbooks and directions, entered on few days and known on any."""
+    found = []
+    for number in range(draw(st.integers(0, most))):
+        known = NOON + draw(st.integers(0, 20)) * DAY
+        found.append(
+            episode(
+                number,
+                known_at=known,
+                entry_label=NOON - draw(st.integers(1, days)) * DAY // 2,
+                r=draw(st.sampled_from([-1.0, -0.3, 0.0, 0.5, 0.51, 2.0])),
+                failure_mode=draw(st.sampled_from([None, *FailureMode])),
+                playbook_id=draw(st.sampled_from(["alpha", "alpha", "beta"])),
+                direction=draw(st.sampled_from(["long", "long", "short"])),
+                fingerprint=draw(points(width)),
+            )
+        )
+    return draw(st.permutations(found))
+
+
+def distance(item: Episode, asked: MemoryQuery) -> int:
+    a, b = (np.array(one, dtype=np.float32).astype(float) for one in (item.fingerprint, asked.fingerprint))
+    return round(float(np.sqrt(sum((a - b) ** 2)) / 1e-9))
+
+
+def eligible(history, asked: MemoryQuery, known_at: int) -> list[Episode]:
+    pool = [e for e in history if e.playbook_id == asked.playbook_id and e.direction == asked.direction]
+    return [e for e in pool if e.known_at <= known_at]
+
+
+def buckets_of(pool: list[Episode]) -> dict[str, list[Episode]]:
+    lost = [e for e in pool if e.outcome == "loss"]
+    named = [e for e in lost if e.failure_mode not in (None, FailureMode.UNCLASSIFIED)]
+    return {"winners": [e for e in pool if e.outcome == "win"], "losers": lost, "failures": named}
+
+
+def greedy(items: list[Episode], asked: MemoryQuery, quota: int) -> tuple[list[Episode], int | None]:
+    """Sort everything, then take the next whose day has not half the quota; the first refused for its day."""
+    taken: list[Episode] = []
+    days: Counter[int] = Counter()
+    refused = None
+    for item in sorted(items, key=lambda e: (distance(e, asked), e.episode_id)):
+        day = item.entry_label // DAY
+        if len(taken) == quota:
+            break
+        if days[day] == -(-quota // 2):
+            refused = distance(item, asked) if refused is None else refused
+            continue
+        taken.append(item)
+        days[day] += 1
+    return taken, refused
