@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from schemas.canonical import content_hash
 from schemas.contract import Contract, Nanoseconds
+from schemas.language_model import LlmSettings as LlmSettings
 from schemas.reflection import NoLearnZone
 from schemas.regime import RegimeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind
@@ -242,14 +243,6 @@ class JudgeSettings(Contract):
     max_open_experiments: int = Field(default=3, ge=0)
 
 
-class LlmSettings(Contract):
-    """The language model, when one is configured."""
-
-    provider: Literal["none", "anthropic"] = "none"
-    fast_model: str = "claude-haiku-5-5"
-    slow_model: str = "claude-opus-5-5"
-
-
 class DeliberationSettings(Contract):
     """How long texts are reviewed before they are stored; no setting yet."""
 
@@ -275,6 +268,12 @@ class RuntimeSettings(Contract):
         default=None, description="folder of playbook files; None: the embedded ones"
     )
     flush_rows: int = Field(default=2_000, ge=1)
+    llm: Literal["live", "record", "replay"] = Field(
+        default="live",
+        description="where replies of a model come from: asked for; asked for and kept in `cassette`; "
+        "played from `cassette`, without key or network",
+    )
+    cassette: str | None = Field(default=None, description="file of recorded replies, JSON lines")
 
 
 class Settings(Contract):
@@ -299,6 +298,17 @@ class Settings(Contract):
     def _full_needs_a_model(self) -> "Settings":
         if self.reflection.mode == "full" and self.llm.provider == "none":
             raise ValueError("reflection.mode 'full' needs a model: set llm.provider, or use 'deterministic'")
+        return self
+
+    @model_validator(mode="after")
+    def _recorded_needs_a_cassette(self) -> "Settings":
+        mode, cassette = self.runtime.llm, self.runtime.cassette
+        if mode != "live" and cassette is None:
+            raise ValueError(f"runtime.llm {mode!r} needs a file: set runtime.cassette (--cassette FILE)")
+        if mode != "live" and self.reflection.mode != "full":
+            raise ValueError(f"runtime.llm {mode!r} has no model to speak for: use reflection.mode 'full'")
+        if mode == "live" and cassette is not None:
+            raise ValueError("runtime.cassette is not used with runtime.llm 'live': say record or replay")
         return self
 
     def hashed(self) -> dict[str, Any]:

@@ -25,10 +25,22 @@ class ModelPrice(Contract):
 class ModelLimits(Contract):
     """What may be used before the deterministic tier decides alone; None: any amount."""
 
-    calls: int | None = Field(default=None, ge=0)
+    calls: int | None = Field(default=None, ge=0, description="calls made")
     tokens: int | None = Field(default=None, ge=0, description="input and output together")
-    usd: float | None = Field(default=None, ge=0)
+    usd: float | None = Field(default=None, ge=0, description="US dollars")
     seconds: float | None = Field(default=None, ge=0, description="waited for replies")
+
+
+class EventLimits(ModelLimits):
+    """Of one policy event, with its revision rounds, or one slot of the slow loop."""
+
+    calls: int | None = Field(default=10, ge=0, description="calls made")
+
+
+class RunLimits(ModelLimits):
+    """Of the whole run."""
+
+    usd: float | None = Field(default=10.0, ge=0, description="US dollars")
 
 
 PRICES = (
@@ -48,11 +60,15 @@ class LlmSettings(Contract):
     provider: Literal["none", "anthropic"] = "none"
     fast_model: str = "claude-haiku-5-5"
     slow_model: str = "claude-opus-5-5"
-    prices: tuple[ModelPrice, ...] = Field(default=PRICES, description="of every model in use")
+    prices: tuple[ModelPrice, ...] = Field(
+        default=PRICES,
+        description="tables of `model`, `input_usd`, `output_usd`, `cache_write_usd`, "
+        "`cache_read_usd`: US dollars per million tokens of every model in use",
+    )
     quote_per_usd: float = Field(default=1.0, gt=0, description="account currency for one US dollar")
-    per_event: ModelLimits = ModelLimits(calls=10)
+    per_event: EventLimits = EventLimits()
     per_day: ModelLimits = ModelLimits()
-    per_run: ModelLimits = ModelLimits(usd=10.0)
+    per_run: RunLimits = RunLimits()
     attempts: int = Field(default=2, ge=1, le=5, description="requests of one call, within its one deadline")
     first_wait_ms: float = Field(default=20.0, ge=0, description="before the second request; then doubled")
     breaker_failures: int = Field(default=5, ge=1, description="in a row; then the model is left alone")

@@ -27,6 +27,7 @@ from schemas.reflection import (
     ReflectionInvocationMeta,
 )
 from schemas.vocabulary import CheckName, InvocationOutcome, PolicyEventKind, ReflectionStatus
+from services.model_calls.record import LATE
 from services.policy_checks.coherence import check_coherence
 from services.policy_checks.consolidation import Consolidation, weigh_reply
 from services.policy_checks.expectation import check_expectation
@@ -39,6 +40,7 @@ from trading_core.rules import LintFinding
 
 PROMPT = "policy_level_reflection"
 MAX_TOKENS = 512
+GRACE_MS = 20.0
 NS_PER_MS = 1_000_000
 
 
@@ -63,6 +65,7 @@ class PolicyLevelReflectionService:
         model: LanguageModel | None = None,
         prompt: PromptTemplate | None = None,
         timer: Callable[[], int] = time.perf_counter_ns,
+        recorded: bool = False,
     ) -> None:
         """Take readers only.
 
@@ -72,6 +75,8 @@ class PolicyLevelReflectionService:
             model: for mode `full`, and for no other.
             prompt: template of the consolidation; None loads the embedded one.
             timer: monotonic ns, for telemetry and for what is left of the model's deadline.
+            recorded: the model keeps a record of every outcome, one of them that no time was left to ask it;
+                it is told even then, so that a replay on another machine ends there too.
 
         Raises:
             ConfigError: a model without mode `full`, or mode `full` without a model.
@@ -85,6 +90,7 @@ class PolicyLevelReflectionService:
         self._model = model
         self._prompt = prompt or load_prompt(PROMPT)
         self._timer = timer
+        self._recorded = recorded
 
     async def reflect(
         self, request: PolicyLevelReflectionRequest, *, source: str, lint: Sequence[LintFinding] = ()
@@ -149,10 +155,11 @@ class PolicyLevelReflectionService:
     ) -> tuple[Consolidation, ReflectionInvocationMeta]:
         """Ask the model within what is left of the budget; whatever fails leaves the rules' verdict."""
         left_ms = self._budget_ms(meta.source) - self._elapsed_ms(start)
-        if left_ms <= 0:
-            return Consolidation(()), _degraded(meta, "budget_spent")
+        if left_ms <= 0 and not self._recorded:
+            return Consolidation(()), _degraded(meta, LATE)
         try:
-            async with asyncio.timeout(left_ms / 1_000):
+            # The model keeps its deadline and says how it failed; this one is for a model that does not.
+            async with asyncio.timeout((left_ms + GRACE_MS) / 1_000):
                 reply = await model.complete(
                     system=self._prompt.system,
                     prompt=self._request_text(request, findings),
@@ -162,7 +169,8 @@ class PolicyLevelReflectionService:
         except TimeoutError:
             return Consolidation(()), _degraded(meta, "llm_timeout")
         except ModelError as error:
-            return Consolidation(()), _degraded(meta, f"llm_{error.context.get('kind', 'error')}")
+            kind = error.context.get("kind", "error")
+            return Consolidation(()), _degraded(meta, LATE if kind == LATE else f"llm_{kind}")
         added = weigh_reply(reply.text, request, findings)
         if added.refused is not None:
             return added, _degraded(meta, added.refused)

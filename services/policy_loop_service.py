@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.config import Settings
-from schemas.errors import InvalidProposal, InvariantViolation
+from schemas.errors import CassetteMiss, InvalidProposal, InvariantViolation
 from schemas.judge import BoundaryVerdict
 from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
@@ -151,6 +151,8 @@ class PolicyLoopService:
             record.snapshot(snapshot)
             self.decided_in(snapshot.regime)
             ending = await self._decide(boundary, snapshot, budget, record)
+        except CassetteMiss:  # not this run any more: deciding without the reply would pass for a replay
+            raise
         except Exception as error:  # noqa: BLE001 - the one boundary of the policy loop
             record.error("policy_loop", error)
             self.counters.errors += 1

@@ -12,6 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from schemas.config import HEARTBEAT_BARS, Settings
+from schemas.contract import Contract
 from schemas.errors import ConfigError
 from tools.docs_pages import table
 from worker.settings import FIELDS, SECTIONS
@@ -162,7 +163,9 @@ def _default(field: FieldInfo) -> str:
     value = field.default
     if value is None:
         return "unset"
-    return f"`{json.dumps(list(value) if isinstance(value, tuple) else value)}`"
+    if isinstance(value, tuple):
+        value = [one.payload() if isinstance(one, Contract) else one for one in value]
+    return f"`{json.dumps(value)}`"
 
 
 def heartbeats() -> str:

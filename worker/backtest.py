@@ -8,11 +8,13 @@ same journal.
 import time
 from collections.abc import Callable, Sequence
 
+from agents.language_models.cassette import Cassette
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
+from worker.models import Models
 from worker.run_result import RunResult
 from worker.timing import Timing
 from worker.warm_up import compile_engine
@@ -27,6 +29,8 @@ async def run_backtest(
     *,
     definitions: Sequence[PlaybookDefinition] | None = None,
     progress: Progress | None = None,
+    models: Models | None = None,
+    cassette: Cassette | None = None,
 ) -> RunResult:
     """Run over all bars, recording into `journal`.
 
@@ -36,13 +40,16 @@ async def run_backtest(
         journal: empty writer; flushed at the end, also when the run is interrupted.
         definitions: playbooks; None loads the configured folder or the embedded ones.
         progress: called with rows done and rows in all.
+        models: language models to ask; None makes the configured ones.
+        cassette: recorded replies to play instead of asking a model.
 
     Raises:
         InvariantViolation: a guarantee of the engine did not hold.
+        CassetteMiss: a reply to be played back was not recorded.
     """
     started = time.perf_counter()
     timing = Timing(compile_s=compile_engine())
-    session = assemble(settings, bars, journal, definitions)
+    session = assemble(settings, bars, journal, definitions, models, cassette)
     session.begin()
     rows = bars.shape[0]
     try:
@@ -53,6 +60,7 @@ async def run_backtest(
                 progress(session.engine.t, rows)
         session.finish()
     finally:
+        await session.models.close()
         await journal.flush()
     timing.total_s = time.perf_counter() - started
     return RunResult(session, timing)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.judge_agent_client import JudgeAgentClient
+from agents.language_models.cassette import Cassette
 from agents.strategies.plan_provider import Linter, ReflectingPlanProvider
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.config import Settings
@@ -15,6 +16,7 @@ from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import EpisodeMemory
+from services.model_calls.account import ModelAccount
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry, load_playbooks, render_rules
@@ -35,7 +37,7 @@ from trading_core.rules import LintFinding, RuleColumns, lint, parse
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
-from worker.models import Models, configured_models
+from worker.models import Models, accounted_models, configured_cassette, configured_models
 from worker.session import Session
 
 
@@ -45,6 +47,7 @@ def assemble(
     journal: JournalWriter,
     definitions: Sequence[PlaybookDefinition] | None = None,
     models: Models | None = None,
+    cassette: Cassette | None = None,
 ) -> Session:
     """A session over `bars`, ready for `begin`.
 
@@ -53,14 +56,18 @@ def assemble(
         bars: all bars that the session will see.
         journal: empty writer.
         definitions: playbooks; None loads the configured folder or the embedded ones.
-        models: language models; None makes the configured ones.
+        models: language models to ask; None makes the configured ones.
+        cassette: recorded replies to play instead; None plays the configured one, if there is one.
 
     Raises:
         ConfigError: a playbook file is wrong, or mode `full` has no model.
     """
     books = definitions if definitions is not None else load_playbooks(_folder(settings))
     guard, clock = TickGuard(), SimulatedClock(int(bars.times[0]))
-    minds = models or configured_models(settings, guard, os.environ)
+    tape = cassette if cassette is not None else configured_cassette(settings)
+    asked = models or (Models() if tape is not None else configured_models(settings, guard, os.environ))
+    account = ModelAccount(settings.llm, journal, clock)
+    minds = accounted_models(settings, asked, account, guard, tape)
     columns = RuleColumns(bars)
     regimes = regime_columns(bars, settings.policy_loop.regime, columns.features)
     engine = _engine(settings, bars, columns, regimes, guard)
@@ -90,7 +97,7 @@ def assemble(
     )
     return Session(
         settings, bars, journal, guard, clock, engine, memory, expectations, registry, lifecycle, untraded,
-        policy_loop, slow_loop,
+        policy_loop, slow_loop, account, asked,
     )  # fmt: skip
 
 
@@ -125,7 +132,9 @@ def _provider(
     strategist = RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks)
     reflection = None
     if settings.reflection.mode != "off":
-        reflection = PolicyLevelReflectionService(settings.reflection, memory=memory, model=models.fast)
+        reflection = PolicyLevelReflectionService(
+            settings.reflection, memory=memory, model=models.fast, recorded=True
+        )
     return ReflectingPlanProvider(strategist, reflection, playbooks, lint_plan)
 
 

@@ -1,15 +1,25 @@
 """The language models of a run: none in the rules tiers, the configured ones in mode `full`.
 
-The key comes from the environment only. Clients are opened before the first bar, because importing the
-SDK takes seconds and would otherwise eat the first deadline.
+They are asked live, asked and kept in a cassette, or played back from one. The key comes from the environment
+only and is not needed to play back. Clients are opened before the first bar, because importing the SDK takes
+seconds and would otherwise eat the first deadline.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from agents.language_models.accounted import AccountedModel, LiveSource, RecordedSource, ReplySource
 from agents.language_models.anthropic import AnthropicModel
+from agents.language_models.cassette import Cassette, CassetteWriter, read_cassette
+from agents.language_models.retrying import RetryingModel
+from prompts import load_prompt
 from schemas.config import Settings
 from schemas.errors import ConfigError
+from services.high_level_reflection_service import PROMPT_NAME as SLOW_PROMPT
+from services.model_calls.account import ModelAccount, price_for
+from services.model_calls.record import Caller
+from services.policy_level_reflection_service import PROMPT as FAST_PROMPT
 from services.ports import LanguageModel
 from trading_core.tick_guard import TickGuard
 
@@ -24,23 +34,48 @@ class Models:
     fast: LanguageModel | None = None
     slow: LanguageModel | None = None
 
+    async def close(self) -> None:
+        """Close the connections of live models."""
+        for model in (self.fast, self.slow):
+            close = getattr(model, "close", None)
+            if close is not None:
+                await close()
+
 
 def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """The key of the configured models; None when the settings ask for none.
+    """The key of the models to ask; None when the settings ask none.
 
     Raises:
-        ConfigError: mode `full` without a key.
+        ConfigError: mode `full` without a key, unless the replies are played back.
     """
-    if settings.reflection.mode != "full":
+    if settings.reflection.mode != "full" or settings.runtime.llm == "replay":
         return None
     key = environment.get(KEY_VARIABLE, "")
     if not key:
-        raise ConfigError(f"reflection mode 'full' needs a key: set {KEY_VARIABLE}, or use 'deterministic'")
+        raise ConfigError(
+            f"reflection mode 'full' needs a key: set {KEY_VARIABLE}, play a cassette with --llm replay, or "
+            "use 'deterministic'"
+        )
     return key
 
 
+def check_models(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Refuse what would only fail later: no key, no price, no cassette to play or to write.
+
+    Raises:
+        ConfigError: one of them.
+    """
+    if settings.reflection.mode != "full":
+        return
+    model_key(settings, environment)
+    for model in (settings.llm.fast_model, settings.llm.slow_model):
+        price_for(settings.llm, model)
+    configured_cassette(settings)
+    _writer(settings)
+
+
 def configured_models(settings: Settings, guard: TickGuard, environment: Mapping[str, str]) -> Models:
-    """The models that the settings ask for.
+    """The models to ask; none where rules decide alone or a cassette answers.
 
     Raises:
         ConfigError: mode `full` without a key.
@@ -49,8 +84,61 @@ def configured_models(settings: Settings, guard: TickGuard, environment: Mapping
     if key is None:
         return Models()
     base_url = environment.get(URL_VARIABLE)
-    fast = AnthropicModel(settings.llm.fast_model, api_key=key, guard=guard, base_url=base_url)
-    slow = AnthropicModel(settings.llm.slow_model, api_key=key, guard=guard, base_url=base_url)
+    llm = settings.llm
+    fast = AnthropicModel(llm.fast_model, api_key=key, guard=guard, base_url=base_url)
+    slow = AnthropicModel(llm.slow_model, api_key=key, guard=guard, base_url=base_url, stall_ms=llm.stall_ms)
     fast.open()
     slow.open()
-    return Models(fast, slow)
+    return Models(_patient(fast, settings), _patient(slow, settings))
+
+
+def configured_cassette(settings: Settings) -> Cassette | None:
+    """The cassette that answers; None where models are asked.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    path = settings.runtime.cassette
+    return None if path is None or settings.runtime.llm != "replay" else read_cassette(Path(path))
+
+
+def accounted_models(
+    settings: Settings, models: Models, account: ModelAccount, guard: TickGuard, cassette: Cassette | None
+) -> Models:
+    """The models as a run uses them: admitted, recorded and paid for, or played back from the cassette.
+
+    Raises:
+        ConfigError: the file to record into cannot be made.
+    """
+    if settings.reflection.mode != "full":
+        return Models()
+    writer = _writer(settings) if cassette is None else None
+    if writer is not None:
+        account.keep = writer.keep
+
+    def accounted(model: LanguageModel | None, name: str, prompt: str) -> LanguageModel | None:
+        source = _source(model, cassette)
+        if source is None:
+            return None
+        caller = Caller(settings.llm.provider, name, prompt, load_prompt(prompt).hash)
+        return AccountedModel(caller, source, account, guard)
+
+    return Models(
+        accounted(models.fast, settings.llm.fast_model, FAST_PROMPT),
+        accounted(models.slow, settings.llm.slow_model, SLOW_PROMPT),
+    )
+
+
+def _source(model: LanguageModel | None, cassette: Cassette | None) -> ReplySource | None:
+    if cassette is not None:
+        return RecordedSource(cassette)
+    return None if model is None else LiveSource(model)
+
+
+def _patient(model: AnthropicModel, settings: Settings) -> RetryingModel:
+    return RetryingModel(model, attempts=settings.llm.attempts, first_wait_ms=settings.llm.first_wait_ms)
+
+
+def _writer(settings: Settings) -> CassetteWriter | None:
+    path = settings.runtime.cassette
+    return None if path is None or settings.runtime.llm != "record" else CassetteWriter(Path(path))

@@ -20,6 +20,7 @@ from services.journal.writer import JournalWriter
 from worker.interrupts import RunInterrupted
 
 if TYPE_CHECKING:
+    from agents.language_models.cassette import Cassette
     from services.store import NewRun, RunRecord, RunStatus, Store
     from trading_core.bars import BarSeries
 
@@ -55,8 +56,9 @@ class BacktestRunner(Protocol):
         *,
         definitions: Sequence[PlaybookDefinition] | None = None,
         progress: Progress | None = None,
+        cassette: "Cassette | None" = None,
     ) -> RunOutcome:
-        """Run over all bars, recording into `journal`."""
+        """Run over all bars, recording into `journal`; a cassette answers for the models."""
         ...
 
 

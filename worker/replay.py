@@ -1,14 +1,18 @@
 """Replay a stored run and compare it row by row: same configuration and bars must give the same hashes.
 
-Of a run that did not finish, the rows up to its last one are compared. Called by `verify`; writes nothing.
+Of a run that did not finish, the rows up to its last one are compared. Models are not asked again: their
+replies, failures and timeouts come from the run's own journal, everything else is done anew. Called by
+`verify`; writes nothing.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from agents.language_models.cassette import KIND, Cassette, recorded_call
 from schemas.config import Settings
 from schemas.errors import ConfigError, ThinktwiceError
 from schemas.playbook import PlaybookDefinition
@@ -73,17 +77,19 @@ async def replay_run(
             f"the bars hash to {bars.sha256[:16]}, not {recorded[:16]}: name those of the run with --data"
         )
         return ReplayReport(False, 0, record.events, None, changed)
-    if settings.reflection.mode == "full":
-        unrecorded = (
-            "not replayed: replies of the model were not recorded, and asking again may answer otherwise"
-        )
-        return ReplayReport(False, 0, record.events, None, unrecorded)
+    try:
+        cassette = await stored_cassette(store, record) if settings.reflection.mode == "full" else None
+    except ValueError:
+        changed = "not replayed: a recorded reply cannot be read, so the journal was changed"
+        return ReplayReport(False, 0, record.events, None, changed)
     sink = ComparingSink(store.journal, record.run_id, record.events)
     journal = JournalWriter(sink, settings.runtime.flush_rows)
     problem: str | None = None
     try:
         try:
-            await runner(settings, bars, journal, definitions=definitions, progress=progress)
+            await runner(
+                settings, bars, journal, definitions=definitions, progress=progress, cassette=cassette
+            )
         except ThinktwiceError as error:
             problem = f"the replay failed after {journal.events} rows: {error}"
         await journal.flush()
@@ -92,8 +98,17 @@ async def replay_run(
     if sink.compared < record.events:
         ended = f"the replay ended after {sink.compared} of {record.events} rows"
         return ReplayReport(False, sink.compared, record.events, journal.head_hash, problem or ended)
-    ok = problem is None or record.status == "failed"
+    ok = problem is None or record.status != "finished"
     return ReplayReport(ok, sink.compared, record.events, journal.head_hash, None if ok else problem)
+
+
+async def stored_cassette(store: "Store", record: "RunRecord") -> Cassette:
+    """The replies that a run recorded in its own journal; empty when its models were never asked."""
+    calls = [
+        recorded_call(json.loads(row.payload), json.loads(row.telemetry or "null"))
+        async for row in store.journal.rows(record.run_id, kinds={KIND})
+    ]
+    return Cassette(f"the journal of {record.run_id}", calls)
 
 
 def _stopped(stop: ReplayStopped, sink: ComparingSink, record: "RunRecord") -> ReplayReport:

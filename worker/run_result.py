@@ -43,6 +43,7 @@ class RunResult:
             "performance": self._performance(),
             "tick_validation": session.tick_validation().payload(),
             "policy_loop": policy.document(),
+            "model": session.model_account.document(),
             "memory": session.memory.document(),
             "episodes": len(session.slow_loop.episodes),
             "high_level": {
@@ -99,6 +100,8 @@ class RunResult:
         cost = cost_bps(session.settings.execution) * 1e-4
         return {
             "total_return": float(curve[-1]) / cash - 1.0,
+            "model_cost": session.model_account.cost,
+            "net_return": (float(curve[-1]) - session.model_account.cost) / cash - 1.0,
             "buy_and_hold_return": buy_and_hold_return(bars, cost),
             "sharpe": sharpe(curve, times),
             "max_drawdown": max_drawdown(curve),

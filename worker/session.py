@@ -16,6 +16,7 @@ from services.clock import SimulatedClock
 from services.episode_builder import EpisodeContext, build_episode
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import EpisodeMemory
+from services.model_calls.account import ModelAccount
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry
@@ -26,6 +27,7 @@ from services.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
+from worker.models import Models
 from worker.timing import Timing
 
 SCHEMA_VERSION = 1
@@ -48,6 +50,8 @@ class Session:
     untraded: UntradedSignals
     policy_loop: PolicyLoopService
     slow_loop: SlowLoopService
+    model_account: ModelAccount
+    models: Models
     bars_validated: int = 0
 
     def begin(self) -> None:
@@ -85,10 +89,12 @@ class Session:
         self._record(step)
         started = time.perf_counter()
         for boundary in step.boundaries:
+            self.model_account.open_event(self.bars.symbols[boundary.s])
             await self.policy_loop.on_boundary(boundary)
         timing.policy_s += time.perf_counter() - started
         self._collect_blocked()
         if learning:
+            self.model_account.open_event()
             await self.slow_loop.on_row(row)
             timing.slow_s = self.slow_loop.counters.seconds
 

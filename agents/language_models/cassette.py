@@ -48,13 +48,13 @@ class Cassette:
         )
 
 
-def recorded_call(payload: dict[str, Any], telemetry: dict[str, Any] | None) -> RecordedCall:
+def recorded_call(payload: Any, telemetry: dict[str, Any] | None) -> RecordedCall:
     """The call of a `model_call` row.
 
     Raises:
         ValueError: it is none.
     """
-    call = payload["call"] if isinstance(payload, dict) and "call" in payload else None
+    call = payload.get("call") if isinstance(payload, dict) else None
     if not isinstance(call, dict):
         raise ValueError("no recorded call")
     return RecordedCall.model_validate(call | (telemetry or {}))

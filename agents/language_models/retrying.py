@@ -67,6 +67,12 @@ class RetryingModel:
                 raise failure
             await self._sleep(wait_ms / 1_000)
 
+    async def close(self) -> None:
+        """Close the model's connections, if it holds any."""
+        close = getattr(self._model, "close", None)
+        if close is not None:
+            await close()
+
     def _wait_ms(self, failure: ModelError, requests: int) -> float | None:
         """How long to wait before the next request; None: there is none."""
         if requests >= self._attempts or failure.context.get("kind") not in PASSING:

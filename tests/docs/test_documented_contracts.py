@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
-from schemas.config import EnvelopeSettings, PolicyLoopSettings, Settings
+from schemas.config import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.errors import ModelError
+from schemas.language_model import LlmSettings, RunLimits
 from services.journal.kinds import JOURNAL_KINDS, TICK_KINDS
 from services.policy_checks.coherence import LINT_SEVERITY
+from services.ports import ModelReply
 from tests.worker.runs import Run, embedded_bars, embedded_run, planted_run, run_on
 from tools.docs_pages import DOCS, ROOT
+from worker.models import Models
 
 REFERENCE = DOCS / "reference"
 OPEN = re.compile(r"\.[A-Z]+$")
@@ -33,8 +37,29 @@ def strained_run() -> Run:
     return run_on(embedded_bars("2003-01-01", "2004-12-31"), Settings(envelope=envelope, policy_loop=loop))
 
 
+class PoorModel:
+    """Answers once, then fails until it is left alone, then answers again."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        self.asked += 1
+        if 1 < self.asked < 4:
+            raise ModelError("away", retryable=True, kind="network")
+        return ModelReply("no JSON", "poor", 1, 1, 0.1)
+
+
+@cache
+def modelled_run() -> Run:
+    """A run whose model is bad enough to be left alone, and later too dear."""
+    llm = LlmSettings(provider="anthropic", breaker_failures=2, breaker_pause=2, per_run=RunLimits(calls=5))
+    settings = Settings(reflection=ReflectionSettings(mode="full"), llm=llm)
+    return run_on(embedded_bars("2003-01-01", "2003-09-30"), settings, models=Models(fast=PoorModel()))
+
+
 def runs() -> tuple[Run, ...]:
-    return embedded_run(), planted_run(), strained_run()
+    return embedded_run(), planted_run(), strained_run(), modelled_run()
 
 
 def rows_of(page: str) -> list[list[str]]:

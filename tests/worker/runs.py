@@ -5,6 +5,7 @@ import json
 from functools import cache
 from typing import Any, NamedTuple
 
+from agents.language_models.cassette import Cassette
 from schemas.config import Settings
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
@@ -12,6 +13,7 @@ from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
 from trading_core.bars import BarSeries
 from worker.backtest import run_backtest
+from worker.models import Models
 from worker.run_result import RunResult
 from worker.sample_data import load_embedded_bars
 from worker.sample_data.worlds import make_world
@@ -30,11 +32,20 @@ class Run(NamedTuple):
         return [json.loads(row.payload) for row in self.rows if row.kind in kinds]
 
 
-def run_on(bars: BarSeries, settings: Settings | None = None, definitions: Any = None) -> Run:
+def run_on(
+    bars: BarSeries,
+    settings: Settings | None = None,
+    definitions: Any = None,
+    models: Models | None = None,
+    cassette: Cassette | None = None,
+) -> Run:
     """Run over bars with a journal in memory."""
     sink = MemorySink()
     journal = JournalWriter(sink)
-    result = asyncio.run(run_backtest(settings or Settings(), bars, journal, definitions=definitions))
+    running = run_backtest(
+        settings or Settings(), bars, journal, definitions=definitions, models=models, cassette=cassette
+    )
+    result = asyncio.run(running)
     return Run(result.document("r", "memory"), tuple(sink.rows), result)
 
 

@@ -19,7 +19,7 @@ from worker.timing import Timing
 
 FULL = Settings(
     reflection=ReflectionSettings(mode="full", budget_event_ms=60_000.0, budget_heartbeat_ms=60_000.0),
-    llm=LlmSettings(provider="anthropic"),
+    llm=LlmSettings(provider="anthropic", breaker_failures=1_000),
 )
 
 

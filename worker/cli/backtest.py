@@ -63,6 +63,16 @@ def backtest(
     reflection: Annotated[
         str | None, typer.Option(help="off, deterministic or full. [deterministic]", show_default=False)
     ] = None,
+    llm: Annotated[
+        str | None,
+        typer.Option(help="Replies of the model: live, record or replay. [live]", show_default=False),
+    ] = None,
+    cassette: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Replies to record into, or to replay without a key.", show_default=False
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of every draw. [0]", show_default=False)] = None,
     db: DbOption = None,
     out: Annotated[
@@ -88,6 +98,8 @@ def backtest(
             "runtime.end": ("--to", end),
             "runtime.db": ("--db", db),
             "runtime.out": ("--out", out),
+            "runtime.llm": ("--llm", llm),
+            "runtime.cassette": ("--cassette", cassette),
         },
     )
     document, failures = _run(resolved, "embedded" if config is None else config.stem)
@@ -116,7 +128,7 @@ def _run(resolved: ResolvedSettings, name: str) -> tuple[dict[str, Any], list[st
     bars = load_bars(settings)
     definitions = wiring.playbooks(settings)
     wiring.demand_known_symbols(settings, bars)
-    wiring.demand_model_key(settings)
+    wiring.demand_models(settings)
     runner = wiring.backtest_runner()
     folder = None if settings.runtime.out is None else OutFolder(Path(settings.runtime.out))
     if folder is not None:

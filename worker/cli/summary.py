@@ -35,6 +35,7 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
         ("Performance", _performance(document["performance"], document["open_positions"])),
         ("Tick validation", _ticks(document["tick_validation"], document["timing"])),
         ("Policy loop", _policy(document["policy_loop"], document["tick_validation"]["bars_validated"])),
+        *((("Model", _model(document)),) if document["reflection"] == "full" else ()),
         ("High-level reflection", _slow(document)),
         ("Judge", _judge(document["judge"])),
         ("Journal", _journal(document)),
@@ -95,6 +96,17 @@ def _policy(policy: Document, bars: int) -> Rows:
     yield "findings", counts(policy["finding_codes"])
     yield "evaluation took", _latency(policy["latency_ms"])
     yield "reflection took", _latency(policy["reflection_latency_ms"])
+
+
+def _model(document: Document) -> Rows:
+    model, performance = document["model"], document["performance"]
+    tokens = sum(model["tokens"].values())
+    yield "calls", f"{model['calls']:,}   requests {model['requests']:,}   tokens {tokens:,}"
+    yield "ended", counts(model["outcomes"])
+    yield "not asked", counts(model["cut_overs"])
+    net = percent(performance["net_return"])
+    yield "cost", f"{number(performance['model_cost'])}   return after it {net}"
+    yield "call took", _latency(model["latency_ms"])
 
 
 def _verdicts(reflections: dict[str, int]) -> str:

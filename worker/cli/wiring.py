@@ -70,12 +70,14 @@ def demand_known_symbols(settings: Settings, bars: "BarSeries") -> None:
     bucket_bits(bars.symbols, settings.envelope.correlation_buckets)
 
 
-def demand_model_key(settings: Settings) -> None:
-    """Refuse a run whose model has no key, before anything is made.
+def demand_models(settings: Settings) -> None:
+    """Refuse a run whose models have no key, price or cassette, before anything is made.
 
     Raises:
-        ConfigError: mode `full` without a key.
+        ConfigError: one is missing in mode `full`.
     """
-    from worker.models import model_key
+    if settings.reflection.mode != "full":
+        return
+    from worker.models import check_models
 
-    model_key(settings, os.environ)
+    check_models(settings, os.environ)

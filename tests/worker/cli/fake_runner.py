@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from agents.language_models.cassette import Cassette
 from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.errors import DataError
@@ -114,6 +115,7 @@ class FakeRunner:
         *,
         definitions: Any = None,
         progress: Progress | None = None,
+        cassette: Cassette | None = None,
     ) -> FakeOutcome:
         """Record a genesis row, two rows a bar and a last one."""
         first, last = int(bars.close_times[0]), int(bars.close_times[-1])
@@ -177,6 +179,8 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
         },
         "performance": {
             "total_return": 0.123,
+            "model_cost": 0.0,
+            "net_return": 0.123,
             "buy_and_hold_return": -0.05,
             "sharpe": None,
             "max_drawdown": 0.02,
@@ -192,6 +196,18 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "llm_calls": 0,
             "memory_reads": 0,
             "policy_writes": 0,
+        },
+        "model": {
+            "calls": 0,
+            "requests": 0,
+            "outcomes": {},
+            "cut_overs": {},
+            "breaker_opened": 0,
+            "tokens": {"input": 0, "output": 0, "cache_write": 0, "cache_read": 0},
+            "estimated_calls": 0,
+            "usd": 0.0,
+            "cost": 0.0,
+            "latency_ms": {"p50": None, "p95": None, "p99": None},
         },
         "policy_loop": {
             "events": {"heartbeat": 4, "regime_change": 7},
