@@ -3,6 +3,7 @@ keep.
 """
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,18 +21,13 @@ from trading_core.kernel import advance
 ENTRY = "close > prev(close, 1) and close > open"
 
 
-def _signal(bars):
-    close, open_ = bars.close[:, 0], bars.open[:, 0]
-    return np.r_[False, close[1:] > close[:-1]] & (close > open_)
-
-
-def _simulated(bars: BarSeries, rules: Any) -> pd.DataFrame:
-    return simulate(
-        bars, ENTRY, direction=rules.direction, stop_pct=rules.stop_pct, target_pct=rules.target_pct,
-        time_stop_bars=rules.time_stop, fee_bps=rules.fee_bps, slippage_bps=rules.slippage_bps,
-        fill=rules.fill, level_base=rules.level_base, entry_bar_exits=rules.entry_bar_exits,
-        both_hit=rules.both_hit, gap=rules.gap,
-    ).trades  # fmt: skip
+def _signal(bars: BarSeries, s: int = 0) -> np.ndarray:
+    """The entry rule over the present bars of a symbol, false on the others."""
+    rows = np.flatnonzero(bars.present[:, s])
+    close, open_ = bars.close[rows, s], bars.open[rows, s]
+    signal = np.zeros(bars.shape[0], dtype=np.bool_)
+    signal[rows] = np.r_[False, close[1:] > close[:-1]] & (close > open_)
+    return signal
 
 
 rules_strategy = st.builds(
@@ -39,31 +35,76 @@ rules_strategy = st.builds(
     direction=st.sampled_from(["long", "short"]),
     stop_pct=st.sampled_from([0.003, 0.01, 0.02]),
     target_pct=st.sampled_from([0.003, 0.015, 0.04]),
-    time_stop=st.sampled_from([1, 3, 20]),
+    time_stop_bars=st.sampled_from([1, 3, 20]),
     fee_bps=st.sampled_from([0.0, 5.0]),
     slippage_bps=st.sampled_from([0.0, 2.0]),
+    quantity=st.sampled_from([1.0, 7.5, 0.05]),
     fill=st.sampled_from(["next_open", "close"]),
     level_base=st.sampled_from(["fill", "signal_close"]),
     entry_bar_exits=st.booleans(),
     both_hit=st.sampled_from(["stop", "target", "ohlc", "near", "color"]),
     gap=st.sampled_from(["open", "level"]),
+    limit_fill=st.sampled_from(["touch", "through"]),
+    time_exit=st.sampled_from(["open", "after_stops", "close"]),
+    reentry=st.booleans(),
+    tick_size=st.sampled_from([0.0, 0.25, 1.0]),
+    lot_size=st.sampled_from([0.0, 0.1, 2.0]),
+    maker_fee_bps=st.sampled_from([None, -1.0, 2.0]),
+    fee_per_trade=st.sampled_from([0.0, 0.35]),
+    fee_rounding=st.sampled_from([0.0, 0.01]),
+    funding_bps=st.sampled_from([0.0, 3.0, -3.0]),
+    borrow_bps=st.sampled_from([0.0, 2.0]),
 )
+COMPARED = (
+    "entry_price", "exit_price", "quantity", "fees", "pnl", "r", "mae_r", "mfe_r", "bars_held",
+)  # fmt: skip
 
 
-@given(seed=st.integers(0, 10_000), rules=rules_strategy)
-@settings(max_examples=150)
-def test_simulation_any_switches_agrees_with_oracle_trade_by_trade(seed, rules):
-    bars = random_series(seed, 160)
-    expected = walk(bars, _signal(bars), rules)
-    found = _simulated(bars, rules)
+def _rounded_bars(seed: int, symbols: int) -> BarSeries:
+    """Prices on a grid of a quarter, so that levels are touched exactly and closes repeat."""
+    bars = random_series(seed, 160, symbols, missing=0.1)
+    for name in ("open", "high", "low", "close"):
+        part = getattr(bars, name)
+        part[:] = np.round(part * 4) / 4
+    return bars
+
+
+@given(seed=st.integers(0, 10_000), grid=st.booleans(), rules=rules_strategy)
+@settings(max_examples=200)
+def test_simulation_any_switches_agrees_with_oracle_trade_by_trade(seed, grid, rules):
+    bars = _rounded_bars(seed, 2) if grid else random_series(seed, 160, 2, missing=0.1)
+    trades = simulate(bars, ENTRY, **rules.switches()).trades
     rows = {int(label): t for t, label in enumerate(bars.times.tolist())}
-    assert [rows[stamp.value] for stamp in found["entry_time"]] == [one.entry for one in expected]
-    assert [rows[stamp.value] for stamp in found["exit_time"]] == [one.exit for one in expected]
-    assert found["exit_reason"].tolist() == [one.reason for one in expected]
-    for column in ("entry_price", "exit_price", "pnl", "mae_r", "mfe_r"):
-        assert found[column].tolist() == pytest.approx(
-            [getattr(one, column) for one in expected], abs=1e-9
-        ), column
+    for s, symbol in enumerate(bars.symbols):
+        found = trades[trades["symbol"] == symbol]
+        expected = walk(bars, _signal(bars, s), rules, s)
+        assert [rows[stamp.value] for stamp in found["entry_time"]] == [one.entry for one in expected]
+        assert [rows[stamp.value] for stamp in found["exit_time"]] == [one.exit for one in expected]
+        assert found["exit_reason"].tolist() == [one.reason for one in expected]
+        for column in COMPARED:
+            assert found[column].tolist() == pytest.approx(
+                [getattr(one, column) for one in expected], abs=1e-9
+            ), column
+
+
+@pytest.mark.parametrize(
+    "switch", [one for one in Rules().switches() if one not in ("direction", "quantity")]
+)
+def test_simulation_every_switch_matters_to_the_comparison(switch):
+    """A switch that the oracle and the kernel both forgot would be equal for no reason."""
+    changed: dict[str, Any] = {
+        "stop_pct": 0.01, "target_pct": 0.02, "time_stop_bars": 3, "fee_bps": 1.0, "slippage_bps": 3.0,
+        "fill": "close", "level_base": "signal_close", "entry_bar_exits": False, "both_hit": "target",
+        "gap": "level", "limit_fill": "through", "time_exit": "close", "reentry": False, "tick_size": 0.1,
+        "lot_size": 0.3, "maker_fee_bps": 1.0, "fee_per_trade": 0.1, "fee_rounding": 0.1, "funding_bps": 1.0,
+        "borrow_bps": 1.0,
+    }  # fmt: skip
+    start = Rules(direction="short", stop_pct=0.02, target_pct=0.015, time_stop_bars=10, slippage_bps=1.0)
+    if switch == "limit_fill":  # levels on the grid of the prices are touched exactly
+        start = replace(start, tick_size=0.25)
+    other = replace(start, **{switch: changed[switch]})
+    worlds = [_rounded_bars(seed, 1) for seed in range(5)]
+    assert any(walk(bars, _signal(bars), start) != walk(bars, _signal(bars), other) for bars in worlds)
 
 
 @given(seed=st.integers(0, 10_000), symbols=st.integers(1, 4), rules=rules_strategy)
@@ -72,7 +113,7 @@ def test_simulation_cash_and_trades_are_conserved(seed: int, symbols: int, rules
     bars = random_series(seed, 120, symbols, missing=0.15)
     result = simulate(
         bars, ENTRY, direction=rules.direction, stop_pct=rules.stop_pct, target_pct=rules.target_pct,
-        time_stop_bars=rules.time_stop, slippage_bps=rules.slippage_bps, quantity=3.0, cash=10_000.0,
+        time_stop_bars=rules.time_stop_bars, slippage_bps=rules.slippage_bps, quantity=3.0, cash=10_000.0,
     )  # fmt: skip
     trades = result.trades
     sign = 1.0 if rules.direction == "long" else -1.0
