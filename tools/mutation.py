@@ -38,7 +38,7 @@ MODULES: Final = (
 TESTS: Final = (
     *(
         f"tests/trading_core/test_kernel_{name}.py"
-        for name in ("entries", "exits", "envelope", "costs", "numbers", "state_machine")
+        for name in ("entries", "exits", "envelope", "costs", "numbers", "state_machine", "boundaries")
     ),
     "tests/trading_core/test_trigger_engine_tick_validation.py",
 )

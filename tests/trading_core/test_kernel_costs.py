@@ -72,6 +72,7 @@ def test_kernel_levels_from_the_fill_keep_their_distance(direction, expected):
     (moved,) = play(rows, direction, execution={"level_base": "fill"}).details("entry_filled")
     (kept,) = play(rows, direction).details("entry_filled")
     assert moved["stop"] == pytest.approx(expected)
+    assert moved["target"] == pytest.approx((100 + direction * 2) * (100 + direction * 10) / 100)
     assert kept["stop"] == pytest.approx(100 - direction * 5)
 
 
@@ -98,3 +99,16 @@ def test_kernel_size_is_fixed_when_the_order_is_accepted(execution, policy, quan
 def test_kernel_size_by_an_unknown_volatility_is_refused(volatility):
     told = play([FLAT, FLAT], execution={"sizing": "volatility"}, volatility=volatility).story()
     assert told == ["2 refused level_unknown"]
+
+
+@BOTH_SIDES
+@pytest.mark.parametrize("level_base", ["fill", "signal_close"])
+def test_kernel_r_counts_from_the_base_of_the_levels_however_near(level_base, direction):
+    """The stop is half a unit away; the entry opens a fifth of a unit further."""
+    rows = [FLAT, (100.2, 100.3, 100.1, 100.2), (100.2, 100.3, 95, 96)]
+    done = play(rows, direction, execution={"level_base": level_base}, stop=99.5, target=105.0)
+    (trade,) = done.trades
+    (entry,) = done.details("entry_filled")
+    risk = abs(entry["price"] - entry["stop"]) if level_base == "fill" else 0.5
+    assert trade["r"] * risk * trade["quantity"] == pytest.approx(trade["pnl"])
+    assert trade["pnl"] < 0.0

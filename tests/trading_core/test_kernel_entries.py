@@ -209,6 +209,7 @@ def test_kernel_exits_only_reduce_and_end_flat(direction, entry_kind):
     )
     state = done.engine.state[0]
     assert (state["quantity"], state["direction"], state["order"]) == (0.0, 0, 0)
+    assert (state["position_policy"], state["exit_reason"]) == (-1, -1)
     assert done.engine.portfolio["positions"][0] == done.engine.portfolio["orders"][0] == 0
 
 

@@ -201,6 +201,12 @@ EXITS = {
         {**HALF, "scale_out_r": 3.0},
         ["4 exit target 110"],
     ),
+    "scale-out at the target": (
+        [(100, 111, 99.5, 110)],
+        {},
+        {**HALF, "scale_out_r": 2.0},
+        ["4 exit target 110"],
+    ),
     "scale-out in lots": ([(100, 106, 99.5, 105)], {"lot_size": 30.0}, HALF, ["4 scaled 105 x30"]),
     "scale-out of less than a lot": (
         [(100, 106, 99.5, 105), (105, 111, 99, 100)],

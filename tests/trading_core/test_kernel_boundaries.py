@@ -1,0 +1,56 @@
+"""Which bars open a boundary, one cause at a time."""
+
+import numpy as np
+import pytest
+
+from schemas.vocabulary import OverrideReason, PolicyEventKind
+from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, run_all
+from tests.trading_core.market import panel
+from trading_core.kernel.fresh import STALE_BARS
+from trading_core.kernel.records import FLAG_BAND, FLAG_NO_TRADE, FLAG_REGIME, FLAG_SHOCK
+
+
+def _boundaries(engine):
+    return [(b.t, [*b.events, *b.overrides]) for step in run_all(engine) for b in step.boundaries if b.s == 0]
+
+
+@pytest.mark.parametrize(
+    ("flag", "cause"),
+    [
+        (FLAG_REGIME, PolicyEventKind.REGIME_CHANGE),
+        (FLAG_BAND, PolicyEventKind.VOLATILITY_BAND_SHIFT),
+        (FLAG_SHOCK, OverrideReason.VOLATILITY_SHOCK),
+    ],
+)
+def test_kernel_boundary_opens_for_a_flag_alone(flag, cause):
+    flags = np.zeros((6, 1), dtype=np.uint8)
+    flags[3] = flag
+    assert _boundaries(engine_on(panel({"X": [FLAT] * 6}), flags=flags)) == [(3, [cause])]
+
+
+def test_kernel_boundary_opens_for_no_window_and_no_quiet_bar():
+    flags = np.full((6, 1), FLAG_NO_TRADE, dtype=np.uint8)
+    assert _boundaries(engine_on(panel({"X": [FLAT] * 6}), flags=flags)) == []
+
+
+@pytest.mark.parametrize("heartbeat", [1, 3])
+def test_kernel_boundary_beats_every_so_many_bars(heartbeat):
+    found = _boundaries(engine_on(panel({"X": [FLAT] * 9}), heartbeat=heartbeat))
+    assert [t for t, _ in found] == list(range(heartbeat - 1, 9, heartbeat))
+    assert {tuple(causes) for _, causes in found} == {(PolicyEventKind.HEARTBEAT,)}
+
+
+@pytest.mark.parametrize("missed", [STALE_BARS - 1, STALE_BARS])
+@pytest.mark.parametrize("held", [True, False])
+def test_kernel_boundary_opens_for_stale_data_of_a_held_symbol_only(missed, held):
+    rows = [FLAT] * 4 + [None] * missed + [FLAT] * 3
+    engine = engine_on(panel({"X": rows, "Y": [FLAT] * len(rows)}), envelope=WIDE)
+    if held:
+        install(engine, setup=[1], immediate=True)
+    found = [t for t, causes in _boundaries(engine) if OverrideReason.STALE_DATA in causes]
+    assert found == ([4 + missed] if held and missed == STALE_BARS else [])
+
+
+def test_kernel_boundary_of_a_symbol_that_starts_late_is_not_stale():
+    engine = engine_on(panel({"X": [None] * 8 + [FLAT] * 3, "Y": [FLAT] * 11}), heartbeat=0)
+    assert _boundaries(engine) == []
