@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,17 @@ REASONS: Final = tuple(ExitReason)
 FILLS: Final = frozenset(
     {TickEventKind.ENTRY_FILLED, TickEventKind.EXIT_FILLED, TickEventKind.SCALE_OUT_FILLED}
 )
+
+
+class EventRow(NamedTuple):
+    """One record of the event buffer in plain Python numbers; see `kernel.records.EVENT`."""
+
+    t: int
+    s: int
+    kind: int
+    a: int
+    b: int
+    x: list[float]
 
 
 @dataclass(frozen=True)
@@ -43,18 +54,18 @@ class TickEventDecoder:
         self._bar_ns = bars.bar_ns
 
     def decode(
-        self, record: Any, tags: list[PolicyTag], entries: dict[int, dict[str, Any]]
+        self, e: EventRow, tags: list[PolicyTag], entries: dict[int, dict[str, Any]]
     ) -> TickValidationEvent:
         """One typed event.
 
         Args:
-            record: one element of the event buffer.
+            e: one record of the event buffer.
             tags: owners by policy reference.
             entries: ids of the open entry per symbol; this call keeps it up to date.
         """
-        kind = KINDS[int(record["kind"])]
-        t, s = int(record["t"]), int(record["s"])
-        detail = _DETAIL[kind](self, record, tags, entries) if kind in _DETAIL else {}
+        kind = KINDS[e.kind]
+        t, s = e.t, e.s
+        detail = _DETAIL[kind](self, e, tags, entries) if kind in _DETAIL else {}
         # The kernel's own records need no validation, and a live step has no time for it.
         return TickValidationEvent.model_construct(
             kind=kind,
@@ -86,118 +97,118 @@ def _side(direction: int) -> str:
     return "long" if direction > 0 else "short"
 
 
-def _transition(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    return {"from": str(STATES[int(e["a"])]), "to": str(STATES[int(e["b"])])}
+def _transition(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    return {"from": str(STATES[e.a]), "to": str(STATES[e.b])}
 
 
-def _armed(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e["x"]
+def _armed(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    x = e.x
     return {
-        **_owner(tags, int(e["b"])),
-        "direction": _side(e["a"]),
-        "setup_high": float(x[0]),
-        "setup_low": float(x[1]),
-        "close": float(x[2]),
+        **_owner(tags, e.b),
+        "direction": _side(e.a),
+        "setup_high": x[0],
+        "setup_low": x[1],
+        "close": x[2],
     }
 
 
-def _waited(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    return {**_owner(tags, int(e["b"])), "bars": int(e["a"])}
+def _waited(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    return {**_owner(tags, e.b), "bars": e.a}
 
 
-def _owned(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    return _owner(tags, int(e["b"]))
+def _owned(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    return _owner(tags, e.b)
 
 
-def _invalidated(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    return {**_owner(tags, int(e["b"])), "direction": _side(e["a"]), "close": float(e["x"][0])}
+def _invalidated(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    return {**_owner(tags, e.b), "direction": _side(e.a), "close": e.x[0]}
 
 
-def _refined(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e["x"]
+def _refined(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    x = e.x
     level = "entry" if x[3] else "stop"
     return {
-        **_owner(tags, int(e["b"])),
-        f"{level}_before": float(x[0]),
-        level: float(x[1]),
-        "close": float(x[2]),
+        **_owner(tags, e.b),
+        f"{level}_before": x[0],
+        level: x[1],
+        "close": x[2],
     }
 
 
-def _accepted(decoder: TickEventDecoder, e: Any, tags: list[PolicyTag], entries: Any) -> dict[str, Any]:
-    x = e["x"]
-    s, t = int(e["s"]), int(e["t"])
-    owner = _owner(tags, int(e["b"]))
+def _accepted(decoder: TickEventDecoder, e: EventRow, tags: list[PolicyTag], entries: Any) -> dict[str, Any]:
+    x = e.x
+    s, t = e.s, e.t
+    owner = _owner(tags, e.b)
     order_id = decoder.order_id(s, t, owner["policy_id"], "entry")
-    entries[s] = {**owner, "order_id": order_id, "direction": _side(e["a"])}
+    entries[s] = {**owner, "order_id": order_id, "direction": _side(e.a)}
     return {
         **entries[s],
-        "quantity": float(x[0]),
+        "quantity": x[0],
         "entry_kind": ENTRY_KINDS[int(x[5])],
-        "signal_close": float(x[1]),
-        "stop": float(x[2]),
-        "target": float(x[3]),
-        "planned_risk": float(x[4]),
+        "signal_close": x[1],
+        "stop": x[2],
+        "target": x[3],
+        "planned_risk": x[4],
     }
 
 
-def _clamped(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    clamps = [name for k, name in enumerate(CLAMPS) if int(e["a"]) >> k & 1]
+def _clamped(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    clamps = [name for k, name in enumerate(CLAMPS) if e.a >> k & 1]
     return {
-        **_owner(tags, int(e["b"])),
+        **_owner(tags, e.b),
         "clamps": clamps,
-        "wanted": float(e["x"][0]),
-        "quantity": float(e["x"][1]),
+        "wanted": e.x[0],
+        "quantity": float(e.x[1]),
     }
 
 
-def _refused(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e["x"]
+def _refused(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    x = e.x
     return {
-        **_owner(tags, int(e["b"])),
-        "reason": REFUSALS[int(e["a"])],
-        "close": float(x[0]),
+        **_owner(tags, e.b),
+        "reason": REFUSALS[e.a],
+        "close": x[0],
         "stop": _number(x[1]),
         "target": _number(x[2]),
     }
 
 
 def _entered(
-    decoder: TickEventDecoder, e: Any, tags: Any, entries: dict[int, dict[str, Any]]
+    decoder: TickEventDecoder, e: EventRow, tags: Any, entries: dict[int, dict[str, Any]]
 ) -> dict[str, Any]:
-    x = e["x"]
-    entry = entries[int(e["s"])]
+    x = e.x
+    entry = entries[e.s]
     return {
         **entry,
         "fill_id": content_id([entry["order_id"], "fill"]),
-        "price": float(x[0]),
-        "quantity": float(x[1]),
-        "fee": float(x[2]),
-        "stop": float(x[3]),
-        "target": float(x[4]),
-        "raw_price": float(x[5]),
+        "price": x[0],
+        "quantity": x[1],
+        "fee": x[2],
+        "stop": x[3],
+        "target": x[4],
+        "raw_price": x[5],
     }
 
 
-def _touched(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e["x"]
+def _touched(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    x = e.x
     return {
-        **_owner(tags, int(e["b"])),
-        "direction": _side(e["a"]),
-        "level": float(x[0]),
-        "price": float(x[1]),
+        **_owner(tags, e.b),
+        "direction": _side(e.a),
+        "level": x[0],
+        "price": x[1],
     }
 
 
-def _timed(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    return {**_owner(tags, int(e["b"])), "bars": int(e["a"]), "price": float(e["x"][0])}
+def _timed(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    return {**_owner(tags, e.b), "bars": e.a, "price": e.x[0]}
 
 
 def _exited(
-    decoder: TickEventDecoder, e: Any, tags: Any, entries: dict[int, dict[str, Any]]
+    decoder: TickEventDecoder, e: EventRow, tags: Any, entries: dict[int, dict[str, Any]]
 ) -> dict[str, Any]:
-    x = e["x"]
-    s, t = int(e["s"]), int(e["t"])
+    x = e.x
+    s, t = e.s, e.t
     entry = entries.pop(s)
     order_id = decoder.order_id(s, t, entry["policy_id"], "exit")
     return {
@@ -205,48 +216,48 @@ def _exited(
         "order_id": order_id,
         "entry_order_id": entry["order_id"],
         "fill_id": content_id([order_id, "fill"]),
-        "reason": str(REASONS[int(e["a"])]),
-        "price": float(x[0]),
-        "quantity": float(x[1]),
-        "fee": float(x[2]),
-        "pnl": float(x[3]),
-        "r": float(x[4]),
-        "raw_price": float(x[5]),
+        "reason": str(REASONS[e.a]),
+        "price": x[0],
+        "quantity": x[1],
+        "fee": x[2],
+        "pnl": x[3],
+        "r": x[4],
+        "raw_price": x[5],
     }
 
 
-def _breached(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e["x"]
+def _breached(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    x = e.x
     return {
-        "limit": BREACHES[int(e["a"])],
-        "equity": float(x[0]),
-        "peak": float(x[1]),
-        "day_start": float(x[2]),
-        "gross": float(x[3]),
-        "net": float(x[4]),
+        "limit": BREACHES[e.a],
+        "equity": x[0],
+        "peak": x[1],
+        "day_start": x[2],
+        "gross": x[3],
+        "net": x[4],
         "losses_in_a_row": int(x[5]),
     }
 
 
-def _released(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    return {"limit": "drawdown" if int(e["a"]) else "daily_loss", "equity": float(e["x"][0])}
+def _released(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    return {"limit": "drawdown" if e.a else "daily_loss", "equity": e.x[0]}
 
 
-def _tightened(decoder: TickEventDecoder, e: Any, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e["x"]
+def _tightened(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
+    x = e.x
     return {
-        **_owner(tags, int(e["b"])),
-        "stop_before": float(x[0]),
-        "stop": float(x[1]),
+        **_owner(tags, e.b),
+        "stop_before": x[0],
+        "stop": x[1],
         "by": STOP_SOURCES[int(x[2])],
     }
 
 
 def _scaled(
-    decoder: TickEventDecoder, e: Any, tags: Any, entries: dict[int, dict[str, Any]]
+    decoder: TickEventDecoder, e: EventRow, tags: Any, entries: dict[int, dict[str, Any]]
 ) -> dict[str, Any]:
-    x = e["x"]
-    s, t = int(e["s"]), int(e["t"])
+    x = e.x
+    s, t = e.s, e.t
     entry = entries[s]
     order_id = decoder.order_id(s, t, entry["policy_id"], "scale_out")
     return {
@@ -254,15 +265,15 @@ def _scaled(
         "order_id": order_id,
         "entry_order_id": entry["order_id"],
         "fill_id": content_id([order_id, "fill"]),
-        "price": float(x[0]),
-        "quantity": float(x[1]),
-        "fee": float(x[2]),
-        "remaining": float(x[3]),
-        "raw_price": float(x[4]),
+        "price": x[0],
+        "quantity": x[1],
+        "fee": x[2],
+        "remaining": x[3],
+        "raw_price": x[4],
     }
 
 
-_DETAIL: Final[dict[TickEventKind, Callable[[TickEventDecoder, Any, Any, Any], dict[str, Any]]]] = {
+_DETAIL: Final[dict[TickEventKind, Callable[[TickEventDecoder, EventRow, Any, Any], dict[str, Any]]]] = {
     TickEventKind.STATE_TRANSITION: _transition,
     TickEventKind.THESIS_ARMED: _armed,
     TickEventKind.ACTIVATION_TRIGGERED: _waited,

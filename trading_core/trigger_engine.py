@@ -25,7 +25,7 @@ from trading_core.kernel.fresh import fresh_state
 from trading_core.kernel.records import REFUSALS
 from trading_core.kernel.state_machine import IDLE, INVALIDATED, LEGAL, STATES, THESIS_ARMED
 from trading_core.rule_bank import EngineColumns, RuleBank
-from trading_core.tick_events import PolicyTag, TickEventDecoder
+from trading_core.tick_events import EventRow, PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 
 EntryKind = Literal["market", "limit", "stop"]
@@ -250,7 +250,8 @@ class TriggerEngine:
             raise InvariantViolation(
                 f"illegal transition {STATES[source]} -> {STATES[target]} at row {self.t - 1}"
             )
-        events = tuple(self._decoded(k) for k in range(int(self._count[0])))
+        rows = self._events[: int(self._count[0])].tolist()
+        events = tuple(self._decoded(row) for row in rows)
         return Advance(
             t=self.t,
             events=events,
@@ -268,8 +269,8 @@ class TriggerEngine:
         )  # fmt: skip
         return int(t), int(code)
 
-    def _decoded(self, k: int) -> TickValidationEvent:
-        return self._decoder.decode(self._events[k], self._tags, self._entries)
+    def _decoded(self, row: tuple[Any, ...]) -> TickValidationEvent:
+        return self._decoder.decode(EventRow(*row), self._tags, self._entries)
 
     def _boundaries(self, t: int) -> tuple[Boundary, ...]:
         found = []
@@ -386,7 +387,7 @@ class TriggerEngine:
         event = self._events[0]
         event["t"], event["s"], event["kind"], event["a"], event["b"] = self.t - 1, s, rec.KIND[kind], a, b
         event["x"] = (x0, x1, x2, 0.0, 0.0, 0.0)
-        return self._decoded(0)
+        return self._decoded(self._events[0].item())
 
     def tag(self, reference: int) -> PolicyTag:
         """Owner behind a policy reference of the state or of a trade record."""
