@@ -114,6 +114,12 @@ def test_run_with_a_higher_cost_earns_less_on_the_first_trade_that_pays_it(run_w
         assert dear["fees"] > cheap["fees"]
 
 
+def test_run_with_a_wide_spread_has_its_plans_sent_back_for_what_they_would_cost(run_with):
+    wide = run_with("[execution]\nspread_bps = 1000.0\nslippage_spread_fraction = 0.5")
+    assert "reward_to_risk_too_low" not in plain().document["policy_loop"]["finding_codes"]
+    assert wide.document["policy_loop"]["finding_codes"]["reward_to_risk_too_low"] > 0
+
+
 def test_run_with_a_maker_fee_pays_it_on_limit_entries(run_with):
     run = run_with("[execution]\nmaker_fee_bps = 1.0")
     kinds = {one["order_id"]: one["entry_kind"] for one in run.of("order_accepted")}

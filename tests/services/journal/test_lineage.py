@@ -111,6 +111,8 @@ def test_lineage_fills_are_found_by_prefix(prefix, count):
 
 def test_lineage_of_an_exit_shows_scale_outs_and_stop_moves_of_its_position():
     managed = [node for node in traced(EXIT).children if node.title.endswith("of the position")]
+    kinds = [node.kind for node in walk(traced(EXIT))]
+    assert (kinds.count("scale_out_filled"), kinds.count("stop_tightened")) == (1, 1)
     assert [(node.kind, node.id) for node in managed] == [
         ("entry_filled", ENTRY),
         ("scale_out_filled", SCALED),
