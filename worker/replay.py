@@ -79,7 +79,7 @@ async def replay_run(
         return ReplayReport(False, 0, record.events, None, changed)
     try:
         cassette = await stored_cassette(store, record) if settings.reflection.mode == "full" else None
-    except ValueError:
+    except (ValueError, TypeError):
         changed = "not replayed: a recorded reply cannot be read, so the journal was changed"
         return ReplayReport(False, 0, record.events, None, changed)
     sink = ComparingSink(store.journal, record.run_id, record.events)

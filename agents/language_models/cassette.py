@@ -67,7 +67,7 @@ def read_cassette(path: Path) -> Cassette:
         ConfigError: there is no such file, it holds no call, or a line is not a row of a journal.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8").split("\n")  # a reply may hold other separators of lines
     except FileNotFoundError as error:
         raise ConfigError(f"cassette {str(path)!r} does not exist: record one with --llm record") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -90,7 +90,7 @@ def _calls(path: Path, number: int, line: str) -> list[RecordedCall]:
         first = error.errors(include_url=False)[0]
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise ConfigError(f"cassette {str(path)!r}, line {number}: no recorded call ({reason})") from error
-    except (ValueError, KeyError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(
             f"cassette {str(path)!r}, line {number}: not a row of a journal ({error})"
         ) from error

@@ -1,4 +1,4 @@
-"""A server on loopback that speaks just enough of the Messages API over plain asyncio streams."""
+"""A server on loopback that speaks the Messages API, whole and streamed, over plain asyncio streams."""
 
 import asyncio
 import json
@@ -33,6 +33,84 @@ def answer(body: bytes | dict[str, Any], status: int = 200, headers: dict[str, s
         await writer.drain()
 
     return handle
+
+
+def events(text: str = "hello", pieces: int = 3, **changes: Any) -> list[dict[str, Any]]:
+    """The events of one streamed message; `changes` are those of `message`."""
+    whole = message(text, **changes)
+    start = whole | {"content": [], "stop_reason": None, "usage": {"input_tokens": 11, "output_tokens": 1}}
+    size = max(1, -(-len(text) // pieces))
+    deltas = [
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": text[i : i + size]},
+        }
+        for i in range(0, len(text), size)
+    ]
+    return [
+        {"type": "message_start", "message": start},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "ping"},
+        *deltas,
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": whole["stop_reason"], "stop_sequence": None},
+            "usage": {"output_tokens": whole["usage"]["output_tokens"]},
+        },
+        {"type": "message_stop"},
+    ]
+
+
+def frame(event: dict[str, Any] | bytes) -> bytes:
+    """One event as it goes over the wire."""
+    if isinstance(event, bytes):
+        return event
+    return f"event: {event.get('type')}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+STREAM_HEAD = (
+    b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+
+
+def chunk(content: bytes) -> bytes:
+    return f"{len(content):x}\r\n".encode() + content + b"\r\n"
+
+
+def stream(sent: list[dict[str, Any]] | list[bytes] | list[Any], then: Handler | None = None) -> Handler:
+    """Send events one by one; then end the reply, or go on as `then` does."""
+
+    async def handle(writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM_HEAD)
+        for event in sent:
+            writer.write(chunk(frame(event)))
+            await writer.drain()
+        if then is not None:
+            await then(writer)
+        else:
+            writer.write(chunk(b""))
+            await writer.drain()
+
+    return handle
+
+
+def in_turn(*handlers: Handler) -> Handler:
+    """The first request meets the first handler, and so on; the last one stays."""
+    left = list(handlers)
+
+    async def handle(writer: asyncio.StreamWriter) -> None:
+        await (left.pop(0) if len(left) > 1 else left[0])(writer)
+
+    return handle
+
+
+async def ping_for_ever(writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(chunk(frame({"type": "ping"})))
+        await writer.drain()
+        await asyncio.sleep(0.005)
 
 
 async def hang(writer: asyncio.StreamWriter) -> None:

@@ -1,0 +1,78 @@
+import json
+
+import pytest
+
+from schemas.errors import ConfigError
+from schemas.language_model import LlmSettings, ModelPrice
+from services.clock import SimulatedClock
+from services.journal.writer import JournalWriter
+from services.model_calls.account import ModelAccount, price_for
+from services.model_calls.record import Caller, record_reply
+from services.ports import ModelReply
+
+
+class Rows:
+    def __init__(self):
+        self.rows = []
+
+    async def write(self, rows):
+        self.rows.extend(rows)
+
+
+def account(**settings) -> tuple[ModelAccount, JournalWriter]:
+    price = ModelPrice(model="m", input_usd=1e6, output_usd=2e6)
+    journal = JournalWriter(Rows())
+    return ModelAccount(LlmSettings(prices=(price,), **settings), journal, SimulatedClock(7)), journal
+
+
+def settle(made: ModelAccount, model: str = "m") -> None:
+    caller = Caller("anthropic", model, "policy_level_reflection", "ab" * 32)
+    question = made.admit(caller, "", "", 1)
+    made.settle(record_reply(question, ModelReply("x", model, 3, 1, 0.0, 2), 8.0), question)
+
+
+def test_account_cost_is_in_the_currency_of_the_account():
+    made, _ = account(quote_per_usd=0.5, per_run={"usd": None})
+    settle(made)
+    # 3 input and 2 cache-write tokens at one dollar, one output token at two.
+    assert made.document()["usd"] == 7.0
+    assert made.cost == made.document()["cost"] == 3.5
+
+
+def test_account_document_counts_what_was_settled():
+    made, _ = account(per_run={"usd": None})
+    settle(made)
+    settle(made)
+    document = made.document()
+    assert (document["calls"], document["requests"], document["outcomes"]) == (2, 2, {"reply": 2})
+    assert document["tokens"] == {"input": 6, "output": 2, "cache_write": 4, "cache_read": 0}
+    assert document["latency_ms"]["p50"] == 8.0
+
+
+def test_account_same_question_again_is_a_repeat():
+    made, journal = account(per_run={"usd": None})
+    seen = []
+    made.keep = seen.append
+    settle(made)
+    settle(made)
+    assert [call.repeat for call in seen] == [1, 2]
+    assert seen[0].key == seen[1].key
+    assert journal.counts["model_call"] == 2
+
+
+def test_account_without_a_call_is_zero():
+    document = account()[0].document()
+    assert (document["calls"], document["usd"], document["cost"]) == (0, 0.0, 0.0)
+    assert document["latency_ms"]["p50"] is None
+    json.dumps(document)
+
+
+def test_account_model_without_a_price_error_names_it():
+    with pytest.raises(ConfigError, match=r"'claude-next'.*claude-haiku-5-5"):
+        price_for(LlmSettings(), "claude-next")
+
+
+def test_account_default_models_have_prices():
+    settings = LlmSettings()
+    for model in (settings.fast_model, settings.slow_model):
+        assert price_for(settings, model).output_usd > 0

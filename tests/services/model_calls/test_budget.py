@@ -1,0 +1,114 @@
+import pytest
+
+from schemas.errors import ModelError
+from schemas.language_model import EventLimits, LlmSettings, ModelLimits, ModelPrice, RunLimits
+from services.model_calls.budget import DAY_NS, Ledger, Spent, estimate, price_of, used_by
+from services.model_calls.record import (
+    Caller,
+    Question,
+    Usage,
+    record_failure,
+    record_reply,
+    record_silence,
+)
+from services.ports import ModelReply
+
+PRICE = ModelPrice(model="m", input_usd=2.0, output_usd=10.0, cache_write_usd=2.5, cache_read_usd=0.2)
+CALLER = Caller("anthropic", "m", "policy_level_reflection", "ab" * 32)
+# 20 bytes of input count as 10 tokens, and at most 30 come back: 20 + 300 millionths of a dollar.
+QUESTION = Question(CALLER, "system....", "prompt....", 30, 1)
+NEEDED_USD = 320e-6
+
+
+def test_price_counts_every_kind_of_token_at_its_own_price():
+    usage = Usage(input_tokens=1, output_tokens=20, cache_write_tokens=300, cache_read_tokens=4_000)
+    assert price_of(usage, PRICE) == pytest.approx((1 * 2 + 20 * 10 + 300 * 2.5 + 4_000 * 0.2) / 1e6)
+
+
+def test_price_without_cache_prices_counts_cached_tokens_as_input():
+    plain = ModelPrice(model="m", input_usd=2.0, output_usd=10.0)
+    usage = Usage(input_tokens=0, output_tokens=0, cache_write_tokens=3, cache_read_tokens=4)
+    assert price_of(usage, plain) == pytest.approx(14e-6)
+
+
+def test_estimate_counts_bytes_not_characters():
+    assert estimate(QUESTION) == Usage(input_tokens=10, output_tokens=30)
+    wide = Question(CALLER, "", "\u00e9" * 10, 30, 1)
+    assert estimate(wide).input_tokens == 10
+
+
+@pytest.mark.parametrize("scope", ["event", "day", "run"])
+@pytest.mark.parametrize(
+    ("limit", "value", "used", "refused"),
+    [
+        ("calls", 2, Spent(1), False),
+        ("calls", 1, Spent(1), True),
+        ("calls", 0, Spent(), True),
+        ("tokens", 100, Spent(tokens=60), False),
+        ("tokens", 100, Spent(tokens=61), True),
+        ("usd", 1.0, Spent(usd=1.0 - NEEDED_USD - 1e-9), False),
+        ("usd", 1.0, Spent(usd=1.0 - NEEDED_USD + 1e-9), True),
+        ("seconds", 2.0, Spent(seconds=1.99), False),
+        ("seconds", 2.0, Spent(seconds=2.0), True),
+    ],
+)
+def test_ledger_call_that_may_break_a_limit_is_refused_by_its_name(scope, limit, value, used, refused):
+    kinds = {"event": EventLimits, "day": ModelLimits, "run": RunLimits}
+    limits = {name: kind(calls=None, usd=None) for name, kind in kinds.items()}
+    limits[scope] = kinds[scope](**{"calls": None, "usd": None, limit: value})
+    ledger = Ledger(LlmSettings(**{f"per_{name}": one for name, one in limits.items()}))
+    ledger.charge(used, now=5)
+    refusal = ledger.refusal(QUESTION, PRICE, now=5)
+    assert (refusal is not None) == refused
+    if refusal is not None:
+        assert (refusal.scope, refusal.limit, refusal.allowed) == (scope, limit, value)
+
+
+def test_ledger_event_and_day_begin_anew_and_the_run_goes_on():
+    ledger = Ledger(LlmSettings())
+    ledger.charge(Spent(1, 10, 0.5, 2.0), now=DAY_NS - 1)
+    ledger.open_event()
+    ledger.charge(Spent(1, 10, 0.5, 2.0), now=DAY_NS - 1)
+    assert (ledger.event.calls, ledger.day.calls, ledger.run.calls) == (1, 2, 2)
+    ledger.charge(Spent(1, 10, 0.5, 2.0), now=DAY_NS)
+    assert (ledger.event.calls, ledger.day.calls, ledger.run.calls) == (2, 1, 3)
+    assert ledger.run == Spent(3, 30, 1.5, 6.0)
+
+
+def test_ledger_new_day_is_seen_by_a_question_too():
+    ledger = Ledger(LlmSettings(per_day=ModelLimits(calls=1)))
+    ledger.charge(Spent(1), now=0)
+    assert ledger.refusal(QUESTION, PRICE, now=DAY_NS - 1) is not None
+    assert ledger.refusal(QUESTION, PRICE, now=DAY_NS) is None
+
+
+def test_used_by_a_reply_is_what_the_provider_counted():
+    call = record_reply(QUESTION, ModelReply("x", "m", 100, 50, 0.0), 2_000.0)
+    spent, guessed = used_by(call, QUESTION, PRICE)
+    assert spent == Spent(1, 150, pytest.approx(700e-6), 2.0)
+    assert not guessed
+
+
+@pytest.mark.parametrize("kind", ["timeout", "network", "malformed"])
+def test_used_by_a_call_nobody_counted_is_the_estimate(kind):
+    call = record_failure(QUESTION, ModelError("x", kind=kind), 1.0)
+    spent, guessed = used_by(call, QUESTION, PRICE)
+    assert (spent.tokens, spent.usd, guessed) == (40, pytest.approx(NEEDED_USD), True)
+
+
+@pytest.mark.parametrize("kind", ["throttled", "overloaded", "rejected", "server", "error"])
+def test_used_by_a_call_that_was_turned_away_is_free_but_counted(kind):
+    call = record_failure(QUESTION, ModelError("x", kind=kind), 1.0)
+    spent, guessed = used_by(call, QUESTION, PRICE)
+    assert (spent.calls, spent.tokens, spent.usd, guessed) == (1, 0, 0.0, False)
+
+
+def test_used_by_a_refusal_is_paid_as_counted():
+    usage = Usage(input_tokens=100, output_tokens=0)
+    call = record_failure(QUESTION, ModelError("x", kind="refusal", usage=usage), 1.0)
+    assert used_by(call, QUESTION, PRICE)[0].usd == pytest.approx(200e-6)
+
+
+def test_used_by_a_call_that_was_too_late_to_be_made_is_nothing():
+    call = record_silence(QUESTION, 0.0, asked=False)
+    assert used_by(call, QUESTION, PRICE)[0].usd == 0.0
