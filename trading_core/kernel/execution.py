@@ -15,9 +15,19 @@ GRID_TOLERANCE = 1e-9  # of a tick or lot: a value this close to the grid is on 
 
 
 @compiled
+def price_at(steps: float, tick: float) -> float:
+    """The float nearest to a whole number of ticks: 5,455 ticks of 0.01 are 54.55, not 54.550000000000004.
+
+    A bar's price is such a float, and a level must be equal to it when both lie on one tick.
+    """
+    per_unit = np.rint(1.0 / tick)
+    return steps / per_unit if abs(per_unit * tick - 1.0) < GRID_TOLERANCE else steps * tick
+
+
+@compiled
 def on_tick(price: float, tick: float) -> float:
     """The nearest multiple of the tick; the price itself without one; an unknown price stays unknown."""
-    return price if tick == 0.0 else float(np.floor(price / tick + 0.5) * tick)
+    return price if tick == 0.0 else price_at(np.floor(price / tick + 0.5), tick)
 
 
 @compiled
@@ -27,8 +37,8 @@ def slipped(price: float, side: int, slippage: float, tick: float) -> float:
     if tick == 0.0:
         return worse
     if side > 0:
-        return float(np.ceil(worse / tick - GRID_TOLERANCE) * tick)
-    return float(np.floor(worse / tick + GRID_TOLERANCE) * tick)
+        return price_at(np.ceil(worse / tick - GRID_TOLERANCE), tick)
+    return price_at(np.floor(worse / tick + GRID_TOLERANCE), tick)
 
 
 @compiled
