@@ -21,13 +21,13 @@ def price_at(steps: float, tick: float) -> float:
     A bar's price is such a float, and a level must be equal to it when both lie on one tick.
     """
     per_unit = np.rint(1.0 / tick)
-    return steps / per_unit if abs(per_unit * tick - 1.0) < GRID_TOLERANCE else steps * tick
+    return float(steps / per_unit if abs(per_unit * tick - 1.0) < GRID_TOLERANCE else steps * tick)
 
 
 @compiled
 def on_tick(price: float, tick: float) -> float:
     """The nearest multiple of the tick; the price itself without one; an unknown price stays unknown."""
-    return price if tick == 0.0 else price_at(np.floor(price / tick + 0.5), tick)
+    return price if tick == 0.0 else float(price_at(np.floor(price / tick + 0.5), tick))
 
 
 @compiled
@@ -37,8 +37,8 @@ def slipped(price: float, side: int, slippage: float, tick: float) -> float:
     if tick == 0.0:
         return worse
     if side > 0:
-        return price_at(np.ceil(worse / tick - GRID_TOLERANCE), tick)
-    return price_at(np.floor(worse / tick + GRID_TOLERANCE), tick)
+        return float(price_at(np.ceil(worse / tick - GRID_TOLERANCE), tick))
+    return float(price_at(np.floor(worse / tick + GRID_TOLERANCE), tick))
 
 
 @compiled
