@@ -81,6 +81,13 @@ class Population:
         self.episodes: list[Episode] = []
         self._cases = _room(LANES, width)
 
+    @classmethod
+    def of_columns(cls, cases: Cases, episodes: list[Episode]) -> "Population":
+        """A population whose columns were made at once; one row of `cases` for each episode, in order."""
+        made = cls(cases.points.shape[1])
+        made.episodes, made._cases = episodes, cases
+        return made
+
     @property
     def size(self) -> int:
         """Episodes held."""
@@ -169,6 +176,11 @@ class Populations:
         self._ids.add(episode.episode_id)
         self._width = width
         self.added += 1
+
+    def hold(self, playbook_id: str, direction: Direction, population: Population) -> None:
+        """Take a whole population over in place of what this playbook and direction had."""
+        self._by_key[playbook_id, direction] = population
+        self.added += population.size
 
     def point(self, fingerprint: tuple[float, ...]) -> npt.NDArray[np.float32]:
         """A fingerprint as float32 (W,).

@@ -1,0 +1,105 @@
+"""Memory in a running session: what it is asked, what it may reuse, and what the run says about it."""
+
+from collections import Counter
+from io import StringIO
+from itertools import groupby
+from typing import Any
+
+from rich.console import Console
+
+from schemas.config import EnvelopeSettings, MemorySettings, Settings
+from schemas.reflection import NoLearnZone
+from tests.worker.runs import Run, embedded_bars, run_on, slice_run
+from worker.cli.summary import render
+
+Question = tuple[str, str]
+
+
+def retrievals(run: Run) -> list[tuple[str, Question, dict[str, Any]]]:
+    """Snapshot, question and answer of every retrieval or reuse, in order."""
+    proposals = {one["proposal_hash"]: one["proposal"] for one in run.of("policy_proposal")}
+    found = []
+    for one in run.of("policy_reflection"):
+        memory, proposal = one["result"]["memory"], proposals[one["proposal_hash"]]
+        if memory is not None:
+            question = (proposal["playbook_id"], proposal["direction"])
+            found.append((one["snapshot_hash"], question, memory))
+    return found
+
+
+def asked(run: Run) -> list[list[Question]]:
+    """What each evaluation asked, in order."""
+    evaluations = groupby(retrievals(run), key=lambda one: one[0])
+    return [[question for _, question, _ in group] for _, group in evaluations]
+
+
+def expected(evaluations: list[list[Question]]) -> tuple[int, int, Counter[str]]:
+    """Retrievals, reuses and re-queries by reason."""
+    retrieved, reused = 0, 0
+    requeried: Counter[str] = Counter()
+    for questions in evaluations:
+        seen: list[Question] = []
+        for question in questions:
+            if question in seen:
+                reused += 1
+                continue
+            if seen:
+                requeried["playbook" if question[0] != seen[-1][0] else "direction"] += 1
+            seen.append(question)
+            retrieved += 1
+    return retrieved, reused, requeried
+
+
+def test_memory_of_a_run_reads_reuses_and_requeries_what_its_journal_shows() -> None:
+    run = slice_run()
+    memory = run.document["memory"]
+    retrieved, reused, requeried = expected(asked(run))
+    assert memory["reads"] == run.document["policy_loop"]["evaluations"] + retrieved
+    assert memory["reused"] == reused > 0
+    assert {name: count for name, count in memory["requeried"].items() if count} == requeried
+    assert requeried["playbook"] > 0
+
+
+def test_memory_of_a_run_counts_the_short_buckets_of_its_retrievals() -> None:
+    run = slice_run()
+    answers = {(snapshot, question): memory for snapshot, question, memory in retrievals(run)}
+    short = Counter(bucket for memory in answers.values() for bucket in memory["insufficient"])
+    assert run.document["memory"]["insufficient"] == short
+    assert run.document["memory"]["day_limited"] == sum(
+        memory["passed_over_at"] is not None for memory in answers.values()
+    )
+
+
+def test_memory_of_a_backtest_is_measured_by_its_budget_and_never_cut_by_it() -> None:
+    impatient = Settings(memory=MemorySettings(budget_ms=1e-9))
+    run = run_on(embedded_bars("2003-01-01", "2004-06-30"), impatient)
+    memory = run.document["memory"]
+    assert memory["over_budget"] == memory["reads"] > 0
+    assert memory["degraded"] == 0
+    summaries = [one["result"]["memory"] for one in run.of("policy_reflection")]
+    assert {one["degraded"] for one in summaries if one is not None} == {None}
+    assert any(one["winners"] for one in summaries if one is not None)
+
+
+def test_memory_of_a_run_says_how_many_episodes_it_did_not_take() -> None:
+    history = NoLearnZone(start=0, end=1_072_915_200_000_000_000, reason="all of 2003")
+    envelope = EnvelopeSettings(no_learn_zones=(history,))
+    run = run_on(embedded_bars("2003-01-01", "2004-06-30"), Settings(envelope=envelope))
+    memory, episodes = run.document["memory"], run.of("episode")
+    ignored = sum(one["episode"]["no_learn"] for one in episodes)
+    assert memory["ignored"] == {"no_learn": ignored, "shadow": 0}
+    assert memory["episodes"] + ignored == len(episodes)
+
+
+def printed(**memory: Any) -> str:
+    document = slice_run().document
+    console = Console(file=StringIO(), width=200, color_system=None)
+    render(document | {"memory": document["memory"] | memory}, console)
+    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+
+def test_summary_shows_reuse_always_and_a_degraded_memory_when_there_was_one() -> None:
+    quiet = printed(over_budget=0, degraded=0, reused=7)
+    assert "reused 7" in quiet
+    assert "memory degraded" not in quiet
+    assert "3 reads over budget   2 without cases" in printed(over_budget=3, degraded=2)
