@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import InvariantViolation
-from tests.trading_core.engine_bench import FLAT, engine_on, install, play, run_all
+from tests.trading_core.engine_bench import FLAT, engine_on, install, play, run_all, story
 from tests.trading_core.market import random_series, series
 from trading_core.kernel.records import FLAG_NO_TRADE
 
@@ -234,3 +234,38 @@ def test_kernel_tightened_stop_keeps_to_the_tick():
     assert engine.tighten_stop(0, 97.3).detail["stop"] == 97.5
     with pytest.raises(InvariantViolation, match="not tighter"):
         engine.tighten_stop(0, NAN)
+
+
+@pytest.mark.parametrize(
+    ("direction", "level", "told"),
+    [
+        (1, {"stop": 0.5}, ["3 entry 100"]),
+        (1, {"stop": 0.0}, ["2 refused wrong_side"]),
+        (-1, {"target": 199.5}, ["3 entry 100"]),
+        (-1, {"target": 200.0}, ["2 refused wrong_side"]),
+    ],
+)
+def test_kernel_level_at_zero_is_no_level(direction, level, told):
+    """Levels of the short are mirrored: 200 stands for a price of zero."""
+    assert play([FLAT, FLAT], direction, **level).story() == told
+
+
+@pytest.mark.parametrize("role", ["setup", "activation", "invalidation"])
+def test_kernel_first_column_of_the_table_is_a_column(role):
+    engine = engine_on(series([FLAT] * 7))
+    rows = {"setup": [1], "activation": [2], "invalidation": [4]}
+    column = np.zeros(7, dtype=np.int8)
+    column[rows[role]] = 1
+    assert engine.columns.truth((f"policy {role}", 0), column) == 0
+    install(engine, **rows)
+    assert [line.split(maxsplit=1)[0] for line in story(engine, run_all(engine))] == ["3", "4", "5"]
+
+
+@BOTH_SIDES
+def test_kernel_refined_limit_is_risked_from_its_new_price(direction):
+    better = {**LIMIT, "entry": 99.0, "refines_entry": True, "refinement": [NAN, NAN, NAN, 98.0, NAN, NAN]}
+    rows = [FLAT, (100, 101, 99.5, 100), (100, 101, 97.9, 99), (99, 100, 94, 95)]
+    done = play(rows, direction, **better)
+    (trade,) = done.trades
+    assert trade["r"] == pytest.approx(-1.0)
+    assert trade["quantity"] == pytest.approx(500 / 4), "the size is that of the first price"

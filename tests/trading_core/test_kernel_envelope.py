@@ -418,3 +418,10 @@ def test_kernel_account_that_is_lost_orders_nothing_and_stays_halted():
     assert {line.split(maxsplit=1)[1] for line in told if "refused" in line} <= {
         "X refused no_capacity", "X refused halted",
     }  # fmt: skip
+
+
+def test_kernel_bucket_is_deaf_to_symbols_outside_it():
+    bucket = CorrelationBucket(name="other", symbols=("Y",), max_exposure=0.009)
+    assert story(*_drifts(correlation_buckets=(bucket,))) == [
+        "3 X entry 100", "4 Y clamped bucket_exposure", "5 Y entry 100",
+    ]  # fmt: skip

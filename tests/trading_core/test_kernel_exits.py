@@ -207,6 +207,12 @@ EXITS = {
         {**HALF, "scale_out_r": 2.0},
         ["4 exit target 110"],
     ),
+    "scale-out just before the target": (
+        [(100, 111, 99.5, 110)],
+        {},
+        {**HALF, "scale_out_r": 1.9},
+        ["4 scaled 109.5 x50", "4 exit target 110"],
+    ),
     "scale-out in lots": ([(100, 106, 99.5, 105)], {"lot_size": 30.0}, HALF, ["4 scaled 105 x30"]),
     "scale-out of less than a lot": (
         [(100, 106, 99.5, 105), (105, 111, 99, 100)],
@@ -270,6 +276,7 @@ def test_kernel_scale_out_is_one_trade_with_the_averaged_exit(last, average, pnl
         pytest.approx(pnl),
         pytest.approx(pnl / 500),
     )
+    assert (trade["policy"], trade["signal_t"], trade["entry_t"], trade["bars_held"]) == (0, 2, 3, 2)
     assert done.details("scale_out_filled")[0]["remaining"] == 50.0
     assert done.engine.portfolio["cash"][0] == pytest.approx(100_000.0 + pnl)
     assert trade["mfe_r"] == pytest.approx(2.0 if average > 100 else 1.2)
