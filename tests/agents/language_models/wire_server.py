@@ -138,20 +138,26 @@ class WireServer:
 
 
 @asynccontextmanager
-async def serve(handler: Handler) -> AsyncIterator[WireServer]:
+async def serve(handler: Handler, streamed: Handler | None = None) -> AsyncIterator[WireServer]:
+    """Serve until the block ends; requests for a stream meet `streamed`, if it is given."""
     seen = WireServer("")
+    busy: set[asyncio.Task[Any] | None] = set()  # nothing else holds a handler that hangs
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        busy.add(task)
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
             headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
             body = await reader.readexactly(int(headers["content-length"]))
-            seen.requests.append((headers, json.loads(body)))
-            await handler(writer)
+            request = json.loads(body)
+            seen.requests.append((headers, request))
+            await (streamed if streamed is not None and request.get("stream") else handler)(writer)
         except (asyncio.CancelledError, ConnectionError):
             pass
         finally:
             writer.close()
+            busy.discard(task)
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
     seen.url = "http://{}:{}".format(*server.sockets[0].getsockname())
@@ -159,3 +165,7 @@ async def serve(handler: Handler) -> AsyncIterator[WireServer]:
         yield seen
     finally:
         server.close()
+        left = [task for task in busy if task is not None]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

@@ -1,0 +1,160 @@
+"""The command line records a model's replies, verifies and replays them without key, network or waiting."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import prompts
+from tests.agents.language_models.misbehaviour import WHOLE
+from tests.agents.language_models.wire_server import Handler, events, in_turn, stream
+from tests.worker.wire import GOOD, wire
+from worker.cli import app
+
+SPAN = ("--from", "2003-01-01", "--to", "2003-09-30")
+CONFIG = """
+[reflection]
+mode = "full"
+budget_event_ms = {budget}
+budget_heartbeat_ms = {budget}
+
+[llm]
+provider = "anthropic"
+fast_model = "claude-test"
+slow_model = "claude-test"
+attempts = 1
+prices = [{{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }}]
+"""
+MIXED = in_turn(GOOD, WHOLE["status_529"].handler, WHOLE["prose"].handler, GOOD, WHOLE["hang"].handler, GOOD)
+
+
+class Desk:
+    """Commands in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, *words: str) -> Result:
+        result = CliRunner().invoke(app, list(words))
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    def backtest(self, *words: str, budget: float = 20_000.0) -> Result:
+        (self.folder / "full.toml").write_text(CONFIG.format(budget=budget), "utf-8")
+        return self.run("backtest", "full.toml", *SPAN, "--json", *words)
+
+    def document(self, *words: str, **options: float) -> dict[str, Any]:
+        result = self.backtest(*words, **options)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    def verified(self, run: str = "latest") -> dict[str, Any]:
+        return json.loads(self.run("verify", run, "--json").stdout)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    for name in [name for name in os.environ if name.startswith(("THINKTWICE_", "ANTHROPIC_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return Desk(tmp_path)
+
+
+def recorded(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, handler: Handler, **options: float
+) -> dict[str, Any]:
+    with wire(monkeypatch, handler, stream(events("no narrative"))):
+        return desk.document("--llm", "record", "--cassette", "c.jsonl", **options)
+
+
+def test_recorded_run_verifies_and_replays_to_the_same_rows_without_key_or_network(desk, monkeypatch):
+    first = recorded(desk, monkeypatch, GOOD)
+    assert first["model"]["outcomes"] == {"reply": first["model"]["calls"]}
+    assert len((desk.folder / "c.jsonl").read_text("utf-8").split("\n")) == first["model"]["calls"] + 1
+    check = desk.verified()
+    assert check["ok"], check
+    assert check["replay"]["compared"] == first["journal"]["events"]
+    again = desk.document("--llm", "replay", "--cassette", "c.jsonl", "--db", "sqlite:///other.db")
+    assert again["journal"]["head_hash"] == first["journal"]["head_hash"]
+    assert again["model"] == first["model"]
+    assert desk.run("verify", "latest", "--db", "sqlite:///other.db").exit_code == 0
+
+
+def test_recorded_failures_and_timeouts_are_replayed_where_they_happened(desk, monkeypatch):
+    first = recorded(desk, monkeypatch, MIXED, budget=400.0)
+    assert {"overloaded", "timeout", "malformed", "reply"} >= set(first["model"]["outcomes"]) - {
+        "budget_spent"
+    }
+    assert len(first["model"]["outcomes"]) >= 2
+    check = desk.verified()
+    assert check["ok"], check
+    again = desk.document("--llm", "replay", "--cassette", "c.jsonl", budget=400.0)
+    assert again["journal"]["head_hash"] == first["journal"]["head_hash"]
+
+
+def test_live_run_verifies_from_its_own_journal_and_its_rows_are_a_cassette(desk, monkeypatch):
+    with wire(monkeypatch, GOOD, stream(events("no narrative"))):
+        first = desk.document()
+    assert desk.verified()["ok"]
+    lines = desk.run("journal", "latest", "--jsonl", "--telemetry", "--kind", "model_call").stdout
+    (desk.folder / "printed.jsonl").write_text(lines, "utf-8", newline="\n")
+    again = desk.document("--llm", "replay", "--cassette", "printed.jsonl")
+    assert again["journal"]["head_hash"] == first["journal"]["head_hash"]
+
+
+def test_replay_of_another_run_than_was_recorded_is_a_miss_with_the_next_step(desk, monkeypatch):
+    recorded(desk, monkeypatch, GOOD)
+    changed = desk.backtest("--symbols", "AAPL", "--llm", "replay", "--cassette", "c.jsonl")
+    assert (changed.exit_code, changed.stdout) == (2, "")
+    for part in ("no recorded reply", "prompts/policy_level_reflection.txt", "c.jsonl", "--llm record"):
+        assert part in changed.stderr
+
+
+def test_replay_with_a_changed_prompt_is_a_miss_for_backtest_and_verify(desk, monkeypatch):
+    recorded(desk, monkeypatch, GOOD)
+    shutil.copytree(prompts.FOLDER, desk.folder / "prompts")
+    edited = desk.folder / "prompts" / "policy_level_reflection.txt"
+    edited.write_text("Be kind. " + edited.read_text("utf-8"), "utf-8")
+    monkeypatch.setattr(prompts, "FOLDER", desk.folder / "prompts")
+    prompts.load_prompt.cache_clear()
+    try:
+        missed = desk.backtest("--llm", "replay", "--cassette", "c.jsonl", "--db", "sqlite:///other.db")
+        check = desk.verified("r0001")
+    finally:
+        prompts.load_prompt.cache_clear()
+    assert missed.exit_code == 2
+    assert "no recorded reply" in missed.stderr
+    assert not check["replay"]["ok"]
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("--llm", "replay"), "--cassette FILE"),
+        (("--llm", "record"), "--cassette FILE"),
+        (("--cassette", "c.jsonl"), "record or replay"),
+        (("--llm", "replay", "--cassette", "none.jsonl"), "does not exist"),
+        (("--llm", "replay", "--cassette", "c.jsonl", "--reflection", "deterministic"), "full"),
+        (("--llm", "played", "--cassette", "c.jsonl"), "live"),
+        ((), "ANTHROPIC_API_KEY"),
+    ],
+)
+def test_model_options_that_do_not_fit_error_before_anything_is_made(desk, words, part):
+    result = desk.backtest(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert part in result.stderr
+    assert not (desk.folder / "thinktwice.db").exists()
+
+
+def test_recording_over_a_cassette_error_before_anything_is_made(desk, monkeypatch):
+    (desk.folder / "c.jsonl").write_text("{}", "utf-8")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    result = desk.backtest("--llm", "record", "--cassette", "c.jsonl")
+    assert result.exit_code == 2
+    assert "c.jsonl" in result.stderr
+    assert not (desk.folder / "thinktwice.db").exists()

@@ -1,0 +1,45 @@
+"""The wire server beside a run: on a thread and a loop of its own, because a run makes its own loop."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.agents.language_models.wire_server import Handler, WireServer, answer, message, serve
+from worker.models import KEY_VARIABLE, URL_VARIABLE
+
+NOBODY = "http://127.0.0.1:9"
+AGREES = {"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []}
+GOOD = answer(message(json.dumps(AGREES)))
+
+
+@contextmanager
+def wire(
+    monkeypatch: pytest.MonkeyPatch, handler: Handler, streamed: Handler | None = None
+) -> Iterator[WireServer]:
+    """Serve while the block lasts; after it there is neither a key nor anybody at the address."""
+    loop, ready, over = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    started: list[WireServer] = []
+
+    async def main() -> None:
+        async with serve(handler, streamed) as server:
+            started.append(server)
+            ready.set()
+            await over.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(main(),))
+    thread.start()
+    assert ready.wait(10)
+    monkeypatch.setenv(KEY_VARIABLE, "test-key")
+    monkeypatch.setenv(URL_VARIABLE, started[0].url)
+    try:
+        yield started[0]
+    finally:
+        monkeypatch.delenv(KEY_VARIABLE)
+        monkeypatch.setenv(URL_VARIABLE, NOBODY)
+        loop.call_soon_threadsafe(over.set)
+        thread.join()
+        loop.close()
