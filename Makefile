@@ -1,4 +1,4 @@
-.PHONY: check test mutation bench bench-engine parity docs lock data
+.PHONY: check test mutation bench bench-engine bench-model parity docs lock data
 
 check:  ## everything that must hold before a commit lands
 	uv run ruff format --check
@@ -18,6 +18,9 @@ bench:  ## timings, other engines included, into docs/reference/benchmarks.md; n
 
 bench-engine:  ## print the timings of this engine alone
 	uv run python -m benchmarks --engine
+
+bench-model:  ## print how many consolidations finish in budget with a model that takes 0.1, 1 and 5 s
+	uv run python -m benchmarks.consolidation_budget
 
 parity:  ## run the other engines apart and record their trades for the tests
 	uv run python -m benchmarks.parity

@@ -3,6 +3,9 @@
 import json
 import os
 import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,8 @@ import prompts
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import Handler, events, in_turn, stream
 from tests.worker.wire import GOOD, wire
-from worker.cli import app
+from worker.cli import app, backtest
+from worker.interrupts import RunInterrupted
 
 SPAN = ("--from", "2003-01-01", "--to", "2003-09-30")
 CONFIG = """
@@ -51,10 +55,12 @@ class Desk:
     def document(self, *words: str, **options: float) -> dict[str, Any]:
         result = self.backtest(*words, **options)
         assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
+        document: dict[str, Any] = json.loads(result.stdout)
+        return document
 
     def verified(self, run: str = "latest") -> dict[str, Any]:
-        return json.loads(self.run("verify", run, "--json").stdout)
+        report: dict[str, Any] = json.loads(self.run("verify", run, "--json").stdout)
+        return report
 
 
 @pytest.fixture
@@ -105,6 +111,24 @@ def test_live_run_verifies_from_its_own_journal_and_its_rows_are_a_cassette(desk
     (desk.folder / "printed.jsonl").write_text(lines, "utf-8", newline="\n")
     again = desk.document("--llm", "replay", "--cassette", "printed.jsonl")
     assert again["journal"]["head_hash"] == first["journal"]["head_hash"]
+
+
+def test_interrupted_run_with_a_model_verifies_up_to_its_last_row(desk, monkeypatch):
+    @contextmanager
+    def stopping(title: str, interrupts: object) -> Iterator[Callable[[int, int], None]]:
+        def progress(done: int, rows: int) -> None:
+            if done > 0.9 * rows:
+                raise RunInterrupted(signal.SIGINT)
+
+        yield progress
+
+    with wire(monkeypatch, GOOD), monkeypatch.context() as patch:
+        patch.setattr(backtest, "progress_bar", stopping)
+        assert desk.backtest().exit_code == 130
+    check = desk.verified()
+    assert check["status"] == "interrupted"
+    assert check["ok"], check
+    assert desk.run("journal", "latest", "--kind", "model_call").stdout.count("model_call") > 1
 
 
 def test_replay_of_another_run_than_was_recorded_is_a_miss_with_the_next_step(desk, monkeypatch):

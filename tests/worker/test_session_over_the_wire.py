@@ -27,7 +27,11 @@ BAD = (
 
 def full(budget_ms: float = 20_000.0, **llm: Any) -> Settings:
     reflection = ReflectionSettings(mode="full", budget_event_ms=budget_ms, budget_heartbeat_ms=budget_ms)
-    models = {"provider": "anthropic", "fast_model": "claude-test", "slow_model": "claude-slow"}
+    models: dict[str, Any] = {
+        "provider": "anthropic",
+        "fast_model": "claude-test",
+        "slow_model": "claude-slow",
+    }
     return Settings(reflection=reflection, llm=LlmSettings(**models, prices=PRICES, **llm))
 
 

@@ -11,7 +11,7 @@ from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
-from services.model_calls.record import LATE, Caller
+from services.model_calls.record import LATE, Caller, RecordedCall
 from services.ports import ModelReply
 from trading_core.tick_guard import TickGuard
 
@@ -96,7 +96,7 @@ def test_accounted_replayed_run_hands_out_and_journals_the_same():
 
 def test_accounted_reply_is_recorded_raw_before_anybody_reads_it():
     run = Run(Scripted(ModelReply("```json {broken \ud800", "claude-test-1", 10, 20, 1.0)))
-    kept = []
+    kept: list[RecordedCall] = []
     run.account.keep = kept.append
     reply = asyncio.run(run.ask())
     (payload, telemetry), *_ = run.rows("model_call")

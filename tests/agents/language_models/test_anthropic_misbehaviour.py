@@ -8,6 +8,7 @@ import pytest
 
 from agents.language_models.anthropic import LONGEST_REPLY, AnthropicModel
 from schemas.errors import ModelError
+from services.ports import ModelReply
 from tests.agents.language_models.misbehaviour import MALFORMED, STREAMED, WHOLE, Case
 from tests.agents.language_models.wire_server import answer, events, frame, message, serve, stream
 from trading_core.tick_guard import TickGuard
@@ -26,6 +27,7 @@ async def attempt(handler, deadline_ms, stall_ms=None):
         )
         model.open()
         start = time.perf_counter()
+        outcome: ModelReply | ModelError
         try:
             outcome = await model.complete(
                 system="s", prompt="secret prompt", max_tokens=64, deadline_ms=deadline_ms

@@ -7,7 +7,7 @@ from schemas.language_model import LlmSettings, ModelPrice
 from services.clock import SimulatedClock
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount, price_for
-from services.model_calls.record import Caller, record_reply
+from services.model_calls.record import Caller, RecordedCall, record_reply
 from services.ports import ModelReply
 
 
@@ -51,7 +51,7 @@ def test_account_document_counts_what_was_settled():
 
 def test_account_same_question_again_is_a_repeat():
     made, journal = account(per_run={"usd": None})
-    seen = []
+    seen: list[RecordedCall] = []
     made.keep = seen.append
     settle(made)
     settle(made)

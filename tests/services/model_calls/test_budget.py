@@ -56,7 +56,7 @@ def test_ledger_call_that_may_break_a_limit_is_refused_by_its_name(scope, limit,
     kinds = {"event": EventLimits, "day": ModelLimits, "run": RunLimits}
     limits = {name: kind(calls=None, usd=None) for name, kind in kinds.items()}
     limits[scope] = kinds[scope](**{"calls": None, "usd": None, limit: value})
-    ledger = Ledger(LlmSettings(**{f"per_{name}": one for name, one in limits.items()}))
+    ledger = Ledger(LlmSettings.model_validate({f"per_{name}": one for name, one in limits.items()}))
     ledger.charge(used, now=5)
     refusal = ledger.refusal(QUESTION, PRICE, now=5)
     assert (refusal is not None) == refused
@@ -85,7 +85,7 @@ def test_ledger_new_day_is_seen_by_a_question_too():
 def test_used_by_a_reply_is_what_the_provider_counted():
     call = record_reply(QUESTION, ModelReply("x", "m", 100, 50, 0.0), 2_000.0)
     spent, guessed = used_by(call, QUESTION, PRICE)
-    assert spent == Spent(1, 150, pytest.approx(700e-6), 2.0)
+    assert spent == Spent(1, 150, 700 / 1e6, 2.0)
     assert not guessed
 
 
@@ -93,7 +93,8 @@ def test_used_by_a_reply_is_what_the_provider_counted():
 def test_used_by_a_call_nobody_counted_is_the_estimate(kind):
     call = record_failure(QUESTION, ModelError("x", kind=kind), 1.0)
     spent, guessed = used_by(call, QUESTION, PRICE)
-    assert (spent.tokens, spent.usd, guessed) == (40, pytest.approx(NEEDED_USD), True)
+    assert (spent.tokens, guessed) == (40, True)
+    assert spent.usd == pytest.approx(NEEDED_USD)
 
 
 @pytest.mark.parametrize("kind", ["throttled", "overloaded", "rejected", "server", "error"])
