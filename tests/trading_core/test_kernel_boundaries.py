@@ -5,8 +5,8 @@ import pytest
 
 from schemas.vocabulary import OverrideReason, PolicyEventKind
 from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, run_all
-from tests.trading_core.market import panel
-from trading_core.kernel.fresh import STALE_BARS
+from tests.trading_core.market import NS, panel
+from trading_core.kernel.fresh import STALE_BARS, STALE_NS
 from trading_core.kernel.records import FLAG_BAND, FLAG_NO_TRADE, FLAG_REGIME, FLAG_SHOCK
 
 
@@ -54,3 +54,14 @@ def test_kernel_boundary_opens_for_stale_data_of_a_held_symbol_only(missed, held
 def test_kernel_boundary_of_a_symbol_that_starts_late_is_not_stale():
     engine = engine_on(panel({"X": [None] * 8 + [FLAT] * 3, "Y": [FLAT] * 11}), heartbeat=0)
     assert _boundaries(engine) == []
+
+
+@pytest.mark.parametrize("missed", [0, 1])
+@pytest.mark.parametrize(("short_of", "found"), [(0, [5]), (1, [])])
+def test_kernel_boundary_opens_for_data_that_is_exactly_as_old_as_allowed(missed, short_of, found):
+    """Few bars are missing, but the market was closed for long."""
+    rows = [FLAT] * (5 - missed) + [None] * missed + [FLAT] * 3
+    engine = engine_on(panel({"X": rows, "Y": [FLAT] * 8}), envelope=WIDE)
+    engine.bars.times[5:] += STALE_NS - (missed + 1) * 86_400 * NS - short_of
+    install(engine, setup=[1], immediate=True)
+    assert [t for t, causes in _boundaries(engine) if OverrideReason.STALE_DATA in causes] == found

@@ -112,3 +112,19 @@ def test_kernel_r_counts_from_the_base_of_the_levels_however_near(level_base, di
     risk = abs(entry["price"] - entry["stop"]) if level_base == "fill" else 0.5
     assert trade["r"] * risk * trade["quantity"] == pytest.approx(trade["pnl"])
     assert trade["pnl"] < 0.0
+
+
+@BOTH_SIDES
+def test_kernel_slippage_makes_every_fill_of_a_scaled_position_worse(direction):
+    rows = [FLAT, FLAT, (100, 106, 99.5, 105), (105, 111, 104, 110)]
+    done = play(rows, direction, execution={"slippage_bps": 20.0}, **HALF)
+    for kind, side in (("entry_filled", 1), ("scale_out_filled", -1), ("exit_filled", -1)):
+        (fill,) = done.details(kind)
+        assert fill["price"] == pytest.approx(fill["raw_price"] * (1 + side * direction * 0.002)), kind
+
+
+@BOTH_SIDES
+def test_kernel_fill_at_the_close_is_in_the_books_of_its_own_bar(direction):
+    done = play([FLAT, FLAT], direction, execution={"fill": "close", "fee_bps": 10.0})
+    assert done.engine.gross[1:3] == pytest.approx([0.0, 10_000.0])
+    assert done.engine.equity[1:3] == pytest.approx([100_000.0, 99_990.0])

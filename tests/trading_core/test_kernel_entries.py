@@ -57,6 +57,7 @@ ENTRIES = {
     "stop at the open": ([(102, 103, 101, 102)], {}, STOP, ["3 entry 102"]),
     "stop unfilled": ([(100, 101.9, 99, 100), FLAT, FLAT], {}, STOP, UNFILLED),
     "stop at the close": ([FLAT], {}, {**STOP, "entry": 100.0}, ["2 refused wrong_side"]),
+    "stop just beyond the close": ([FLAT], {}, {**STOP, "entry": 100.5}, ["3 entry 100.5"]),
     "market": ([(101, 102, 99, 100)], {}, {}, ["3 entry 101"]),
     "market at the close": ([(101, 102, 99, 100)], {"fill": "close"}, {}, ["2 entry 100"]),
     "market beyond its stop": ([(94, 96, 93, 95)], {}, {}, ["3 entry 94", "3 exit stop 94"]),

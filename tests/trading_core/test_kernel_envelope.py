@@ -299,6 +299,7 @@ def test_kernel_envelope_books_agree_with_the_symbols_at_the_end(scenario):
     assert port["equity"] == pytest.approx(port["cash"] + held.sum())
     assert port["gross"] == pytest.approx(np.abs(held).sum())
     assert port["net"] == pytest.approx(held.sum())
+    assert (state["exit_reason"][state["direction"] == 0] == -1).all(), "nothing is queued without a position"
 
 
 @pytest.mark.parametrize(
@@ -425,3 +426,58 @@ def test_kernel_bucket_is_deaf_to_symbols_outside_it():
     assert story(*_drifts(correlation_buckets=(bucket,))) == [
         "3 X entry 100", "4 Y clamped bucket_exposure", "5 Y entry 100",
     ]  # fmt: skip
+
+
+def _breaches(engine: TriggerEngine) -> list[str]:
+    return [line for line in story(engine, _rest(engine)) if "breach" in line]
+
+
+@pytest.mark.parametrize("limit", ["drawdown", "daily_loss"])
+@pytest.mark.parametrize(("close", "broken"), [(90.234375, True), (90.25, False)])
+def test_kernel_loss_breaks_its_limit_when_it_is_exactly_as_large(limit, close, broken):
+    """Ten units lose a 1024th of the account, or a little less; every number here is exact."""
+    after = (close, close, close, close)
+    engine = _engine(
+        {"X": [*_flat(4), (100.0, 100.0, 89.0, close), after]}, "4h", **{f"max_{limit}": 2.0**-10}
+    )
+    _order(engine, "X", [2])
+    assert _breaches(engine) == ([f"4 breach {limit}"] if broken else [])
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max_gross_exposure": 0.009},
+        {"max_net_exposure": 0.009},
+        {"correlation_buckets": (CorrelationBucket(name="one", symbols=("X",), max_exposure=0.009),)},
+    ],
+    ids=["gross", "net", "bucket"],
+)
+@pytest.mark.parametrize(("close", "broken"), [(110.05, 0), (110.2, 1)])
+def test_kernel_exposure_may_drift_a_tenth_above_its_cap(limits, close, broken):
+    """Nine units at 100 are the cap of 900; the account, and with it the cap, grows with the price."""
+    rows: Rows = [*_flat(4), (100.0, close, 100.0, close), (close, close, close, close)]
+    engine = _engine({"X": rows}, max_exposure_drift=0.1, **limits)
+    _order(engine, "X", [2])
+    assert len(_breaches(engine)) == broken
+
+
+def test_kernel_exposure_breaks_again_after_its_halt_has_ended():
+    markets: dict[str, Rows] = {"X": [*_flat(4), RISE, *[HIGH] * 6], "Y": [*_flat(8), RISE, *[HIGH] * 2]}
+    engine = _engine(markets, max_gross_exposure=0.009)
+    _order(engine, "X", [2])
+    _order(engine, "Y", [6])
+    assert _breaches(engine) == ["4 breach gross_exposure", "8 breach gross_exposure"]
+
+
+def test_kernel_winning_trade_ends_the_losses_in_a_row():
+    """W loses, X wins, then Y and Z lose: only the last one is the second in a row."""
+    loss, win = (100.0, 101.0, 94.0, 100.0), (100.0, 106.0, 99.0, 100.0)
+    fills = {"W": loss, "X": win, "Y": loss, "Z": loss}
+    markets: dict[str, Rows] = {
+        name: [*_flat(3 + k), row, *_flat(5 - k)] for k, (name, row) in enumerate(fills.items())
+    }
+    engine = _engine(markets, max_consecutive_losses=2)
+    for k, name in enumerate(fills):
+        _order(engine, name, [1 + k], stop=95.0, target=105.0)
+    assert _breaches(engine) == ["6 breach consecutive_losses"]

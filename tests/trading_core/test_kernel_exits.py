@@ -280,3 +280,26 @@ def test_kernel_scale_out_is_one_trade_with_the_averaged_exit(last, average, pnl
     assert done.details("scale_out_filled")[0]["remaining"] == 50.0
     assert done.engine.portfolio["cash"][0] == pytest.approx(100_000.0 + pnl)
     assert trade["mfe_r"] == pytest.approx(2.0 if average > 100 else 1.2)
+
+
+@BOTH_SIDES
+def test_kernel_scale_out_price_is_the_best_of_a_bar_that_then_stops(direction):
+    """On the bar of an exit only the open and the prices of fills count: the high of 106 does not."""
+    done = play([FLAT, FLAT, (100, 106, 94, 100)], direction, execution=TARGET_FIRST, **HALF)
+    (trade,) = done.trades
+    assert (trade["mfe_r"], trade["mae_r"]) == (pytest.approx(1.0), pytest.approx(-1.0))
+
+
+@BOTH_SIDES
+@pytest.mark.parametrize(
+    ("last", "kind", "other", "level"),
+    [
+        ((100, 101, 94, 96), "stop_breach", "target_breach", 95.0),
+        ((100, 111, 99, 109), "target_breach", "stop_breach", 110.0),
+    ],
+)
+def test_kernel_breach_inside_the_bar_tells_which_level_was_met(last, kind, other, level, direction):
+    done = play([FLAT, FLAT, last], direction)
+    (met,) = done.details(kind)
+    assert (met["level"] - 100.0) * direction == pytest.approx(level - 100.0)
+    assert done.details(other) == []

@@ -36,6 +36,16 @@ def test_kernel_tick_rounds_to_the_nearest(price, tick, expected):
     assert on_tick(price, tick) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize(("tick", "per_unit"), [(0.01, 100.0), (0.1, 10.0), (0.05, 20.0), (0.001, 1_000.0)])
+def test_kernel_price_on_the_grid_is_the_float_that_a_bar_has(tick, per_unit):
+    """5,455 ticks of 0.01 are 54.55; their product is 54.550000000000004."""
+    prices = [steps / per_unit for steps in range(5_400, 5_500)]
+    assert [on_tick(price, tick) for price in prices] == prices
+    assert [slipped(price, side, 0.0, tick) for price in prices for side in (1, -1)] == [
+        price for price in prices for _ in (1, -1)
+    ]
+
+
 @pytest.mark.parametrize("unknown", [np.nan, np.inf])
 def test_kernel_tick_of_an_unknown_price_stays_unknown(unknown):
     assert not np.isfinite(on_tick(unknown, 0.01))
