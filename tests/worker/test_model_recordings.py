@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import prompts
+from services.policy_level_reflection_service import PolicyLevelReflectionService
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import Handler, events, in_turn, stream
 from tests.worker.wire import GOOD, wire
@@ -172,6 +173,28 @@ def test_model_options_that_do_not_fit_error_before_anything_is_made(desk, words
     result = desk.backtest(*words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert part in result.stderr
+    assert not (desk.folder / "thinktwice.db").exists()
+
+
+def test_budget_spent_before_the_model_is_asked_is_recorded_and_replayed(desk, monkeypatch):
+    with wire(monkeypatch, GOOD) as server:
+        first = desk.document("--llm", "record", "--cassette", "c.jsonl", budget=0.001)
+    assert server.requests == []
+    assert set(first["model"]["outcomes"]) == {"budget_spent"}
+    assert first["model"]["cost"] == 0.0
+    # The replay has time enough for a call, and still ends where the recorded run ended.
+    monkeypatch.setattr(PolicyLevelReflectionService, "_budget_ms", lambda self, source: 1e6)
+    check = desk.verified()
+    assert check["ok"], check
+
+
+def test_model_without_a_price_error_before_anything_is_made(desk, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setenv("THINKTWICE_LLM__FAST_MODEL", "claude-next")
+    (desk.folder / "bare.toml").write_text('[llm]\nprovider = "anthropic"\n', "utf-8")
+    result = desk.run("backtest", "bare.toml", "--reflection", "full")
+    assert result.exit_code == 2
+    assert "llm.prices has no price for model 'claude-next'" in result.stderr
     assert not (desk.folder / "thinktwice.db").exists()
 
 

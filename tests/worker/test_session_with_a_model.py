@@ -5,12 +5,13 @@ import json
 
 import pytest
 
+from agents.language_models.cassette import Cassette, recorded_call
 from schemas.config import LlmSettings, ReflectionSettings, Settings
-from schemas.errors import ConfigError, ModelError
+from schemas.errors import CassetteMiss, ConfigError, ModelError
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import ModelReply
-from tests.worker.runs import embedded_bars
+from tests.worker.runs import embedded_bars, run_on
 from trading_core.tick_guard import TickGuard
 from worker.bootstrap import assemble
 from worker.models import Models, configured_models
@@ -99,3 +100,34 @@ def test_session_full_without_a_key_says_what_to_set() -> None:
 
 def test_session_deterministic_has_no_model() -> None:
     assert configured_models(Settings(), TickGuard(), {"ANTHROPIC_API_KEY": "k"}) == Models()
+
+
+class ClosingModel(AnsweringModel):
+    """Knows whether its connections were closed."""
+
+    closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def test_run_closes_its_models_at_the_end() -> None:
+    fast, slow = ClosingModel("no"), ClosingModel("no")
+    run_on(embedded_bars("2003-01-01", "2003-01-31"), FULL, models=Models(fast, slow))
+    assert fast.closed
+    assert slow.closed
+
+
+def test_report_of_a_model_is_replayed_and_one_that_was_not_recorded_ends_the_run() -> None:
+    bars = embedded_bars("2003-01-01", "2005-12-31")
+    slow = AnsweringModel("no narrative")
+    first = run_on(bars, FULL, models=Models(AnsweringModel("no verdict"), slow))
+    assert len(slow.prompts) == first.document["high_level"]["runs"] > 0
+    asked = [row for row in first.rows if row.kind == "model_call"]
+    assert {row.symbol is None for row in asked if "high_level_reflection" in row.payload} == {True}
+    assert {row.symbol is None for row in asked if "policy_level_reflection" in row.payload} == {False}
+    calls = [recorded_call(payload, None) for payload in first.of("model_call")]
+    assert run_on(bars, FULL, cassette=Cassette("all", calls)).rows[-1].hash == first.rows[-1].hash
+    without = [call for call in calls if call.prompt != "high_level_reflection"]
+    with pytest.raises(CassetteMiss, match=r"prompts/high_level_reflection\.txt"):
+        run_on(bars, FULL, cassette=Cassette("fast only", without))

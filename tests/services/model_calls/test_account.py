@@ -2,11 +2,12 @@ import json
 
 import pytest
 
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, ModelError
 from schemas.language_model import LlmSettings, ModelPrice
 from services.clock import SimulatedClock
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount, price_for
+from services.model_calls.budget import DAY_NS
 from services.model_calls.record import Caller, RecordedCall, record_reply
 from services.ports import ModelReply
 
@@ -19,10 +20,15 @@ class Rows:
         self.rows.extend(rows)
 
 
-def account(**settings) -> tuple[ModelAccount, JournalWriter]:
+CLOCK_START = 7
+
+
+def account(clock=None, **settings) -> tuple[ModelAccount, JournalWriter]:
     price = ModelPrice(model="m", input_usd=1e6, output_usd=2e6)
     journal = JournalWriter(Rows())
-    return ModelAccount(LlmSettings(prices=(price,), **settings), journal, SimulatedClock(7)), journal
+    return ModelAccount(
+        LlmSettings(prices=(price,), **settings), journal, clock or SimulatedClock(CLOCK_START)
+    ), journal
 
 
 def settle(made: ModelAccount, model: str = "m") -> None:
@@ -47,6 +53,17 @@ def test_account_document_counts_what_was_settled():
     assert (document["calls"], document["requests"], document["outcomes"]) == (2, 2, {"reply": 2})
     assert document["tokens"] == {"input": 6, "output": 2, "cache_write": 4, "cache_read": 0}
     assert document["latency_ms"]["p50"] == 8.0
+
+
+def test_account_day_is_that_of_the_bars():
+    clock = SimulatedClock(CLOCK_START)
+    made, journal = account(clock, per_day={"calls": 1}, per_run={"usd": None})
+    settle(made)
+    with pytest.raises(ModelError, match="per day"):
+        settle(made)
+    clock.advance(CLOCK_START + DAY_NS)
+    settle(made)
+    assert (journal.counts["model_call"], journal.counts["model_budget"]) == (2, 1)
 
 
 def test_account_same_question_again_is_a_repeat():
