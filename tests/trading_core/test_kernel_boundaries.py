@@ -7,7 +7,7 @@ from schemas.vocabulary import OverrideReason, PolicyEventKind
 from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, run_all
 from tests.trading_core.market import NS, panel
 from trading_core.kernel.fresh import STALE_BARS, STALE_NS
-from trading_core.kernel.records import FLAG_BAND, FLAG_NO_TRADE, FLAG_REGIME, FLAG_SHOCK
+from trading_core.kernel.records import FLAG_BAND, FLAG_NO_TRADE, FLAG_REGIME, FLAG_SHOCK, TRADE
 
 
 def _boundaries(engine):
@@ -65,3 +65,25 @@ def test_kernel_boundary_opens_for_data_that_is_exactly_as_old_as_allowed(missed
     engine.bars.times[5:] += STALE_NS - (missed + 1) * 86_400 * NS - short_of
     install(engine, setup=[1], immediate=True)
     assert [t for t, causes in _boundaries(engine) if OverrideReason.STALE_DATA in causes] == found
+
+
+def test_kernel_counts_the_bars_that_are_there():
+    engine = engine_on(panel({"X": [FLAT, None, None, *[FLAT] * 4], "Y": [FLAT] * 7}), heartbeat=2)
+    steps = run_all(engine)
+    assert len(steps) > 2
+    assert sum(step.bars_validated for step in steps) == 12
+
+
+@pytest.mark.parametrize("room", [1, 2, 3])
+def test_kernel_full_trade_buffer_loses_no_trade(room):
+    """The smallest buffer holds the trades of one bar; the calls are bounded, a full buffer has to move."""
+    found = []
+    for size in (1_024, room):
+        engine = engine_on(panel({"X": [FLAT] * 20}), envelope=WIDE.model_copy(update={"cooldown_bars": 1}))
+        engine._trades = np.zeros(size, dtype=TRADE)
+        install(engine, setup=range(20), immediate=True, standing=True, horizon=1)
+        steps = [engine.advance() for _ in range(100)]
+        assert engine.done
+        found.append(np.concatenate([step.trades for step in steps]).tolist())
+    assert len(found[0]) > 4
+    assert found[0] == found[1]

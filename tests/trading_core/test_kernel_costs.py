@@ -128,3 +128,16 @@ def test_kernel_fill_at_the_close_is_in_the_books_of_its_own_bar(direction):
     done = play([FLAT, FLAT], direction, execution={"fill": "close", "fee_bps": 10.0})
     assert done.engine.gross[1:3] == pytest.approx([0.0, 10_000.0])
     assert done.engine.equity[1:3] == pytest.approx([100_000.0, 99_990.0])
+
+
+@BOTH_SIDES
+def test_kernel_levels_from_the_fill_of_a_refined_limit_count_from_its_new_price(direction):
+    refinement = [NAN, NAN, NAN, 98.0, NAN]
+    policy = {**LIMIT, "entry": 99.0, "refines_entry": True, "refinement": refinement}
+    rows = [FLAT, (100, 101, 99.5, 100), (100, 101, 98, 99)]
+    (entry,) = play(rows, direction, execution={"level_base": "fill"}, **policy).details("entry_filled")
+    assert entry["price"] == 100 - direction * 2
+    assert (entry["stop"], entry["target"]) == (
+        pytest.approx(100 - direction * 5),
+        pytest.approx(100 + direction * 10),
+    )

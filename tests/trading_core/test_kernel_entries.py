@@ -105,6 +105,12 @@ ENTRIES = {
         {"activation": [4], "refinement": [NAN, NAN, 96.0, 97.0, 98.0, 99.0, 99.0]},
         ["2 refined stop 96", "3 refined stop 97", "5 entry 100", "6 exit stop 97"],
     ),
+    "tighter stop at half the distance": (
+        [FLAT, QUIET],
+        {},
+        {"activation": [3], "refinement": 97.5},
+        ["2 refined stop 97.5", "4 entry 100"],
+    ),
 }
 
 

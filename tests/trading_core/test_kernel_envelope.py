@@ -481,3 +481,13 @@ def test_kernel_winning_trade_ends_the_losses_in_a_row():
     for k, name in enumerate(fills):
         _order(engine, name, [1 + k], stop=95.0, target=105.0)
     assert _breaches(engine) == ["6 breach consecutive_losses"]
+
+
+def test_kernel_clamp_of_caps_that_leave_the_same_names_the_first():
+    bucket = CorrelationBucket(name="one", symbols=("X",), max_exposure=0.009)
+    engine = _engine(
+        {"X": _flat(5)}, max_gross_exposure=0.009, max_net_exposure=0.009, max_symbol_exposure=0.009,
+        correlation_buckets=(bucket,),
+    )  # fmt: skip
+    _order(engine, "X", [2])
+    assert story(engine, _rest(engine)) == ["2 X clamped gross_exposure", "3 X entry 100"]

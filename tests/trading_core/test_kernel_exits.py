@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.trading_core.engine_bench import FLAT, play
+from schemas.vocabulary import ExitReason
+from tests.trading_core.engine_bench import FLAT, NO_COSTS, WIDE, engine_on, install, play, run_all
+from tests.trading_core.market import panel
+from trading_core.kernel.records import EXIT
 
 NAN = float("nan")
 BOTH_SIDES = pytest.mark.parametrize("direction", [1, -1], ids=["long", "short"])
@@ -303,3 +306,33 @@ def test_kernel_breach_inside_the_bar_tells_which_level_was_met(last, kind, othe
     (met,) = done.details(kind)
     assert (met["level"] - 100.0) * direction == pytest.approx(level - 100.0)
     assert done.details(other) == []
+
+
+@BOTH_SIDES
+def test_kernel_entry_bar_counts_among_the_extremes_when_its_exits_do_not(direction):
+    rows = [FLAT, (100, 104, 97, 100), (100, 101, 94, 95)]
+    (trade,) = play(rows, direction, execution=NO_ENTRY_BAR).trades
+    assert (trade["mfe_r"], trade["mae_r"]) == (pytest.approx(0.8), pytest.approx(-1.0))
+
+
+@BOTH_SIDES
+def test_kernel_trade_record_tells_everything_about_the_trade(direction):
+    """The second symbol trades, under the second policy, from row 3 to row 5."""
+    rows = [FLAT, FLAT, FLAT, (101, 102, 98, 101), (101, 104, 99, 103), (103, 111, 101, 110), FLAT]
+    if direction < 0:
+        rows = [(200 - o, 200 - low, 200 - h, 200 - c) for o, h, low, c in rows]
+    bars = panel({"W": [FLAT] * 7, "X": rows})
+    engine = engine_on(bars, envelope=WIDE, execution=NO_COSTS.model_copy(update={"fee_bps": 10.0}))
+    levels = {"stop": 100.0 - 5.0 * direction, "target": 100.0 + 10.0 * direction}
+    install(engine, s=0, setup=[], name="idle")
+    install(engine, s=1, direction=direction, setup=[1], activation=[2], **levels)
+    (trade,) = [trade for step in run_all(engine) for trade in step.trades]
+    entry, fees = 100.0 + direction, 100.0 * (200.0 + 11.0 * direction) * 1e-3
+    expected = {
+        "s": 1, "policy": 1, "direction": direction, "signal_t": 2, "entry_t": 3, "exit_t": 5, "bars_held": 2,
+        "entry_price": entry, "exit_price": 100.0 + 10.0 * direction, "quantity": 100.0, "fees": fees,
+        "pnl": 900.0 - fees, "r": (900.0 - fees) / 500.0, "mae_r": -0.6, "mfe_r": 1.8,
+        "reason": EXIT[ExitReason.TARGET],
+    }  # fmt: skip
+    assert set(trade.dtype.names) == set(expected)
+    assert {name: trade[name] for name in expected} == pytest.approx(expected)

@@ -10,7 +10,8 @@ from schemas.config import EnvelopeSettings, ExecutionSettings
 from tests.trading_core.market import random_series
 from trading_core import simulate
 from trading_core.kernel.execution import fee_of, on_tick, slipped, whole_lots
-from trading_core.kernel.fresh import parameter_record
+from trading_core.kernel.fresh import fresh_state, parameter_record
+from trading_core.kernel.limits import follow_recovery, fullest_bucket
 from trading_core.kernel.records import CLAMPS
 from trading_core.kernel.sizing import wanted_quantity
 
@@ -131,3 +132,36 @@ def test_kernel_tick_size_rounds_every_level_and_fill(direction):
     for price in ("entry_price", "exit_price"):
         assert (trades[price] / 0.05).to_numpy() == pytest.approx(np.round(trades[price] / 0.05), abs=1e-6)
     assert np.isfinite(trades["r"]).all()
+
+
+def test_kernel_fullest_bucket_is_measured_by_its_cap_and_counts_members_only():
+    """X and Y are in the first bucket, Y and Z in the second; shorts count as much as longs."""
+    state = fresh_state(3, 100.0)[0].view(np.recarray)
+    p = _parameters()
+    p.buckets = 2
+    p.bucket_caps[:2] = (0.5, 0.25)
+    state.buckets = (1, 3, 2)
+    assert fullest_bucket(state, p) == 0.0
+    state.quantity, state.last_close = (4.0, 1.0, 2.0), (10.0, 20.0, 30.0)
+    assert fullest_bucket(state, p) == 0.0, "nothing is held yet"
+    state.direction = (1, -1, 0)
+    assert fullest_bucket(state, p) == 120.0
+    state.direction = (1, -1, 1)
+    assert fullest_bucket(state, p) == 320.0
+
+
+@pytest.mark.parametrize("above", [None, "gross", "net", "bucket"])
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_kernel_exposure_halt_ends_at_the_caps_and_not_above_one(above, side):
+    """Equity 200; gross may be 400, net 100 either way, and the bucket of the one symbol 50."""
+    state, portfolio = (part.view(np.recarray) for part in fresh_state(1, 200.0))
+    p = _parameters(EnvelopeSettings())
+    p.max_gross, p.max_net, p.buckets, p.bucket_caps[0] = 2.0, 0.5, 1, 0.25
+    state.direction, state.buckets, state.quantity, state.last_close = 1, 1, 1.0, 50.0
+    portfolio.exposure_halt, portfolio.gross, portfolio.net = 1, 400.0, side * 100.0
+    if above == "bucket":
+        state.last_close = 50.5
+    elif above is not None:
+        portfolio[above] *= 1.01
+    assert not follow_recovery(state, portfolio[0], 5, p)
+    assert portfolio.exposure_halt[0] == (0 if above is None else 1)
