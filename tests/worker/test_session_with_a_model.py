@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +14,15 @@ from schemas.errors import CassetteMiss, ConfigError, ModelError
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import ModelReply
+from services.store import NewRun, open_store
 from tests.worker.runs import embedded_bars, run_on
 from trading_core.tick_guard import TickGuard
+from worker.backtest import run_backtest
 from worker.bootstrap import assemble
+from worker.interrupts import RunInterrupted
 from worker.models import Models, configured_models
+from worker.recorded_run import record_run
+from worker.replay import ReplayReport, replay_run
 from worker.session import Session
 from worker.timing import Timing
 
@@ -131,3 +139,29 @@ def test_report_of_a_model_is_replayed_and_one_that_was_not_recorded_ends_the_ru
     without = [call for call in calls if call.prompt != "high_level_reflection"]
     with pytest.raises(CassetteMiss, match=r"prompts/high_level_reflection\.txt"):
         run_on(bars, FULL, cassette=Cassette("fast only", without))
+
+
+class InterruptedModel(AnsweringModel):
+    """Answers a few times; then the operator presses Ctrl-C while it is asked."""
+
+    async def complete(self, **request: Any) -> ModelReply:
+        if len(self.prompts) == 3:
+            raise KeyboardInterrupt
+        return await super().complete(**request)
+
+
+def test_run_interrupted_while_a_model_was_asked_replays_up_to_that_question(tmp_path: Path) -> None:
+    bars = embedded_bars("2003-01-01", "2003-09-30")
+    new = NewRun("x", 0, "backtest", FULL.config_hash, FULL.payload(), {"sha256": bars.sha256}, {})
+    runner: Any = partial(run_backtest, models=Models(InterruptedModel("no verdict")))
+
+    async def interrupted_and_replayed() -> ReplayReport:
+        async with await open_store(f"sqlite:///{tmp_path}/t.db", create=True) as store:
+            with pytest.raises(RunInterrupted):
+                await record_run(runner, FULL, bars, store, new)
+            record = await store.runs.find("latest")
+            return await replay_run(run_backtest, FULL, bars, store, record)
+
+    report = asyncio.run(interrupted_and_replayed())
+    assert report.ok, report
+    assert report.compared == report.stored > 10
