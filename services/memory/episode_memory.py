@@ -229,12 +229,16 @@ def _summary(population: Population, found: Found, known_at: int) -> MemorySumma
 
 
 def _passed_over_at(found: Found) -> float | None:
-    """Distance of the nearest winner or loser that its day kept out of a bucket it was near enough for."""
+    """Distance of the nearest winner or loser that its day kept out of a bucket it was near enough for.
+
+    Nearer than the farthest kept: at that very distance a full bucket ends anyway, and whether the day or the
+    quota kept a tie out would hang on the order of arrival.
+    """
     kept_out = []
     for bucket in (WINNERS, LOSERS):
         filled, at = int(found.filled[bucket]), int(found.passed_over[bucket])
         is_full = filled == found.quotas[bucket]
-        if at != NONE and (not is_full or at <= found.distances[bucket, filled - 1]):
+        if at != NONE and (not is_full or at < found.distances[bucket, filled - 1]):
             kept_out.append(at)
     return round(min(kept_out) * DISTANCE_UNIT, 9) if kept_out else None
 

@@ -1,6 +1,7 @@
 """At most half of a bucket from one day, exactly, and nothing from the future in any of it."""
 
 from collections import Counter
+from itertools import permutations
 from math import inf
 
 import numpy as np
@@ -102,6 +103,13 @@ def test_day_is_the_utc_day_of_the_entry_not_of_the_exit():
 def test_case_farther_than_a_full_bucket_is_not_called_passed_over():
     history = [near(1, 0), near(2, 0), near(3, 7), near(4, 0)]
     assert memory(*history).reader().retrieve(query(), LATE).passed_over_at is None
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_case_as_far_as_the_last_of_a_full_bucket_is_not_called_passed_over_in_any_order(order):
+    history = [near(1, 0), near(2, 0), near(4, 7), near(4, 0, episode_id=f"{9:016x}")]
+    found = memory(*(history[k] for k in order)).reader().retrieve(query(), LATE)
+    assert (ids(found.winners), found.passed_over_at) == ([1, 2, 4], None)
 
 
 def test_failures_of_one_day_are_never_both_patterns():

@@ -78,7 +78,10 @@ def buckets_of(pool: list[Episode]) -> dict[str, list[Episode]]:
 
 
 def greedy(items: list[Episode], asked: MemoryQuery, quota: int) -> tuple[list[Episode], int | None]:
-    """Sort everything, then take the next whose day has not half the quota; the first refused for its day."""
+    """Sort everything, then take the next whose day has not half the quota.
+
+    Also the distance of the first refused for its day, if a full bucket reaches beyond it.
+    """
     taken: list[Episode] = []
     days: Counter[int] = Counter()
     refused = None
@@ -91,4 +94,6 @@ def greedy(items: list[Episode], asked: MemoryQuery, quota: int) -> tuple[list[E
             continue
         taken.append(item)
         days[day] += 1
+    if len(taken) == quota and refused is not None and refused >= distance(taken[-1], asked):
+        refused = None
     return taken, refused
