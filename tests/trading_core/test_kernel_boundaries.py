@@ -7,7 +7,8 @@ from schemas.vocabulary import OverrideReason, PolicyEventKind
 from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, run_all
 from tests.trading_core.market import NS, panel
 from trading_core.kernel.fresh import STALE_BARS, STALE_NS
-from trading_core.kernel.records import FLAG_BAND, FLAG_NO_TRADE, FLAG_REGIME, FLAG_SHOCK, TRADE
+from trading_core.kernel.loop import EVENTS_OF_PORTFOLIO, EVENTS_PER_SYMBOL_BAR
+from trading_core.kernel.records import EVENT, FLAG_BAND, FLAG_NO_TRADE, FLAG_REGIME, FLAG_SHOCK, TRADE
 
 
 def _boundaries(engine):
@@ -86,4 +87,19 @@ def test_kernel_full_trade_buffer_loses_no_trade(room):
         assert engine.done
         found.append(np.concatenate([step.trades for step in steps]).tolist())
     assert len(found[0]) > 4
+    assert found[0] == found[1]
+
+
+def test_kernel_full_event_buffer_loses_no_event():
+    """The smallest buffer holds the events of one bar."""
+    found = []
+    for size in (4_096, EVENTS_PER_SYMBOL_BAR + EVENTS_OF_PORTFOLIO):
+        engine = engine_on(panel({"X": [FLAT] * 20}), envelope=WIDE.model_copy(update={"cooldown_bars": 1}))
+        engine._events = np.zeros(size, dtype=EVENT)
+        engine.parameters["boundaries"] = 0
+        install(engine, setup=range(20), immediate=True, standing=True, horizon=1)
+        steps = [engine.advance() for _ in range(100)]
+        assert engine.done
+        found.append([event.payload() for step in steps for event in step.events])
+    assert len(found[0]) > 32
     assert found[0] == found[1]

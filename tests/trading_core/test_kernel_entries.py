@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import InvariantViolation
-from tests.trading_core.engine_bench import FLAT, engine_on, install, play, run_all, story
+from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, play, run_all, story
 from tests.trading_core.market import random_series, series
 from trading_core.kernel.records import FLAG_NO_TRADE
 
@@ -74,6 +74,12 @@ ENTRIES = {
         {},
         {"refines_entry": True, "refinement": 98.0},
         ["2 refined entry 98", "3 entry 98"],
+    ),
+    "better limit at the close is no better": (
+        [(101, 102, 99, 100)],
+        {},
+        {"refines_entry": True, "refinement": 100.0},
+        ["3 entry 101"],
     ),
     "better limit too near the stop": (
         [(100, 101, 97.5, 99)],
@@ -260,7 +266,7 @@ def test_kernel_level_at_zero_is_no_level(direction, level, told):
 @pytest.mark.parametrize("role", ["setup", "activation", "invalidation"])
 def test_kernel_first_column_of_the_table_is_a_column(role):
     engine = engine_on(series([FLAT] * 7))
-    rows = {"setup": [1], "activation": [2], "invalidation": [4]}
+    rows: dict[str, Any] = {"setup": [1], "activation": [2], "invalidation": [4]}
     column = np.zeros(7, dtype=np.int8)
     column[rows[role]] = 1
     assert engine.columns.truth((f"policy {role}", 0), column) == 0
@@ -276,3 +282,36 @@ def test_kernel_refined_limit_is_risked_from_its_new_price(direction):
     (trade,) = done.trades
     assert trade["r"] == pytest.approx(-1.0)
     assert trade["quantity"] == pytest.approx(500 / 4), "the size is that of the first price"
+
+
+def test_kernel_first_price_column_of_the_table_is_a_column():
+    engine = engine_on(series([FLAT] * 7))
+    level = np.array([NAN, NAN, NAN, 97.0, 98.0, NAN, NAN])
+    assert engine.columns.number(("policy trail", 0), level) == 0
+    install(engine, setup=[1], activation=[2], trail=level)
+    assert story(engine, run_all(engine)) == [
+        "3 X entry 100", "3 X stop 97 by trail", "4 X stop 98 by trail",
+    ]  # fmt: skip
+
+
+def test_kernel_first_price_column_may_refine_an_entry():
+    engine = engine_on(series([FLAT] * 7))
+    assert engine.columns.number(("policy refinement", 0), np.full(7, 99.5)) == 0
+    install(engine, setup=[1], activation=[2], refines_entry=True, refinement=99.5)
+    assert story(engine, run_all(engine)) == ["2 X refined entry 99.5", "3 X entry 99.5"]
+
+
+@pytest.mark.parametrize(("reentry", "row"), [(True, 5), (False, 6)])
+def test_kernel_reentry_on_the_bar_of_an_exit_is_a_setting(reentry, row):
+    """The exit is on row 4; without a cooldown the setup of that very bar may order, or the next one's."""
+    envelope = WIDE.model_copy(update={"cooldown_bars": 0})
+    rows = [FLAT, FLAT, (100, 101, 94, 100), FLAT, FLAT]
+    done = play(
+        rows,
+        execution={"reentry": reentry},
+        envelope=envelope,
+        setup=range(2, 7),
+        immediate=True,
+        standing=True,
+    )
+    assert done.story() == ["3 entry 100", "4 exit stop 95", f"{row} entry 100"]

@@ -491,3 +491,34 @@ def test_kernel_clamp_of_caps_that_leave_the_same_names_the_first():
     )  # fmt: skip
     _order(engine, "X", [2])
     assert story(engine, _rest(engine)) == ["2 X clamped gross_exposure", "3 X entry 100"]
+
+
+@pytest.mark.parametrize(
+    ("most", "told"),
+    [
+        (0, ["4 Y entry 100"]),
+        (1, ["3 Y refused throttled", "5 Y refused throttled", "7 Y entry 100"]),
+        (2, ["4 Y entry 100"]),
+    ],
+)
+def test_kernel_throttle_counts_the_orders_of_the_last_hour(most, told):
+    """X is ordered at row 2, an hour before row 6; zero is no limit."""
+    engine = _engine({"X": _flat(9), "Y": _flat(9)}, "15m", max_entries_per_hour=most)
+    _order(engine, "X", [2])
+    _order(engine, "Y", [3, 5, 6])
+    assert [line for line in story(engine, _rest(engine)) if " Y " in line] == told
+
+
+@pytest.mark.parametrize(
+    ("cap", "told"),
+    [
+        (0.0002, ["2 X clamped symbol_exposure", "3 X entry 100"]),
+        (0.0001, ["2 X clamped symbol_exposure", "3 X entry 100"]),
+        (0.00005, ["2 X refused no_capacity"]),
+    ],
+)
+def test_kernel_room_for_less_than_a_hundredth_is_no_room(cap, told):
+    """Ten units are wanted, 1,000 in money; there is room for 20, 10 or 5 in money."""
+    engine = _engine({"X": _flat(5)}, max_symbol_exposure=cap)
+    _order(engine, "X", [2])
+    assert story(engine, _rest(engine)) == told

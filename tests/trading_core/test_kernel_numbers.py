@@ -11,8 +11,8 @@ from tests.trading_core.market import random_series
 from trading_core import simulate
 from trading_core.kernel.execution import fee_of, on_tick, slipped, whole_lots
 from trading_core.kernel.fresh import fresh_state, parameter_record
-from trading_core.kernel.limits import follow_recovery, fullest_bucket
-from trading_core.kernel.records import CLAMPS
+from trading_core.kernel.limits import breach_of, follow_recovery, fullest_bucket
+from trading_core.kernel.records import BREACHES, CLAMPS
 from trading_core.kernel.sizing import wanted_quantity
 
 ENTRY = "close > prev(close, 1) and close > open"
@@ -158,10 +158,28 @@ def test_kernel_exposure_halt_ends_at_the_caps_and_not_above_one(above, side):
     p = _parameters(EnvelopeSettings())
     p.max_gross, p.max_net, p.buckets, p.bucket_caps[0] = 2.0, 0.5, 1, 0.25
     state.direction, state.buckets, state.quantity, state.last_close = 1, 1, 1.0, 50.0
-    portfolio.exposure_halt, portfolio.gross, portfolio.net = 1, 400.0, side * 100.0
+    portfolio["exposure_halt"], portfolio["gross"], portfolio["net"] = 1, 400.0, side * 100.0
     if above == "bucket":
         state.last_close = 50.5
     elif above is not None:
         portfolio[above] *= 1.01
     assert not follow_recovery(state, portfolio[0], 5, p)
-    assert portfolio.exposure_halt[0] == (0 if above is None else 1)
+    assert portfolio["exposure_halt"][0] == (0 if above is None else 1)
+
+
+@pytest.mark.parametrize("above", [None, "gross", "net", "bucket"])
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_kernel_exposure_breaks_above_its_drift_and_not_at_it(above, side):
+    """Equity 200; gross may drift to 500, net to 125 either way, and the bucket to 62.5."""
+    state, portfolio = (part.view(np.recarray) for part in fresh_state(1, 200.0))
+    p = _parameters(EnvelopeSettings())
+    p.gross_breach, p.net_breach, p.bucket_breach = 2.5, 0.625, 1.25
+    p.buckets, p.bucket_caps[0] = 1, 0.25
+    state.direction, state.buckets, state.quantity, state.last_close = 1, 1, 1.0, 62.5
+    portfolio["gross"], portfolio["net"] = 500.0, side * 125.0
+    if above == "bucket":
+        state.last_close = 63.0
+    elif above is not None:
+        portfolio[above] *= 1.01
+    found = breach_of(state, portfolio[0], 5, p)
+    assert (BREACHES[found] if found >= 0 else None) == (None if above is None else f"{above}_exposure")
