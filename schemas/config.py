@@ -4,9 +4,9 @@
 else, so two runs of the same decisions share it. Read once by `worker.settings`.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from schemas.canonical import content_hash
 from schemas.contract import Contract, Nanoseconds
@@ -17,12 +17,24 @@ from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind
 
 HEARTBEAT_BARS = {"1m": 15, "5m": 12, "15m": 12, "1h": 12, "4h": 12, "1d": 5}
 
+MAX_COUNT = 1_000_000_000  # of bars, seconds or rows: far beyond use, far below what an integer holds
+SMALLEST_GRID = 1e-9
+
+
+def _usable_grid(step: float) -> float:
+    if step != 0.0 and not SMALLEST_GRID <= step <= 1e9:
+        raise ValueError(f"a grid is 0 (none) or lies between {SMALLEST_GRID:g} and 1e9, got {step!r}")
+    return step
+
+
+Grid = Annotated[float, AfterValidator(_usable_grid)]
+
 
 class AccountSettings(Contract):
     """The simulated account, in quote currency."""
 
     name: str = "paper"
-    cash: float = Field(default=100_000.0, gt=0)
+    cash: float = Field(default=100_000.0, gt=0, le=1e15)
 
 
 class ExecutionSettings(Contract):
@@ -36,8 +48,13 @@ class ExecutionSettings(Contract):
         description="of limit entries and targets; None: they pay `fee_bps`, and a target fills as a market "
         "order, with slippage, when it is touched",
     )
-    fee_per_trade: float = Field(default=0.0, ge=0, description="per fill, in quote currency")
-    fee_rounding: float = Field(default=0.0, ge=0, description="unit to which a fee is rounded; 0: exact")
+    fee_per_trade: float = Field(
+        default=0.0,
+        ge=0,
+        le=1e9,
+        description="per fill, in quote currency: twice for a trade without scale-out",
+    )
+    fee_rounding: Grid = Field(default=0.0, description="unit to which a fee is rounded; 0: exact")
     slippage_bps: float = Field(default=2.0, ge=0, le=1_000, description="per side, against the order")
     spread_bps: float = Field(default=0.0, ge=0, le=1_000, description="quoted spread of the market")
     slippage_spread_fraction: float = Field(
@@ -61,15 +78,15 @@ class ExecutionSettings(Contract):
         "that bar was hit, or at the close of the bar",
     )
     reentry: bool = Field(default=True, description="a bar that closes a position may signal the next entry")
-    tick_size: float = Field(default=0.0, ge=0, description="grid of levels and fills; 0: none")
-    lot_size: float = Field(default=0.0, ge=0, description="grid of quantities, rounded down; 0: none")
+    tick_size: Grid = Field(default=0.0, description="grid of levels and fills; 0: none")
+    lot_size: Grid = Field(default=0.0, description="grid of quantities, rounded down; 0: none")
     sizing: Literal["risk", "volatility", "fixed"] = Field(
         default="risk",
         description="risk: equity x fraction over the distance to the stop; volatility: over "
         "`volatility_multiple` x ATR(14); fixed: `fixed_quantity`. The risk cap holds in each",
     )
     volatility_multiple: float = Field(default=2.0, gt=0, le=100)
-    fixed_quantity: float = Field(default=1.0, gt=0)
+    fixed_quantity: float = Field(default=1.0, gt=0, le=1e15)
 
     @property
     def slippage(self) -> float:
@@ -127,18 +144,25 @@ class EnvelopeSettings(Contract):
     max_symbol_exposure: float = Field(default=1.0, gt=0, le=10)
     correlation_buckets: tuple[CorrelationBucket, ...] = Field(default=(), max_length=16)
     max_exposure_drift: float = Field(
-        default=0.25, ge=0, description="a breach above the gross, net or a bucket's cap by this share"
+        default=0.25,
+        ge=0,
+        le=100,
+        description="a breach above the gross, net or a bucket's cap by this share",
     )
     max_daily_loss: float = Field(default=0.03, gt=0, lt=1)
     max_drawdown: float = Field(default=0.20, gt=0, lt=1)
-    drawdown_release_bars: int = Field(default=20, ge=1)
-    recovery_bars: int = Field(default=60, ge=1, description="half risk until a new high of this many bars")
-    max_consecutive_losses: int = Field(default=12, ge=1, description="over all symbols; a breach")
-    max_symbol_losses: int = Field(default=8, ge=1, description="of one symbol; it pauses")
-    loss_pause_bars: int = Field(default=20, ge=1)
+    drawdown_release_bars: int = Field(default=20, le=MAX_COUNT, ge=1)
+    recovery_bars: int = Field(
+        default=60, le=MAX_COUNT, ge=1, description="half risk until a new high of this many bars"
+    )
+    max_consecutive_losses: int = Field(
+        default=12, le=MAX_COUNT, ge=1, description="over all symbols; a breach"
+    )
+    max_symbol_losses: int = Field(default=8, le=MAX_COUNT, ge=1, description="of one symbol; it pauses")
+    loss_pause_bars: int = Field(default=20, le=MAX_COUNT, ge=1)
     max_entries_per_hour: int = Field(default=0, ge=0, le=64, description="accepted orders; 0: any number")
     no_trade_windows: tuple[NoTradeWindow, ...] = ()
-    cooldown_bars: int = Field(default=3, ge=1)
+    cooldown_bars: int = Field(default=3, le=MAX_COUNT, ge=1)
     kill_switch: bool = Field(default=False, description="the operator's switch: flat, and no entries")
     allowed_symbols: tuple[str, ...] = Field(default=(), description="empty: every symbol of the data")
     allowed_directions: tuple[Literal["long", "short"], ...] = ("long", "short")
@@ -157,9 +181,11 @@ class PolicyLoopSettings(Contract):
         PolicyEventKind.HEARTBEAT,
         PolicyEventKind.REPLAN,
     )
-    heartbeat_s: int | None = Field(default=None, ge=1, description="None: the table of the timeframe")
-    minimum_interval_s: int = Field(default=900, ge=0)
-    minimum_interval_bars: int = Field(default=3, ge=0)
+    heartbeat_s: int | None = Field(
+        default=None, le=MAX_COUNT, ge=1, description="None: the table of the timeframe"
+    )
+    minimum_interval_s: int = Field(default=900, le=MAX_COUNT, ge=0)
+    minimum_interval_bars: int = Field(default=3, le=MAX_COUNT, ge=0)
     max_revisions: int = Field(default=2, ge=0, le=2)
     regime: RegimeSettings = RegimeSettings()
 
@@ -181,11 +207,13 @@ class ReflectionSettings(Contract):
     budget_event_ms: float = Field(default=250.0, gt=0)
     budget_heartbeat_ms: float = Field(default=500.0, gt=0)
     min_reward_to_risk: float = Field(default=0.8, gt=0)
-    max_staleness_bars: int = Field(default=2, ge=0)
+    max_staleness_bars: int = Field(default=2, le=MAX_COUNT, ge=0)
     contradiction_share: float = Field(
         default=0.75, gt=0.5, le=1, description="share of nearest cases that lost"
     )
-    minimum_cases: int = Field(default=6, ge=2, description="fewer eligible cases: memory is insufficient")
+    minimum_cases: int = Field(
+        default=6, le=MAX_COUNT, ge=2, description="fewer eligible cases: memory is insufficient"
+    )
     conviction_tolerance: float = Field(default=0.25, ge=0, le=1, description="conviction above the hit rate")
 
 
@@ -207,9 +235,9 @@ class HighLevelSettings(Contract):
 
     enabled: bool = True
     interval: Literal["daily", "weekly"] | None = None
-    minimum_episodes: int = Field(default=20, ge=20)
-    structural_interval_days: int = Field(default=7, ge=7)
-    window_bars: int | None = Field(default=None, ge=1, description="None: everything known")
+    minimum_episodes: int = Field(default=20, le=MAX_COUNT, ge=20)
+    structural_interval_days: int = Field(default=7, le=MAX_COUNT, ge=7)
+    window_bars: int | None = Field(default=None, le=MAX_COUNT, ge=1, description="None: everything known")
     surprise_limit_r: float = Field(
         default=40.0, gt=0, description="sum of |R - reference| of new episodes that asks for an early look"
     )
@@ -224,8 +252,8 @@ class GateSettings(Contract):
 
     mode: Literal["runbook_or", "graded", "significance_only"] = "graded"
     q: float = Field(default=0.10, gt=0, lt=0.5)
-    minimum_trades: int = Field(default=20, ge=20)
-    regime_minimum: int = Field(default=20, ge=20)
+    minimum_trades: int = Field(default=20, le=MAX_COUNT, ge=20)
+    regime_minimum: int = Field(default=20, le=MAX_COUNT, ge=20)
     bet_unit: Literal["auto", "trade", "overlap", "day", "week", "month"] = "auto"
     winsor_low: float = Field(default=-3.0, lt=0)
     winsor_high: float = Field(default=4.0, gt=0)
@@ -235,12 +263,12 @@ class GateSettings(Contract):
 class JudgeSettings(Contract):
     """Bounds of the judge's actions and of the lifecycle that follows them."""
 
-    minimum_eligible_playbooks: int = Field(default=2, ge=2)
-    action_ttl_bars: int = Field(default=252, ge=1)
-    shadow_ttl_bars: int = Field(default=756, ge=1)
-    promotion_minimum_trades: int = Field(default=20, ge=20)
+    minimum_eligible_playbooks: int = Field(default=2, le=MAX_COUNT, ge=2)
+    action_ttl_bars: int = Field(default=252, le=MAX_COUNT, ge=1)
+    shadow_ttl_bars: int = Field(default=756, le=MAX_COUNT, ge=1)
+    promotion_minimum_trades: int = Field(default=20, le=MAX_COUNT, ge=20)
     promotion_alpha: float = Field(default=0.05, gt=0, lt=0.5)
-    max_open_experiments: int = Field(default=3, ge=0)
+    max_open_experiments: int = Field(default=3, le=MAX_COUNT, ge=0)
 
 
 class DeliberationSettings(Contract):
@@ -267,7 +295,7 @@ class RuntimeSettings(Contract):
     playbooks: str | None = Field(
         default=None, description="folder of playbook files; None: the embedded ones"
     )
-    flush_rows: int = Field(default=2_000, ge=1)
+    flush_rows: int = Field(default=2_000, le=MAX_COUNT, ge=1)
     llm: Literal["live", "record", "replay"] = Field(
         default="live",
         description="where replies of a model come from: asked for; asked for and kept in `cassette`; "
@@ -279,7 +307,7 @@ class RuntimeSettings(Contract):
 class Settings(Contract):
     """The whole tree."""
 
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, le=MAX_COUNT, ge=0)
     data: DataSettings = DataSettings()
     account: AccountSettings = AccountSettings()
     execution: ExecutionSettings = ExecutionSettings()

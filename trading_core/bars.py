@@ -52,6 +52,7 @@ class BarSeries:
     present: BoolArray
 
     def __post_init__(self) -> None:
+        self._normalise()
         self._check_axes()
         for s in range(len(self.symbols)):
             self._check_symbol(s)
@@ -141,9 +142,12 @@ class BarSeries:
         Raises:
             DataError: naming the first offending rows.
         """
-        frames = {str(k): v for k, v in frame.items()} if isinstance(frame, Mapping) else {symbol: frame}
-        if not frames:
-            raise DataError("no frames given: pass at least one symbol")
+        frames = _named(frame, symbol)
+        if timeframe is not None and timeframe not in TIMEFRAME_SECONDS:
+            raise DataError(
+                f"timeframe {timeframe!r} is not one of {', '.join(TIMEFRAME_SECONDS)}."
+                f"{nearest(str(timeframe), TIMEFRAME_SECONDS)}"
+            )
         labels = {name: _labels(name, part) for name, part in frames.items()}
         symbols = tuple(sorted(frames))
         times = np.unique(np.concatenate([labels[name] for name in symbols]))
@@ -157,6 +161,22 @@ class BarSeries:
                 arrays[column][rows, s] = _column(name, frames[name], column)
         found = _settled_timeframe(timeframe, labels)
         return cls(times, symbols, found, label, present=present, **arrays)
+
+    def _normalise(self) -> None:
+        """One layout and type for the kernel, whatever the caller's arrays were."""
+        if self.label not in ("open", "close"):
+            raise DataError(f"label {self.label!r} is neither 'open' nor 'close'")
+        for name, kind in (("times", np.int64), ("present", np.bool_), *((c, np.float64) for c in COLUMNS)):
+            given = np.asarray(getattr(self, name))
+            if given.dtype.kind not in ("b" if name == "present" else "iuf" if name != "times" else "iu"):
+                raise DataError(f"{name} has type {given.dtype}, which is no array of {np.dtype(kind).name}")
+            object.__setattr__(self, name, np.require(given, dtype=kind, requirements=["C", "W"]))
+        if self.present.shape != (self.times.size, len(self.symbols)):
+            raise DataError(
+                f"present has shape {self.present.shape}, not {(self.times.size, len(self.symbols))}"
+            )
+        if self.present.size and not self.present.any():
+            raise DataError("no bars: every row of every symbol is absent")
 
     def _check_axes(self) -> None:
         if self.timeframe not in TIMEFRAME_SECONDS:
@@ -206,6 +226,22 @@ class BarSeries:
                 )
 
 
+def _named(frame: "pd.DataFrame | Mapping[str, pd.DataFrame]", symbol: str) -> "dict[str, pd.DataFrame]":
+    import pandas as pd
+
+    frames = frame if isinstance(frame, Mapping) else {symbol: frame}
+    if not frames:
+        raise DataError("no frames given: pass at least one symbol")
+    for name, part in frames.items():
+        if not isinstance(name, str):
+            raise DataError(f"symbol {name!r} is a {type(name).__name__}: name symbols by text")
+        if not isinstance(part, pd.DataFrame):
+            raise DataError(
+                f"{name}: a {type(part).__name__}, not a pandas frame with open, high, low, close"
+            )
+    return dict(frames)
+
+
 def _settled_timeframe(given: str | None, labels: Mapping[str, IntArray]) -> str:
     """The given timeframe, if the bars are spaced so; the inferred one when none is given."""
     if given is None:
@@ -250,7 +286,12 @@ def _labels(symbol: str, frame: "pd.DataFrame") -> IntArray:
         )
     if index.hasnans:
         raise DataError(f"{symbol}: the index has missing times (NaT): remove those rows")
-    stamps = index.tz_convert("UTC").as_unit("ns").asi8.astype(np.int64)
+    try:
+        stamps = index.tz_convert("UTC").as_unit("ns").asi8.astype(np.int64)
+    except pd.errors.OutOfBoundsDatetime as error:
+        raise DataError(
+            f"{symbol}: a time outside the years 1678..2261 that nanoseconds reach: {error}"
+        ) from error
     if stamps.size == 0:
         raise DataError(f"{symbol}: no rows")
     steps = np.flatnonzero(np.diff(stamps) <= 0)
@@ -265,11 +306,17 @@ def _labels(symbol: str, frame: "pd.DataFrame") -> IntArray:
 
 def _column(symbol: str, frame: "pd.DataFrame", column: str) -> FloatArray:
     names = {str(name).lower(): name for name in frame.columns}
+    if len(names) < len(frame.columns):
+        found = ", ".join(map(str, frame.columns))
+        raise DataError(f"{symbol}: two columns have one name, apart from case: {found}; keep one of each")
     if column not in names:
         if column == "volume":
             return np.zeros(len(frame))
         found = ", ".join(map(str, frame.columns))
         raise DataError(f"{symbol}: no column {column!r} among {found}.{nearest(column, names)}")
+    kind = frame[names[column]].dtype
+    if kind.kind not in "iuf":
+        raise DataError(f"{symbol}: column {column!r} has type {kind}, which is not a number: convert it first")
     try:
         return frame[names[column]].to_numpy(dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -7,17 +7,19 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from schemas.config import ExecutionSettings
+from schemas.config import MAX_COUNT, ExecutionSettings
 from schemas.errors import ConfigError, InvariantViolation
 from trading_core.bars import BarSeries
 from trading_core.kernel import END, FAULT, advance
 from trading_core.kernel.fresh import fresh_state, parameter_record
-from trading_core.kernel.records import EVENT, TRADE
+from trading_core.kernel.records import EVENT, REFUSALS, TRADE
 from trading_core.rules import RuleColumns, parse
 from trading_core.tick_events import REASONS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+MAX_AMOUNT = 1e15
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,12 @@ class SimulationResult:
         trades: one row per closed position, in order of exit; times are the input's labels, pnl is net
             of fees, r is pnl over the planned risk, mae_r <= 0 <= mfe_r.
         equity: mark-to-market value by bar label.
+        refused: orders that were not accepted, by reason; reasons without one are left out.
     """
 
     trades: "pd.DataFrame"
     equity: "pd.Series[float]"
+    refused: dict[str, int]
 
 
 def simulate(
@@ -64,6 +68,8 @@ def simulate(
 ) -> SimulationResult:
     """Trade every true `entry` with a bracket, one position per symbol.
 
+    Rule research: no envelope and no margin, so cash may go below zero and nothing limits a position.
+
     Args:
         bars: bars of any number of symbols.
         entry: boolean rule, evaluated at each close; acts at the next open (or at the close).
@@ -88,7 +94,7 @@ def simulate(
         lot_size: grid of quantities, rounded down, 0 none.
         maker_fee_bps: fee of targets as resting limit orders, which then pay no slippage; None: they fill as
             market orders when touched.
-        fee_per_trade: fixed fee per fill.
+        fee_per_trade: fixed fee per fill, so twice for a trade.
         fee_rounding: unit to which a fee is rounded, 0 exact.
         funding_bps: per bar on notional, longs pay and shorts receive.
         borrow_bps: per bar on notional, shorts pay.
@@ -97,6 +103,7 @@ def simulate(
         RuleError: `entry` is no boolean rule.
         ConfigError: a number is out of range.
     """
+    _check_types(bars, entry, entry_bar_exits=entry_bar_exits, reentry=reentry)
     _check(direction, stop_pct, target_pct, time_stop_bars, quantity, cash)
     rule = parse(entry)
     execution = _execution(
@@ -118,7 +125,21 @@ def simulate(
     state["k_setup"] = np.arange(bars.shape[1])
     parameters = parameter_record(execution, None, heartbeat=0, emit_events=False, fixed_quantity=quantity)
     trades, equity = _run(bars, truths, state, portfolio, parameters)
-    return SimulationResult(trades_frame(bars, trades), _equity_series(bars, equity))
+    counts = zip(REFUSALS, portfolio["refused"][0].tolist(), strict=False)
+    refused = {reason: count for reason, count in counts if count}
+    return SimulationResult(trades_frame(bars, trades), _equity_series(bars, equity), refused)
+
+
+def _check_types(bars: BarSeries, entry: str, **switches: bool) -> None:
+    if not isinstance(bars, BarSeries):
+        raise ConfigError(
+            f"bars is a {type(bars).__name__}: make a series of it with BarSeries.from_frame(...)"
+        )
+    if not isinstance(entry, str):
+        raise ConfigError(f"entry {entry!r} is a {type(entry).__name__}, not the text of a rule")
+    for name, switch in switches.items():
+        if not isinstance(switch, (bool, np.bool_)):
+            raise ConfigError(f"{name} {switch!r} is neither True nor False")
 
 
 def _check(
@@ -145,13 +166,18 @@ def _check(
         raise ConfigError(
             f"target_pct {target_pct!r} must lie below 1 for a short: a price cannot fall below zero"
         )
-    if time_stop_bars < 1:
-        raise ConfigError(f"time_stop_bars {time_stop_bars!r} must be at least 1")
-    if not 0.0 < quantity < np.inf or not 0.0 < cash < np.inf:
-        raise ConfigError(f"quantity {quantity!r} and cash {cash!r} must be positive and finite")
+    if not 1 <= time_stop_bars <= MAX_COUNT:
+        raise ConfigError(f"time_stop_bars {time_stop_bars!r} must lie between 1 and {MAX_COUNT}")
+    if not 0.0 < quantity <= MAX_AMOUNT or not 0.0 < cash <= MAX_AMOUNT:
+        raise ConfigError(
+            f"quantity {quantity!r} and cash {cash!r} must be above zero and at most {MAX_AMOUNT:g}"
+        )
 
 
 def _execution(**switches: Any) -> ExecutionSettings:
+    for name, value in switches.items():
+        if isinstance(value, bool) and name not in ("entry_bar_exits", "reentry"):
+            raise ConfigError(f"{name} {value!r} is not a number")
     try:
         return ExecutionSettings(**switches)
     except ValidationError as error:
@@ -173,8 +199,8 @@ def _run(
     parts, t, code = [], 0, -1
     while code != END:
         t, code = advance(
-            t, rows, bars.open, bars.high, bars.low, bars.close, bars.present, bars.times, flags, truths,
-            numbers, state, portfolio, parameters, events, count, buffer, n_trades, equity, gross,
+            t, rows, bars.open, bars.high, bars.low, bars.close, bars.present, bars.close_times, flags,
+            truths, numbers, state, portfolio, parameters, events, count, buffer, n_trades, equity, gross,
         )  # fmt: skip
         if code == FAULT:
             raise InvariantViolation(f"illegal state transition at row {t - 1}")

@@ -245,6 +245,8 @@ class TriggerEngine:
         self._n_trades[0] = 0
         with self.guard.tick_path():
             self.t, code = self._run_kernel(end)
+        if self._count[0] > self._events.size:
+            raise InvariantViolation(f"{int(self._count[0])} events in one bar at row {self.t - 1}")
         if code == FAULT:
             source, target = divmod(int(self.portfolio["fault"][0]) - 1, len(STATES))
             raise InvariantViolation(
@@ -263,7 +265,7 @@ class TriggerEngine:
     def _run_kernel(self, end: int) -> tuple[int, int]:
         b = self.bars
         t, code = advance(
-            self.t, end, b.open, b.high, b.low, b.close, b.present, b.times, self._flags,
+            self.t, end, b.open, b.high, b.low, b.close, b.present, b.close_times, self._flags,
             self.columns.truths, self.columns.numbers, self.state, self.portfolio, self.parameters,
             self._events, self._count, self._trades, self._n_trades, self._equity, self._gross,
         )  # fmt: skip

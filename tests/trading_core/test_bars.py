@@ -1,5 +1,7 @@
 """BarSeries at its door: what is refused, by name and place, and that labels are never moved."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -88,3 +90,51 @@ def test_bars_hash_is_of_the_content_only() -> None:
     same = BarSeries.from_frame({"B": frame(), "A": frame()})
     assert bars.sha256 == same.sha256
     assert bars.sha256 != BarSeries.from_frame({"A": frame(), "B": change("volume", 11.0)}).sha256
+
+
+def test_bars_of_any_layout_become_the_one_the_kernel_knows() -> None:
+    bars = random_series(1, 30)
+    given = {name: getattr(bars, name) for name in ("high", "low", "close", "volume", "present")}
+    fixed = np.asfortranarray(bars.open).astype(np.float32).astype(np.float64)
+    fixed.flags.writeable = False
+    low = np.minimum(given["low"], fixed)
+    high = np.maximum(given["high"], fixed)
+    made = BarSeries(
+        bars.times, bars.symbols, bars.timeframe, "open", fixed, high, low, given["close"], given["volume"],
+        given["present"],
+    )  # fmt: skip
+    assert made.open.flags.c_contiguous
+    assert made.open.flags.writeable
+    assert made.open.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"label": "mid"}, "label 'mid'"),
+        ({"present": np.ones((3, 1), dtype=bool)}, "present has shape"),
+        ({"open": np.array([["a"]] * 30)}, "open has type"),
+        ({"present": np.zeros((30, 1), dtype=bool)}, "every row of every symbol is absent"),
+    ],
+)
+def test_bars_made_by_hand_pass_the_same_door(changes: dict[str, Any], says: str) -> None:
+    bars = random_series(1, 30)
+    names = ("times", "symbols", "timeframe", "label", "open", "high", "low", "close", "volume", "present")
+    with pytest.raises(DataError, match=says):
+        BarSeries(**({name: getattr(bars, name) for name in names} | changes))
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "says"),
+    [
+        (None, {}, "not a pandas frame"),
+        ({"A": None}, {}, "not a pandas frame"),
+        ({1: frame(3)}, {}, "symbol 1 is a int"),
+        (frame(3).assign(Open=1.0), {}, "two columns have one name"),
+        (frame(3), {"label": "mid"}, "label 'mid'"),
+        (frame(3), {"timeframe": "5x"}, "timeframe '5x'"),
+    ],
+)
+def test_bars_frame_of_the_wrong_kind_is_refused_by_name(given: Any, options: Any, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        BarSeries.from_frame(given, **options)

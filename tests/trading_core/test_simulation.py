@@ -233,3 +233,38 @@ def test_simulation_number_out_of_range_is_refused_by_name(changes, named):
 def test_simulation_entry_that_is_no_condition_is_refused():
     with pytest.raises(RuleError):
         simulate(random_series(1, 20), "close + 1")
+
+
+def test_simulation_says_why_orders_were_refused() -> None:
+    bars = random_series(3, 400)
+    plain, lots = simulate(bars, ENTRY), simulate(bars, ENTRY, lot_size=10.0)
+    assert plain.refused == {}
+    assert lots.trades.empty
+    assert list(lots.refused) == ["no_capacity"]
+    assert lots.refused["no_capacity"] >= len(plain.trades) > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"time_stop_bars": 2**63 - 1}, "time_stop_bars"),
+        ({"time_stop_bars": 2**64}, "time_stop_bars"),
+        ({"fee_per_trade": float("inf")}, "fee_per_trade"),
+        ({"lot_size": 5e-324}, "lot_size"),
+        ({"tick_size": float("nan")}, "tick_size"),
+        ({"fee_rounding": float("inf")}, "fee_rounding"),
+        ({"quantity": 1e308}, "quantity"),
+        ({"entry": None}, "entry"),
+        ({"reentry": "no"}, "reentry"),
+        ({"fee_bps": True}, "fee_bps"),
+    ],
+)
+def test_simulation_hostile_argument_is_refused_by_name(changes: Any, named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        simulate(random_series(1, 50), **changes)
+
+
+def test_simulation_of_something_else_than_bars_says_what_to_do() -> None:
+    given: Any = np.ones(3)
+    with pytest.raises(ConfigError, match=r"BarSeries\.from_frame"):
+        simulate(given)

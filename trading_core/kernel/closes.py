@@ -59,7 +59,7 @@ def arm(
     high: float,
     low: float,
     close: float,
-    label: int,
+    moment: int,
     flags: int,
 ) -> None:
     """The setup is true: the thesis is armed; an immediate policy orders at once."""
@@ -70,7 +70,9 @@ def arm(
     st.armed_stop = _NAN
     emit(out, t, s, (_ARMED, st.policy_direction, st.policy), (high, low, close))
     go(st, port, out, t, s, THESIS_ARMED)
-    if st.policy_immediate == 1 and not accept_order(state, port, out, p, numbers, t, s, close, label, flags):
+    if st.policy_immediate == 1 and not accept_order(
+        state, port, out, p, numbers, t, s, close, moment, flags
+    ):
         go(st, port, out, t, s, IDLE)
 
 
@@ -85,7 +87,7 @@ def at_close_armed(
     t: int,
     s: int,
     close: float,
-    label: int,
+    moment: int,
     flags: int,
 ) -> None:
     """An armed thesis: expiry, invalidation, refinement, activation, with or without a resting order."""
@@ -116,7 +118,7 @@ def at_close_armed(
         refine_stop(st, out, p, numbers, t, s, close)
     if is_active(st, truths, t, close):
         emit(out, t, s, (_ACTIVATED, waited, st.policy), (close,))
-        if not accept_order(state, port, out, p, numbers, t, s, close, label, flags):
+        if not accept_order(state, port, out, p, numbers, t, s, close, moment, flags):
             disarm(st, port, out, t, s)
 
 

@@ -21,7 +21,8 @@ def emit(out: Any, t: int, s: int, what: Any, x: Any) -> None:
         what: position in `TickEventKind`, and the two whole numbers of that kind.
         x: one to six floats of the kind.
     """
-    if out.on == 0:
+    if out.on == 0 or out.count[0] >= out.events.shape[0]:
+        out.count[0] += out.on  # a count beyond the buffer is a fault, found at the end of the bar
         return
     e = out.events[out.count[0]]
     e.t = t

@@ -26,19 +26,19 @@ def halted(port: Any, t: int) -> bool:
 
 
 @compiled
-def throttled(port: Any, label: int, p: Any) -> bool:
+def throttled(port: Any, moment: int, p: Any) -> bool:
     """Whether the last hour has had as many accepted orders as it may have."""
     if p.max_entries == 0 or port.entries < p.max_entries:
         return False
     oldest = port.recent[(port.entries - p.max_entries) % port.recent.shape[0]]
-    within: bool = label - oldest < HOUR_NS
+    within: bool = moment - oldest < HOUR_NS
     return within
 
 
 @compiled
-def count_entry(port: Any, label: int) -> None:
+def count_entry(port: Any, moment: int) -> None:
     """Remember when an order was accepted."""
-    port.recent[port.entries % port.recent.shape[0]] = label
+    port.recent[port.entries % port.recent.shape[0]] = moment
     port.entries += 1
 
 

@@ -72,7 +72,7 @@ def close_of_symbol(
     high: float,
     low: float,
     close: float,
-    label: int,
+    moment: int,
     flags: int,
     truths: Any,
     numbers: Any,
@@ -92,12 +92,12 @@ def close_of_symbol(
     if st.direction != 0:
         at_close_holding(st, port, out, p, truths, numbers, t, s, close)
     elif st.state == THESIS_ARMED:
-        at_close_armed(state, port, out, p, truths, numbers, t, s, close, label, flags)
+        at_close_armed(state, port, out, p, truths, numbers, t, s, close, moment, flags)
     elif st.state == IDLE and st.policy >= 0 and t >= st.policy_first_t:
         if st.policy_standing == 0 and st.own > st.policy_expires_own:
             expire(st, out, t, s)
         elif truths[st.k_setup, t] == 1 and (p.reentry == 1 or st.exit_own != st.own):
-            arm(state, port, out, p, numbers, t, s, high, low, close, label, flags)
+            arm(state, port, out, p, numbers, t, s, high, low, close, moment, flags)
     if p.fill_close == 1 and st.order == 1 and st.order_t == t and st.order_kind == _MARKET:
         open_position(st, port, out, p, t, s, close, 0)
 
@@ -109,7 +109,7 @@ def close_phase(
     low: Any,
     c: Any,
     present: Any,
-    label: int,
+    moment: int,
     flags: Any,
     truths: Any,
     numbers: Any,
@@ -134,15 +134,15 @@ def close_phase(
             ):
                 continue
         close_of_symbol(
-            t, s, h[t, s], low[t, s], c[t, s], label, flags[t, s], truths, numbers, state, port, p, out
+            t, s, h[t, s], low[t, s], c[t, s], moment, flags[t, s], truths, numbers, state, port, p, out
         )
 
 
 @inlined
-def boundary_phase(t: int, labels: Any, present: Any, flags: Any, state: Any, p: Any) -> bool:
+def boundary_phase(t: int, closes: Any, present: Any, flags: Any, state: Any, p: Any) -> bool:
     """Whether some symbol's bar opens a policy boundary."""
     found = False
-    since = labels[t] - labels[t - 1] if t > 0 else 0
+    since = closes[t] - closes[t - 1] if t > 0 else 0
     for s in range(state.shape[0]):
         st = state[s]
         if not present[t, s]:
@@ -150,7 +150,7 @@ def boundary_phase(t: int, labels: Any, present: Any, flags: Any, state: Any, p:
             st.bits = 0
             continue
         if not quiet(st, p, flags[t, s], t, since):
-            missed_ns = labels[t] - labels[st.last_t] if st.last_t >= 0 else 0
+            missed_ns = closes[t] - closes[st.last_t] if st.last_t >= 0 else 0
             policy_events(st, p, flags[t, s], t, missed_ns)
             found |= st.bits != 0
         st.last_t = t
@@ -166,7 +166,7 @@ def advance(
     low: Any,
     c: Any,
     present: Any,
-    labels: Any,
+    closes: Any,
     flags: Any,
     truths: Any,
     numbers: Any,
@@ -190,7 +190,7 @@ def advance(
         low: float64 (T, S), lows.
         c: float64 (T, S), closes.
         present: bool (T, S).
-        labels: int64 (T,), ns.
+        closes: int64 (T,), ns at which each bar is known, whatever its label says.
         flags: uint8 (T, S), `records.FLAG_...`: regime change, volatility band shift, volatility shock, and
             no-trade window at the close.
         truths: int8 (K, T), boolean rule columns: 1 true, 0 false, -1 unknown.
@@ -216,14 +216,14 @@ def advance(
     for t in range(t0, t1):
         if (p.emit == 1 and count[0] + room > events.shape[0]) or n_trades[0] + symbols > trades.shape[0]:
             return t, BUFFER_FULL
-        label = labels[t]
-        if label >= port.day_ends:
-            start_day(port, out, t, label)
+        moment = closes[t] - 1
+        if moment >= port.day_ends:
+            start_day(port, out, t, moment)
         open_phases(t, o, h, low, c, present, state, port, p, out)
         if port.positions > 0 and p.carry == 1:
             charge_carry(state, port, present, p, t)
         mark(state, port)
-        close_phase(t, h, low, c, present, label, flags, truths, numbers, state, port, p, out)
+        close_phase(t, h, low, c, present, moment, flags, truths, numbers, state, port, p, out)
         if p.fill_close == 1:
             mark(state, port)
         port.peak = max(port.peak, port.equity)
@@ -231,8 +231,8 @@ def advance(
             envelope(state, port, out, p, t)
         equity[t] = port.equity
         gross[t] = port.gross
-        stop = p.boundaries == 1 and boundary_phase(t, labels, present, flags, state, p)
-        if port.fault != 0:
+        stop = p.boundaries == 1 and boundary_phase(t, closes, present, flags, state, p)
+        if port.fault != 0 or count[0] > events.shape[0]:
             return t + 1, FAULT
         if stop:
             return t + 1, BOUNDARY

@@ -37,7 +37,7 @@ SMALLEST_STOP_SHARE: Final = 0.5  # a refinement leaves at least this share of t
 
 
 @compiled
-def blocked_by(st: Any, port: Any, p: Any, t: int, label: int, flags: int) -> Any:
+def blocked_by(st: Any, port: Any, p: Any, t: int, moment: int, flags: int) -> Any:
     """Why no entry may be ordered on this bar, as a position in `REFUSALS`, or -1."""
     if halted(port, t):
         return _R_HALTED
@@ -45,7 +45,7 @@ def blocked_by(st: Any, port: Any, p: Any, t: int, label: int, flags: int) -> An
         return _R_PAUSED
     if flags & _FLAG_NO_TRADE:
         return _R_WINDOW
-    if throttled(port, label, p):
+    if throttled(port, moment, p):
         return _R_THROTTLED
     return -1
 
@@ -99,7 +99,7 @@ def accept_order(
     t: int,
     s: int,
     close: float,
-    label: int,
+    moment: int,
     flags: int,
 ) -> bool:
     """Check sides, size and reserve an entry order at the close of the signal bar.
@@ -117,7 +117,7 @@ def accept_order(
     volatility = np.nan
     if p.sizing == _BY_VOLATILITY and st.k_volatility >= 0:
         volatility = numbers[st.k_volatility, t]
-    refusal = blocked_by(st, port, p, t, label, flags)
+    refusal = blocked_by(st, port, p, t, moment, flags)
     if refusal < 0:
         refusal = refusal_of(d, kind, close, base, stop, target)
     if refusal < 0 and p.sizing == _BY_VOLATILITY and not volatility > 0.0:
@@ -128,6 +128,7 @@ def accept_order(
         if quantity <= 0.0:
             refusal = _R_ROOM
     if refusal >= 0:
+        port.refused[refusal] += 1
         emit(out, t, s, (_REFUSED, refusal, st.policy), (close, stop, target))
         return False
     if clamps != 0:
@@ -142,7 +143,7 @@ def accept_order(
     st.order_target = target
     st.order_risk = risk
     port.orders += 1
-    count_entry(port, label)
+    count_entry(port, moment)
     emit(out, t, s, (_ACCEPTED, d, st.policy), (quantity, base, stop, target, risk, float(kind)))
     if kind == _LIMIT and st.policy_entry != _LIMIT:
         emit(out, t, s, (_REFINED, d, st.policy), (close, base, close, 1.0))

@@ -16,6 +16,7 @@ from trading_core.kernel.state_machine import THESIS_ARMED
 _BREACH: Final = rec.KIND[TickEventKind.ENVELOPE_BREACH]
 _RELEASED: Final = rec.KIND[TickEventKind.ENVELOPE_RELEASED]
 _SYMBOL_LOSSES: Final = rec.code(rec.BREACHES, "symbol_losses")
+_BREACHES: Final = len(rec.BREACHES)
 _X_ENVELOPE: Final = rec.EXIT[ExitReason.ENVELOPE]
 _X_KILL: Final = rec.EXIT[ExitReason.KILL_SWITCH]
 _R_ENVELOPE: Final = rec.code(rec.REFUSALS, "envelope")
@@ -25,11 +26,18 @@ DAY_NS: Final = 86_400_000_000_000
 
 
 @compiled
-def start_day(port: Any, out: Any, t: int, label: int) -> None:
-    """A new UTC day: the daily loss counts from here, and a halt of the day before ends."""
+def start_day(port: Any, out: Any, t: int, moment: int) -> None:
+    """A new UTC day: the daily loss counts from here, and a halt of the day before ends.
+
+    Args:
+        port: portfolio record.
+        out: `records.Out`.
+        t: row.
+        moment: ns, the last one that belongs to the bar: a bar that closes at midnight ends its day.
+    """
     if port.halt_day == port.day:
         emit(out, t, -1, (_RELEASED, 0, 0), (port.equity, port.peak))
-    port.day = label // DAY_NS
+    port.day = moment // DAY_NS
     port.day_ends = (port.day + 1) * DAY_NS
     port.day_start = port.equity
 
@@ -86,15 +94,16 @@ def envelope(state: Any, port: Any, out: Any, p: Any, t: int) -> None:
     """Check the portfolio's limits at the close; each breach flattens at the next open and halts entries."""
     if follow_recovery(state, port, t, p):
         emit(out, t, -1, (_RELEASED, 1, 0), (port.equity, port.peak))
-    breach = breach_of(state, port, t, p)
-    while breach >= 0:
+    for _ in range(_BREACHES):  # each limit breaks once in a bar at most
+        breach = breach_of(state, port, t, p)
+        if breach < 0:
+            return
         emit(
             out, t, -1, (_BREACH, breach, 0),
             (port.equity, port.peak, port.day_start, port.gross, port.net, float(port.losses)),
         )  # fmt: skip
         start_halt(port, breach, t, p)
         flatten(state, port, out, t)
-        breach = breach_of(state, port, t, p)
 
 
 @compiled

@@ -16,6 +16,7 @@ from schemas.vocabulary import ExitReason, TickEventKind
 
 MAX_BUCKETS: Final = 16
 MAX_ENTRIES_PER_HOUR: Final = 64
+MAX_REFUSALS: Final = 16
 NEVER: Final = 1 << 62  # an own bar that never comes
 
 # One record per symbol.
@@ -130,7 +131,8 @@ PORTFOLIO: Final = np.dtype(
         ("losses", "i8"),  # losing trades in a row, over all symbols
         ("fees", "f8"),  # carry included
         ("entries", "i8"),  # orders accepted
-        ("recent", "i8", (MAX_ENTRIES_PER_HOUR,)),  # labels of the last accepted orders, a ring
+        ("refused", "i8", (MAX_REFUSALS,)),  # orders refused, by position in REFUSALS
+        ("recent", "i8", (MAX_ENTRIES_PER_HOUR,)),  # closes of the last accepted orders, a ring
         ("bars", "i8"),  # symbol-bars validated
         ("fault", "i8"),
     ]
