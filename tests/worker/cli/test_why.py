@@ -55,4 +55,6 @@ def test_why_json_is_the_same_tree(decided):
 def test_why_fill_that_is_not_one_says_how_to_find_fills(decided, fill, part):
     complaint = decided.complaint("why", "r0001", fill)
     assert part in complaint
-    assert "thinktwice journal r0001 --kind entry_filled --kind exit_filled" in complaint
+    assert (
+        "thinktwice journal r0001 --kind entry_filled --kind scale_out_filled --kind exit_filled" in complaint
+    )
