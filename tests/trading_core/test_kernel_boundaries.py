@@ -82,6 +82,7 @@ def test_kernel_full_trade_buffer_loses_no_trade(room):
     for size in (1_024, room):
         engine = engine_on(panel({"X": [FLAT] * 20}), envelope=WIDE.model_copy(update={"cooldown_bars": 1}))
         engine._trades = np.zeros(size, dtype=TRADE)
+        engine.parameters["boundaries"] = 0
         install(engine, setup=range(20), immediate=True, standing=True, horizon=1)
         steps = [engine.advance() for _ in range(100)]
         assert engine.done
@@ -103,3 +104,10 @@ def test_kernel_full_event_buffer_loses_no_event():
         found.append([event.payload() for step in steps for event in step.events])
     assert len(found[0]) > 32
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_kernel_boundary_opens_for_an_invalidation_of_a_position_or_a_thesis(held):
+    engine = engine_on(panel({"X": [FLAT] * 7}), envelope=WIDE)
+    install(engine, setup=[1], activation=[2] if held else [], invalidation=[4], window=9)
+    assert [t for t, causes in _boundaries(engine) if OverrideReason.INVALIDATION_HIT in causes] == [4]

@@ -111,6 +111,12 @@ ENTRIES = {
         {"activation": [4], "refinement": [NAN, NAN, 96.0, 97.0, 98.0, 99.0, 99.0]},
         ["2 refined stop 96", "3 refined stop 97", "5 entry 100", "6 exit stop 97"],
     ),
+    "tighter stop than a near one": (
+        [FLAT, (100, 100.1, 99.9, 100)],
+        {},
+        {"activation": [3], "stop": 99.5, "refinement": 99.7},
+        ["2 refined stop 99.7", "4 entry 100"],
+    ),
     "tighter stop at half the distance": (
         [FLAT, QUIET],
         {},
