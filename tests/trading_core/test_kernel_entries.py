@@ -93,6 +93,18 @@ ENTRIES = {
         {"refines_entry": True, "refinement": NAN},
         ["3 entry 100"],
     ),
+    "limit worse than the one declared": (
+        [(100, 101, 98.5, 99), (100, 101, 97.9, 99)],
+        {},
+        {**LIMIT, "refines_entry": True, "refinement": 99.0},
+        ["4 entry 98"],
+    ),
+    "limit better than the one declared": (
+        [(100, 101, 97.5, 99)],
+        {},
+        {**LIMIT, "refines_entry": True, "refinement": 97.5},
+        ["2 refined entry 97.5", "3 entry 97.5"],
+    ),
     "better limit while it rests": (
         [(100, 101, 99.5, 100), (100, 101, 97.9, 99)],
         {},

@@ -60,19 +60,20 @@ def planned_stop(st: Any, numbers: Any, t: int, base: float) -> float:
 
 @compiled
 def entry_level(st: Any, p: Any, numbers: Any, t: int, close: float) -> Any:
-    """(kind, price) of the order that an activation makes; the price of a market order is the close.
+    """(kind, price, before) of the order that an activation makes; the price of a market order is the close.
 
-    A better limit, found by the refinement, turns a market order into a limit order.
+    A better limit, found by the refinement, turns a market order into a limit order and moves a limit order;
+    `before` is the price it was better than, NaN without one. A stop entry is not refined.
     """
-    if st.policy_refines_entry == 1 and st.k_refinement >= 0:
+    kind, price, d = st.policy_entry, close, st.policy_direction
+    if kind != _MARKET:
+        price = on_tick(numbers[st.k_entry, t], p.tick)
+    if st.policy_refines_entry == 1 and st.k_refinement >= 0 and kind != _STOP:
         better = on_tick(numbers[st.k_refinement, t], p.tick)
-        stop = planned_stop(st, numbers, t, close)
-        d = st.policy_direction
-        if (close - better) * d > 0.0 and (better - stop) * d >= SMALLEST_STOP_SHARE * (close - stop) * d:
-            return _LIMIT, better
-    if st.policy_entry == _MARKET:
-        return _MARKET, close
-    return st.policy_entry, on_tick(numbers[st.k_entry, t], p.tick)
+        stop = planned_stop(st, numbers, t, price)
+        if (price - better) * d > 0.0 and (better - stop) * d >= SMALLEST_STOP_SHARE * (price - stop) * d:
+            return _LIMIT, better, price
+    return kind, price, np.nan
 
 
 @compiled
@@ -109,7 +110,7 @@ def accept_order(
     """
     st = state[s]
     d = st.policy_direction
-    kind, base = entry_level(st, p, numbers, t, close)
+    kind, base, before = entry_level(st, p, numbers, t, close)
     stop = st.armed_stop if not np.isnan(st.armed_stop) else planned_stop(st, numbers, t, base)
     target = base * (1.0 + d * st.policy_target_pct) if st.k_target < 0 else numbers[st.k_target, t]
     stop, target = on_tick(stop, p.tick), on_tick(target, p.tick)
@@ -145,8 +146,8 @@ def accept_order(
     port.orders += 1
     count_entry(port, moment)
     emit(out, t, s, (_ACCEPTED, d, st.policy), (quantity, base, stop, target, risk, float(kind)))
-    if kind == _LIMIT and st.policy_entry != _LIMIT:
-        emit(out, t, s, (_REFINED, d, st.policy), (close, base, close, 1.0))
+    if not np.isnan(before):
+        emit(out, t, s, (_REFINED, d, st.policy), (before, base, close, 1.0))
     return True
 
 
