@@ -175,8 +175,6 @@ class BarSeries:
             raise DataError(
                 f"present has shape {self.present.shape}, not {(self.times.size, len(self.symbols))}"
             )
-        if self.present.size and not self.present.any():
-            raise DataError("no bars: every row of every symbol is absent")
 
     def _check_axes(self) -> None:
         if self.timeframe not in TIMEFRAME_SECONDS:
@@ -316,7 +314,7 @@ def _column(symbol: str, frame: "pd.DataFrame", column: str) -> FloatArray:
         raise DataError(f"{symbol}: no column {column!r} among {found}.{nearest(column, names)}")
     kind = frame[names[column]].dtype
     if kind.kind not in "iuf":
-        raise DataError(f"{symbol}: column {column!r} has type {kind}, which is not a number: convert it first")
+        raise DataError(f"{symbol}: column {column!r} has type {kind}, which is not a number: convert it")
     try:
         return frame[names[column]].to_numpy(dtype=np.float64)
     except (TypeError, ValueError) as error:

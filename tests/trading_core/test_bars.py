@@ -114,7 +114,6 @@ def test_bars_of_any_layout_become_the_one_the_kernel_knows() -> None:
         ({"label": "mid"}, "label 'mid'"),
         ({"present": np.ones((3, 1), dtype=bool)}, "present has shape"),
         ({"open": np.array([["a"]] * 30)}, "open has type"),
-        ({"present": np.zeros((30, 1), dtype=bool)}, "every row of every symbol is absent"),
     ],
 )
 def test_bars_made_by_hand_pass_the_same_door(changes: dict[str, Any], says: str) -> None:
