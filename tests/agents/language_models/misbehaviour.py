@@ -147,7 +147,7 @@ WHOLE: dict[str, Case] = {
     "status_503": Case(error(503, "x", retry_after="Wed, 21 Oct 2099 07:28:00 GMT"), "overloaded"),
     "status_504": Case(error(504, "timeout_error"), "timeout"),
     "status_529": Case(error(529, "overloaded_error"), "overloaded"),
-    "status_204": Case(raw(b"HTTP/1.1 204 X\r\n\r\n"), "malformed"),
+    "status_204": Case(raw(b"HTTP/1.1 204 X\r\nconnection: close\r\n\r\n"), "malformed"),
     "reset": Case(reset, "network"),
     "closed_without_a_word": Case(raw(b""), "network"),
     "not_http": Case(raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), "network"),

@@ -29,7 +29,8 @@ def answer(body: bytes | dict[str, Any], status: int = 200, headers: dict[str, s
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
 
     async def handle(writer: asyncio.StreamWriter) -> None:
-        writer.write(f"HTTP/1.1 {status} X\r\n{head}\r\n".encode() + content)
+        # One request for each connection, and it says so: else a client may take it up again too late.
+        writer.write(f"HTTP/1.1 {status} X\r\nconnection: close\r\n{head}\r\n".encode() + content)
         await writer.drain()
 
     return handle
@@ -71,7 +72,8 @@ def frame(event: dict[str, Any] | bytes) -> bytes:
 
 
 STREAM_HEAD = (
-    b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
+    b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+    b"connection: close\r\ntransfer-encoding: chunked\r\n\r\n"
 )
 
 
