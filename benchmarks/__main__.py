@@ -3,15 +3,18 @@
 See `make bench` and `make bench-engine`.
 """
 
+import asyncio
 import sys
 from pathlib import Path
 
 from benchmarks import page
 from benchmarks.cold_start import time_starts
+from benchmarks.consolidation_budget import DELAYS_S, measure
 from benchmarks.embedded import time_backtest
 from benchmarks.engine import SIZES, time_engine
 from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
 from benchmarks.live_step import time_steps
+from benchmarks.memory import time_memory
 from benchmarks.peer_table import time_peers
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "benchmarks.md"
@@ -29,17 +32,22 @@ def engine_sections() -> list[str]:
     tell("growth with bars and symbols")
     sections.append(page.growth_section(growth_with_bars(), growth_with_symbols(), weigh()))
     tell("the live step")
-    return [*sections, page.step_section(time_steps())]
+    sections.append(page.step_section(time_steps()))
+    tell("the episode memory")
+    return [*sections, page.memory_section(time_memory())]
 
 
 def all_sections() -> list[str]:
     """Everything, in the order of the page."""
     limit, *growth = engine_sections()
     peers = page.peer_section(time_peers(tell))
+    tell("consolidation by a model that answers late")
+    shares = [asyncio.run(measure(delay_s, None)) for delay_s in DELAYS_S]
     tell("cold and cached starts")
     starts = page.start_section(time_starts())
     tell("the embedded backtest")
-    return [page.head(), limit, peers, *growth, starts, page.backtest_section(*time_backtest())]
+    embedded = page.backtest_section(*time_backtest())
+    return [page.head(), limit, peers, *growth, page.consolidation_section(shares), starts, embedded]
 
 
 def main(arguments: list[str]) -> int:

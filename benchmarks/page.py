@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.clock import REPEATS
 from benchmarks.cold_start import Start
+from benchmarks.consolidation_budget import Share, budget_table
 from benchmarks.crossing import ENTRY
 from benchmarks.embedded import BacktestTiming
 from benchmarks.engine import EngineTiming
 from benchmarks.growth import BARS_EACH, Growth, Weight
 from benchmarks.live_step import FEATURES, RULES, STEPS, Steps, steps_table
+from benchmarks.memory import RETRIEVALS, WIDTH, Retrievals, memory_table
 from benchmarks.peer_table import CAP_S, Block, peer_tables
 from tools.docs_pages import table
 from worker.environment import environment
@@ -106,6 +108,26 @@ a standing policy that trades; CPU time over the symbols of the row, {STEPS:,} s
 the history.
 
 {steps_table(found)}"""
+
+
+def memory_section(found: Sequence[Retrievals]) -> str:
+    """Retrieval from the episode memory."""
+    return f"""## The episode memory
+
+One contrastive retrieval: every eligible episode of {WIDTH} features is looked at, none is skipped by an
+index. {RETRIEVALS} seeded questions each, none of them the same.
+
+{memory_table(found)}"""
+
+
+def consolidation_section(shares: Sequence[Share]) -> str:
+    """The model in its time."""
+    return f"""## Consolidation by a model
+
+The shipped budgets per event, against a local server that speaks the Messages API and answers late. What is
+not there in time is decided by the deterministic tier. The two last columns are wall time.
+
+{budget_table(shares)}"""
 
 
 def start_section(starts: Mapping[str, Start]) -> str:
