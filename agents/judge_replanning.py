@@ -13,9 +13,9 @@ from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport, Recommendation
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
-from services.action_contract import ContractState, check_action, lowers_exposure
 from services.high_level.clusters import declared_hypotheses
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
+from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
 
 KINDS = {
     RecommendedAction.RESEARCH_EXPERIMENT: ("open_experiment",),

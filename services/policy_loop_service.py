@@ -31,13 +31,14 @@ from schemas.vocabulary import (
     PolicyEventKind,
     Severity,
 )
-from services.freeze import freeze
-from services.invariant_context import invariant_context
 from services.policy_checks.invariants import check_invariants
-from services.policy_compiler import compile_policy, volatility_rule
-from services.policy_counters import PolicyCounters
-from services.policy_gate import BoundaryFacts, GateDecision, decide
-from services.policy_records import PolicyJournal, tick_event
+from services.policy_loop.compiler import compile_policy, volatility_rule
+from services.policy_loop.counters import PolicyCounters
+from services.policy_loop.freeze import freeze
+from services.policy_loop.gate import BoundaryFacts, decide
+from services.policy_loop.invariant_context import invariant_context
+from services.policy_loop.records import PolicyJournal, tick_event
+from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.ports import (
     EventJournal,
     Judge,
@@ -49,7 +50,6 @@ from services.ports import (
     Revision,
     RevisionBudget,
 )
-from services.snapshot_builder import SnapshotBuilder
 from trading_core.rules import RuleColumns
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
@@ -121,7 +121,7 @@ class PolicyLoopService:
         record = PolicyJournal(
             self._journal, bars.symbols[boundary.s], int(bars.times[boundary.t]), now, bars.bar_ns
         )
-        self._count(boundary, decision)
+        self.counters.count_boundary(boundary, decision)
         record.event(boundary, decision)
         for skip in decision.skips:
             record.skip(boundary, skip)
@@ -134,12 +134,6 @@ class PolicyLoopService:
             await self._evaluate(boundary, record)
         finally:
             self._in_flight.discard(boundary.s)
-
-    def _count(self, boundary: Boundary, decision: GateDecision) -> None:
-        kinds = [str(event) for event in boundary.events] or [str(PolicyEventKind.SAFETY_OVERRIDE)]
-        self.counters.events.update(kinds)
-        self.counters.skips.update(str(skip.reason) for skip in decision.skips)
-        self.counters.overrides.update(str(reason) for reason in decision.overrides)
 
     async def _evaluate(self, boundary: Boundary, record: PolicyJournal) -> None:
         started = time.perf_counter()
@@ -195,7 +189,7 @@ class PolicyLoopService:
             plan = await self.provider.provide(snapshot, invariants, budget, revision)
             for one in plan.rounds:
                 record.round(rounds, snapshot, one)
-                self._count_round(one)
+                self.counters.count_round(one)
                 self._note_deferred(snapshot, one)
                 rounds += 1
             if plan.end is PlanEnd.NO_PROPOSAL:
@@ -244,17 +238,6 @@ class PolicyLoopService:
             raise InvalidProposal("the judge asked to revise a plan without a proposal")
         findings = reflection.findings if isinstance(reflection, PolicyLevelReflectionResult) else ()
         return Revision(proposal, findings, f"judge: {verdict.reason}", budget.used)
-
-    def _count_round(self, one: PlanRound) -> None:
-        self.counters.answers[str(one.answer.kind)] += 1
-        reflection = one.reflection
-        if isinstance(reflection, PolicyLevelReflectionResult):
-            self.counters.reflections[str(reflection.status)] += 1
-            self.counters.invocations[str(reflection.meta.outcome)] += 1
-            self.counters.finding_codes.update(finding.code for finding in reflection.findings)
-            self.counters.reflection_ms.append(reflection.meta.latency_ms)
-        elif reflection is not None:
-            self.counters.invocations[str(reflection.outcome)] += 1
 
     def _note_deferred(self, snapshot: PolicySnapshot, one: PlanRound) -> None:
         """What the fast path wanted but may not do waits for the next high-level request."""

@@ -27,15 +27,15 @@ from schemas.reflection import (
     UntradedSignal,
 )
 from schemas.vocabulary import OverrideReason, VersionState
-from services.cadence import CadenceFacts, Run, Skip, due, examine_early, next_slot
-from services.drift_window import DriftWindow
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.policy_loop_service import PolicyLoopService
 from services.ports import EventJournal, Judge, PlaybookReader
-from services.shadow_trials import ShadowTrials
-from services.untraded_signals import UntradedSignals
+from services.slow_loop.cadence import CadenceFacts, Run, Skip, due, examine_early, next_slot
+from services.slow_loop.drift_window import DriftWindow
+from services.slow_loop.shadow_trials import ShadowTrials
+from services.slow_loop.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
 
 

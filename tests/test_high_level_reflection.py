@@ -16,10 +16,10 @@ from schemas.config import GateSettings, HighLevelSettings, JudgeSettings
 from schemas.errors import InvariantViolation, ModelError
 from schemas.reflection import DeferredItem, UntradedSignal
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
-from services.cadence import DAY_NS, CadenceFacts, Run, Skip, due
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.ports import ModelReply
+from services.slow_loop.cadence import DAY_NS, CadenceFacts, Run, Skip, due
 from tests.services.high_level.builders import START, episode, playbook, request
 
 PULLBACK, BREAKOUT, SQUEEZE = playbook("pullback"), playbook("breakout"), playbook("squeeze")

@@ -22,13 +22,13 @@ from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry, load_playbooks, render_rules
 from services.playbooks.rendering import rule_texts
 from services.policy_level_reflection_service import PolicyLevelReflectionService
+from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
 from services.ports import MemoryReader, PlaybookReader
-from services.shadow_trials import ShadowTrials
+from services.slow_loop.shadow_trials import ShadowTrials
+from services.slow_loop.standing_ledger import StandingLedgers
+from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService
-from services.snapshot_builder import SnapshotBuilder
-from services.standing_ledger import StandingLedgers
-from services.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
 from trading_core.regime import RegimeColumns, regime_columns

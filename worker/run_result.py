@@ -7,8 +7,8 @@ import numpy as np
 
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
-from services.invariant_context import cost_bps
-from services.policy_counters import quantiles
+from services.latencies import quantiles
+from services.policy_loop.invariant_context import cost_bps
 from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
 from worker.session import Session
 from worker.timing import Timing

@@ -16,11 +16,11 @@ from schemas.config import EnvelopeSettings, JudgeSettings, ReflectionSettings, 
 from schemas.errors import FreezeRefused, InvariantViolation
 from schemas.judge import BoundaryVerdict
 from schemas.vocabulary import EvidenceGrade, FindingClass, JudgeDecision, RecommendedAction, ReflectionStatus
-from services.freeze import freeze
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
+from services.policy_loop.freeze import freeze
 from services.ports import Plan, PlanRound
 from trading_core.bars import BarSeries
 from trading_core.trigger_engine import Advance

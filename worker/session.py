@@ -20,10 +20,10 @@ from services.model_calls.account import ModelAccount
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry
+from services.policy_loop.records import tick_event
 from services.policy_loop_service import PolicyLoopService
-from services.policy_records import tick_event
+from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService, journal_version
-from services.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from services.policy_counters import quantiles
+from services.latencies import quantiles
 
 REASONS: Final = ("playbook", "direction", "fingerprint", "new_episodes")
 BUCKETS: Final = ("winners", "losers", "failures")

@@ -8,7 +8,7 @@ from schemas.reflection import NoLearnZone
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.clock import SimulatedClock
 from services.playbooks.registry import load_playbooks
-from services.standing_ledger import StandingLedgers
+from services.slow_loop.standing_ledger import StandingLedgers
 from tests.worker.runs import planted_run
 from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns

@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 
 from schemas.config import JudgeSettings
 from schemas.judge import JudgeAction
-from services.action_contract import ContractState, check_action, eligible_playbooks, lowers_exposure
+from services.slow_loop.action_contract import (
+    ContractState,
+    check_action,
+    eligible_playbooks,
+    lowers_exposure,
+)
 from tests.services.high_level.builders import playbook
 
 FIRST, SECOND = playbook("first"), playbook("second")

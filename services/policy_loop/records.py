@@ -8,7 +8,7 @@ from schemas.policy import FrozenPolicy
 from schemas.reflection import TickValidationEvent
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome
-from services.policy_gate import EventSkip, GateDecision
+from services.policy_loop.gate import EventSkip, GateDecision
 from services.ports import EventJournal, PlanRound
 from trading_core.trigger_engine import Boundary
 

@@ -7,17 +7,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from schemas.vocabulary import InvocationOutcome
-
-
-def quantiles(latencies_ms: list[float]) -> dict[str, float | None]:
-    """p50, p95, p99 in ms; None without a measurement."""
-    if not latencies_ms:
-        return {"p50": None, "p95": None, "p99": None}
-    p50, p95, p99 = np.quantile(np.asarray(latencies_ms), [0.5, 0.95, 0.99])
-    return {"p50": float(p50), "p95": float(p95), "p99": float(p99)}
+from schemas.reflection import PolicyLevelReflectionResult
+from schemas.vocabulary import InvocationOutcome, PolicyEventKind
+from services.latencies import quantiles
+from services.policy_loop.gate import GateDecision
+from services.ports import PlanRound
+from trading_core.trigger_engine import Boundary
 
 
 @dataclass
@@ -39,6 +34,25 @@ class PolicyCounters:
     over_budget: int = 0
     evaluation_ms: list[float] = field(default_factory=list)
     reflection_ms: list[float] = field(default_factory=list)
+
+    def count_boundary(self, boundary: Boundary, decision: GateDecision) -> None:
+        """One boundary with what the gate said; one without an event is a safety override."""
+        kinds = [str(event) for event in boundary.events] or [str(PolicyEventKind.SAFETY_OVERRIDE)]
+        self.events.update(kinds)
+        self.skips.update(str(skip.reason) for skip in decision.skips)
+        self.overrides.update(str(reason) for reason in decision.overrides)
+
+    def count_round(self, one: PlanRound) -> None:
+        """One answer of the strategist with the reflection that it met."""
+        self.answers[str(one.answer.kind)] += 1
+        reflection = one.reflection
+        if isinstance(reflection, PolicyLevelReflectionResult):
+            self.reflections[str(reflection.status)] += 1
+            self.invocations[str(reflection.meta.outcome)] += 1
+            self.finding_codes.update(finding.code for finding in reflection.findings)
+            self.reflection_ms.append(reflection.meta.latency_ms)
+        elif reflection is not None:
+            self.invocations[str(reflection.outcome)] += 1
 
     def document(self) -> dict[str, Any]:
         """The `policy_loop` part of the run's JSON document."""

@@ -20,7 +20,7 @@ from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.clock import SimulatedClock
 from services.episode_builder import EpisodeContext, build_episode
 from services.playbooks.registry import render_rules
-from services.policy_compiler import SymbolColumns, compile_orders
+from services.policy_loop.compiler import SymbolColumns, compile_orders
 from services.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import parameter_record

@@ -9,8 +9,8 @@ from schemas.errors import FreezeRefused
 from schemas.judge import BoundaryVerdict
 from schemas.reflection import ReflectionInvocationMeta
 from schemas.vocabulary import FindingClass, InvocationOutcome, JudgeDecision, ReflectionStatus
-from services.freeze import changed_fields, freeze
 from services.policy_level_reflection_service import PolicyLevelReflectionService
+from services.policy_loop.freeze import changed_fields, freeze
 from tests.services.policy_checks.plans import right_request
 
 REQUEST = right_request()

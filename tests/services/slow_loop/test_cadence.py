@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from schemas.canonical import datetime_to_ns
 from schemas.vocabulary import OverrideReason, SlowSkipReason
-from services.cadence import (
+from services.slow_loop.cadence import (
     DAY_NS,
     INTERVAL_NS,
     CadenceFacts,

@@ -15,7 +15,7 @@ from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
 from services.playbooks.lifecycle import PlaybookLifecycle, ShadowTrial
 from services.ports import EventJournal
-from services.standing_ledger import StandingLedger, StandingLedgers
+from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
 from services.statistics.eprocess import e_value, log_e_above, log_e_below
 from services.statistics.expectancy import Trades, observe, resolve_unit
 
