@@ -6,6 +6,7 @@ changes no bit. Called by tests and by research on arrays; the engine reads `col
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray], size: int
         raise RuleError(f"rule {rule.text!r}: no column for {', '.join(missing)}")
     if size is None:
         size = next(iter(columns.values())).size if columns else 1
-    program = NodeProgram([node_of(rule.tree, stored)])
+    program = _program(rule)
     inputs = np.empty((len(program.inputs), size))
     for k, name in enumerate(program.inputs):
         inputs[k] = columns[name]
@@ -50,6 +51,12 @@ def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray], size: int
         return values
     truths: TruthArray = np.where(np.isnan(values), -1.0, values).astype(np.int8)
     return truths
+
+
+@lru_cache(maxsize=1024)
+def _program(rule: Rule) -> NodeProgram:
+    """The compiled rule; a program holds no state, so one serves every reader of a rule."""
+    return NodeProgram([node_of(rule.tree, stored)])
 
 
 def evaluate(
