@@ -78,12 +78,15 @@ def parse_playbook(data: bytes, path: Path) -> PlaybookDefinition:
         definition = PlaybookDefinition.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
         raise _bad(path, *explain(document, error)) from error
-    _check_definition(path, definition)
+    if definition.known_at is not None:
+        raise _bad(path, "known_at", "is set by the program, never in a file: remove this line")
+    check_definition(definition, path)
     return definition
 
 
 def _bad(path: Path, field: str, reason: str) -> ConfigError:
-    return ConfigError(f"playbook file {path.name!r}, {field}: {reason}", file=str(path), field=field)
+    message = f"playbook file {path.name!r}, {field}: {reason}"
+    return ConfigError(message, file=str(path), field=field, reason=reason)
 
 
 def _document(data: bytes, path: Path) -> dict[str, Any]:
@@ -119,9 +122,12 @@ def _check_leaf(path: Path, field: str, value: Any) -> None:
         raise _bad(path, field, f"{value!r} is not a finite number of ordinary size")
 
 
-def _check_definition(path: Path, definition: PlaybookDefinition) -> None:
-    if definition.known_at is not None:
-        raise _bad(path, "known_at", "is set by the program, never in a file: remove this line")
+def check_definition(definition: PlaybookDefinition, path: Path) -> None:
+    """Refuse a definition whose shape is right but which could not be traded; `path` is for messages only.
+
+    Raises:
+        ConfigError: its context names `field` and `reason`.
+    """
     for name in definition.timeframes:
         if name not in TIMEFRAME_SECONDS:
             known = ", ".join(TIMEFRAME_SECONDS)
