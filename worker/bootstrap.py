@@ -75,6 +75,9 @@ def assemble(
     registry = PlaybookRegistry(books, guard, int(bars.times[0]))
     playbooks, remembered = registry.reader(), memory.reader()
     names = columns.features.load(feature_names(books, bars.timeframe))
+    for text in playbook_rules(books, bars.timeframe):  # any other rule is computed where it is needed
+        for s in range(len(bars.symbols)):
+            columns.place(text, s)
     features = {name: columns.features.scattered(name) for name in names}
     builder = SnapshotBuilder(engine, regimes, features, remembered, expectations.reader(), playbooks, clock)
     judge = JudgeAgentClient(settings.judge, settings.gate)
@@ -140,14 +143,19 @@ def _provider(
 
 def feature_names(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
     """Every feature that some rule of some playbook for this timeframe reads, sorted."""
-    names: set[str] = set()
+    names = {name for text in playbook_rules(definitions, timeframe) for name in parse(text).features}
+    return tuple(sorted(names - {"open", "high", "low", "close", "volume"}))
+
+
+def playbook_rules(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
+    """Every rule of every playbook for this timeframe, each once, in the order of the files."""
+    texts: dict[str, None] = {}
     for definition in definitions:
         if definition.timeframes and timeframe not in definition.timeframes:
             continue
         for direction in definition.rules:
-            for text in rule_texts(render_rules(definition, direction)).values():
-                names |= parse(text).features
-    return tuple(sorted(names - {"open", "high", "low", "close", "volume"}))
+            texts.update(dict.fromkeys(rule_texts(render_rules(definition, direction)).values()))
+    return tuple(texts)
 
 
 def linter(bars: BarSeries, columns: RuleColumns) -> Linter:

@@ -118,6 +118,15 @@ def test_lint_counts_past_bars_only_and_needs_enough_of_them():
     assert lint(rule, columns, 0, 301) == ()
 
 
+def test_fire_rate_of_a_rule_without_a_column_makes_none_and_is_that_of_its_column():
+    columns = RuleColumns(one_symbol(walk(3, 400)))
+    fresh = fire_rate("crosses_above(close, sma_20)", columns, 0, 350)
+    assert columns.place("close > open", 0).index == 0, "the first column is still to be made"
+    column = columns.boolean("crosses_above(close, sma_20)", 0)[:350]
+    assert fresh.fires == (column == 1).sum() > 0
+    assert fresh == fire_rate("crosses_above(close, sma_20)", columns, 0, 350)
+
+
 def test_fire_rate_counts_known_bars_only():
     past = fire_rate("close > sma_20", COLUMNS, 0, 119)
     fires = COLUMNS.boolean("close > sma_20", 0)[:119]

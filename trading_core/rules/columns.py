@@ -87,6 +87,20 @@ class RuleColumns:
         node = node_of(rule.tree, stored)
         return self.features.window(node, rule.kind == "boolean", rule.tree.shift, s, start, stop)
 
+    def past(self, text: str, s: int, upto: int) -> TruthArray:
+        """A condition of symbol s in the rows before `upto`: of its column where there is one, else computed.
+
+        For a reader that asks once, such as the linter: what a strategist writes makes no column until it is
+        frozen.
+
+        Raises:
+            RuleError: the text is no rule, or a number.
+        """
+        rule = _of_kind(text, "boolean")
+        if (rule.text, s) in self._places:
+            return self._column(rule, s)[:upto]
+        return self.window(text, s, 0, upto)
+
     def own(self, rule: Rule, s: int) -> Column:
         """The rule on symbol s's present bars only."""
         full, rows = self._column(rule, s), self.features.rows(s)

@@ -63,7 +63,7 @@ def fire_rate(text: str, columns: RuleColumns, s: int, upto: int) -> FireRate:
     Raises:
         RuleError: the text is no rule, or a number.
     """
-    past = columns.boolean(text, s)[:upto]
+    past = columns.past(text, s, upto)
     return FireRate(fires=int(np.count_nonzero(past == 1)), known=int(np.count_nonzero(past >= 0)))
 
 
