@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from math import ceil
 
 from prompts import PromptTemplate, load_prompt
-from schemas.canonical import canonical_json
 from schemas.config import ReflectionSettings
 from schemas.errors import ConfigError, InvariantViolation, ModelError
 from schemas.reflection import (
@@ -29,7 +28,7 @@ from schemas.reflection import (
 from schemas.vocabulary import CheckName, InvocationOutcome, PolicyEventKind, ReflectionStatus
 from services.model_calls.record import LATE
 from services.policy_checks.coherence import check_coherence
-from services.policy_checks.consolidation import Consolidation, weigh_reply
+from services.policy_checks.consolidation import Consolidation, consolidation_question, weigh_reply
 from services.policy_checks.expectation import check_expectation
 from services.policy_checks.findings import readable, requested_revisions, status_of
 from services.policy_checks.invariants import check_invariants
@@ -39,7 +38,9 @@ from services.ports import LanguageModel, MemoryQuery, MemoryReader
 from trading_core.rules import LintFinding
 
 PROMPT = "policy_level_reflection"
-MAX_TOKENS = 512
+# The longest reply that the wire model takes has about 3,100 characters: 600 of a summary, five needs of 300,
+# twenty ids. At two characters a token, as the budget counts, it fits; a shorter bound would cut a legal one.
+MAX_TOKENS = 1_600
 GRACE_MS = 20.0
 NS_PER_MS = 1_000_000
 
@@ -162,7 +163,7 @@ class PolicyLevelReflectionService:
             async with asyncio.timeout((left_ms + GRACE_MS) / 1_000):
                 reply = await model.complete(
                     system=self._prompt.system,
-                    prompt=self._request_text(request, findings),
+                    prompt=consolidation_question(self._prompt, request, findings),
                     max_tokens=MAX_TOKENS,
                     deadline_ms=left_ms,
                 )
@@ -175,15 +176,6 @@ class PolicyLevelReflectionService:
         if added.refused is not None:
             return added, _degraded(meta, added.refused)
         return added, meta.model_copy(update={"tier": "consolidated"})
-
-    def _request_text(self, request: PolicyLevelReflectionRequest, findings: tuple[Finding, ...]) -> str:
-        return self._prompt.render(
-            verdict=status_of(findings).value,
-            findings=canonical_json([found.payload() for found in findings]),
-            proposal=canonical_json(request.proposal.payload()),
-            playbook=canonical_json(request.playbook.payload()),
-            snapshot=canonical_json(request.snapshot.payload()),
-        )
 
     def _result(
         self,

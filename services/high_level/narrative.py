@@ -16,6 +16,7 @@ from schemas.errors import ModelError
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import EvidenceGrade
 from services.ports import LanguageModel
+from services.quoting import quoted_json
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
 ID = re.compile(r"\b[0-9a-f]{12,64}\b")
@@ -23,6 +24,7 @@ MAX_TOKENS = 1_500
 MAX_CHARACTERS = 4_000
 DEADLINE_MS = 60_000.0
 SHOWN = 12
+QUOTED = "deferred_seen"
 
 
 class Prompt(Protocol):
@@ -155,8 +157,9 @@ async def tell(report: HighLevelReflectionReport, prompt: Prompt, model: Languag
         return Narrative(report.narrative, False)
     body = report.payload()
     offered = sorted({ref for finding in report.clusters for ref in finding.evidence})
-    source = canonical_json({"report": body})
-    request = prompt.render(report=canonical_json(body), evidence=canonical_json(offered))
+    # A deferred need is a model's own text: a number in it was computed by nobody.
+    source = canonical_json({"report": {key: body[key] for key in body if key != QUOTED}})
+    request = prompt.render(report=quoted_json(body), evidence=quoted_json(offered))
     try:
         reply = await model.complete(
             system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=DEADLINE_MS

@@ -1,12 +1,13 @@
-"""What may a model's reply change? It may lower the verdict with findings that exist, and nothing else.
+"""What is a model asked, and what may its reply change? It may lower the verdict, with findings that exist.
 
 The wire model is closed, so it has no place for a trigger, a feature, a hypothesis or a playbook; free
 text that brings one in is refused as well, and the refusal is a finding. A need for something new goes
-to the slow loop. Pure functions over the reply's text; the call and its deadline are the service's.
+to the slow loop. Pure functions over request and reply; the call and its deadline are the service's.
 """
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,10 +15,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from prompts import PromptTemplate
 from schemas.canonical import canonical_json
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.policy_checks.findings import status_of
+from services.quoting import quoted_json
 from trading_core.features import FEATURES
 
 LONGEST_REPLY = 8_000
@@ -48,6 +51,32 @@ class Consolidation:
     findings: tuple[Finding, ...]
     deferred: tuple[str, ...] = ()
     refused: str | None = None
+
+
+def consolidation_question(
+    template: PromptTemplate, request: PolicyLevelReflectionRequest, findings: Sequence[Finding]
+) -> str:
+    """The request to a model: everything that somebody wrote stands in it as quoted JSON, a line each."""
+    named = [
+        {"id": id_, **found.payload()} for id_, found in zip(finding_ids(findings), findings, strict=True)
+    ]
+    return template.render(
+        verdict=status_of(findings).value,
+        findings=quoted_json(named),
+        proposal=quoted_json(request.proposal.payload()),
+        playbook=quoted_json(request.playbook.payload()),
+        snapshot=quoted_json(request.snapshot.payload()),
+    )
+
+
+def finding_ids(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """What each finding is cited by: its code, or `code#1`, `code#2` where several share the code."""
+    total, seen = Counter(found.code for found in findings), Counter[str]()
+    ids = []
+    for found in findings:
+        seen[found.code] += 1
+        ids.append(found.code if total[found.code] == 1 else f"{found.code}#{seen[found.code]}")
+    return tuple(ids)
 
 
 def weigh_reply(
@@ -99,10 +128,10 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _citation_refusal(reply: ConsolidationReply, findings: Sequence[Finding]) -> Finding | None:
-    codes = {found.code for found in findings}
-    unknown = sorted(set(reply.cited_findings) - codes)
+    ids = finding_ids(findings)
+    unknown = sorted(set(reply.cited_findings) - set(ids))
     if unknown:
-        message = f"cited {', '.join(repr(code[:60]) for code in unknown)}; there are {sorted(codes)}"
+        message = f"cited {', '.join(repr(id_[:60]) for id_ in unknown)}; there are {list(ids)}"
         return _finding("model_cited_unknown_finding", Severity.MINOR, message)
     stricter = STRICTNESS[ReflectionStatus(reply.verdict)] > STRICTNESS[status_of(findings)]
     if stricter and not reply.cited_findings:

@@ -4,10 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prompts import load_prompt
 from schemas.reflection import Finding
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
-from services.policy_checks.consolidation import LONGEST_REPLY, STRICTNESS, weigh_reply
+from services.model_calls.budget import BYTES_PER_TOKEN
+from services.policy_checks.consolidation import (
+    LONGEST_REPLY,
+    STRICTNESS,
+    ConsolidationReply,
+    consolidation_question,
+    finding_ids,
+    weigh_reply,
+)
 from services.policy_checks.findings import status_of
+from services.policy_level_reflection_service import MAX_TOKENS, PROMPT
 from tests.services.policy_checks.plans import changed, codes, expected, playbook_named, right_request
 
 MINOR = Finding(
@@ -61,6 +71,40 @@ def test_consolidation_reply_citing_a_finding_that_does_not_exist_is_refused():
     text = reply(verdict="block", cited_findings=["failure_pattern_recurs", "insider_knowledge"])
     assert weigh(text).refused == "model_cited_unknown_finding"
     assert status_after(text) is ReflectionStatus.PASS
+
+
+def test_consolidation_findings_that_share_a_code_are_told_apart_by_id():
+    twice = (MINOR, MAJOR, MINOR)
+    assert finding_ids(twice) == ("failure_pattern_recurs#1", "over_confident", "failure_pattern_recurs#2")
+    question = consolidation_question(load_prompt(PROMPT), right_request(), twice)
+    (line,) = (line for line in question.split("\n") if line.startswith("[{"))
+    assert [found["id"] for found in json.loads(line)] == list(finding_ids(twice))
+
+
+@pytest.mark.parametrize(
+    ("cited", "refused"),
+    [
+        ("failure_pattern_recurs#2", None),
+        ("over_confident", None),
+        ("failure_pattern_recurs", "model_cited_unknown_finding"),
+        ("failure_pattern_recurs#3", "model_cited_unknown_finding"),
+        ("over_confident#1", "model_cited_unknown_finding"),
+    ],
+)
+def test_consolidation_citation_counts_only_as_the_whole_id_of_one_finding(cited, refused):
+    weighed = weigh(reply(verdict="block", cited_findings=[cited]), (MINOR, MAJOR, MINOR))
+    assert weighed.refused == refused
+    if refused is None:
+        assert weighed.findings[0].evidence == (cited,)
+
+
+def test_consolidation_longest_legal_reply_fits_into_the_bound_of_tokens():
+    ids = [f"{'x' * 36}#{i:02}" for i in range(20)]
+    longest = reply(
+        verdict="revise", summary="s" * 600, cited_findings=ids, deferred_needs=["n" * 300 for _ in range(5)]
+    )
+    assert ConsolidationReply.model_validate_json(longest).cited_findings == tuple(ids)
+    assert len(longest) <= MAX_TOKENS * BYTES_PER_TOKEN <= LONGEST_REPLY
 
 
 @pytest.mark.parametrize(
