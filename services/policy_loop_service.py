@@ -39,6 +39,7 @@ from services.policy_loop.gate import BoundaryFacts, decide
 from services.policy_loop.invariant_context import invariant_context
 from services.policy_loop.records import PolicyJournal, tick_event
 from services.policy_loop.snapshot_builder import SnapshotBuilder
+from services.policy_loop.staleness import Standing, why_stale
 from services.ports import (
     EventJournal,
     Judge,
@@ -141,10 +142,11 @@ class PolicyLoopService:
         budget = RevisionBudget(self._settings.policy_loop.max_revisions)
         snapshot: PolicySnapshot | None = None
         try:
+            asked = self._builder.standing(boundary.s)
             snapshot = self._builder.build(boundary, self.in_force(boundary.s), self.opened_by(boundary.s))
             record.snapshot(snapshot)
             self.decided_in(snapshot.regime)
-            ending = await self._decide(boundary, snapshot, budget, record)
+            ending = await self._decide(boundary, snapshot, asked, budget, record)
         except CassetteMiss:  # not this run any more: deciding without the reply would pass for a replay
             raise
         except Exception as error:  # noqa: BLE001 - the one boundary of the policy loop
@@ -180,7 +182,12 @@ class PolicyLoopService:
         return None if reference < 0 else self.policies[self._engine.tag(reference).policy_id]
 
     async def _decide(
-        self, boundary: Boundary, snapshot: PolicySnapshot, budget: RevisionBudget, record: PolicyJournal
+        self,
+        boundary: Boundary,
+        snapshot: PolicySnapshot,
+        asked: Standing,
+        budget: RevisionBudget,
+        record: PolicyJournal,
     ) -> Ending:
         invariants = invariant_context(self._settings, snapshot, self._playbooks, self._engine.bars.symbols)
         revision: Revision | None = None
@@ -192,6 +199,8 @@ class PolicyLoopService:
                 self.counters.count_round(one)
                 self._note_deferred(snapshot, one)
                 rounds += 1
+            if (stale := self._why_stale(boundary, asked)) is not None:
+                return Ending(EvaluationOutcome.STALE, stale)
             if plan.end is PlanEnd.NO_PROPOSAL:
                 return self._without_proposal(boundary, snapshot, plan, invariants)
             if plan.end is not PlanEnd.PASSED:
@@ -206,6 +215,8 @@ class PolicyLoopService:
             verdict = await self._verdict(snapshot, plan)
             record.verdict(verdict)
             self.counters.decisions[str(verdict.decision)] += 1
+            if (stale := self._why_stale(boundary, asked)) is not None:
+                return Ending(EvaluationOutcome.STALE, stale)
             if verdict.decision is JudgeDecision.APPROVE:
                 return self._freeze(boundary, snapshot, plan, verdict, record)
             if verdict.decision is not JudgeDecision.REVISE:
@@ -214,6 +225,12 @@ class PolicyLoopService:
             if not budget.take():
                 return self._stand_down(boundary, "judge asked for a revision and none is left")
             revision = self._revision(plan, verdict, budget)
+
+    def _why_stale(self, boundary: Boundary, asked: Standing) -> str | None:
+        """Why nothing may come of an answer any more; a feed that waits for its answers has no reason."""
+        return why_stale(
+            asked, self._builder.standing(boundary.s), self._settings.policy_loop.max_answer_bars
+        )
 
     async def _judged_refusal(self, snapshot: PolicySnapshot, plan: Plan, record: PolicyJournal) -> None:
         """The judge's word on a plan that the reflection did not pass: recorded, and it cannot loosen it."""
@@ -261,10 +278,6 @@ class PolicyLoopService:
         record: PolicyJournal,
     ) -> Ending:
         answer = plan.last.answer
-        if self._engine.t - 1 != boundary.t:
-            return Ending(
-                EvaluationOutcome.STALE, f"{self._engine.t - 1 - boundary.t} bars later than its snapshot"
-            )
         if answer.proposal is None:
             raise InvalidProposal("nothing to freeze: the plan has no proposal")
         playbook = self._playbooks.get(answer.proposal.playbook_id).definition

@@ -24,6 +24,8 @@ class PolicyCounters:
     overrides: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
+    sources: Counter[str] = field(default_factory=Counter)
+    fallbacks: Counter[str] = field(default_factory=Counter)
     reflections: Counter[str] = field(default_factory=Counter)
     invocations: Counter[str] = field(default_factory=Counter)
     finding_codes: Counter[str] = field(default_factory=Counter)
@@ -45,6 +47,9 @@ class PolicyCounters:
     def count_round(self, one: PlanRound) -> None:
         """One answer of the strategist with the reflection that it met."""
         self.answers[str(one.answer.kind)] += 1
+        self.sources[one.answer.model] += 1
+        if one.answer.fallback is not None:
+            self.fallbacks[one.answer.fallback] += 1
         reflection = one.reflection
         if isinstance(reflection, PolicyLevelReflectionResult):
             self.reflections[str(reflection.status)] += 1

@@ -98,6 +98,7 @@ class PolicyJournal:
                 "answer": str(one.answer.kind),
                 "reason": one.answer.reason,
                 "model": one.answer.model,
+                "fallback": one.answer.fallback,
                 "prompt_hash": one.answer.prompt_hash,
                 "proposal": None if proposal is None else proposal.payload(),
             },

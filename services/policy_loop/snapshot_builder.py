@@ -13,8 +13,10 @@ from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
 from services.clock import SimulatedClock
+from services.policy_loop.staleness import Standing
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
 from services.regime_reader import regime_view
+from trading_core.kernel.state_machine import STATES
 from trading_core.regime import RegimeColumns
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
@@ -94,6 +96,27 @@ class SnapshotBuilder:
                 bars=int(state["own"]),
             ),
             staleness_bars=int(state["gap"]),
+        )
+
+    def standing(self, s: int) -> Standing:
+        """What an answer about symbol `s` must still find as it is after the last validated bar."""
+        t, state, direction = (
+            self._engine.t - 1,
+            self._engine.state[s],
+            int(self._engine.state[s]["direction"]),
+        )
+        regime, risk = self.regime(t, s), self.risk()
+        position = None
+        if direction != 0:
+            side = "long" if direction > 0 else "short"
+            position = (side, int(state["entry_t"]), float(state["quantity"]))
+        return Standing(
+            row=t,
+            state=STATES[int(state["state"])],
+            position=position,
+            regime=None if regime is None else regime.labels.key,
+            halted=risk.halted,
+            kill_switch=risk.kill_switch,
         )
 
     def _feature_values(self, t: int, s: int) -> dict[str, float | None]:

@@ -115,6 +115,91 @@ def test_session_blocked_proposal_gives_no_order() -> None:
     assert payloads(rows, "order_accepted") == []
 
 
+def late_by(made: Session, bars: int, where: str) -> None:
+    """Let the feed run on for `bars` while an answer is made, as a live feed does."""
+    owner: Any = made.policy_loop.provider if where == "provide" else made.policy_loop._judge
+    answer = getattr(owner, where)
+
+    async def late(*args: Any, **named: Any) -> Any:
+        said = await answer(*args, **named)
+        row = made.engine.t + bars
+        while made.engine.t < min(row, made.bars.times.size):
+            made.engine.advance(row)
+        made.clock.advance(int(made.bars.close_times[made.engine.t - 1]))
+        return said
+
+    setattr(owner, where, late)
+
+
+@pytest.mark.parametrize("where", ["provide", "validate_boundary"])
+def test_session_answer_more_than_its_bars_late_is_stale_and_never_trades(where: str) -> None:
+    made = session()
+    late_by(made, 2, where)
+    rows = finished(made)
+    outcomes = made.policy_loop.counters.outcomes
+    assert outcomes["stale"] > 5
+    assert outcomes["error"] == made.policy_loop.counters.errors == 0
+    assert outcomes["stale"] == sum(
+        row["outcome"] == "stale" for row in payloads(rows, "policy_evaluation")
+    ), "each is a row with its reason"
+    last = int(made.bars.close_times[-3])  # after it the feed ends before the answer is late
+    assert [row for row in rows if row.kind == "policy_frozen" and row.known_at <= last] == []
+
+
+def test_session_answer_one_bar_late_is_taken_unless_the_world_has_changed() -> None:
+    made = session()
+    late_by(made, 1, "provide")
+    finished(made)
+    outcomes = made.policy_loop.counters.outcomes
+    assert outcomes["frozen"] > 5
+    assert outcomes["stale"] > 0, "some regimes change on that very bar"
+    assert made.policy_loop.counters.errors == 0
+
+
+def test_session_boundary_of_a_symbol_that_is_being_answered_is_skipped_as_single_flight() -> None:
+    made = session()
+    loop, entered, again = made.policy_loop, [0], list[Any]()
+    provide, on_boundary = loop.provider.provide, loop.on_boundary
+
+    async def remembered(boundary: Any) -> None:
+        again[:] = [boundary]
+        await on_boundary(boundary)
+
+    async def twice(*args: Any, **named: Any) -> Plan:
+        entered[0] += 1
+        before = loop.counters.evaluations
+        await on_boundary(again[0])
+        assert loop.counters.evaluations == before, "nobody is asked twice at once"
+        return await provide(*args, **named)
+
+    loop.on_boundary = remembered  # type: ignore[method-assign]
+    loop.provider.provide = twice  # type: ignore[method-assign]
+    rows = finished(made)
+    skips = [row for row in payloads(rows, "policy_skip") if row["reason"] == "single_flight"]
+    assert len(skips) >= entered[0] > 20
+    assert loop.counters.errors == 0
+
+
+def test_session_bars_and_boundaries_repeated_within_a_policy_window_reflect_only_once() -> None:
+    made = session()
+    loop, on_boundary = made.policy_loop, made.policy_loop.on_boundary
+    repeated = [0]
+
+    async def thrice(boundary: Any) -> None:
+        await on_boundary(boundary)
+        before = (loop.counters.evaluations, sum(loop.counters.decisions.values()))
+        quiet = set(boundary.events) <= {KIND.HEARTBEAT, KIND.REGIME_CHANGE, KIND.VOLATILITY_BAND_SHIFT}
+        for _ in range(2 if quiet and not boundary.overrides else 0):
+            await on_boundary(boundary)
+            repeated[0] += 1
+        assert (loop.counters.evaluations, sum(loop.counters.decisions.values())) == before
+
+    loop.on_boundary = thrice  # type: ignore[method-assign]
+    finished(made)
+    assert repeated[0] > 50
+    assert loop.counters.errors == 0
+
+
 @pytest.mark.parametrize("where", ["provide", "validate_boundary"])
 def test_session_exception_in_the_loop_is_counted_shown_and_fails_closed(
     where: str, monkeypatch: pytest.MonkeyPatch

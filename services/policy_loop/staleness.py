@@ -1,0 +1,64 @@
+"""Is an answer still about the market and the account that it was asked about?
+
+A backtest and a replay wait for every answer, so nothing has changed there. A live feed does not wait: an
+answer that took more than its bars, or whose position, regime or risk state is another by now, is dropped.
+A pure comparison of two standings; the policy loop takes them when it asks and when the answer is there.
+"""
+
+from dataclasses import dataclass
+
+from schemas.vocabulary import PolicyState
+
+WAITING = frozenset({PolicyState.IDLE, PolicyState.COOLDOWN})  # which of them it is forbids no policy
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What an answer must still find as it was.
+
+    Attributes:
+        row: last validated row of the series.
+        state: of the symbol's state machine.
+        position: side, entry row and quantity of the open position; None without one. Its stop may trail.
+        regime: key of the regime's labels; None while warming up.
+        halted, kill_switch: whether the envelope blocks entries, and whether the operator does.
+    """
+
+    row: int
+    state: PolicyState
+    position: tuple[str, int, float] | None
+    regime: str | None
+    halted: bool
+    kill_switch: bool
+
+
+def why_stale(asked: Standing, now: Standing, most_bars: int) -> str | None:
+    """Why an answer to `asked` may not be acted on at `now`; None when it may.
+
+    Args:
+        asked: standing when the snapshot was taken.
+        now: standing when the answer is there.
+        most_bars: rows that may have been validated in between.
+    """
+    late = now.row - asked.row
+    if late > most_bars:
+        return f"{late} bars later than its snapshot, at most {most_bars} are allowed"
+    if now.position != asked.position:
+        return f"the position was {_shown(asked.position)} and is {_shown(now.position)}"
+    if now.state != asked.state and not {now.state, asked.state} <= WAITING:
+        return f"the state was {asked.state} and is {now.state}"
+    if now.regime != asked.regime:
+        return f"the regime was {asked.regime} and is {now.regime}"
+    if (now.halted, now.kill_switch) != (asked.halted, asked.kill_switch):
+        return f"entries were {_entries(asked)} and are {_entries(now)}"
+    return None
+
+
+def _shown(position: tuple[str, int, float] | None) -> str:
+    return "none" if position is None else f"{position[0]} {position[2]!r}"
+
+
+def _entries(standing: Standing) -> str:
+    if standing.kill_switch:
+        return "stopped by the kill switch"
+    return "halted" if standing.halted else "allowed"
