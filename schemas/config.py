@@ -171,8 +171,13 @@ class EnvelopeSettings(Contract):
 
 
 class PolicyLoopSettings(Contract):
-    """Which events start an evaluation, and how often."""
+    """Who proposes, which events start an evaluation, and how often."""
 
+    strategist: Literal["rules", "anthropic"] = Field(
+        default="rules",
+        description="who proposes: `rules`, or `anthropic`: the model `llm.strategist_model`, whose failures "
+        "the rules answer",
+    )
     events: tuple[PolicyEventKind, ...] = (
         PolicyEventKind.REGIME_CHANGE,
         PolicyEventKind.POSITION_OPENED,
@@ -187,6 +192,9 @@ class PolicyLoopSettings(Contract):
     minimum_interval_s: int = Field(default=900, le=MAX_COUNT, ge=0)
     minimum_interval_bars: int = Field(default=3, le=MAX_COUNT, ge=0)
     max_revisions: int = Field(default=2, ge=0, le=2)
+    max_answer_bars: int = Field(
+        default=1, le=MAX_COUNT, ge=0, description="bars of a live feed; an answer after more is stale"
+    )
     regime: RegimeSettings = RegimeSettings()
 
     def heartbeat_bars(self, timeframe: str) -> int:
@@ -333,11 +341,19 @@ class Settings(Contract):
         mode, cassette = self.runtime.llm, self.runtime.cassette
         if mode != "live" and cassette is None:
             raise ValueError(f"runtime.llm {mode!r} needs a file: set runtime.cassette (--cassette FILE)")
-        if mode != "live" and self.reflection.mode != "full":
-            raise ValueError(f"runtime.llm {mode!r} has no model to speak for: use reflection.mode 'full'")
+        if mode != "live" and not self.uses_models:
+            raise ValueError(
+                f"runtime.llm {mode!r} has no model to speak for: use reflection.mode 'full' or "
+                "policy_loop.strategist 'anthropic'"
+            )
         if mode == "live" and cassette is not None:
             raise ValueError("runtime.cassette is not used with runtime.llm 'live': say record or replay")
         return self
+
+    @property
+    def uses_models(self) -> bool:
+        """Whether any part of a run asks a language model."""
+        return self.reflection.mode == "full" or self.policy_loop.strategist != "rules"
 
     def hashed(self) -> dict[str, Any]:
         """Everything but `runtime`, as plain data."""

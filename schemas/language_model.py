@@ -57,9 +57,17 @@ class LlmSettings(Contract):
     A limit that a call might break is not tried: the deterministic tier decides and the journal says so.
     """
 
-    provider: Literal["none", "anthropic"] = "none"
+    provider: Literal["none", "anthropic"] = Field(
+        default="none", description="of the models of reflection mode `full`; `none`: no model"
+    )
     fast_model: str = "claude-haiku-5-5"
     slow_model: str = "claude-opus-5-5"
+    strategist_model: str = Field(default="claude-haiku-5-5", description="model of the strategist")
+    strategist_deadline_ms: float = Field(
+        default=20_000.0,
+        gt=0,
+        description="for one answer of the strategist, with its retries and its one correction",
+    )
     prices: tuple[ModelPrice, ...] = Field(
         default=PRICES,
         description="tables of `model`, `input_usd`, `output_usd`, `cache_write_usd`, "

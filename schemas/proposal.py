@@ -38,7 +38,11 @@ class PolicyProposal(OrderTerms):
 
 
 class StrategistAnswer(Contract):
-    """What a strategist said: a proposal, a held position, a tighter stop, or an abstention."""
+    """What a strategist said: a proposal, a held position, a tighter stop, or an abstention.
+
+    `model` is who answered: `rules`, or the model by its name. `fallback` says why the rules answered in a
+    model's place: how its call failed, or what was wrong with its reply.
+    """
 
     kind: PlanKind
     reason: str
@@ -46,3 +50,4 @@ class StrategistAnswer(Contract):
     tighter_stop: float | None = None
     model: str = "rules"
     prompt_hash: str | None = None
+    fallback: str | None = None

@@ -6,9 +6,12 @@ from pathlib import Path
 
 from agents.judge_agent_client import JudgeAgentClient
 from agents.language_models.cassette import Cassette
+from agents.strategies.model_strategist import ModelStrategist
+from agents.strategies.plan_bases import FrozenPlan
 from agents.strategies.plan_provider import Linter, ReflectingPlanProvider
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.config import Settings
+from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.snapshot import PolicySnapshot
@@ -24,7 +27,7 @@ from services.playbooks.rendering import rule_texts
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
-from services.ports import MemoryReader, PlaybookReader
+from services.ports import MemoryReader, PlaybookReader, Strategist
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.standing_ledger import StandingLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
@@ -60,7 +63,7 @@ def assemble(
         cassette: recorded replies to play instead; None plays the configured one, if there is one.
 
     Raises:
-        ConfigError: a playbook file is wrong, or mode `full` has no model.
+        ConfigError: a playbook file is wrong, or mode `full` or the strategist has no model.
     """
     books = definitions if definitions is not None else load_playbooks(_folder(settings))
     guard, clock = TickGuard(), SimulatedClock(int(bars.times[0]))
@@ -81,7 +84,13 @@ def assemble(
     features = {name: columns.features.scattered(name) for name in names}
     builder = SnapshotBuilder(engine, regimes, features, remembered, expectations.reader(), playbooks, clock)
     judge = JudgeAgentClient(settings.judge, settings.gate)
-    provider = _provider(settings, playbooks, remembered, minds, linter(bars, columns))
+
+    def frozen(policy_id: str) -> PolicyProposal | None:
+        policy = policy_loop.policies.get(policy_id)
+        return None if policy is None else policy.proposal
+
+    strategist = _strategist(settings, playbooks, minds, frozen)
+    provider = _provider(settings, strategist, playbooks, remembered, minds, linter(bars, columns))
     policy_loop = PolicyLoopService(settings, engine, columns, builder, provider, judge, playbooks, journal)
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard)
     untraded = UntradedSignals(bars, columns, settings.execution)
@@ -128,11 +137,34 @@ def _engine(
     return engine
 
 
-def _provider(
-    settings: Settings, playbooks: PlaybookReader, memory: MemoryReader, models: Models, lint_plan: Linter
-) -> ReflectingPlanProvider:
+def _strategist(
+    settings: Settings, playbooks: PlaybookReader, models: Models, frozen: FrozenPlan
+) -> Strategist:
     envelope = settings.envelope
-    strategist = RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks)
+    rules = RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks)
+    if settings.policy_loop.strategist == "rules":
+        return rules
+    if models.strategist is None:
+        raise ConfigError("policy_loop.strategist asks a model but none was given: use 'rules'")
+    return ModelStrategist(
+        models.strategist,
+        rules,
+        playbooks,
+        frozen,
+        deadline_ms=settings.llm.strategist_deadline_ms,
+        own_rules=settings.reflection.mode != "off",
+        tick=settings.execution.tick_size,
+    )
+
+
+def _provider(
+    settings: Settings,
+    strategist: Strategist,
+    playbooks: PlaybookReader,
+    memory: MemoryReader,
+    models: Models,
+    lint_plan: Linter,
+) -> ReflectingPlanProvider:
     reflection = None
     if settings.reflection.mode != "off":
         reflection = PolicyLevelReflectionService(

@@ -1,4 +1,4 @@
-"""The language models of a run: none in the rules tiers, the configured ones in mode `full`.
+"""The language models of a run: those of mode `full`, the strategist's, or none where rules decide alone.
 
 They are asked live, asked and kept in a cassette, or played back from one. The key comes from the environment
 only and is not needed to play back. Clients are opened before the first bar, because importing the SDK takes
@@ -13,6 +13,7 @@ from agents.language_models.accounted import AccountedModel, LiveSource, Recorde
 from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.cassette import Cassette, CassetteWriter, read_cassette
 from agents.language_models.retrying import RetryingModel
+from agents.strategies.model_strategist import PROMPT as STRATEGIST_PROMPT
 from prompts import load_prompt
 from schemas.config import Settings
 from schemas.errors import ConfigError
@@ -29,14 +30,15 @@ URL_VARIABLE = "ANTHROPIC_BASE_URL"
 
 @dataclass(frozen=True)
 class Models:
-    """Model of the fast reflection and of the report's narrative; None where rules do it alone."""
+    """Models of the fast reflection, of the report's narrative and of the strategist; None: rules alone."""
 
     fast: LanguageModel | None = None
     slow: LanguageModel | None = None
+    strategist: LanguageModel | None = None
 
     async def close(self) -> None:
         """Close the connections of live models."""
-        for model in (self.fast, self.slow):
+        for model in (self.fast, self.slow, self.strategist):
             close = getattr(model, "close", None)
             if close is not None:
                 await close()
@@ -46,17 +48,29 @@ def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
     """The key of the models to ask; None when the settings ask none.
 
     Raises:
-        ConfigError: mode `full` without a key, unless the replies are played back.
+        ConfigError: a model without a key, unless the replies are played back.
     """
-    if settings.reflection.mode != "full" or settings.runtime.llm == "replay":
+    if not settings.uses_models or settings.runtime.llm == "replay":
         return None
     key = environment.get(KEY_VARIABLE, "")
     if not key:
+        who, instead = ("reflection mode 'full'", "deterministic")
+        if settings.reflection.mode != "full":
+            who, instead = f"strategist {settings.policy_loop.strategist!r}", "rules"
         raise ConfigError(
-            f"reflection mode 'full' needs a key: set {KEY_VARIABLE}, play a cassette with --llm replay, or "
-            "use 'deterministic'"
+            f"{who} needs a key: set {KEY_VARIABLE}, play a cassette with --llm replay, or use {instead!r}"
         )
     return key
+
+
+def models_in_use(settings: Settings) -> tuple[str, ...]:
+    """Names of the models that the settings ask, each once."""
+    names = []
+    if settings.reflection.mode == "full":
+        names += [settings.llm.fast_model, settings.llm.slow_model]
+    if settings.policy_loop.strategist != "rules":
+        names.append(settings.llm.strategist_model)
+    return tuple(dict.fromkeys(names))
 
 
 def check_models(settings: Settings, environment: Mapping[str, str]) -> None:
@@ -65,10 +79,10 @@ def check_models(settings: Settings, environment: Mapping[str, str]) -> None:
     Raises:
         ConfigError: one of them.
     """
-    if settings.reflection.mode != "full":
+    if not settings.uses_models:
         return
     model_key(settings, environment)
-    for model in (settings.llm.fast_model, settings.llm.slow_model):
+    for model in models_in_use(settings):
         price_for(settings.llm, model)
     configured_cassette(settings)
     _writer(settings)
@@ -78,18 +92,25 @@ def configured_models(settings: Settings, guard: TickGuard, environment: Mapping
     """The models to ask; none where rules decide alone or a cassette answers.
 
     Raises:
-        ConfigError: mode `full` without a key.
+        ConfigError: a model without a key.
     """
     key = model_key(settings, environment)
     if key is None:
         return Models()
     base_url = environment.get(URL_VARIABLE)
     llm = settings.llm
-    fast = AnthropicModel(llm.fast_model, api_key=key, guard=guard, base_url=base_url)
-    slow = AnthropicModel(llm.slow_model, api_key=key, guard=guard, base_url=base_url, stall_ms=llm.stall_ms)
-    fast.open()
-    slow.open()
-    return Models(_patient(fast, settings), _patient(slow, settings))
+
+    def opened(name: str, stall_ms: float | None = None) -> RetryingModel:
+        model = AnthropicModel(name, api_key=key, guard=guard, base_url=base_url, stall_ms=stall_ms)
+        model.open()
+        return RetryingModel(model, attempts=llm.attempts, first_wait_ms=llm.first_wait_ms)
+
+    full, proposes = settings.reflection.mode == "full", settings.policy_loop.strategist != "rules"
+    return Models(
+        fast=opened(llm.fast_model) if full else None,
+        slow=opened(llm.slow_model, llm.stall_ms) if full else None,
+        strategist=opened(llm.strategist_model) if proposes else None,
+    )
 
 
 def configured_cassette(settings: Settings) -> Cassette | None:
@@ -110,22 +131,27 @@ def accounted_models(
     Raises:
         ConfigError: the file to record into cannot be made.
     """
-    if settings.reflection.mode != "full":
+    if not settings.uses_models:
         return Models()
     writer = _writer(settings) if cassette is None else None
     if writer is not None:
         account.keep = writer.keep
 
-    def accounted(model: LanguageModel | None, name: str, prompt: str) -> LanguageModel | None:
+    def accounted(model: LanguageModel | None, provider: str, name: str, prompt: str) -> LanguageModel | None:
         source = _source(model, cassette)
         if source is None:
             return None
-        caller = Caller(settings.llm.provider, name, prompt, load_prompt(prompt).hash)
+        caller = Caller(provider, name, prompt, load_prompt(prompt).hash)
         return AccountedModel(caller, source, account, guard)
 
+    llm, who = settings.llm, settings.policy_loop.strategist
+    full = settings.reflection.mode == "full"
     return Models(
-        accounted(models.fast, settings.llm.fast_model, FAST_PROMPT),
-        accounted(models.slow, settings.llm.slow_model, SLOW_PROMPT),
+        fast=accounted(models.fast, llm.provider, llm.fast_model, FAST_PROMPT) if full else None,
+        slow=accounted(models.slow, llm.provider, llm.slow_model, SLOW_PROMPT) if full else None,
+        strategist=None
+        if who == "rules"
+        else accounted(models.strategist, who, llm.strategist_model, STRATEGIST_PROMPT),
     )
 
 
@@ -133,10 +159,6 @@ def _source(model: LanguageModel | None, cassette: Cassette | None) -> ReplySour
     if cassette is not None:
         return RecordedSource(cassette)
     return None if model is None else LiveSource(model)
-
-
-def _patient(model: AnthropicModel, settings: Settings) -> RetryingModel:
-    return RetryingModel(model, attempts=settings.llm.attempts, first_wait_ms=settings.llm.first_wait_ms)
 
 
 def _writer(settings: Settings) -> CassetteWriter | None:

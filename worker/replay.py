@@ -78,7 +78,7 @@ async def replay_run(
         )
         return ReplayReport(False, 0, record.events, None, changed)
     try:
-        cassette = await stored_cassette(store, record) if settings.reflection.mode == "full" else None
+        cassette = await stored_cassette(store, record) if settings.uses_models else None
     except (ValueError, TypeError):
         changed = "not replayed: a recorded reply cannot be read, so the journal was changed"
         return ReplayReport(False, 0, record.events, None, changed)

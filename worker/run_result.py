@@ -42,6 +42,11 @@ class RunResult:
             "data": self._data(),
             "performance": self._performance(),
             "tick_validation": session.tick_validation().payload(),
+            "strategist": {
+                "name": session.settings.policy_loop.strategist,
+                "answers": dict(sorted(policy.sources.items())),
+                "fallbacks": dict(sorted(policy.fallbacks.items())),
+            },
             "policy_loop": policy.document(),
             "model": session.model_account.document(),
             "memory": session.memory.document(),

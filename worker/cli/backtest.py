@@ -60,6 +60,9 @@ def backtest(
         str | None,
         typer.Option(help="What a label means: open or close of its bar. [open]", show_default=False),
     ] = None,
+    strategist: Annotated[
+        str | None, typer.Option(help="Who proposes: rules or anthropic. [rules]", show_default=False)
+    ] = None,
     reflection: Annotated[
         str | None, typer.Option(help="off, deterministic or full. [deterministic]", show_default=False)
     ] = None,
@@ -91,6 +94,7 @@ def backtest(
             "data.symbols": ("--symbols", _names(symbols)),
             "data.timeframe": ("--timeframe", timeframe),
             "data.label": ("--label", label),
+            "policy_loop.strategist": ("--strategist", strategist),
             "reflection.mode": ("--reflection", reflection),
             "runtime.data": ("--data", data),
             "runtime.tz": ("--tz", tz),

@@ -34,8 +34,8 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
     for title, rows in (
         ("Performance", _performance(document["performance"], document["open_positions"])),
         ("Tick validation", _ticks(document["tick_validation"], document["timing"])),
-        ("Policy loop", _policy(document["policy_loop"], document["tick_validation"]["bars_validated"])),
-        *((("Model", _model(document)),) if document["reflection"] == "full" else ()),
+        ("Policy loop", _policy(document)),
+        *((("Model", _model(document)),) if _asks_models(document) else ()),
         ("High-level reflection", _slow(document)),
         ("Judge", _judge(document["judge"])),
         ("Journal", _journal(document)),
@@ -82,8 +82,17 @@ def _ticks(ticks: Document, timing: Document) -> Rows:
     yield "inside the tick path", "model calls {}, memory reads {}, policy writes {}".format(*forbidden)
 
 
-def _policy(policy: Document, bars: int) -> Rows:
+def _asks_models(document: Document) -> bool:
+    return bool(document["reflection"] == "full" or document["strategist"]["name"] != "rules")
+
+
+def _policy(document: Document) -> Rows:
+    policy, bars = document["policy_loop"], document["tick_validation"]["bars_validated"]
     share = percent(policy["evaluations"] / bars) if bars else "-"
+    strategist = document["strategist"]
+    if strategist["name"] != "rules":
+        yield "strategist", f"{strategist['name']}   answers by {counts(strategist['answers'])}"
+        yield "rules instead of it", counts(strategist["fallbacks"])
     yield "events", counts(policy["events"])
     yield "skips", counts(policy["skips"])
     yield "overrides", counts(policy["overrides"])

@@ -74,9 +74,9 @@ def demand_models(settings: Settings) -> None:
     """Refuse a run whose models have no key, price or cassette, before anything is made.
 
     Raises:
-        ConfigError: one is missing in mode `full`.
+        ConfigError: one is missing.
     """
-    if settings.reflection.mode != "full":
+    if not settings.uses_models:
         return
     from worker.models import check_models
 

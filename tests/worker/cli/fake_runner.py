@@ -209,6 +209,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "cost": 0.0,
             "latency_ms": {"p50": None, "p95": None, "p99": None},
         },
+        "strategist": {"name": settings.policy_loop.strategist, "answers": {"rules": 3}, "fallbacks": {}},
         "policy_loop": {
             "events": {"heartbeat": 4, "regime_change": 7},
             "skips": {"hold_lock": 2},

@@ -1,0 +1,167 @@
+"""The strategist that asks a language model, within one deadline; where that fails, the rules answer.
+
+What stays the same from call to call (instructions, playbooks) goes first, as the part that the provider
+caches; snapshot, bases and revision follow as quoted data. The prompt is a pure function of what the
+snapshot and the readers hold, so a recorded run is played back question by question. The model picks a base
+and says what to change; it never writes a plan from nothing, sizes, or moves a stop away.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from agents.strategies.plan_bases import ID_DIGITS, FrozenPlan, PlanBase, plan_bases
+from agents.strategies.plan_changes import answer_of
+from agents.strategies.rule_strategist import RuleStrategist
+from agents.strategies.strategist_reply import ReplyFault, read_reply
+from prompts import load_prompt
+from schemas.canonical import canonical_json
+from schemas.errors import ModelError
+from schemas.proposal import StrategistAnswer
+from schemas.snapshot import PolicySnapshot
+from services.model_calls.record import TIMEOUT
+from services.ports import LanguageModel, PlaybookReader, Revision
+
+PROMPT = "strategist"
+MAX_TOKENS = 1_500
+GRACE_MS = 20.0
+NOTHING_TO_CHOOSE = "nothing_to_choose"
+NONE = "none"
+NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """Why the rules answer: the kind, and what can be said of it."""
+
+    kind: str
+    detail: str = ""
+
+
+class ModelStrategist:
+    """Strategist of a language model, with the rules behind it."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        rules: RuleStrategist,
+        playbooks: PlaybookReader,
+        frozen: FrozenPlan,
+        *,
+        deadline_ms: float,
+        own_rules: bool = True,
+        tick: float = 0.0,
+        timer: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        """Hold readers only.
+
+        Args:
+            model: asked once for each answer, and once more when its reply cannot be used.
+            rules: ranks the bases, and answers where the model did not.
+            playbooks: read-only registry.
+            frozen: the plan of a policy frozen earlier in the run, by policy id.
+            deadline_ms: of one answer, its correction included.
+            own_rules: whether a plan may have rules in the model's own words; only with a reflection.
+            tick: grid of stops; 0: none.
+            timer: monotonic ns, for what is left of the deadline.
+        """
+        self._model = model
+        self._rules = rules
+        self._playbooks = playbooks
+        self._frozen = frozen
+        self._deadline_ms = deadline_ms
+        self._own_rules = own_rules
+        self._tick = tick
+        self._timer = timer
+        self._prompt = load_prompt(PROMPT)
+        self._static: tuple[tuple[str, ...], str] = ((), "")
+
+    async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
+        """The model's answer, or that of the rules with the reason in `fallback`."""
+        bases = plan_bases(self._rules, snapshot, revision, self._frozen)
+        if snapshot.position is None and not bases:
+            return await self._by_rules(snapshot, revision, Fallback(NOTHING_TO_CHOOSE))
+        said = await self._ask(snapshot, revision, bases)
+        return said if isinstance(said, StrategistAnswer) else await self._by_rules(snapshot, revision, said)
+
+    async def _by_rules(
+        self, snapshot: PolicySnapshot, revision: Revision | None, why: Fallback
+    ) -> StrategistAnswer:
+        answer = await self._rules.answer(snapshot, revision)
+        reason = f"{answer.reason} (the model's reply: {why.detail})" if why.detail else answer.reason
+        return answer.model_copy(update={"fallback": why.kind, "reason": reason})
+
+    async def _ask(
+        self, snapshot: PolicySnapshot, revision: Revision | None, bases: tuple[PlanBase, ...]
+    ) -> StrategistAnswer | Fallback:
+        start = self._timer()
+        said = await self._attempt(snapshot, bases, self._request_text(snapshot, revision, bases), start)
+        if isinstance(said, ReplyFault):
+            corrected = self._request_text(snapshot, revision, bases, said)
+            said = await self._attempt(snapshot, bases, corrected, start)
+        return Fallback(str(said.kind), said.message) if isinstance(said, ReplyFault) else said
+
+    async def _attempt(
+        self, snapshot: PolicySnapshot, bases: tuple[PlanBase, ...], prompt: str, start: int
+    ) -> StrategistAnswer | ReplyFault | Fallback:
+        """One call, made even without time left: the record then says so, and a replay ends there too."""
+        left_ms = max(0.0, self._deadline_ms - (self._timer() - start) / NS_PER_MS)
+        try:
+            # The model keeps its deadline and says how it failed; this one is for a model that does not.
+            async with asyncio.timeout((left_ms + GRACE_MS) / 1_000):
+                reply = await self._model.complete(
+                    system=self._static_part(), prompt=prompt, max_tokens=MAX_TOKENS, deadline_ms=left_ms
+                )
+        except TimeoutError:
+            return Fallback(TIMEOUT)
+        except ModelError as error:
+            return Fallback(str(error.context.get("kind", "error")))
+        read = read_reply(reply.text)
+        if isinstance(read, ReplyFault):
+            return read
+        said = answer_of(read, snapshot, bases, self._playbooks, own_rules=self._own_rules, tick=self._tick)
+        if isinstance(said, ReplyFault):
+            return said
+        return said.model_copy(update={"model": reply.model, "prompt_hash": self._prompt.hash})
+
+    def _static_part(self) -> str:
+        """Instructions and playbooks: the same bytes until a playbook has another version."""
+        active = [one.definition for one in self._playbooks.active() if one.definition.enabled]
+        versions = tuple(one.content_hash for one in active)
+        if self._static[0] != versions:
+            shown = canonical_json([one.payload() for one in active])
+            self._static = (versions, f"{self._prompt.system}\n\nThe playbooks (JSON):\n{shown}")
+        return self._static[1]
+
+    def _request_text(
+        self,
+        snapshot: PolicySnapshot,
+        revision: Revision | None,
+        bases: tuple[PlanBase, ...],
+        fault: ReplyFault | None = None,
+    ) -> str:
+        return self._prompt.render(
+            snapshot=canonical_json(snapshot.payload()),
+            bases=canonical_json([base.shown() for base in bases]),
+            revision=NONE if revision is None else canonical_json(_shown(revision)),
+            task=_task(snapshot, revision),
+            correction=NONE if fault is None else canonical_json({"kind": fault.kind, "why": fault.message}),
+        )
+
+
+def _task(snapshot: PolicySnapshot, revision: Revision | None) -> str:
+    if snapshot.position is not None:
+        return "manage"
+    return "choose" if revision is None else "revise"
+
+
+def _shown(revision: Revision) -> dict[str, Any]:
+    """A revision request as the prompt carries it."""
+    return {
+        "refused": revision.proposal.content_hash[:ID_DIGITS],
+        "round": revision.round,
+        "reason": revision.reason,
+        "findings": [finding.payload() for finding in revision.findings],
+    }
