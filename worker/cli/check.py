@@ -1,0 +1,166 @@
+"""`thinktwice check`: the fast reflection on a request of one's own, with an exit code for each verdict."""
+
+import asyncio
+import json as json_text
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.errors import ConfigError
+from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
+from worker.cli import wiring
+from worker.cli.console import complain, print_json
+from worker.cli.options import JsonOption
+from worker.settings import load_settings
+
+if TYPE_CHECKING:
+    from schemas.config import Settings
+    from schemas.reflection import PolicyLevelReflectionRequest
+    from worker.plan_check import PlanCheck
+
+ERROR = "error"
+EXIT_CODES = {ReflectionStatus.PASS: 0, ReflectionStatus.REVISE: 3, ReflectionStatus.BLOCK: 4, ERROR: 5}
+
+
+def check(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE", help="PolicyLevelReflectionRequest as JSON; - for stdin.", show_default=False
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
+    ] = None,
+    reflection: Annotated[
+        str | None, typer.Option(help="deterministic or full. [deterministic]", show_default=False)
+    ] = None,
+    llm: Annotated[
+        str | None,
+        typer.Option(help="Replies of the model: live, record or replay. [live]", show_default=False),
+    ] = None,
+    cassette: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Replies to record into, or to replay without a key.", show_default=False
+        ),
+    ] = None,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print a request that passes, ready to edit.")
+    ] = False,
+    playbook: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Playbook of the example. [trend_pullback]", show_default=False),
+    ] = None,
+    direction: Annotated[
+        str | None, typer.Option(help="Direction of the example: long or short. [long]", show_default=False)
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Reflect on a plan of your own: exit 0 pass, 3 revise, 4 block, 5 error, 2 bad input."""
+    for_file = {"FILE": file, "--reflection": reflection, "--llm": llm, "--cassette": cassette}
+    _refuse_mixture(example, for_file, {"--playbook": playbook, "--direction": direction})
+    resolved = load_settings(
+        config,
+        flags={
+            "reflection.mode": ("--reflection", reflection),
+            "runtime.llm": ("--llm", llm),
+            "runtime.cassette": ("--cassette", cassette),
+        },
+    )
+    if file is None:
+        _print_example(resolved.settings, playbook, direction)
+        return
+    document = _checked(file, resolved.settings)
+    if json:
+        print_json(document)
+    else:
+        from worker.cli.verdict import render
+
+        render(document)
+    if document["error"] is not None:
+        complain(f"the check itself failed: {document['error']['type']}: {document['error']['message']}")
+    raise typer.Exit(EXIT_CODES[document["status"]])
+
+
+def _refuse_mixture(
+    example: bool, for_file: dict[str, str | None], for_example: dict[str, str | None]
+) -> None:
+    """An option of the other way to use this command would be read by nobody.
+
+    Raises:
+        ConfigError: one was given, or neither a file nor `--example`.
+    """
+    foreign = [name for name, value in (for_file if example else for_example).items() if value is not None]
+    if foreign and example:
+        raise ConfigError(f"--example prints a request and reads none: leave {', '.join(foreign)} out")
+    if foreign:
+        raise ConfigError(
+            f"{', '.join(foreign)} chooses what --example prints: add --example, or leave it out"
+        )
+    if not example and for_file["FILE"] is None:
+        raise ConfigError(
+            "check needs a FILE, or - for standard input: `thinktwice check --example > plan.json` makes one"
+        )
+
+
+def _print_example(settings: "Settings", playbook: str | None, direction: str | None) -> None:
+    from worker.check_example import example_request
+
+    request = example_request(settings, wiring.playbooks(settings), playbook, direction)
+    text = json_text.dumps(request.payload(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(text + "\n")
+
+
+def _checked(file: str, settings: "Settings") -> dict[str, Any]:
+    from worker.check_request import read_request
+    from worker.plan_check import check_plan
+
+    request = read_request(file)
+    return check_document(request, settings, asyncio.run(check_plan(request, settings, os.environ)))
+
+
+def check_document(
+    request: "PolicyLevelReflectionRequest", settings: "Settings", done: "PlanCheck"
+) -> dict[str, Any]:
+    """The JSON document of one check; the same keys whatever came of it."""
+    result = done.result
+    findings = [] if result is None else [found.model_dump(mode="json") for found in result.findings]
+    outcome = InvocationOutcome.ERROR if result is None else result.meta.outcome
+    return {
+        "status": ERROR if result is None else result.status.value,
+        "symbol": request.snapshot.symbol,
+        "playbook_id": request.proposal.playbook_id,
+        "direction": request.proposal.direction,
+        "findings": {
+            name.value: [_without_check(found) for found in findings if found["check"] == name]
+            for name in CheckName
+        },
+        "requested_revisions": [] if result is None else list(result.requested_revisions),
+        "deferred": [] if result is None else list(result.deferred),
+        "checks_run": [] if result is None else [name.value for name in result.checks_run],
+        "reflection": settings.reflection.mode,
+        "tier": None if result is None else result.meta.tier,
+        "outcome": outcome.value,
+        "skip_reason": None if result is None else result.meta.skip_reason,
+        "latency_ms": None if result is None else round(result.meta.latency_ms, 3),
+        "over_budget": done.over_budget,
+        "model": done.model,
+        "snapshot_hash": request.snapshot.content_hash,
+        "proposal_hash": request.proposal.content_hash,
+        "playbook_hash": request.playbook.content_hash,
+        "prompt_hash": None if result is None else result.prompt_hash,
+        "error": None if done.error is None else _error(done.error),
+    }
+
+
+def _without_check(finding: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in finding.items() if name != "check"}
+
+
+def _error(error: Exception) -> dict[str, str]:
+    return {"type": type(error).__name__, "message": str(error)}

@@ -1,0 +1,98 @@
+"""The fast reflection on one request, outside any run: what `thinktwice check` starts.
+
+Service, thresholds, models, cassettes and budgets are those of a run with the same settings. There is no
+store, no past bar for the rule linter, and no memory but the one that the request carries.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from schemas.config import Settings
+from schemas.errors import CassetteMiss, ConfigError
+from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
+from services.clock import SimulatedClock
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.policy_level_reflection_service import PolicyLevelReflectionService
+from services.ports import LanguageModel
+from trading_core.rules import evaluate_for_symbol, parse
+from trading_core.tick_guard import TickGuard
+
+NO_EVENT = "none"
+
+
+@dataclass(frozen=True)
+class PlanCheck:
+    """How one check went: a result, or the error that ended it.
+
+    Attributes:
+        result: verdict and findings; None after an error.
+        over_budget: whether it took longer than its budget.
+        model: what calls of models cost, as in the JSON document of a run; None in mode `deterministic`.
+        error: what a check raised.
+    """
+
+    result: PolicyLevelReflectionResult | None
+    over_budget: bool = False
+    model: dict[str, Any] | None = None
+    error: Exception | None = None
+
+
+async def check_plan(
+    request: PolicyLevelReflectionRequest, settings: Settings, environment: Mapping[str, str]
+) -> PlanCheck:
+    """Reflect on a request under these settings.
+
+    Raises:
+        ConfigError: mode `off`, or mode `full` without a model, a key, a price or a cassette.
+        CassetteMiss: the cassette does not hold the model's reply.
+    """
+    if settings.reflection.mode == "off":
+        raise ConfigError("reflection mode 'off' checks nothing: use --reflection deterministic, or full")
+    if settings.reflection.mode == "deterministic":
+        return await _reflected(request, settings)
+    return await _consolidated(request, settings, environment)
+
+
+async def _consolidated(
+    request: PolicyLevelReflectionRequest, settings: Settings, environment: Mapping[str, str]
+) -> PlanCheck:
+    from services.model_calls.account import ModelAccount
+    from worker.models import Models, accounted_models, check_models, configured_cassette, configured_models
+
+    check_models(settings, environment)
+    guard, clock = TickGuard(), SimulatedClock(request.snapshot.known_at)
+    account = ModelAccount(settings.llm, JournalWriter(MemorySink()), clock)
+    cassette = configured_cassette(settings)
+    asked = Models() if cassette is not None else configured_models(settings, guard, environment)
+    try:
+        account.open_event(request.snapshot.symbol)
+        models = accounted_models(settings, asked, account, guard, cassette)
+        done = await _reflected(request, settings, models.fast)
+    finally:
+        await asked.close()
+    return PlanCheck(done.result, done.over_budget, account.document(), done.error)
+
+
+async def _reflected(
+    request: PolicyLevelReflectionRequest, settings: Settings, model: LanguageModel | None = None
+) -> PlanCheck:
+    service = PolicyLevelReflectionService(settings.reflection, model=model, recorded=True)
+    # The budget is the one of the event that opened the boundary, as in a run.
+    source = request.snapshot.events[0] if request.snapshot.events else NO_EVENT
+    _load_engine()
+    try:
+        result = await service.reflect(request, source=source)
+    except CassetteMiss:
+        raise
+    except Exception as error:  # noqa: BLE001 - the one boundary of a check: it fails closed and says so
+        return PlanCheck(None, error=error)
+    return PlanCheck(result, over_budget=bool(service.overruns))
+
+
+def _load_engine() -> None:
+    """Load what a run has loaded before its first reflection, so that the latency is that of the checks."""
+    evaluate_for_symbol(parse("close"), {"close": np.array([1.0])})
