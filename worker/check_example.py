@@ -37,7 +37,7 @@ WINNERS = ((1.42, 0.18), (0.93, 0.24), (1.5, 0.31))
 LOSERS = ((-1.0, 0.21), (-0.44, 0.27), (-1.0, 0.33))
 
 # Distance from the close in ATR: in the plan's direction, and above it; each with what a bar of length adds.
-LEANING = {"open": (-0.3, 0.0), "sma": (0.0, -0.025), "ema": (0.0, -0.025)}
+LEANING = {"open": (-0.3, 0.0), "sma": (0.0, -0.015), "ema": (0.0, -0.015)}
 ABOVE = {"highest": (0.3, 0.02), "lowest": (-0.3, -0.02)}
 # A bar that closes near its end on the plan's side: distances of its near and its far end, in ATR.
 NEAR_END, FAR_END = 0.2, 0.6

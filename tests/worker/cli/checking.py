@@ -1,0 +1,63 @@
+"""`thinktwice check` as tests start it, and its example with other values."""
+
+import copy
+import json
+from functools import cache
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from worker.cli import app
+
+
+def run(*words: str, stdin: str | bytes | None = None) -> Result:
+    result = CliRunner().invoke(app, list(words), input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def example(*words: str) -> dict[str, Any]:
+    result = run("check", "--example", *words)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@cache
+def unedited() -> dict[str, Any]:
+    return example()
+
+
+def edited(**changes: Any) -> dict[str, Any]:
+    """The example with other values; `__` reaches into an object, a list takes a number."""
+    request = copy.deepcopy(unedited())
+    for path, value in changes.items():
+        *way, last = (int(step) if step.isdigit() else step for step in path.split("__"))
+        inner = request
+        for step in way:
+            inner = inner[step]
+        inner[last] = value
+    return request
+
+
+def checked(request: Any, *words: str) -> tuple[int, dict[str, Any]]:
+    result = run("check", "-", "--json", *words, stdin=json.dumps(request))
+    assert result.exit_code in (0, 3, 4, 5), result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return result.exit_code, found
+
+
+def complaint(stdin: str | bytes, *words: str) -> str:
+    result = run("check", "-", *words, stdin=stdin)
+    assert (result.exit_code, result.stdout) == (2, ""), result.output
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def codes(document: dict[str, Any]) -> dict[str, list[str]]:
+    return {check: [one["code"] for one in found] for check, found in document["findings"].items() if found}
+
+
+def name_of(value: Any) -> str:
+    return "-".join(value)[:40] if isinstance(value, dict | set) else str(value)[:20]
