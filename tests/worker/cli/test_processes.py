@@ -41,7 +41,16 @@ def stored_run(shell):
 
 @pytest.mark.parametrize(
     "words",
-    [["--help"], ["runs"], ["journal", "r0001", "--jsonl"], ["why", "r0001", "zz"], ["config", "show"]],
+    [
+        ["--help"],
+        ["runs"],
+        ["journal", "r0001", "--jsonl"],
+        ["why", "r0001", "zz"],
+        ["config", "show"],
+        ["schema"],
+        ["schema", "PolicyLevelReflectionRequest"],
+        ["check", "--help"],
+    ],
 )
 def test_reading_command_loads_no_heavy_library(stored_run, words):
     program = LOADED.format(words=words, heavy=HEAVY)
