@@ -22,6 +22,7 @@ from agents.strategies.strategist_reply import (
     ReplyFault,
     RuleChange,
     TightenReply,
+    first_problem,
 )
 from schemas.errors import nearest
 from schemas.playbook import PlaybookDefinition
@@ -89,9 +90,7 @@ def changed_plan(
     try:
         return PolicyProposal(**{**base.payload(), **updates})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"])) or "plan"
-        return ReplyFault(FaultKind.CHANGE_REFUSED, f"{place}: {first['msg'][: 2 * SHOWN]}")
+        return ReplyFault(FaultKind.CHANGE_REFUSED, first_problem(error))
 
 
 def _proposed(

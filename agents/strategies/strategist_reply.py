@@ -124,13 +124,27 @@ def read_reply(text: str) -> Reply | ReplyFault:
         json.loads(text, object_pairs_hook=_no_repeats)
         return _REPLY.validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(str(part)[:SHOWN] for part in first["loc"])
-        return _malformed(f"{place}: {first['msg'][: 2 * SHOWN]}")
+        return _malformed(first_problem(error))
     except RecursionError:
         return _malformed("nested too deeply")
+    except json.JSONDecodeError:
+        return _malformed("the reply is not one JSON object and nothing else")
     except ValueError as error:
-        return _malformed(f"no JSON object: {str(error)[: 2 * SHOWN]}")
+        return _malformed(str(error))
+
+
+def first_problem(error: ValidationError) -> str:
+    """Place and type of the first problem, in words of ours.
+
+    It goes into hashed rows and into the next prompt, and other versions of a library word theirs anew.
+    """
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part)[:SHOWN] for part in first["loc"]) or "reply"
+    if first["type"] == "value_error":
+        return f"{place}: {str(first['ctx']['error'])[: 3 * SHOWN]}"
+    limits = sorted(first.get("ctx", {}).items())
+    told = ", ".join(f"{name} {str(value)[:SHOWN]}" for name, value in limits if name != "error")
+    return f"{place}: {first['type'].replace('_', ' ')}{f' ({told})' if told else ''}"
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""What a strategist's model was asked, taken apart again, replies to it, and a position to manage."""
+
+import json
+from typing import Any, NamedTuple
+
+from schemas.snapshot import PolicySnapshot, PositionView
+from tests.services.policy_checks.plans import playbook_named, right_request
+
+HEADS = (
+    "Task: ",
+    "\n\nThe market, the account and what is known at the decision bar (JSON, quoted material):\n",
+    "\n\nBase plans on offer (JSON, quoted material), as the rules would rank them:\n",
+    "\n\nRevision request (JSON, quoted material):\n",
+    "\n\nCorrection (JSON, quoted material):\n",
+)
+
+
+class Question(NamedTuple):
+    """One request, with its parts as data; None where the prompt says none."""
+
+    task: str
+    snapshot: dict[str, Any]
+    bases: list[dict[str, Any]]
+    revision: dict[str, Any] | None
+    correction: dict[str, Any] | None
+
+    def base(self, origin: str = "playbook") -> str:
+        """Id of the first base of that origin."""
+        return str(next(one["id"] for one in self.bases if one["origin"] == origin))
+
+
+def question(prompt: str) -> Question:
+    parts = []
+    rest = prompt
+    for head in HEADS:
+        before, found, rest = rest.partition(head)
+        assert found, head
+        parts.append(before)
+    task, *values = [*parts[1:], rest]
+    snapshot, bases, revision, correction = (None if text == "none" else json.loads(text) for text in values)
+    return Question(task, snapshot, bases, revision, correction)
+
+
+def propose(base: str, *changes: dict[str, Any], reason: str = "fits") -> dict[str, Any]:
+    return {"answer": "propose", "reason": reason, "base": base, "changes": list(changes)}
+
+
+def change(field: str, value: Any, **more: Any) -> dict[str, Any]:
+    return {"field": field, "value": value, **more}
+
+
+HOLD = {"answer": "hold", "reason": "its exits are in charge"}
+ABSTAIN = {"answer": "abstain", "reason": "nothing fits"}
+
+
+def tighten(stop: float) -> dict[str, Any]:
+    return {"answer": "tighten", "reason": "give back less", "stop": stop}
+
+
+def in_position(direction: str = "long") -> PolicySnapshot:
+    """A position of 100 at a close of 100, its stop 4 away."""
+    sign = 1.0 if direction == "long" else -1.0
+    position = PositionView(
+        direction=direction,  # type: ignore[arg-type]
+        quantity=10.0,
+        entry_price=99.0,
+        entry_label=0,
+        stop=100.0 - 4.0 * sign,
+        target=100.0 + 8.0 * sign,
+        bars_held=3,
+        r_now=0.2,
+        mae_r=-0.1,
+        mfe_r=0.3,
+        playbook_id="channel_breakout",
+        policy_id="p",
+        thesis="t",
+    )
+    return right_request(playbook_named("channel_breakout")).snapshot.model_copy(
+        update={"position": position}
+    )

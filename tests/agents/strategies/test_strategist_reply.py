@@ -1,0 +1,53 @@
+"""The wire model is closed: four answers with their own fields, and nothing beside them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.strategies.strategist_reply import (
+    FaultKind,
+    ProposeReply,
+    ReplyFault,
+    TightenReply,
+    read_reply,
+)
+from tests.agents.strategies.bad_replies import BAD, PLAN
+from tests.agents.strategies.questions import ABSTAIN, HOLD, change, propose, tighten
+
+GOOD: tuple[dict[str, Any], ...] = (
+    PLAN,
+    propose("0123456789abcdef"),
+    propose("b", change("activation", None), change("parameter", 2.0, name="stop_atr")),
+    propose("b", change("conviction", 1), change("horizon_bars", 3), change("thesis", "x")),
+    tighten(1.5),
+    tighten(2),
+    HOLD,
+    ABSTAIN,
+)
+
+
+@pytest.mark.parametrize("reply", GOOD, ids=lambda reply: reply["answer"])
+def test_strategist_reply_of_each_form_is_read(reply):
+    read = read_reply(json.dumps(reply))
+    assert not isinstance(read, ReplyFault)
+    assert read.answer == reply["answer"]
+    assert read.reason == reply["reason"]
+    assert read.model_dump(mode="json").keys() == reply.keys()
+
+
+def test_strategist_reply_with_white_space_around_it_is_read():
+    assert isinstance(read_reply(f"\n  {json.dumps(PLAN, indent=1)}\n"), ProposeReply)
+    assert isinstance(read_reply(json.dumps(tighten(3))), TightenReply)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_strategist_reply_that_does_not_fit_is_a_malformed_one_with_a_short_reason(name):
+    fault = read_reply(BAD[name])
+    assert isinstance(fault, ReplyFault)
+    assert fault.kind is FaultKind.MALFORMED
+    assert 0 < len(fault.message) < 400
+
+
+def test_strategist_reply_reason_of_a_fault_is_the_same_each_time():
+    assert len({read_reply(BAD["unknown_field"]) for _ in range(3)}) == 1  # it goes into hashed rows
