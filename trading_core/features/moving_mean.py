@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from trading_core.features.ring import HEADER
+
 FloatArray = npt.NDArray[np.float64]
-_HEADER = 4  # state cells before the window: count, position, sum, and the error lost from it
 
 
 @njit(error_model="numpy")
@@ -31,14 +32,14 @@ def mean_step(value: float, state: FloatArray, own: int, n: int) -> float:
     if value != value:
         return np.nan
     count, position, total = int(state[own]), int(state[own + 1]), state[own + 2]
-    old = state[own + _HEADER + position]
+    old = state[own + HEADER + position]
     change = value - old
     part = change - value
     rounded = (value - (change - part)) - (old + part)
     summed = total + change
     part = summed - total
     error = state[own + 3] + (rounded + ((total - (summed - part)) + (change - part)))
-    state[own + _HEADER + position] = value
+    state[own + HEADER + position] = value
     count = min(count + 1, n)
     state[own], state[own + 1] = count, position + 1 if position + 1 < n else 0
     state[own + 2], state[own + 3] = summed, error
@@ -58,13 +59,13 @@ def _leaving(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
     # Writes the value that leaves a full window at each bar, and puts the block's last values in the window.
     position, size = int(state[1]), out.size
     for i in range(min(n, size)):
-        out[i] = state[_HEADER + position + i - (n if position + i >= n else 0)]
+        out[i] = state[HEADER + position + i - (n if position + i >= n else 0)]
     for i in range(n, size):
         out[i] = x[i - n]
     first = max(0, size - n)
     slot = (position + first) % n
     for i in range(first, size):
-        state[_HEADER + slot] = x[i]
+        state[HEADER + slot] = x[i]
         slot = slot + 1 if slot + 1 < n else 0
     state[1] = slot
 

@@ -20,6 +20,7 @@ from trading_core.features import window_recurrences as windows
 from trading_core.features.moving_mean import mean_step, moving_mean
 from trading_core.features.nodes import Op
 from trading_core.features.pointwise import is_pointwise, pointwise, pointwise_block
+from trading_core.features.ring import HEADER, pushed
 
 _LAG, _MEAN, _STDEV, _EMA = int(Op.LAG), int(Op.MEAN), int(Op.STDEV), int(Op.EMA)
 _WILDER, _WILDER_SUM, _TRUE_RANGE = int(Op.WILDER), int(Op.WILDER_SUM), int(Op.TRUE_RANGE)
@@ -35,7 +36,6 @@ _MEAN_DEVIATION, _WEIGHTED_MEAN, _RECENCY = int(Op.MEAN_DEVIATION), int(Op.WEIGH
 _ADAPTIVE_MEAN, _STREAK, _TOTAL = int(Op.ADAPTIVE_MEAN), int(Op.STREAK), int(Op.TOTAL)
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-HEADER = 4  # state cells before a window: count, position, and two of the operation's own
 TIE = 1e-9
 
 
@@ -93,9 +93,7 @@ def _lag(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
             out[i] = np.nan
             continue
         out[i] = state[HEADER + position] if count == n else np.nan
-        state[HEADER + position] = value
-        count = min(count + 1, n)
-        position = position + 1 if position + 1 < n else 0
+        count, position = pushed(state, count, position, n, value)
     state[0], state[1] = count, position
 
 
@@ -107,9 +105,7 @@ def _stdev(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> None:
         if value != value:
             out[i] = np.nan
             continue
-        state[HEADER + position] = value
-        count = min(count + 1, n)
-        position = position + 1 if position + 1 < n else 0
+        count, position = pushed(state, count, position, n, value)
         if count < n:
             out[i] = np.nan
             continue
@@ -182,9 +178,7 @@ def _extreme(x: FloatArray, out: FloatArray, state: FloatArray, n: int, before: 
             out[i] = sign * best if count == n else np.nan
         leaving = state[HEADER + position]
         full = count == n
-        state[HEADER + position] = value
-        count = min(count + 1, n)
-        position = position + 1 if position + 1 < n else 0
+        count, position = pushed(state, count, position, n, value)
         if value >= best or count == 1:
             best = value
         elif full and leaving >= best:
@@ -204,9 +198,7 @@ def _rank(x: FloatArray, out: FloatArray, state: FloatArray, n: int, minimum: in
         if value != value:
             out[i] = np.nan
             continue
-        state[HEADER + position] = value
-        count = min(count + 1, n)
-        position = position + 1 if position + 1 < n else 0
+        count, position = pushed(state, count, position, n, value)
         if count < minimum:
             out[i] = np.nan
             continue

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from trading_core.features.ring import HEADER, pushed
+
 FloatArray = npt.NDArray[np.float64]
-HEADER = 4  # state cells before a window, as in `recurrences`
 # Kaufman (1995): the smoothing constant lies between those of exponential means of 2 and of 30 bars.
 FAST, SLOW = 2.0 / (2.0 + 1.0), 2.0 / (30.0 + 1.0)
 
@@ -24,9 +25,7 @@ def mean_deviation(x: FloatArray, out: FloatArray, state: FloatArray, n: int) ->
         if value != value:
             out[i] = np.nan
             continue
-        state[HEADER + position] = value
-        count = min(count + 1, n)
-        position = position + 1 if position + 1 < n else 0
+        count, position = pushed(state, count, position, n, value)
         if count < n:
             out[i] = np.nan
             continue
@@ -49,9 +48,7 @@ def weighted_mean(x: FloatArray, out: FloatArray, state: FloatArray, n: int) -> 
         if value != value:
             out[i] = np.nan
             continue
-        state[HEADER + position] = value
-        count = min(count + 1, n)
-        position = position + 1 if position + 1 < n else 0
+        count, position = pushed(state, count, position, n, value)
         if count < n:
             out[i] = np.nan
             continue
