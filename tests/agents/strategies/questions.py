@@ -36,9 +36,9 @@ def question(prompt: str) -> Question:
         before, found, rest = rest.partition(head)
         assert found, head
         parts.append(before)
-    task, *values = [*parts[1:], rest]
-    snapshot, bases, revision, correction = (None if text == "none" else json.loads(text) for text in values)
-    return Question(task, snapshot, bases, revision, correction)
+    task, snapshot, bases, *rare = [*parts[1:], rest]
+    revision, correction = (None if text == "none" else json.loads(text) for text in rare)
+    return Question(task, json.loads(snapshot), json.loads(bases), revision, correction)
 
 
 def propose(base: str, *changes: dict[str, Any], reason: str = "fits") -> dict[str, Any]:
@@ -75,6 +75,5 @@ def in_position(direction: str = "long") -> PolicySnapshot:
         policy_id="p",
         thesis="t",
     )
-    return right_request(playbook_named("channel_breakout")).snapshot.model_copy(
-        update={"position": position}
-    )
+    snapshot: PolicySnapshot = right_request(playbook_named("channel_breakout")).snapshot
+    return snapshot.model_copy(update={"position": position})

@@ -1,0 +1,303 @@
+"""Runs whose strategist is a model behind a wire: asked, reflected on, paid for, replaced when it fails."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from schemas.config import PolicyLoopSettings, Settings
+from schemas.errors import ConfigError
+from schemas.language_model import RunLimits
+from tests.agents.language_models.misbehaviour import WHOLE
+from tests.agents.language_models.wire_server import answer, events, message, stream
+from tests.agents.strategies.questions import ABSTAIN, HOLD, Question, change, propose, tighten
+from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.strategist_wire import Decision, StrategistOnTheWire, first_plan, proposing
+from tests.worker.test_session_over_the_wire import NEVER_OPENS, trades
+from tests.worker.wire import wire
+from trading_core.tick_guard import TickGuard
+from worker.models import Models, configured_models, models_in_use
+
+SLICE = ("2003-01-01", "2003-09-30")
+BAD = ("prose", "lone_surrogate", "wrong_model", "refusal", "cut_at_max_tokens", "status_401", "status_529",
+       "reset", "hang")  # fmt: skip
+
+
+@contextmanager
+def desk(monkeypatch: pytest.MonkeyPatch, decide: Decision) -> Iterator[StrategistOnTheWire]:
+    strategist = StrategistOnTheWire(decide)
+    with wire(monkeypatch, strategist, stream(events("no narrative"))) as server:
+        strategist.server = server
+        yield strategist
+
+
+def run(settings: Settings | None = None, period: tuple[str, str] = SLICE) -> Run:
+    return run_on(embedded_bars(*period), settings or proposing())
+
+
+@pytest.fixture(scope="module")
+def by_rules() -> Run:
+    made = run_on(embedded_bars(*SLICE), Settings())
+    assert len(trades(made)) > 3
+    return made
+
+
+def test_run_with_a_model_strategist_freezes_the_plans_it_chose(monkeypatch):
+    with desk(monkeypatch, first_plan) as strategist:
+        made = run()
+    document = made.document
+    assert document["errors"] == 0
+    assert document["model"]["calls"] == len(strategist.asked) > 10
+    assert document["strategist"] == {
+        "name": "anthropic",
+        "answers": {"claude-test": len(strategist.asked)},
+        "fallbacks": {},
+    }
+    assert document["model"]["tokens"]["cache_read"] == 4_000 * len(strategist.asked)
+    frozen = [row["policy"] for row in made.of("policy_frozen")]
+    assert len(frozen) == document["policy_loop"]["outcomes"]["frozen"] > 3
+    assert {policy["model"] for policy in frozen} == {"claude-test"}
+    offered = {base["id"] for asked in strategist.questions for base in asked.bases}
+    assert {policy["proposal_hash"][:16] for policy in frozen} <= offered
+    calls = {row["call"]["prompt"] for row in made.of("model_call")}
+    assert calls == {"strategist"}
+    assert {policy["prompt_hash"] for policy in frozen} == {
+        row["call"]["prompt_hash"] for row in made.of("model_call")
+    }
+    assert len(trades(made)) > 3
+
+
+def test_run_with_a_model_strategist_marks_one_static_part_and_keeps_the_snapshot_out_of_it(monkeypatch):
+    with desk(monkeypatch, first_plan) as strategist:
+        made = run()
+    assert len({json.dumps(body["system"]) for body in strategist.asked}) == 1
+    block = strategist.asked[0]["system"][0]
+    assert block["cache_control"] == {"type": "ephemeral"}
+    moments = {str(row["snapshot"]["ts_event"]) for row in made.of("policy_snapshot")}
+    assert not any(moment in block["text"] for moment in moments)
+    assert len({body["messages"][0]["content"] for body in strategist.asked}) == len(strategist.asked)
+    snapshots = [row["snapshot"] for row in made.of("policy_snapshot")]
+    assert all(asked.snapshot in snapshots for asked in strategist.questions)
+
+
+def test_run_with_a_model_strategist_asks_only_what_was_known_at_the_bar(monkeypatch):
+    with desk(monkeypatch, first_plan) as longer:
+        run(period=(SLICE[0], "2003-09-30"))
+    with desk(monkeypatch, first_plan) as shorter:
+        run(period=(SLICE[0], "2003-08-15"))
+    assert 5 < len(shorter.asked) < len(longer.asked)
+    assert longer.asked[: len(shorter.asked)] == shorter.asked
+
+
+def test_run_plan_of_a_diff_is_the_base_with_those_fields(monkeypatch):
+    def careful(asked: Question) -> dict[str, Any]:
+        if asked.task != "choose":
+            return HOLD if asked.task == "manage" else ABSTAIN
+        return propose(asked.base(), change("conviction", 0.21), change("activation_window_bars", 1))
+
+    with desk(monkeypatch, careful) as strategist:
+        made = run()
+    plans = {base["id"]: base["plan"] for asked in strategist.questions for base in asked.bases}
+    frozen = [row["policy"]["proposal"] for row in made.of("policy_frozen")]
+    assert len(frozen) > 3
+    bases = [plan | {"conviction": 0.21, "activation_window_bars": 1} for plan in plans.values()]
+    assert all(plan in bases for plan in frozen)
+
+
+def test_run_plan_in_force_that_is_proposed_again_keeps_its_hash(monkeypatch):
+    def steady(asked: Question) -> dict[str, Any]:
+        if asked.task == "choose" and asked.bases[0]["origin"] == "in_force":
+            return propose(asked.base("in_force"))
+        return first_plan(asked)
+
+    with desk(monkeypatch, steady) as strategist:
+        made = run()
+    kept = [asked for asked in strategist.questions if steady(asked) != first_plan(asked)]
+    assert len(kept) > 3
+    renewed = [row["policy"] for row in made.of("policy_frozen") if row["policy"]["replaces"]]
+    assert [policy for policy in renewed if policy["changed_fields"] == []]
+
+
+def test_run_stop_that_the_model_tightens_is_moved_and_one_that_it_loosens_is_not(monkeypatch, by_rules):
+    def halfway(asked: Question) -> dict[str, Any]:
+        position = asked.snapshot["position"]
+        if position is None:
+            return first_plan(asked)
+        return tighten(0.5 * (position["stop"] + asked.snapshot["close"]))
+
+    def looser(asked: Question) -> dict[str, Any]:
+        position = asked.snapshot["position"]
+        return first_plan(asked) if position is None else tighten(2.0 * position["stop"] - position["target"])
+
+    with desk(monkeypatch, halfway) as strategist:
+        made = run()
+    wanted = [halfway(asked)["stop"] for asked in strategist.questions if asked.task == "manage"]
+    moved = [row["stop"] for row in made.of("stop_tightened") if row["by"] == "policy"]
+    assert moved == wanted
+    assert made.document["policy_loop"]["outcomes"]["tightened"] == len(moved) > 0
+    with desk(monkeypatch, looser) as strategist:
+        made = run()
+    refused = sum(asked.task == "manage" and asked.correction is None for asked in strategist.questions)
+    # A stop below zero is no stop: that reply is malformed, the others are looser.
+    fallbacks = made.document["strategist"]["fallbacks"]
+    assert sum(fallbacks.values()) == refused > 0
+    assert set(fallbacks) <= {"stop_not_tighter", "reply_malformed"}
+    assert made.document["errors"] == 0
+
+
+def test_run_model_that_abstains_trades_nothing_and_says_why(monkeypatch):
+    with desk(monkeypatch, lambda asked: ABSTAIN):
+        made = run()
+    policy = made.document["policy_loop"]
+    assert policy["answers"] == {"abstain": policy["evaluations"]}
+    assert policy["outcomes"] == {"abstained": policy["evaluations"]}
+    assert {row["reason"] for row in made.of("policy_evaluation")} == {ABSTAIN["reason"]}
+    assert trades(made) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (change("conviction", 0.99), "over_confident"),
+        (change("setup", "rsi_14 > 200"), "unreachable"),
+        (change("setup", "close > 1000000"), "rules_differ_from_playbook"),
+        (change("activation", "close > no_such_5"), "unknown_feature"),
+        (change("invalidation", "close > "), "rule_invalid"),
+    ],
+)
+def test_run_findings_go_back_to_the_model_and_its_mended_plan_freezes(monkeypatch, fault, code):
+    def learning(asked: Question) -> dict[str, Any]:
+        if asked.task == "manage":
+            return HOLD
+        return propose(asked.base(), fault) if asked.revision is None else propose(asked.base())
+
+    with desk(monkeypatch, learning) as strategist:
+        made = run(period=(SLICE[0], "2003-08-15"))
+    revisions = [(asked.revision, asked.bases) for asked in strategist.questions if asked.revision]
+    first_rounds = [(revision, bases) for revision, bases in revisions if revision["round"] == 1]
+    assert len(first_rounds) > 3
+    for revision, bases in first_rounds:
+        findings = {one["code"]: one for one in revision["findings"]}
+        assert findings[code]["severity"] == "major"
+        assert findings[code]["message"]
+        refused = next(base["plan"] for base in bases if base["id"] == revision["refused"])
+        assert refused[fault["field"]] == fault["value"]
+    policy = made.document["policy_loop"]
+    assert policy["outcomes"]["frozen"] > 3
+    assert policy["finding_codes"][code] >= len(first_rounds)
+    frozen = [row["policy"]["proposal"][fault["field"]] for row in made.of("policy_frozen")]
+    assert fault["value"] not in frozen
+
+
+def test_run_same_plan_again_after_its_findings_is_a_stand_down(monkeypatch):
+    def stubborn(asked: Question) -> dict[str, Any]:
+        if asked.task == "revise":
+            return propose(asked.base("refused"))
+        return propose(asked.base(), change("conviction", 0.99)) if asked.task == "choose" else HOLD
+
+    with desk(monkeypatch, stubborn):
+        made = run(period=(SLICE[0], "2003-08-15"))
+    policy = made.document["policy_loop"]
+    assert policy["outcomes"] == {"stood_down": policy["evaluations"]}
+    assert {row["reason"] for row in made.of("policy_evaluation")} == {"identical resubmission"}
+    assert trades(made) == []
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_run_with_a_strategist_behind_a_bad_wire_trades_as_the_rules_and_says_why(
+    name, by_rules, monkeypatch
+):
+    case = WHOLE[name]
+    deadline_ms = 40.0 if case.waits else 20_000.0
+    settings = proposing(strategist_deadline_ms=deadline_ms, breaker_failures=NEVER_OPENS, attempts=1)
+    with wire(monkeypatch, case.handler):
+        made = run(settings)
+    document, answers = made.document, made.of("policy_proposal")
+    assert document["strategist"]["answers"] == {"rules": len(answers)}
+    # A busy machine may have spent a short deadline before the model could be asked.
+    kinds = set(document["strategist"]["fallbacks"]) - ({"budget_spent"} if case.waits else set())
+    assert kinds == {case.kind}
+    assert (
+        sum(document["strategist"]["fallbacks"].values()) == len(answers) == document["model"]["calls"] > 10
+    )
+    assert {row["fallback"] for row in answers} == set(document["strategist"]["fallbacks"])
+    assert document["errors"] == 0
+    assert trades(made) == trades(by_rules)
+
+
+@pytest.mark.parametrize("text", ["I would buy everything.", json.dumps(propose("0" * 16))])
+def test_run_with_a_strategist_that_talks_nonsense_trades_as_the_rules(text, by_rules, monkeypatch):
+    with wire(monkeypatch, answer(message(text))):
+        made = run()
+    strategist = made.document["strategist"]
+    assert set(strategist["fallbacks"]) <= {"reply_malformed", "unknown_base", "position_open"}
+    assert made.document["model"]["outcomes"] == {"reply": 2 * sum(strategist["fallbacks"].values())}
+    assert trades(made) == trades(by_rules)
+
+
+def test_run_with_a_dead_strategist_leaves_it_alone_and_tries_again(by_rules, monkeypatch):
+    with wire(monkeypatch, WHOLE["reset"].handler):
+        made = run(proposing(breaker_failures=3, breaker_pause=4, attempts=1))
+    fallbacks = made.document["strategist"]["fallbacks"]
+    assert set(fallbacks) == {"network", "breaker"}
+    assert 3 < fallbacks["network"] < fallbacks["breaker"]
+    assert trades(made) == trades(by_rules)
+
+
+def test_run_with_a_strategist_over_its_limit_goes_on_by_rules(monkeypatch):
+    with desk(monkeypatch, first_plan) as strategist:
+        made = run(proposing(per_run=RunLimits(calls=3)))
+    document = made.document
+    assert len(strategist.asked) == document["model"]["calls"] == 3
+    assert document["strategist"]["answers"]["claude-test"] == 3
+    assert document["strategist"]["answers"]["rules"] == document["strategist"]["fallbacks"]["budget"] > 5
+    assert {row["prompt"] for row in made.of("model_budget")} == {"strategist"}
+
+
+def test_run_with_both_models_asks_the_strategist_and_the_second_reader(monkeypatch):
+    with desk(monkeypatch, first_plan) as strategist:
+        made = run(proposing("full"), (SLICE[0], "2003-08-15"))
+    asked = [row["call"]["prompt"] for row in made.of("model_call")]
+    assert asked.count("strategist") == len(strategist.asked) > 3
+    assert asked.count("policy_level_reflection") > 3
+    assert made.document["policy_loop"]["reflections"]["degraded"] == 0
+
+
+def test_run_without_a_reflection_takes_parameters_from_the_model_but_no_rules(monkeypatch):
+    own_rules = propose("b", change("setup", "close > no_such_5"))
+
+    def decide(asked: Question) -> dict[str, Any]:
+        return first_plan(asked) if asked.task == "manage" else own_rules | {"base": asked.base()}
+
+    with desk(monkeypatch, decide):
+        made = run(proposing("off"), (SLICE[0], "2003-08-15"))
+    assert made.document["strategist"]["fallbacks"]["change_refused"] > 3
+    assert made.document["errors"] == 0
+    with desk(monkeypatch, first_plan):
+        made = run(proposing("off"), (SLICE[0], "2003-08-15"))
+    assert made.document["strategist"]["fallbacks"] == {}
+    assert {row["policy"]["model"] for row in made.of("policy_frozen")} == {"claude-test"}
+
+
+def test_session_with_a_strategist_and_no_key_says_what_to_set():
+    with pytest.raises(
+        ConfigError, match=r"strategist 'anthropic' needs a key: set ANTHROPIC_API_KEY.*'rules'"
+    ):
+        configured_models(proposing(), TickGuard(), {})
+
+
+def test_session_with_a_strategist_and_no_model_for_it_is_refused():
+    with pytest.raises(ConfigError, match="strategist"):
+        run_on(embedded_bars("2003-01-01", "2003-01-31"), proposing(), models=Models(fast=None))
+
+
+def test_models_in_use_are_those_that_the_settings_ask():
+    llm = proposing(strategist_model="claude-strategist").llm
+    assert models_in_use(Settings()) == ()
+    assert models_in_use(proposing("off", strategist_model="claude-strategist")) == ("claude-strategist",)
+    full = proposing("full", strategist_model="claude-strategist")
+    assert models_in_use(full) == ("claude-test", "claude-strategist")
+    alone = full.model_copy(update={"policy_loop": PolicyLoopSettings(), "llm": llm})
+    assert models_in_use(alone) == ("claude-test",)
