@@ -26,7 +26,7 @@ def quoted_json(value: Any) -> str:
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """The text with everything that cannot be seen written out, as in `\\x1b`; `lines` keeps line feeds."""
+    """The text with everything that cannot be seen written out as an escape; `lines` keeps line feeds."""
     return NOT_ASCII_TEXT.sub(lambda found: _as_text(found.group(), lines), text)
 
 
