@@ -1,11 +1,13 @@
 """`thinktwice check`: the verdict, its exit code, and the example that passes."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from schemas.reflection import PolicyLevelReflectionRequest
+from schemas.vocabulary import CheckName
 from services.playbooks.loader import load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from tests.worker.cli.checking import checked, codes, complaint, edited, example, name_of, run, unedited
@@ -102,6 +104,25 @@ def test_check_finding_carries_severity_message_evidence_and_remedy():
         }
     ]
     assert document["requested_revisions"] == ["over_confident: set conviction to at most 0.65"]
+
+
+def documented_keys() -> set[str]:
+    page = (DOCS / "reference" / "check-document.md").read_text("utf-8")
+    return set(re.findall(r"^\| `([^`]+)`", page, re.MULTILINE))
+
+
+def keys_of(document: dict[str, Any]) -> set[str]:
+    """Keys as the page writes them: `[]` for a list of texts, `CHECK` for the name of a check."""
+    found = {f"{key}[]" if isinstance(value, list) else key for key, value in document.items()}
+    findings = [one for check in document["findings"].values() for one in check]
+    inner = {f"{key}[]" if isinstance(value, list) else key for one in findings for key, value in one.items()}
+    return (found - {"findings"}) | {f"findings.CHECK[].{key}" for key in inner}
+
+
+def test_check_document_has_every_documented_key_and_no_other():
+    _, document = checked(edited(proposal__conviction=0.9))
+    assert keys_of(document) == documented_keys()
+    assert list(document["findings"]) == [name.value for name in CheckName]
 
 
 def test_check_broken_invariant_ends_it_before_any_other_check():

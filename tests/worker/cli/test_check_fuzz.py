@@ -1,6 +1,8 @@
 """Whatever is handed to `thinktwice check`: a verdict or a refusal, and never an error of the checks."""
 
 import json
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from hypothesis import given
@@ -30,32 +32,41 @@ def places(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [place for key, item in items for place in [(*way, key), *places(item, (*way, key))]]
 
 
-def alike(value: Any) -> st.SearchStrategy[Any]:
+def at(value: Any, way: Iterable[Any]) -> Any:
+    for step in way:
+        value = value[step]
+    return value
+
+
+def alike(value: Any, texts: list[str]) -> st.SearchStrategy[Any]:
     """Other values of the same kind, so that the door lets many through to the checks."""
     if isinstance(value, bool):
         return st.booleans()
-    if isinstance(value, int | float):
-        return NUMBERS | st.just(value * 2) | st.just(-value)
+    if isinstance(value, int):
+        return st.sampled_from([0, 1, 2, 100, value + 1, value * 2, 2**62]) | st.integers()
+    if isinstance(value, float):
+        return st.sampled_from([value * 1.1, value * 0.5, -value, value * 1e-3, value * 1e12]) | NUMBERS
     if isinstance(value, list):
-        return st.just(value[:1]) | st.just([*value, *value]) | st.just([])
-    return st.text(max_size=40) | WORDS if isinstance(value, str) else VALUES
+        return st.sampled_from([value[:1], value[1:], [*value, *value], value[::-1]])
+    if isinstance(value, dict):
+        return st.sampled_from([{key: value[key]} for key in value] + [value])
+    return st.text(max_size=40) | WORDS | st.sampled_from(texts) if isinstance(value, str) else VALUES
 
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
     request = edited()
+    texts = [value for value in map(partial(at, request), places(request)) if isinstance(value, str)]
     for _ in range(draw(st.integers(1, 3))):
         *way, last = draw(st.sampled_from(places(request)))
-        inner = request
-        for step in way:
-            inner = inner[step]
-        deed = draw(st.sampled_from(["alike", "alike", "replace", "drop", "add"]))
+        inner = at(request, way)
+        deed = draw(st.sampled_from([*["alike"] * 6, "replace", "drop", "add"]))
         if deed == "drop":
             del inner[last]
         elif deed == "add" and isinstance(inner, dict):
             inner[draw(st.text(max_size=8))] = draw(VALUES)
         else:
-            inner[last] = draw(alike(inner[last]) if deed == "alike" else VALUES)
+            inner[last] = draw(alike(inner[last], texts) if deed == "alike" else VALUES)
     return json.dumps(request)
 
 
