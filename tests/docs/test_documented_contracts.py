@@ -58,8 +58,15 @@ def modelled_run() -> Run:
     return run_on(embedded_bars("2003-01-01", "2003-09-30"), settings, models=Models(fast=PoorModel()))
 
 
+@cache
+def proposed_run() -> Run:
+    """A run whose strategist is that model, so that the rules answer in its place."""
+    settings = Settings(policy_loop=PolicyLoopSettings(strategist="anthropic"))
+    return run_on(embedded_bars("2003-01-01", "2003-07-31"), settings, models=Models(strategist=PoorModel()))
+
+
 def runs() -> tuple[Run, ...]:
-    return embedded_run(), planted_run(), strained_run(), modelled_run()
+    return embedded_run(), planted_run(), strained_run(), modelled_run(), proposed_run()
 
 
 def rows_of(page: str) -> list[list[str]]:
