@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.errors import DataError
+from services.quoting import visible
 
 MAX_BYTES = 5_000_000
 MAX_DEPTH = 32
@@ -75,7 +76,7 @@ def place(steps: Steps) -> str:
 
 def shown(text: str) -> str:
     """A key or value as it may be printed: short, on one line, without what a terminal would obey."""
-    plain = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+    plain = visible(text)
     return plain if len(plain) <= SHOWN else f"{plain[: SHOWN - 3]}..."
 
 

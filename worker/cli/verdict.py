@@ -4,6 +4,7 @@ from typing import Any
 
 from rich.text import Text
 
+from services.quoting import visible
 from worker.cli.console import stdout_console
 from worker.cli.figures import counts, milliseconds
 
@@ -19,7 +20,8 @@ def render(document: Document) -> None:
     head.append(f"   {document['playbook_id']} {document['direction']} on {document['symbol']}", "default")
     lines = [head, *_findings(document["findings"]), *_facts(document), *_how(document)]
     for line in lines:
-        console.print(_obeyed_by_no_terminal(line), soft_wrap=True)
+        plain = visible(line.plain)  # words of the request stand in findings
+        console.print(line if plain == line.plain else Text(plain), soft_wrap=True)
 
 
 def _findings(by_check: dict[str, list[Document]]) -> list[Text]:
@@ -60,11 +62,3 @@ def _how(document: Document) -> list[Text]:
         outcome = f"{document['tier']} tier, {document['outcome']}{why}"
         lines.append(Text(f"reached      {outcome} in {milliseconds(document['latency_ms'])}{late}"))
     return lines
-
-
-def _obeyed_by_no_terminal(line: Text) -> Text:
-    """Words of the request stand in findings; a control character among them is shown, not sent."""
-    plain = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in line.plain)
-    if plain != line.plain:
-        return Text(plain)
-    return line

@@ -34,7 +34,7 @@ def edited(**changes: Any) -> dict[str, Any]:
     request = copy.deepcopy(unedited())
     for path, value in changes.items():
         *way, last = (int(step) if step.isdigit() else step for step in path.split("__"))
-        inner = request
+        inner: Any = request
         for step in way:
             inner = inner[step]
         inner[last] = value

@@ -151,7 +151,7 @@ def test_check_human_verdict_sends_no_control_character_of_the_request_to_the_te
     result = run("check", "-", stdin=json.dumps(edited(snapshot__symbol=wild)))
     assert result.exit_code == 0
     assert "\x1b" not in result.stdout
-    assert result.stdout.splitlines()[0].endswith("on AAPL\\x1b[2J\\x0asecond")
+    assert result.stdout.splitlines()[0].endswith("on AAPL\\x1b[2J\\nsecond")
 
 
 def test_check_file_and_standard_input_say_the_same(tmp_path):
