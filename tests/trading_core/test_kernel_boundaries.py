@@ -91,14 +91,17 @@ def test_kernel_full_trade_buffer_loses_no_trade(room):
     assert found[0] == found[1]
 
 
-def test_kernel_full_event_buffer_loses_no_event():
+@pytest.mark.parametrize("symbols", [1, 6])
+def test_kernel_full_event_buffer_loses_no_event(symbols):
     """The smallest buffer holds the events of one bar."""
     found = []
-    for size in (4_096, EVENTS_PER_SYMBOL_BAR + EVENTS_OF_PORTFOLIO):
-        engine = engine_on(panel({"X": [FLAT] * 20}), envelope=WIDE.model_copy(update={"cooldown_bars": 1}))
+    for size in (4_096, EVENTS_PER_SYMBOL_BAR * symbols + EVENTS_OF_PORTFOLIO):
+        markets = {f"S{s}": [FLAT] * 20 for s in range(symbols)}
+        engine = engine_on(panel(markets), envelope=WIDE.model_copy(update={"cooldown_bars": 1}))
         engine._events = np.zeros(size, dtype=EVENT)
         engine.parameters["boundaries"] = 0
-        install(engine, setup=range(20), immediate=True, standing=True, horizon=1)
+        for s in range(symbols):
+            install(engine, s=s, setup=range(20), immediate=True, standing=True, horizon=1)
         steps = [engine.advance() for _ in range(100)]
         assert engine.done
         found.append([event.payload() for step in steps for event in step.events])
@@ -111,3 +114,37 @@ def test_kernel_boundary_opens_for_an_invalidation_of_a_position_or_a_thesis(hel
     engine = engine_on(panel({"X": [FLAT] * 7}), envelope=WIDE)
     install(engine, setup=[1], activation=[2] if held else [], invalidation=[4], window=9)
     assert [t for t, causes in _boundaries(engine) if OverrideReason.INVALIDATION_HIT in causes] == [4]
+
+
+def test_kernel_boundary_opens_for_a_position_that_opens_or_closes():
+    engine = engine_on(panel({"X": [FLAT] * 9}), envelope=WIDE)
+    install(engine, setup=[1], immediate=True, horizon=3)
+    assert _boundaries(engine) == [
+        (2, [PolicyEventKind.POSITION_OPENED]), (5, [PolicyEventKind.POSITION_CLOSED]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [1, 2])
+@pytest.mark.parametrize("years", [0, 100])
+def test_kernel_boundary_opens_for_stale_data_from_the_first_bar_on(row, years):
+    """A thesis is armed at the first bar, and the whole market pauses before the given row; long ago, too."""
+    engine = engine_on(panel({"X": [FLAT] * 5}), envelope=WIDE)
+    engine.bars.times[row:] += STALE_NS
+    engine.bars.times[:] -= years * 365 * 86_400 * NS
+    install(engine, setup=[0], activation=[], window=9)
+    assert _boundaries(engine) == [(row, [OverrideReason.STALE_DATA])]
+
+
+@pytest.mark.parametrize(
+    ("stale", "found"),
+    [({"stale_bars": 1}, [5]), ({"stale_bars": 0, "stale_ns": 1}, []), ({"stale_ns": 1}, [1, 2, 3, 5, 6])],
+    ids=["a bar missed", "never", "any time passed"],
+)
+def test_kernel_boundary_of_stale_data_follows_its_parameters(stale, found):
+    """Row 4 is missing; the first bar, at which a thesis is armed, has missed nothing."""
+    rows = [*[FLAT] * 4, None, FLAT, FLAT]
+    engine = engine_on(panel({"X": rows, "Y": [FLAT] * 7}), envelope=WIDE)
+    for name, value in stale.items():
+        engine.parameters[name] = value
+    install(engine, setup=[0], activation=[], window=9)
+    assert [t for t, causes in _boundaries(engine) if OverrideReason.STALE_DATA in causes] == found

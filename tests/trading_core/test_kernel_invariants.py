@@ -39,6 +39,7 @@ class Books:
 
     world: World
     cash: float = 100_000.0
+    fees: float = 0.0  # carry included
     open: dict[str, Holding] = field(default_factory=dict)
     resting: dict[str, int] = field(default_factory=dict)  # row of acceptance
     closed: dict[str, list[Holding]] = field(default_factory=lambda: defaultdict(list))
@@ -56,12 +57,14 @@ class Books:
             at_close = self.resting.pop(symbol) == row
             self.open[symbol] = Holding(d, quantity, detail["price"], at_close, detail["fee"], quantity)
             self.cash -= d * quantity * detail["price"] + detail["fee"]
+            self.fees += detail["fee"]
         elif kind in ("scale_out_filled", "exit_filled"):
             held = self.open[symbol]
             assert 0.0 < detail["quantity"] <= held.left + 1e-9
             assert held.direction == SIGN[detail["direction"]]
             held.left -= detail["quantity"]
             held.fees += detail["fee"]
+            self.fees += detail["fee"]
             held.proceeds += detail["quantity"] * detail["price"]
             self.cash += held.direction * detail["quantity"] * detail["price"] - detail["fee"]
             if kind == "exit_filled":
@@ -81,6 +84,7 @@ class Books:
                 )
                 cost = held.left * float(bars.close[row, s]) * rate * 1e-4
                 held.fees += cost
+                self.fees += cost
                 self.cash -= cost
             held.at_close = False
 
@@ -127,6 +131,7 @@ def _played(world: World) -> tuple[TriggerEngine, npt.NDArray[Any], Books]:
 def _agree(engine: TriggerEngine, books: Books, last: dict[str, float], t: int) -> None:
     port, state, symbols = engine.portfolio[0], engine.state, engine.bars.symbols
     assert port["cash"] == pytest.approx(books.cash, abs=1e-6)
+    assert port["fees"] == pytest.approx(books.fees, abs=1e-6)
     assert engine.equity[t] == pytest.approx(books.value(last), abs=1e-6)
     assert port["orders"] == len(books.resting) == int(state["order"].sum())
     assert port["positions"] == len(books.open) == np.count_nonzero(state["direction"])
