@@ -1,34 +1,30 @@
-"""Which direction does a text argue for? Words of the trade, read clause by clause with their negations.
+"""Which direction does a text argue for? Words of the trade, claim by claim, with what turns them.
 
-A small lexicon and a playbook's own terms are matched as phrases. An odd number of negating words around
-a phrase turns it ("the rally is over", "no sellers left"); conditional and concessive clauses are no
-claims and are left out ("wrong if it falls", "despite the decline"). A word list reads plain prose only:
-irony and long sentences are left to the optional model. Called by the coherence check.
+Phrases of the lexicon and of the playbook are read in clauses that are claims (`claims`), and turned by what
+`clause_reading` finds around them. Where a clause says two things, who acts outweighs where price went
+("each rally is sold" is about selling); what stands before a "but" yields to what stands behind it. A word
+list reads plain prose only: what it cannot place says nothing, and is left to the optional model. Called by
+the coherence check.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from schemas.vocabulary import Direction
-from services.policy_checks.lexicon import BEARISH, BULLISH, CONCESSIVE, CONDITIONAL, JOINTS, NEGATORS
-
-Phrase = tuple[str, ...]
-
-NEUTRAL = re.compile(
-    r"\b(?:short|long)(?:er)?[- ](?:term|lived|run|dated|standing|time|of|as|enough|before|after|ago)\b"
-    r"|\b(?:in short|as long as|how long|too long|so long as|bars long|if anything)\b"
-    r"|\b(?:higher|lower) (?:volatility|volume|timeframe|band|risk|channel|bound|boundary|range|"
-    r"edge|half|third|quartile|cost|costs|odds)\b"
-    r"|\b(?:supply and demand|buy and hold)\b"
+from services.policy_checks import lexicon as words_of
+from services.policy_checks.claims import TAIL_JOINTS, Clause, Sentence, claimed
+from services.policy_checks.clause_reading import (
+    ACT,
+    AGENT,
+    BREAK,
+    MOVE,
+    ClauseReader,
+    Entry,
+    Lexicon,
+    Said,
 )
-REACH_BEFORE = 4
-REACH_AFTER = 3
-WORD = re.compile(r"[a-z][a-z']*")
-TOKEN = re.compile(rf"{WORD.pattern}|[.,;:!?()\n]")
-BREAK = frozenset(".,;:!?()\n")
-NOT = re.compile(r"n't\b|n’t\b|\b(?:far from|instead of|rather than|anything but)\b")
+from services.policy_checks.stems import Phrase, phrase
 
 
 @dataclass(frozen=True)
@@ -44,101 +40,116 @@ class DirectionReading:
         return len(self.opposing) > len(self.supporting)
 
 
-@dataclass(frozen=True)
-class Lexicon:
-    """Stemmed phrases with +1 for a direction and -1 against it."""
-
-    signs: dict[Phrase, int]
-
-    @cached_property
-    def longest(self) -> int:
-        """Words in the longest phrase."""
-        return max((len(phrase) for phrase in self.signs), default=0)
-
-
 def read_direction(
     text: str, direction: Direction, own_terms: Iterable[str] = (), other_terms: Iterable[str] = ()
 ) -> DirectionReading:
     """Phrases for and against `direction`; terms that both directions of a playbook share say nothing."""
     own, other = frozenset(own_terms), frozenset(other_terms)
-    supporting: list[str] = []
-    opposing: list[str] = []
-    for phrase, sign in _claims(text, _lexicon(direction, own - other, other - own)):
-        (supporting if sign > 0 else opposing).append(phrase)
-    return DirectionReading(tuple(supporting), tuple(opposing))
+    return _read(text, direction, own - other, other - own)
 
 
 def terms_stated(text: str, terms: Iterable[str]) -> tuple[str, ...]:
     """The terms a text states without negating them, in the order in which they stand."""
-    lexicon = Lexicon({_phrase(term): 1 for term in terms})
-    return tuple(phrase for phrase, sign in _claims(text, lexicon) if sign > 0)
+    return _stated(text, frozenset(terms))
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str, direction: Direction, own: frozenset[str], other: frozenset[str]) -> DirectionReading:
+    reader = ClauseReader(_lexicon(direction, own, other))
+    said = [one for sentence in claimed(text) for one in _outweighed(_claims(reader, sentence))]
+    fresh = [one for one in said if not one.background] or said
+    return DirectionReading(
+        tuple(one.text for one in fresh if one.sign > 0), tuple(one.text for one in fresh if one.sign < 0)
+    )
+
+
+@lru_cache(maxsize=1024)
+def _stated(text: str, terms: frozenset[str]) -> tuple[str, ...]:
+    reader = ClauseReader(_terms_alone(terms))
+    said = [one for sentence in claimed(text) for _, claims in _claims(reader, sentence) for one in claims]
+    return tuple(one.text for one in said if one.sign > 0)
+
+
+def _claims(reader: ClauseReader, sentence: Sentence) -> list[tuple[Clause, list[Said]]]:
+    """What each clause of a sentence claims; a clause that only turns ("and were thrown back") turns the last."""
+    found: list[tuple[Clause, list[Said]]] = []
+    negated = False
+    for clause in sentence.clauses:
+        said, loose, negated = reader.read(clause, negated)
+        if said and found and clause.words[-1] in words_of.VERBAL:
+            said[-1].turns += found[-1][1][-1].turns  # "the upside is capped, the downside is not"
+        if said:
+            found.append((clause, said))
+        elif loose and found and clause.joint in TAIL_JOINTS:
+            found[-1][1][-1].end_it(loose)
+    if sentence.denied:
+        for _, said in found:
+            for one in said:
+                one.turns += 1
+    return found
+
+
+def _outweighed(found: list[tuple[Clause, list[Said]]]) -> list[Said]:
+    """The claims that count: firm ones before hedged ones, and what stands behind the last "but"."""
+    firm = [pair for pair in found if not pair[0].hedged] or found
+    last = max((clause.turn for clause, _ in firm), default=0)
+    return [one for clause, said in firm if clause.turn == last for one in _decided(said)]
+
+
+def _decided(said: list[Said]) -> list[Said]:
+    """Without what the highest rank in the clause speaks against."""
+    top = max(one.entry.rank for one in said)
+    signs = {one.sign for one in said if one.entry.rank == top}
+    return [one for one in said if one.entry.rank == top or one.sign in signs]
 
 
 @lru_cache(maxsize=256)
 def _lexicon(direction: Direction, own: frozenset[str], other: frozenset[str]) -> Lexicon:
     """Both sides of the general vocabulary and of a playbook's terms; its own terms win."""
-    toward, away = (BULLISH, BEARISH) if direction == "long" else (BEARISH, BULLISH)
-    signs = {_phrase(word): 1 for word in toward}
-    signs.update({_phrase(word): -1 for word in away})
-    signs.update({_phrase(term): -1 for term in other})
-    signs.update({_phrase(term): 1 for term in own})
-    return Lexicon(signs)
+    up = 1 if direction == "long" else -1
+    entries = dict(_turning())
+    for sign, rank, phrases in _GENERAL:
+        entries |= {phrase(text): Entry("claim", sign * up, rank) for text in phrases}
+    entries |= {phrase(text): Entry("claim", 1, AGENT) for text in words_of.FOR_THE_PLAN}
+    entries |= {phrase(text): Entry("claim", -1, AGENT) for text in words_of.AGAINST_THE_PLAN}
+    general = dict(entries)
+    entries |= {phrase(term): Entry("claim", -1, AGENT) for term in other}
+    entries |= {phrase(term): Entry("claim", 1, AGENT, _is_counter(term, general)) for term in own}
+    return Lexicon(entries, up)
 
 
-def _claims(text: str, lexicon: Lexicon) -> list[tuple[str, int]]:
-    """Phrases of the lexicon that the text claims, with their sign after negation."""
-    signs, longest = lexicon.signs, lexicon.longest
-    found: list[tuple[str, int]] = []
-    for words in _clauses(text):
-        stems = [_stem(word) for word in words]
-        claimed_until = _claim_end(words)
-        i = 0
-        while i < claimed_until:
-            size = next((n for n in range(longest, 0, -1) if tuple(stems[i : i + n]) in signs), 0)
-            if not size:
-                i += 1
-                continue
-            sign = signs[tuple(stems[i : i + size])]
-            found.append((" ".join(words[i : i + size]), -sign if _is_negated(words, i, i + size) else sign))
-            i += size
-    return found
+@lru_cache(maxsize=256)
+def _terms_alone(terms: frozenset[str]) -> Lexicon:
+    """Only a negation or a refutal takes a term back; that a dip is over says that there was one."""
+    return Lexicon(dict(_turning()) | {phrase(term): Entry("claim", 1, AGENT, True) for term in terms}, 0)
 
 
-def _clauses(text: str) -> list[list[str]]:
-    plain = NEUTRAL.sub(" ", NOT.sub(" not", text.casefold())).replace("-", " ")
-    clauses: list[list[str]] = [[]]
-    for token in TOKEN.findall(plain):
-        if token in BREAK:
-            clauses.append([])
-        else:
-            clauses[-1].append(token)
-    return [clause for clause in clauses if clause]
+@lru_cache(maxsize=1)
+def _turning() -> dict[Phrase, Entry]:
+    roles = (
+        ("not", words_of.NEGATORS),
+        ("turns", words_of.TURNING_VERBS),
+        ("overpowers", words_of.OVERPOWER),
+        ("ends", words_of.ENDINGS),
+        ("refutes", words_of.REFUTALS),
+    )
+    return {phrase(text): Entry(role) for role, phrases in roles for text in phrases}
 
 
-def _claim_end(words: list[str]) -> int:
-    """Number of leading words of a clause that are a claim; conditions and concessions are not."""
-    return next((i for i, word in enumerate(words) if word in CONDITIONAL or word in CONCESSIVE), len(words))
+def _is_counter(term: str, general: dict[Phrase, Entry]) -> bool:
+    """Whether a term of the plan is a move against it, such as a dip that is bought."""
+    stems = phrase(term)
+    return any(part in words_of.COUNTER_MOVES for part in stems) or any(
+        entry.sign < 0 for part in stems if (entry := general.get((part,))) is not None
+    )
 
 
-def _is_negated(words: list[str], start: int, end: int) -> bool:
-    """Whether an odd number of negating words stands within reach of words[start:end]."""
-    before = words[max(0, start - REACH_BEFORE) : start][::-1]
-    after = words[end : end + REACH_AFTER]
-    return sum(_reach(side) for side in (before, after)) % 2 == 1
-
-
-def _reach(side: list[str]) -> int:
-    until = next((i for i, word in enumerate(side) if word in JOINTS), len(side))
-    return sum(word in NEGATORS for word in side[:until])
-
-
-def _phrase(text: str) -> Phrase:
-    return tuple(_stem(word) for word in WORD.findall(text.casefold().replace("-", " ")))
-
-
-@lru_cache(maxsize=4096)
-def _stem(word: str) -> str:
-    for suffix in ("ing", "ed", "es", "s"):
-        if word.endswith(suffix) and len(word) - len(suffix) >= 4:
-            return word[: -len(suffix)]
-    return word
+_GENERAL = (
+    (1, BREAK, words_of.BULLISH_BREAKS),
+    (1, MOVE, words_of.BULLISH_MOVES),
+    (-1, MOVE, words_of.BEARISH_MOVES),
+    (1, AGENT, words_of.BULLISH_AGENTS),
+    (-1, AGENT, words_of.BEARISH_AGENTS),
+    (1, ACT, words_of.BULLISH_ACTS),
+    (-1, ACT, words_of.BEARISH_ACTS),
+)

@@ -1,5 +1,6 @@
 """Builders of right plans: a request for each playbook and direction that passes, and ways to spoil it."""
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -163,8 +164,8 @@ def changed(model: M, changes: dict[str, Any]) -> M:
         first, _, rest = path.partition(".")
         if not rest:
             values[first] = value
-        elif isinstance(values[first], dict):
-            values[first] = values[first] | {rest: value}
+        elif isinstance(values[first], Mapping):
+            values[first] = {**values[first], rest: value}
         else:
             values[first] = changed(values[first], {rest: value})
     return type(model)(**values)

@@ -1,7 +1,8 @@
-"""How a strategist may word a plan: banks of sentences written for a long, mirrored for a short, drawn by seed.
+"""How a strategist may word a plan: banks of sentences for a long, mirrored for a short, drawn by seed.
 
-A bank is data and is never read while the critics are changed for another one. `{word}` in a sentence stands
-for itself in a long plan and for its opposite in a short one; `{t0}`, `{t1}`, `{t2}` are the playbook's terms.
+A bank is data and is never read while the critics are changed for another one. `{word}` in a sentence
+stands for itself in a long plan and for its opposite in a short one; `{t0}`, `{t1}`, `{t2}` are the
+playbook's terms.
 """
 
 from collections.abc import Mapping
@@ -18,13 +19,13 @@ PAIRS = (
     "stronger/weaker demand/supply rise/fall rises/falls rising/falling rose/fell risen/fallen rally/decline "
     "rallies/declines support/resistance floor/ceiling bid/offer bids/offers dip/bounce dips/bounces "
     "accumulation/distribution lifts/presses climb/slide climbs/slides climbing/sliding own/short "
-    "cheap/expensive top/bottom rolled/turned breakout/breakdown overhead/underneath"
+    "cheap/expensive top/bottom rolled/turned breakout/breakdown overhead/underneath overbought/oversold"
 )
 MIRROR = {
     word: other
     for pair in PAIRS.split()
     for word, other in (pair.split("/"), pair.split("/")[::-1])
-    if not (word, other) == ("short", "own")
+    if (word, other) != ("short", "own")
 }
 SIDES: dict[Direction, Mapping[str, str]] = {"long": {word: word for word in MIRROR}, "short": MIRROR}
 
