@@ -231,6 +231,85 @@ class GridTrial(Contract):
     e_value: float | None
 
 
+class DecayLevel(Contract):
+    """E-detector of one playbook in its epoch: monitoring, and no reason for a change by itself."""
+
+    playbook_id: str
+    n: int = Field(ge=0)
+    mean_r: float | None
+    level: float = Field(description="at the last observation, shown up to 1e9")
+    highest: float
+    limit: float = Field(description="level that raises the alarm")
+    alarmed: bool
+
+
+class ExpectationCheck(Contract):
+    """Holds and excursions of one playbook beside what its file expects; `missed` names what is off."""
+
+    playbook_id: str
+    n: int = Field(ge=0)
+    source: str = Field(description="where the expectation comes from: design or measured")
+    hold_p50_bars: float
+    hold_p90_bars: float
+    expected_hold_p50_bars: float
+    expected_hold_p90_bars: float
+    hold_calibration_z: float | None
+    winner_mae_p80_r: float | None
+    expected_winner_mae_p80_r: float
+    mfe_p50_r: float
+    expected_mfe_p50_r: float
+    missed: tuple[Literal["hold", "MAE", "MFE"], ...] = ()
+
+
+class FireCounts(Contract):
+    """What one entry rule did between two reports; `r` holds the R of its trades that closed in between."""
+
+    armed: int = Field(default=0, ge=0)
+    activated: int = Field(default=0, ge=0)
+    expired: int = Field(default=0, ge=0)
+    r: tuple[float, ...] = ()
+
+
+class FirePair(Contract):
+    """Counts of the present window against those of the window before."""
+
+    now: FireCounts
+    before: FireCounts
+
+
+class FireWindow(Contract):
+    """One entry rule in one window; shares are of the armed theses, None without any."""
+
+    armed: int = Field(ge=0)
+    activated: int = Field(ge=0)
+    expired: int = Field(ge=0)
+    activation_share: float | None
+    expiry_share: float | None
+    trades: int = Field(ge=0)
+    mean_r: float | None
+
+
+class FireQuality(Contract):
+    """One entry rule, which is one direction of a playbook, in this window and in the one before."""
+
+    playbook_id: str
+    direction: str
+    now: FireWindow
+    before: FireWindow
+
+
+class JudgeActionSeen(Contract):
+    """One action of the judge that the reflected window holds."""
+
+    verdict_id: str
+    at: int
+    kind: str
+    playbook_id: str | None = None
+    regime: str | None = None
+    parameter: str | None = None
+    value: float | None = None
+
+
 class Recommendation(Contract):
     """What the report recommends; evidence for the judge, never a command."""
 
@@ -266,7 +345,8 @@ class HighLevelReflectionRequest(Contract):
     timeframe: str
     episode_ids: tuple[str, ...]
     new_episodes: int
-    judge_actions: tuple[str, ...] = ()
+    judge_actions: tuple[str, ...] = Field(default=(), description="verdicts that acted inside the window")
+    judge_history: tuple[JudgeActionSeen, ...] = Field(default=(), description="what those verdicts did")
     deferred_items: tuple[DeferredItem, ...] = ()
     untraded_signals: tuple[UntradedSignal, ...] = ()
     drift_inputs: dict[str, Any] = {}
@@ -305,6 +385,13 @@ class HighLevelReflectionReport(Contract):
     grid_trials: tuple[GridTrial, ...] = ()
     untraded: dict[str, Any] = {}
     judge_actions_seen: tuple[str, ...] = ()
+    judge_history: tuple[JudgeActionSeen, ...] = ()
+    decay: tuple[DecayLevel, ...] = ()
+    expectations: tuple[ExpectationCheck, ...] = ()
+    fire_quality: tuple[FireQuality, ...] = ()
+    unclassified_share: float | None = Field(
+        default=None, description="losers that no predicate matches, as a share of all losers"
+    )
     shadow_trials: tuple[dict[str, Any], ...] = ()
     deferred_seen: tuple[str, ...] = ()
     recommended_action: RecommendedAction = RecommendedAction.HOLD

@@ -239,4 +239,8 @@ class FailureMode(StrEnum):
     CHOP = "chop"
     LATE_ENTRY = "late_entry"
     STOP_TOO_TIGHT = "stop_too_tight"
+    GAP_THROUGH_STOP = "gap_through_stop"
+    GAVE_BACK = "gave_back"
+    THESIS_FAILED = "thesis_failed"
+    NEVER_WORKED = "never_worked"
     UNCLASSIFIED = "unclassified"

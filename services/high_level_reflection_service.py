@@ -35,16 +35,17 @@ from services.high_level.clusters import (
     reference_of,
     regime_marginals,
     split_population,
+    unclassified_share,
 )
 from services.high_level.drift import (
-    DecayAlarm,
     DriftInputs,
     decay_alarms,
+    decay_levels,
     decay_text,
-    expectation_misses,
-    fire_quality,
     regime_drift,
 )
+from services.high_level.expectation_checks import check_expectations, miss_texts
+from services.high_level.fire_quality import fire_quality, fire_texts
 from services.high_level.grading import grade_clusters
 from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid, trial_key
 from services.high_level.narrative import Prompt, tell, write_narrative
@@ -129,6 +130,9 @@ class HighLevelReflectionService:
             tried = (*request.tested_before, *(trial_key(trial) for trial in search.trials))
             findings = self._grade(measures, declared, tried, definitions, request.epoch)
         alarms = decay_alarms(measures)
+        inputs = DriftInputs.model_validate(request.drift_inputs)
+        fires, checks = fire_quality(inputs.fires), check_expectations(measures, definitions)
+        failures = count_failures(population.live)
         recommendations = recommend(
             Context(
                 findings,
@@ -146,15 +150,24 @@ class HighLevelReflectionService:
             playbook_findings=tuple(
                 item.payload() for item in findings if item.regime is None and item.timeframe is None
             ),
-            drift_findings=self._drift(request, population, alarms),
+            drift_findings=(
+                *(decay_text(alarm) for alarm in alarms),
+                *regime_drift(inputs, population.live),
+                *fire_texts(fires),
+            ),
             recommendations=recommendations,
             evidence_refs=tuple(sorted({ref for item in recommendations for ref in item.evidence_refs})),
             clusters=findings,
-            expectation_misses=expectation_misses(measures, definitions),
-            failure_modes=count_failures(population.live),
+            expectation_misses=miss_texts(checks),
+            failure_modes=failures,
+            unclassified_share=unclassified_share(failures),
             grid_trials=search.trials,
             untraded=summarise_untraded(request.untraded_signals),
             judge_actions_seen=request.judge_actions,
+            judge_history=request.judge_history,
+            decay=decay_levels(measures),
+            expectations=checks,
+            fire_quality=fires,
             shadow_trials=request.shadow_trials,
             deferred_seen=tuple(item.text for item in request.deferred_items),
             recommended_action=strongest(recommendations),
@@ -215,13 +228,6 @@ class HighLevelReflectionService:
             trials += tried
             winners[definition.id] = best_candidate(definition, tried, self._gate.minimum_trades)
         return _Search(tuple(trials), winners)
-
-    def _drift(
-        self, request: HighLevelReflectionRequest, population: Population, alarms: Sequence[DecayAlarm]
-    ) -> tuple[str, ...]:
-        inputs = DriftInputs.model_validate(request.drift_inputs)
-        decays = tuple(decay_text(alarm) for alarm in alarms)
-        return (*decays, *regime_drift(inputs, population.live), *fire_quality(inputs))
 
 
 def summarise_untraded(signals: Sequence[UntradedSignal]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import (
     HighLevelReflectionReport,
     HighLevelReflectionRequest,
+    JudgeActionSeen,
     UntradedSignal,
 )
 from schemas.vocabulary import OverrideReason, VersionState
@@ -94,7 +95,7 @@ class SlowLoopService:
         self._tested: list[str] = []
         self.drift = DriftWindow()
         policy_loop.decided_in = self.drift.decided_in
-        self._judge_actions: list[str] = []
+        self._judge_history: list[JudgeActionSeen] = []
         self._learnable: list[Episode] = []
         self._known: list[int] = []
         self.episodes: list[Episode] = []
@@ -109,6 +110,7 @@ class SlowLoopService:
     def record(self, episode: Episode) -> None:
         """A resolved episode; evidence from its `known_at` on, which never falls from one to the next."""
         self.episodes.append(episode)
+        self.drift.resolved(episode)
         if not episode.no_learn:
             self._learnable.append(episode)
             self._known.append(episode.known_at)
@@ -253,15 +255,18 @@ class SlowLoopService:
     def _request(
         self, run: Run, row: int, now: int, evidence: list[Episode], chosen: list[Episode]
     ) -> HighLevelReflectionRequest:
+        start = self._window_start(row)
+        acted = tuple(one for one in self._judge_history if one.at >= start)
         return HighLevelReflectionRequest(
             slot=run.slot,
             known_at=now,
-            window_start=ns_to_datetime(self._window_start(row)),
+            window_start=ns_to_datetime(start),
             window_end=ns_to_datetime(run.slot),
             timeframe=self._bars.timeframe,
             episode_ids=tuple(one.episode_id for one in chosen),
             new_episodes=len(evidence) - self._last_run_episodes,
-            judge_actions=tuple(self._judge_actions),
+            judge_actions=tuple(dict.fromkeys(one.verdict_id for one in acted)),
+            judge_history=acted,
             deferred_items=tuple(self._policy_loop.deferred),
             untraded_signals=self._new_untraded(row),
             shadow_trials=self._trials.summaries(),
@@ -311,7 +316,18 @@ class SlowLoopService:
         if not verdict.actions:
             return
         self.counters.applied.update(action.kind for action in verdict.actions)
-        self._judge_actions.append(verdict_id)
+        self._judge_history += [
+            JudgeActionSeen(
+                verdict_id=verdict_id,
+                at=now,
+                kind=one.kind,
+                playbook_id=one.playbook_id,
+                regime=one.regime,
+                parameter=one.parameter,
+                value=one.value,
+            )
+            for one in verdict.actions
+        ]
         refused_before = len(self._lifecycle.refused)
         changed = self._lifecycle.apply(
             verdict.actions,

@@ -109,7 +109,8 @@ class Session:
     def _observe(self, event: TickValidationEvent) -> None:
         row = int(np.searchsorted(self.bars.times, event.bar_label))
         self.untraded.observe(event, row, self.policy_loop.policies)
-        self.slow_loop.drift.observe(event)
+        policy = self.policy_loop.policies.get(str(event.detail.get("policy_id")))
+        self.slow_loop.drift.observe(event, None if policy is None else policy.proposal.direction)
         if event.kind is TickEventKind.ENVELOPE_BREACH:
             killed = event.detail["limit"] == "kill_switch"
             self.slow_loop.note_override(

@@ -16,7 +16,7 @@ import numpy as np
 from schemas.config import GateSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
-from schemas.vocabulary import Direction
+from schemas.vocabulary import Direction, FailureMode
 from services.statistics.drift import hold_calibration_z
 from services.statistics.eprocess import e_value, log_e_two_sided
 from services.statistics.expectancy import Observations, Trades, observe, resolve_unit, winsorise
@@ -172,6 +172,12 @@ def count_failures(episodes: Iterable[Episode]) -> dict[str, int]:
     """Failure modes of losers with their counts, in name order."""
     counts = Counter(str(item.failure_mode) for item in episodes if item.failure_mode is not None)
     return dict(sorted(counts.items()))
+
+
+def unclassified_share(failures: Mapping[str, int]) -> float | None:
+    """Losers that no predicate matches over all losers; None without a loser."""
+    losers = sum(failures.values())
+    return round(failures.get(FailureMode.UNCLASSIFIED, 0) / losers, 9) if losers else None
 
 
 def regime_marginals(episodes: Sequence[Episode], gate: GateSettings) -> tuple[dict[str, Any], ...]:

@@ -1,8 +1,8 @@
 """How a losing trade failed: predicates over the recorded facts of one episode, asked in a fixed order.
 
-Only what was recorded counts: labels and ranks at the decision, the excursions, the hold and the exit. A
-loser that no predicate matches is `unclassified`, and its share is shown. Called when an episode is built, so
-memory sees the mode.
+Only what was recorded counts: labels and ranks at the decision, the excursions, the hold and the exit. Modes
+that name the market come first, those that only name the shape of the path last. A loser that no predicate
+matches is `unclassified`, and its share is shown. Called when an episode is built, so memory sees the mode.
 """
 
 from collections.abc import Callable
@@ -25,6 +25,7 @@ LATE_RANGE = 0.8
 NEVER_WORKED_R = 0.25
 HELD_UP_R = 0.75
 BARELY_STOPPED_R = -1.25
+BEYOND_PLAN_R = -1.25
 
 Predicate = Callable[[Episode], bool]
 
@@ -100,6 +101,26 @@ def is_chop(episode: Episode) -> bool:
     return directionless and episode.mfe_r < HARDLY_MOVED_R
 
 
+def is_gap_through_stop(episode: Episode) -> bool:
+    """Lost a quarter more than was planned: price jumped over the stop."""
+    return episode.r <= BEYOND_PLAN_R
+
+
+def is_gave_back(episode: Episode) -> bool:
+    """Was half an R or more in profit and kept none of it: the entry was right, the exit was not."""
+    return episode.mfe_r >= HARDLY_MOVED_R
+
+
+def is_thesis_failed(episode: Episode) -> bool:
+    """Left because its invalidation came true before it was half an R in profit."""
+    return episode.exit_reason is ExitReason.INVALIDATION and episode.mfe_r < HARDLY_MOVED_R
+
+
+def is_never_worked(episode: Episode) -> bool:
+    """Went against the entry from the start: never a quarter R in profit."""
+    return episode.mfe_r < NEVER_WORKED_R
+
+
 PREDICATES: tuple[tuple[FailureMode, Predicate], ...] = (
     (FailureMode.NEWS_WHIPSAW, is_news_whipsaw),
     (FailureMode.LOW_VOLUME_BREAKOUT, is_low_volume_breakout),
@@ -108,6 +129,10 @@ PREDICATES: tuple[tuple[FailureMode, Predicate], ...] = (
     (FailureMode.TREND_EXHAUSTION, is_trend_exhaustion),
     (FailureMode.STOP_TOO_TIGHT, is_stop_too_tight),
     (FailureMode.CHOP, is_chop),
+    (FailureMode.GAP_THROUGH_STOP, is_gap_through_stop),
+    (FailureMode.GAVE_BACK, is_gave_back),
+    (FailureMode.THESIS_FAILED, is_thesis_failed),
+    (FailureMode.NEVER_WORKED, is_never_worked),
 )
 
 

@@ -23,6 +23,7 @@ from trading_core.counterfactual import bracket_outcome
 from trading_core.rules import RuleColumns
 
 Reason = Literal["unfilled", "expired", "blocked"]
+UNMET = ("unfilled", "invalidated")  # refusals of an entry whose price never came; any other is a limit's
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,8 @@ class UntradedSignals:
             signalled = self._signal_row.pop(event.symbol, None)
             if policy is None or signalled is None:
                 return
-            reason: Reason = "expired" if event.kind is TickEventKind.THESIS_EXPIRED else "unfilled"
             s = self._bars.symbols.index(event.symbol)
-            self._pending.append(PendingSignal(s, signalled, policy.proposal, reason))
+            self._pending.append(PendingSignal(s, signalled, policy.proposal, _reason(event)))
 
     def blocked(self, s: int, row: int, proposal: PolicyProposal) -> None:
         """A proposal that a reflection blocked, taken as if it had been entered at the next open."""
@@ -110,3 +110,10 @@ class UntradedSignals:
             counterfactual_r=r,
             known_at=int(self._bars.close_times[row]),
         )
+
+
+def _reason(event: TickValidationEvent) -> Reason:
+    """How it ended: the window ran out, the price was never met, or a limit of the account said no."""
+    if event.kind is TickEventKind.THESIS_EXPIRED:
+        return "expired"
+    return "unfilled" if event.detail["reason"] in UNMET else "blocked"

@@ -117,11 +117,9 @@ def test_slow_loop_requests_carry_drift_inputs_of_their_window() -> None:
     run = embedded_run()
     armed = sum(pair["now"]["armed"] for one in requests for pair in one["fires"].values())
     assert 0 < armed <= len(run.of("thesis_armed"))
+    nothing = {"now": {"armed": 0, "activated": 0, "expired": 0, "r": []}}
     for earlier, later in zip(requests, requests[1:], strict=False):
         for name, pair in later["fires"].items():
-            assert (
-                pair["before"]
-                == earlier["fires"].get(name, {"now": {"armed": 0, "activated": 0, "expired": 0}})["now"]
-            )
+            assert pair["before"] == earlier["fires"].get(name, nothing)["now"]
     texts = [text for one in run.of("high_level_report") for text in one["report"]["drift_findings"]]
     assert any("decision windows" in text for text in texts)

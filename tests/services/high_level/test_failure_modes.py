@@ -38,7 +38,14 @@ CONSTRUCTED: dict[FailureMode, list[dict[str, Any]]] = {
         {"regime": "sideways/low"},
         {"exit_reason": ExitReason.TIME_STOP, "mfe_r": 0.3, "r": -0.6, "mae_r": -0.7},
     ],
-    FailureMode.UNCLASSIFIED: [{"mfe_r": 0.4, "exit_reason": ExitReason.INVALIDATION}, {"fingerprint": ()}],
+    FailureMode.GAP_THROUGH_STOP: [{"mae_r": -2.7, "r": -2.8}, {"mae_r": -1.3, "r": -1.25}],
+    FailureMode.GAVE_BACK: [
+        {"mfe_r": 0.5, "mae_r": -0.6, "r": -0.5},
+        {"mfe_r": 1.4, "exit_reason": ExitReason.INVALIDATION},
+    ],
+    FailureMode.THESIS_FAILED: [{"mfe_r": 0.4, "exit_reason": ExitReason.INVALIDATION}],
+    FailureMode.NEVER_WORKED: [{"mfe_r": 0.0}, {"mfe_r": 0.24, "fingerprint": ()}],
+    FailureMode.UNCLASSIFIED: [{"mfe_r": 0.25}, {"fingerprint": ()}],
 }
 CASES = [(mode, facts) for mode, all_facts in CONSTRUCTED.items() for facts in all_facts]
 
@@ -66,6 +73,15 @@ def test_same_facts_without_a_loss_have_no_mode(mode, facts, r):
         (FailureMode.FALSE_BREAKOUT, {"structure": "breakout"}, {"direction": "short"}),
         (FailureMode.TREND_EXHAUSTION, {"fingerprint": (0.9, 0.5, 0.5, 0.5, 0.5)}, {"direction": "short"}),
         (FailureMode.STOP_TOO_TIGHT, {"mfe_r": 0.9}, {"mae_r": -1.3}),
+        (FailureMode.GAP_THROUGH_STOP, {"mae_r": -1.4, "r": -1.3}, {"r": -1.2}),
+        (FailureMode.GAVE_BACK, {"mfe_r": 0.5}, {"mfe_r": 0.49}),
+        (FailureMode.THESIS_FAILED, {"exit_reason": ExitReason.INVALIDATION}, {"mfe_r": 0.5}),
+        (
+            FailureMode.THESIS_FAILED,
+            {"exit_reason": ExitReason.INVALIDATION},
+            {"exit_reason": ExitReason.STOP},
+        ),
+        (FailureMode.NEVER_WORKED, {"mfe_r": 0.2}, {"mfe_r": 0.25}),
         (FailureMode.STOP_TOO_TIGHT, {"mfe_r": 0.9}, {"exit_reason": ExitReason.INVALIDATION}),
     ],
 )
