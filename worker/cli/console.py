@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import datetime_to_ns, ns_to_datetime
 from schemas.errors import ConfigError
+from services.quoting import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,7 +17,7 @@ PLAIN_WIDTH = 120
 
 def complain(message: str) -> None:
     """One line on stderr."""
-    sys.stderr.write(f"thinktwice: {' '.join(message.split())}\n")
+    sys.stderr.write(f"thinktwice: {visible(' '.join(message.split()))}\n")
 
 
 def print_json(document: Any) -> None:

@@ -10,6 +10,7 @@ import typer
 from schemas.errors import ConfigError, nearest
 from services.journal.chain import JournalRow
 from services.journal.kinds import JOURNAL_KINDS
+from services.quoting import visible
 from worker.cli.console import shown_time, time_option
 from worker.cli.options import DbOption, RunArgument, open_for_run
 
@@ -74,6 +75,7 @@ def readable_line(row: JournalRow, *, telemetry: bool) -> str:
     """The row for a reader: sequence, time known, kind, symbol and as much of the payload as fits."""
     text = f"{row.seq:>6}  {shown_time(row.known_at):<20}  {row.kind:<20}  {row.symbol or '':<8}  "
     text += _brief(row.payload) + (f"  {_brief(row.telemetry)}" if telemetry and row.telemetry else "")
+    text = visible(text)
     return text if len(text) <= LINE_WIDTH else f"{text[: LINE_WIDTH - 3]}..."
 
 

@@ -1,8 +1,15 @@
-"""One high-level report as a Markdown page that a trader reads; the JSON beside it holds everything."""
+"""One high-level report as a Markdown page that a trader reads; the JSON beside it holds everything.
 
+Whatever was written by a model or a strategist is text there and nothing else: no tag, link, picture or
+heading of its own.
+"""
+
+import re
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
+from services.quoting import visible
 from worker.cli.console import shown_time
 from worker.cli.figures import number, r_multiple
 
@@ -18,6 +25,9 @@ CLUSTER_HEAD = (
     "strongest action",
 )
 CHANGE_HEAD = ("action", "playbook", "regime", "change", "grade", "reason")
+# What starts a heading, table, fence, rule, underlined heading or link target when it opens a line.
+BLOCK = re.compile(r"^(\s*)(#|\||=|```|~~~|--|\*\s*\*|_\s*_|\[)", re.MULTILINE)
+LINK = re.compile(r"\](?=[(\[:])")
 
 
 def report_page(entry: dict[str, Any]) -> str:
@@ -31,7 +41,7 @@ def report_page(entry: dict[str, Any]) -> str:
         f"Recommended action: **{report['recommended_action']}**."
         + (" The sample is insufficient." if report["insufficient_sample"] else ""),
         "",
-        report["narrative"],
+        _prose(report["narrative"]),
         "",
     ]
     lines += _section("Clusters", CLUSTER_HEAD, [_cluster(cluster) for cluster in report["clusters"]])
@@ -42,6 +52,7 @@ def report_page(entry: dict[str, Any]) -> str:
     lines += _bullets("Expectation misses", report["expectation_misses"])
     modes = [f"{mode}: {count}" for mode, count in sorted(report["failure_modes"].items())]
     lines += _bullets("Failure modes", modes)
+    lines += _bullets("Needs that the fast reflection deferred", report["deferred_seen"])
     lines += _verdict(entry["verdict"])
     return "\n".join(lines).rstrip() + "\n"
 
@@ -76,12 +87,12 @@ def _change(change: dict[str, Any]) -> list[str]:
 def _verdict(verdict: dict[str, Any] | None) -> list[str]:
     if verdict is None:
         return ["## Judge", "", "No verdict yet."]
-    lines = ["## Judge", "", f"**{verdict['decision']}**: {verdict['reason']}", ""]
+    lines = ["## Judge", "", f"**{verdict['decision']}**: {_line(verdict['reason'])}", ""]
     lines += [
-        f"- {action['kind']} {action['playbook_id'] or ''}: {action['reason']}"
+        f"- {action['kind']} {action['playbook_id'] or ''}: {_line(action['reason'])}"
         for action in verdict["actions"]
     ]
-    lines += [f"- refused ({refused['code']}): {refused['reason']}" for refused in verdict["refused"]]
+    lines += [f"- refused ({refused['code']}): {_line(refused['reason'])}" for refused in verdict["refused"]]
     return lines
 
 
@@ -93,8 +104,27 @@ def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return _line(text).replace("|", "\\|")
+
+
+def _prose(text: str) -> str:
+    """Paragraphs and lists of somebody else's words."""
+    return BLOCK.sub(r"\1\\\2", _harmless(visible(text, lines=True)))
+
+
+def _line(text: str) -> str:
+    """Somebody else's words within a line."""
+    return _harmless(visible(_one_line(text)))
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ")
+
+
+def _harmless(text: str) -> str:
+    # A backslash comes first: one of the text's own would take the effect of those that follow.
+    return LINK.sub(r"\\]", escape(text.replace("\\", "\\\\"), quote=False))
 
 
 def _bullets(title: str, items: Sequence[str]) -> list[str]:
-    return [f"## {title}", "", *(f"- {item}" for item in items), ""] if items else []
+    return [f"## {title}", "", *(f"- {_prose(_one_line(item))}" for item in items), ""] if items else []

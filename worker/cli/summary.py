@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from services.quoting import visible
 from worker.cli.figures import counts, milliseconds, number, percent, r_multiple
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
     style = "bold red" if document["errors"] else "green"
     console.print(Text(f"errors: {document['errors']}", style=style))
     for failure in failures:
-        console.print(f"  {failure}", markup=False, soft_wrap=True)
+        console.print(f"  {visible(failure)}", markup=False, soft_wrap=True)
 
 
 def _table(title: str, rows: Rows) -> Table:

@@ -9,6 +9,7 @@ import typer
 from schemas.errors import ConfigError
 from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.journal.lineage import LineageNode, trace
+from services.quoting import visible
 from worker.cli.console import print_json, shown_time, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 
@@ -83,7 +84,7 @@ def _label(node: LineageNode) -> Any:
     for name, value in node.facts.items():
         if value not in (None, [], {}, ""):
             label.append(f"\n  {name} ", style="dim")
-            label.append(_fact(name, value), style="default")
+            label.append(visible(_fact(name, value), lines=name == "narrative"), style="default")
     return label
 
 

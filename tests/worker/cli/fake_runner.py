@@ -39,6 +39,7 @@ REPORT = {
     "drift_findings": ["volume | drifts"],
     "expectation_misses": [],
     "failure_modes": {"chop": 2},
+    "deferred_seen": [],
 }
 VERDICT = {"decision": "hold", "reason": "monitoring only", "actions": [], "refused": []}
 EPISODE = Episode(
@@ -93,6 +94,7 @@ class FakeRunner:
         at_bar: called at every bar, for example to send a signal.
         drift: added to every payload; another value plays another version of the program.
         dangling: whether the verdict names a report that is not there.
+        note: said in every row of a bar, and by every error.
     """
 
     def __init__(
@@ -103,9 +105,11 @@ class FakeRunner:
         at_bar: Callable[[int], None] | None = None,
         drift: int = 0,
         dangling: bool = False,
+        note: str = "",
     ) -> None:
         self.errors, self.fail_at, self.at_bar, self.drift = errors, fail_at, at_bar, drift
         self.verdict_on = "none" if dangling else REPORT_ID
+        self.note = note
 
     async def __call__(
         self,
@@ -148,7 +152,7 @@ class FakeRunner:
             "seed": settings.seed,
             "drift": self.drift,
             "bar_label": int(bars.times[t]),
-        }
+        } | ({"note": self.note} if self.note else {})
         for kind in ("state_transition", "policy_event"):
             journal.append(
                 kind,
@@ -159,7 +163,8 @@ class FakeRunner:
                 telemetry={"latency_ms": 0.5},
             )
         if t < self.errors:
-            error = {"where": "policy_loop", "type": "ValueError", "message": f"no level at bar {t}"}
+            message = f"no level at bar {t}{self.note}"
+            error = {"where": "policy_loop", "type": "ValueError", "message": message}
             journal.append("error", ts_event=known_at, known_at=known_at, payload=error)
 
 

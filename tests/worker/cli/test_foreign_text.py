@@ -1,0 +1,85 @@
+"""What models and strategists wrote is shown, and neither a terminal nor a page obeys it."""
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from services.store import open_store
+from tests.services.journal.decisions import decision_rows
+from tests.services.policy_checks.injections import INJECTIONS
+from tests.services.store.stores import new_run
+from tests.worker.cli.fake_runner import REPORT, REPORT_ID, VERDICT
+from worker.cli.report_page import report_page
+
+HOSTILE = "\x1b[2J\x9b1mp\u202eass\r\x07"
+ACTIVE = re.compile(r"<[a-z/!?]|(?<!\\)(?:\\\\)*\]\(|^\s*(?:#|\||```|=|--)", re.IGNORECASE | re.MULTILINE)
+
+
+def page(**changes) -> str:
+    return report_page({"report_id": REPORT_ID, "report": REPORT | changes, "verdict": VERDICT})
+
+
+def test_report_page_active_markup_is_found_by_the_pattern_of_this_test():
+    for text in ("<script>", "a [x](y)", r"a [x\\](y)", "# h", "a\n---", "| a |", "<!-- a"):
+        assert ACTIVE.search(text), text
+    assert ACTIVE.search(r"- a \[+0.1, 0.2] [x\](y) \# &lt;b") is None
+
+
+@pytest.mark.parametrize("field", ["narrative", "deferred_seen"])
+def test_report_page_shows_every_injection_as_text_only(field):
+    plain = page(**{field: "QUOTE" if field == "narrative" else ["QUOTE"]})
+    before, after = plain.split("QUOTE")
+    for injection in INJECTIONS:
+        shown = page(**{field: injection.text if field == "narrative" else [injection.text]})
+        assert shown.startswith(before), injection.name
+        assert shown.endswith(after), injection.name
+        quoted = shown[len(before) : len(shown) - len(after)]
+        assert ACTIVE.search(quoted) is None, injection.name
+        assert quoted.replace("\n", "").isprintable(), injection.name
+
+
+def test_report_page_link_behind_a_backslash_stays_text():
+    assert ACTIVE.search(page(narrative=r"[x\](http://127.0.0.1)").split("\n\n")[2]) is None
+
+
+def test_report_page_shows_needs_that_were_deferred():
+    assert "- A breadth feature." in page(deferred_seen=["A breadth feature."])
+
+
+def test_journal_shows_control_characters_and_sends_none(shell):
+    shell.engine.note = HOSTILE
+    shell.backtest()
+    result = shell.run("journal", "latest", "--kind", "state_transition")
+    assert r"\x1b[2J\x9b1mp\u202eass\r\x07" in result.stdout
+    assert result.stdout.replace("\n", "").isprintable()
+
+
+def test_summary_shows_control_characters_of_an_error_and_sends_none(shell):
+    shell.engine.errors, shell.engine.note = 1, HOSTILE
+    result = shell.backtest()
+    assert r"\x1b[2J\x9b1mp\u202eass\r\x07" in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_complaint_shows_control_characters_and_sends_none(shell):
+    assert r"r\x1b[2J" in shell.complaint("verify", "r\x1b[2J")
+
+
+def test_why_shows_control_characters_and_sends_none(shell):
+    quoted = json.dumps(HOSTILE)[1:-1]
+    stored = decision_rows().rows
+    rows = [replace(row, payload=row.payload.replace("graded significant", quoted)) for row in stored]
+    assert any(quoted in row.payload for row in rows)
+
+    async def store_rows():
+        async with await open_store("sqlite:///thinktwice.db", create=True) as store:
+            run = await store.runs.create(new_run())
+            await store.journal.append(run.run_id, rows)
+
+    asyncio.run(store_rows())
+    shown = shell.run("why", "latest", "fa").stdout
+    assert r"\x1b[2J\x9b1mp\u202eass\r\x07" in shown
+    assert shown.replace("\n", "").isprintable()
