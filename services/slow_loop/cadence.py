@@ -6,8 +6,8 @@ examination forward; it opens neither gate. Called by the backtest runner and th
 when the batch is reached, and when surprise has accumulated; never from a tick.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from schemas.vocabulary import OverrideReason, SlowSkipReason
@@ -30,6 +30,7 @@ class CadenceFacts:
         now: the time of the examination; a slot, or the bar close at which batch or surprise was reached.
         started_at: when the loop began; stands for the last run until there is one.
         last_run: slot of the last successful run.
+        last_attempt: slot of the last run that was begun, whatever came of it.
         last_structural: slot of the last run that was allowed to recommend structural changes.
         new_episodes: episodes resolved since the last successful run, by playbook.
         playbook_minimum: minimum of single playbooks, where it differs from `minimum_episodes`.
@@ -41,6 +42,7 @@ class CadenceFacts:
     interval: Interval
     started_at: int
     last_run: int | None = None
+    last_attempt: int | None = None
     last_structural: int | None = None
     new_episodes: Mapping[str, int] = field(default_factory=dict)
     minimum_episodes: int = 20
@@ -78,6 +80,11 @@ def next_slot(after_ns: int, interval: Interval) -> int:
     length = INTERVAL_NS[interval]
     origin = FIRST_MONDAY_NS if interval == "weekly" else 0
     return origin + ((after_ns - origin) // length + 1) * length
+
+
+def last_slot(at_ns: int, interval: Interval) -> int:
+    """Last slot at or before a time."""
+    return next_slot(at_ns, interval) - INTERVAL_NS[interval]
 
 
 def is_slot(at_ns: int, interval: Interval) -> bool:
@@ -144,9 +151,35 @@ def due(facts: CadenceFacts) -> Run | Skip:
 
 
 def examine_early(facts: CadenceFacts) -> bool:
-    """Whether a bar close between two slots may be examined: only when both gates are open.
+    """Whether a moment between two slots may be examined: both gates are open and no attempt failed since.
 
     So a full batch or accumulated surprise brings the next slot forward, and an early examination never
-    leaves a skip behind.
+    leaves a skip behind. After a failure nothing is examined before the next slot.
     """
-    return isinstance(due(facts), Run)
+    return isinstance(due(facts), Run) and not _waits_out_a_failure(facts)
+
+
+def early_moment(facts: CadenceFacts, resolved: Sequence[tuple[int, str]]) -> int | None:
+    """The moment at which both gates came to stand open, or None while they do not.
+
+    It depends on the facts alone and not on when somebody looks, so that it can name a slot.
+
+    Args:
+        facts: as of the present.
+        resolved: `known_at` (ns) and playbook of the new episodes, by time.
+    """
+    if not examine_early(facts):
+        return None
+    counts: dict[str, int] = {}
+    for known_at, playbook_id in resolved:
+        counts[playbook_id] = counts.get(playbook_id, 0) + 1
+        if counted_episodes(replace(facts, new_episodes=counts)) >= facts.minimum_episodes:
+            return max(known_at, time_gate_opens(facts))
+    return None
+
+
+def _waits_out_a_failure(facts: CadenceFacts) -> bool:
+    attempt = facts.last_attempt
+    if attempt is None or (facts.last_run is not None and attempt <= facts.last_run):
+        return False
+    return facts.now < next_slot(attempt, facts.interval)

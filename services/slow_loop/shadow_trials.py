@@ -5,9 +5,6 @@ and a candidate whose own outcomes since its start reject the reference is promo
 a change is counted for it. Called by the slow loop.
 """
 
-from collections.abc import Sequence
-from math import fsum
-
 import numpy as np
 
 from schemas.config import GateSettings, JudgeSettings
@@ -16,10 +13,7 @@ from schemas.playbook import PlaybookVersion
 from services.playbooks.lifecycle import PlaybookLifecycle, ShadowTrial
 from services.ports import EventJournal
 from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
-from services.statistics.eprocess import e_value, log_e_above, log_e_below
-from services.statistics.expectancy import Trades, observe, resolve_unit
-
-Evidence = dict[str, float | int | str | None]
+from services.slow_loop.trial_evidence import Evidence, trial_evidence
 
 
 class ShadowTrials:
@@ -50,7 +44,7 @@ class ShadowTrials:
             ledger = self._open[_key(trial)]
             for episode in ledger.advance(row + 1):
                 self._record(trial, episode, now)
-            evidence = self.evidence(ledger.episodes)
+            evidence = trial_evidence(ledger.episodes, self._gate)
             self.shown[trial.version_hash] = evidence
             if trial.kind == "candidate":
                 changed += self._weigh(trial, evidence, now)
@@ -89,28 +83,6 @@ class ShadowTrials:
                     trial.definition, trial.directions, min(start, row + 1), trial.regime_key
                 )
 
-    def evidence(self, episodes: Sequence[Episode]) -> Evidence:
-        """What a ledger has shown: trades, blocks, mean R, and e-values on both sides of the reference.
-
-        Episodes of no-learn zones teach nothing here either.
-        """
-        gate = self._gate
-        learnable = [one for one in episodes if not one.no_learn]
-        shown: Evidence = {"n": len(learnable), "blocks": 0, "mean_r": None, "reference_r": gate.reference_r}
-        if not learnable:
-            return shown | {"e_value": None, "e_value_below": None}
-        trades = Trades.of([(one.exit_label, one.entry_label, one.r) for one in learnable])
-        unit = resolve_unit(gate.bet_unit, learnable[0].timeframe)
-        seen = observe(trades, unit, gate.winsor_low, gate.winsor_high, gate.reference_r)
-        return shown | {
-            "blocks": len(seen),
-            "mean_r": rounded(fsum(one.r for one in learnable) / len(learnable)),
-            "e_value": rounded(e_value(float(log_e_above(seen.values, seen.low, seen.high, seen.reference)))),
-            "e_value_below": rounded(
-                e_value(float(log_e_below(seen.values, seen.low, seen.high, seen.reference)))
-            ),
-        }
-
     def _reaches(self, evidence: Evidence, name: str) -> bool:
         e, n = evidence[name], evidence["n"]
         enough = isinstance(n, int) and n >= self._judge.promotion_minimum_trades
@@ -128,8 +100,3 @@ class ShadowTrials:
 
 def _key(trial: ShadowTrial) -> tuple[str, str, str | None]:
     return trial.version_hash, trial.kind, trial.regime_key
-
-
-def rounded(value: float) -> float:
-    """Nine significant digits: what a report prints and a hash keeps."""
-    return float(f"{value:.9g}")

@@ -49,6 +49,7 @@ class JournalRepository:
         *,
         kinds: Collection[str] | None = None,
         until: int | None = None,
+        after: int = -1,
     ) -> AsyncIterator[JournalRow]:
         """Rows in order of sequence.
 
@@ -56,6 +57,7 @@ class JournalRepository:
             run_id: the run.
             kinds: only these kinds; None for all.
             until: only rows with `known_at <= until`, ns.
+            after: only rows with a greater sequence number.
         """
         query = (
             select(*ROW_COLUMNS).where(journal.c.run_id == run_id).order_by(journal.c.seq).limit(PAGE_ROWS)
@@ -64,7 +66,7 @@ class JournalRepository:
             query = query.where(journal.c.kind.in_(sorted(kinds)))
         if until is not None:
             query = query.where(journal.c.known_at <= until)
-        last = -1
+        last = after
         while True:
             with store_errors(self._url):
                 async with self._engine.begin() as connection:

@@ -7,24 +7,34 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.errors import StoreError
+from services.store.claims import ClaimRepository
 from services.store.engine import WRITES, build_engine
 from services.store.failures import StoreMissing, store_errors
 from services.store.journal_repository import JournalRepository
+from services.store.leases import LeaseRepository
+from services.store.reports import ReportRepository
 from services.store.run_repository import RunRepository
-from services.store.tables import metadata
+from services.store.tables import CORE, metadata
 from services.store.urls import StoreUrl, parse_url
 
 SCHEMA_LOCK = 7_246_109_001
 
 
 class Store:
-    """An open store with its repositories; close it, or use it as an async context manager."""
+    """An open store with its repositories; close it, or use it as an async context manager.
 
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+    `has_worker_tables` is false for a store that no worker has opened yet: it holds runs and no reports.
+    """
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, has_worker_tables: bool = True) -> None:
         self._engine = engine
         self.url = url.text
+        self.has_worker_tables = has_worker_tables
         self.runs = RunRepository(engine, url)
         self.journal = JournalRepository(engine, url)
+        self.leases = LeaseRepository(engine, url)
+        self.claims = ClaimRepository(engine, url)
+        self.reports = ReportRepository(engine, url)
 
     async def close(self) -> None:
         """Release every connection."""
@@ -60,11 +70,11 @@ async def open_store(address: str, *, create: bool, timeout_s: float = 5.0) -> S
             async with engine.execution_options(**{WRITES: create}).begin() as connection:
                 if create and url.dialect == "postgresql":
                     await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
-                await connection.run_sync(_check_tables, url, create)
+                complete = await connection.run_sync(_check_tables, url, create)
     except BaseException:
         await engine.dispose()
         raise
-    return Store(engine, url)
+    return Store(engine, url, has_worker_tables=complete)
 
 
 def _check_file(url: StoreUrl, *, create: bool) -> None:
@@ -84,21 +94,28 @@ def _check_file(url: StoreUrl, *, create: bool) -> None:
         raise StoreError(f"the directory of store {url.text} does not exist: create it, or give another --db")
 
 
-def _check_tables(connection: Connection, url: StoreUrl, create: bool) -> None:
+def _check_tables(connection: Connection, url: StoreUrl, create: bool) -> bool:
+    """Whether every table is there; makes the missing ones, of a store that is ours or empty, on `create`."""
     inspector = inspect(connection)
     present = set(inspector.get_table_names())
     ours = set(metadata.tables)
-    if ours <= present:
-        for name, table in metadata.tables.items():
-            columns = {column["name"] for column in inspector.get_columns(name)}
-            if columns != set(table.c.keys()):
-                raise StoreError(
-                    f"store {url.text} was made by another version (table {name!r}): give another --db"
-                )
-        return
-    if ours & present or (present and url.dialect == "sqlite"):
+    if present >= CORE:
+        _check_columns(connection, url, ours & present)
+    elif ours & present or (present and url.dialect == "sqlite"):
         others = ", ".join(sorted(present)[:3])
         raise StoreError(f"store {url.text} holds other tables ({others}), not ours: give another --db")
-    if not create:
+    elif not create:
         raise StoreMissing(f"store {url.text} is empty: `thinktwice backtest` fills it, or give another --db")
-    metadata.create_all(connection)
+    if create and not ours <= present:
+        metadata.create_all(connection)
+    return create or ours <= present
+
+
+def _check_columns(connection: Connection, url: StoreUrl, names: set[str]) -> None:
+    inspector = inspect(connection)
+    for name in sorted(names):
+        columns = {column["name"] for column in inspector.get_columns(name)}
+        if columns != set(metadata.tables[name].c.keys()):
+            raise StoreError(
+                f"store {url.text} was made by another version (table {name!r}): give another --db"
+            )

@@ -1,12 +1,25 @@
-"""The two tables, portable between SQLite and PostgreSQL: integer ns, text payloads, no dialect types.
+"""The tables, portable between SQLite and PostgreSQL: integer times, text payloads, no dialect types.
 
 `journal` keeps its rowid on SQLite; no other table's name contains `journal`. `runs` holds what is not
-hashed: the run's name, its data, its environment and its last document.
+hashed: the run's name, its data, its environment and its last document. The others are the worker's: who may
+act (`leases`), what became of each slot (`slot_claims`), what was reported, what waits for the judge, and
+what the judge said. Their wall times are ms of the database's clock, slots are ns.
 """
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Integer, MetaData, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 metadata = MetaData()
+CORE = frozenset({"runs", "journal"})
 
 runs = Table(
     "runs",
@@ -39,4 +52,83 @@ journal = Table(
     Column("telemetry", Text, nullable=True),
     Column("prev_hash", Text, nullable=False),
     Column("hash", Text, nullable=False),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("until_ms", BigInteger, nullable=False),
+)
+
+
+def _slot_key() -> list[Column[object]]:
+    """The natural key of everything that belongs to one slot of one job of one run."""
+    return [
+        Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+        Column("job", Text, primary_key=True),
+        Column("slot", BigInteger, primary_key=True, autoincrement=False),
+    ]
+
+
+def _of_slot(parent: str) -> ForeignKeyConstraint:
+    names = ("run_id", "job", "slot")
+    return ForeignKeyConstraint(names, [f"{parent}.{name}" for name in names])
+
+
+slot_claims = Table(
+    "slot_claims",
+    metadata,
+    *_slot_key(),
+    Column("state", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("changed_ms", BigInteger, nullable=False),
+    Column("reason", Text, nullable=True),
+    Column("facts", Text, nullable=False),
+    Column("request_hash", Text, nullable=True),
+    Column("request", Text, nullable=True),
+)
+
+slow_reports = Table(
+    "slow_reports",
+    metadata,
+    *_slot_key(),
+    Column("report_id", Text, nullable=False),
+    Column("request_hash", Text, nullable=False),
+    Column("report", Text, nullable=False),
+    Column("telemetry", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("written_ms", BigInteger, nullable=False),
+    UniqueConstraint("run_id", "request_hash"),
+    _of_slot("slot_claims"),
+)
+
+report_inbox = Table(
+    "report_inbox",
+    metadata,
+    *_slot_key(),
+    Column("state", Text, nullable=False),
+    Column("consumer", Text, nullable=True),
+    Column("epoch", BigInteger, nullable=False),
+    Column("until_ms", BigInteger, nullable=False),
+    Column("arrived_at", BigInteger, nullable=True),
+    _of_slot("slow_reports"),
+)
+
+report_verdicts = Table(
+    "report_verdicts",
+    metadata,
+    *_slot_key(),
+    Column("report_id", Text, nullable=False),
+    Column("verdict_id", Text, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("consumer", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("decided_ms", BigInteger, nullable=False),
+    _of_slot("slow_reports"),
 )

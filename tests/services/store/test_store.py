@@ -1,41 +1,20 @@
 """One conformance suite for every dialect; PostgreSQL takes part when TEST_DATABASE_URL names a server."""
 
 import asyncio
-import os
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import text
 
 from schemas.errors import ConfigError, StoreError
 from services.journal.chain import GENESIS_HASH, check_chain
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
 from services.store import journal_repository, open_store
-from services.store.engine import build_engine
-from services.store.urls import parse_url
 from tests.services.journal.rows import written_rows
 from tests.services.store.stores import new_run
 
 ROWS = written_rows(12)
-DIALECTS = ["sqlite", *(["postgresql"] if "TEST_DATABASE_URL" in os.environ else [])]
-
-
-@pytest.fixture(params=DIALECTS)
-def address(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/store.db"
-    server = os.environ["TEST_DATABASE_URL"]
-    asyncio.run(emptied(server))
-    return server
-
-
-async def emptied(server: str) -> None:
-    engine = build_engine(parse_url(server), create=True, timeout_s=5)
-    async with engine.begin() as connection:
-        await connection.execute(text("DROP TABLE IF EXISTS journal, runs"))
-    await engine.dispose()
 
 
 @asynccontextmanager

@@ -1,0 +1,166 @@
+"""Claims: one row per (run, job, slot), made once, whoever comes first.
+
+A claim that becomes a run keeps the whole request, so that a worker which takes over finishes the same
+request and not a similar one. A skip is a claim that is over at once: a slot is skipped once.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Row, func, select, update
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from schemas.canonical import canonical_json
+from services.store.database_time import insert_once, now_ms
+from services.store.engine import WRITES
+from services.store.failures import store_errors
+from services.store.leases import Lease, demand_tenure
+from services.store.tables import slot_claims
+from services.store.urls import StoreUrl
+
+ClaimState = Literal["claimed", "done", "skipped", "failed"]
+
+
+@dataclass(frozen=True)
+class SlotKey:
+    """What a claim, a report and a verdict belong to. `slot` in ns."""
+
+    run_id: str
+    job: str
+    slot: int
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What became of one slot.
+
+    Attributes:
+        key: the slot.
+        state: claimed (under way, or its worker died), done, skipped or failed.
+        owner: the worker that changed it last, under `epoch`.
+        attempts: how often its run was begun.
+        reason: why it was skipped or how it failed.
+        facts: what decided, for people.
+        request: canonical JSON of the request; None for a skip.
+    """
+
+    key: SlotKey
+    state: ClaimState
+    owner: str
+    epoch: int
+    attempts: int
+    changed_ms: int
+    reason: str | None
+    facts: dict[str, Any]
+    request_hash: str | None
+    request: str | None
+
+
+class ClaimRepository:
+    """Makes and finishes claims, always under a lease."""
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+        self._engine = engine
+        self._writer = engine.execution_options(**{WRITES: True})
+        self._url = url
+
+    async def claim(
+        self, lease: Lease, key: SlotKey, request_hash: str, request: str, facts: dict[str, Any]
+    ) -> bool:
+        """Whether the slot is now this worker's to run; false when it was decided before.
+
+        Raises:
+            LeaseLost: the lease is another worker's by now.
+        """
+        values = {"state": "claimed", "attempts": 1, "request_hash": request_hash, "request": request}
+        return await self._insert(lease, key, values | {"facts": canonical_json(facts)})
+
+    async def skip(self, lease: Lease, key: SlotKey, reason: str, facts: dict[str, Any]) -> bool:
+        """Whether this skip is the slot's first and only entry.
+
+        Raises:
+            LeaseLost: the lease is another worker's by now.
+        """
+        values = {"state": "skipped", "attempts": 0, "reason": reason}
+        return await self._insert(lease, key, values | {"facts": canonical_json(facts)})
+
+    async def resume(self, lease: Lease, claim: Claim) -> None:
+        """Begin a claim again that another worker, or an earlier attempt, left unfinished.
+
+        Raises:
+            LeaseLost: the lease is another worker's by now.
+        """
+        await self._change(lease, claim.key, {"attempts": slot_claims.c.attempts + 1})
+
+    async def fail(self, lease: Lease, key: SlotKey, reason: str) -> None:
+        """Give up a claim; the slot stays without a report.
+
+        Raises:
+            LeaseLost: the lease is another worker's by now.
+        """
+        await self._change(lease, key, {"state": "failed", "reason": reason})
+
+    async def unfinished(self, run_id: str, job: str) -> Claim | None:
+        """The oldest claim under way."""
+        claimed = _of(run_id, job) & (slot_claims.c.state == "claimed")
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                query = select(slot_claims).where(claimed).order_by(slot_claims.c.slot).limit(1)
+                row = (await connection.execute(query)).one_or_none()
+        return None if row is None else _claim(row)
+
+    async def newest(self, run_id: str, job: str, state: ClaimState | None = None) -> int | None:
+        """The newest slot that was decided, or that ended in `state`."""
+        wanted = _of(run_id, job)
+        if state is not None:
+            wanted &= slot_claims.c.state == state
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                found: int | None = await connection.scalar(
+                    select(func.max(slot_claims.c.slot)).where(wanted)
+                )
+        return found
+
+    async def all(self, run_id: str, job: str) -> list[Claim]:
+        """Every claim of a job, by slot."""
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                query = select(slot_claims).where(_of(run_id, job)).order_by(slot_claims.c.slot)
+                found = (await connection.execute(query)).all()
+        return [_claim(row) for row in found]
+
+    async def _insert(self, lease: Lease, key: SlotKey, values: dict[str, Any]) -> bool:
+        row = {**vars(key), **values, "owner": lease.owner, "epoch": lease.epoch}
+        row["changed_ms"] = now_ms(self._url.dialect)
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                await demand_tenure(connection, lease)
+                result = await connection.execute(insert_once(self._url.dialect, slot_claims, row))
+                return result.rowcount == 1
+
+    async def _change(self, lease: Lease, key: SlotKey, values: dict[str, Any]) -> None:
+        values = {**values, "owner": lease.owner, "epoch": lease.epoch}
+        values["changed_ms"] = now_ms(self._url.dialect)
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                await demand_tenure(connection, lease)
+                await connection.execute(update(slot_claims).where(claimed_slot(key)).values(values))
+
+
+def claimed_slot(key: SlotKey) -> ColumnElement[bool]:
+    """The claim of a slot while it is under way."""
+    table = slot_claims.c
+    own = (table.run_id == key.run_id) & (table.job == key.job) & (table.slot == key.slot)
+    return own & (table.state == "claimed")
+
+
+def _of(run_id: str, job: str) -> ColumnElement[bool]:
+    return (slot_claims.c.run_id == run_id) & (slot_claims.c.job == job)
+
+
+def _claim(row: Row[Any]) -> Claim:
+    values = dict(row._mapping)
+    key = SlotKey(values.pop("run_id"), values.pop("job"), values.pop("slot"))
+    values["facts"] = json.loads(values["facts"])
+    return Claim(key=key, **values)

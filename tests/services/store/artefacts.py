@@ -1,0 +1,85 @@
+"""Small requests, reports and verdicts, as the slow loop stores them."""
+
+from schemas.canonical import ns_to_datetime
+from schemas.judge import ReplanVerdict
+from schemas.reflection import (
+    HighLevelReflectionReport,
+    HighLevelReflectionRequest,
+    ReflectionInvocationMeta,
+)
+from schemas.vocabulary import InvocationOutcome, RecommendedAction
+from services.slow_loop.artefacts import stored_text
+from services.store.claims import Claim, SlotKey
+
+WEEK = 7 * 86_400 * 10**9
+MONDAY = 4 * 86_400 * 10**9 + 1_500 * WEEK
+JOB = "slow_loop"
+
+
+def key(run_id, slot=MONDAY):
+    return SlotKey(run_id, JOB, slot)
+
+
+def request(slot=MONDAY, **changes):
+    values = {
+        "slot": slot,
+        "known_at": slot,
+        "window_start": ns_to_datetime(slot - WEEK),
+        "window_end": ns_to_datetime(slot),
+        "timeframe": "1d",
+        "episode_ids": ("e1", "e2"),
+        "new_episodes": 2,
+    }
+    return HighLevelReflectionRequest(**values | changes)
+
+
+def report(asked, **changes):
+    values = {
+        "window_start": asked.window_start,
+        "window_end": asked.window_end,
+        "n_episodes": 2,
+        "insufficient_sample": True,
+        "narrative": "two trades, no lesson",
+        "prompt_hash": "p" * 64,
+        "request_hash": asked.content_hash,
+        "known_at": asked.known_at,
+        "meta": ReflectionInvocationMeta(
+            cadence="high_level", source=f"slot {asked.slot}", outcome=InvocationOutcome.RAN
+        ),
+        "latency_ms": 7,
+    }
+    return HighLevelReflectionReport(**values | changes)
+
+
+def verdict(told, **changes):
+    values = {
+        "decision": RecommendedAction.HOLD,
+        "report_id": told.content_hash[:16],
+        "reason": "nothing to change",
+        "known_at": told.known_at,
+    }
+    return ReplanVerdict(**values | changes)
+
+
+def claim(run_id, asked):
+    """A claim as its maker holds it."""
+    return Claim(
+        key(run_id, asked.slot), "claimed", "a", 1, 1, 0, None, {}, asked.content_hash, stored_text(asked)
+    )
+
+
+async def claimed(store, lease, run_id, asked):
+    """Claim the slot of a request."""
+    slot = key(run_id, asked.slot)
+    assert await store.claims.claim(lease, slot, asked.content_hash, stored_text(asked), {})
+    found = await store.claims.unfinished(run_id, JOB)
+    assert found is not None
+    return found
+
+
+async def reported(store, lease, run_id, slot=MONDAY):
+    """A report of a slot, waiting in the inbox."""
+    asked = request(slot)
+    told = report(asked)
+    assert await store.reports.write(lease, await claimed(store, lease, run_id, asked), told)
+    return told

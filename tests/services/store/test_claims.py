@@ -1,0 +1,131 @@
+"""One claim for a slot, whoever comes first, and what becomes of it."""
+
+import asyncio
+
+import pytest
+
+from services.slow_loop.artefacts import read_request, stored_text
+from services.store import open_store
+from services.store.leases import LeaseLost
+from tests.services.store.artefacts import JOB, MONDAY, WEEK, claimed, key, report, request
+from tests.services.store.stores import new_run
+from tests.services.store.test_leases import EXPIRED, HOUR, of_store
+
+
+def with_run(address, scenario):
+    async def opened(store):
+        run_id = (await store.runs.create(new_run())).run_id
+        return await scenario(store, run_id, await store.leases.take("x", "a", HOUR))
+
+    return of_store(address, opened)
+
+
+def test_claim_of_a_slot_is_made_once(address):
+    async def scenario(store, run_id, lease):
+        asked = request()
+        several = [
+            store.claims.claim(lease, key(run_id), asked.content_hash, stored_text(asked), {"n": n})
+            for n in range(6)
+        ]
+        return await asyncio.gather(*several), await store.claims.all(run_id, JOB)
+
+    won, claims = with_run(address, scenario)
+    assert sorted(won) == [False] * 5 + [True]
+    assert [(one.state, one.attempts, one.owner, one.epoch) for one in claims] == [("claimed", 1, "a", 1)]
+
+
+def test_claim_keeps_the_request_byte_for_byte(address):
+    async def scenario(store, run_id, lease):
+        asked = request(judge_actions=("v1",), drift_inputs={"trigger": "slot", "x": [0.1, None]})
+        return asked, await claimed(store, lease, run_id, asked)
+
+    asked, found = with_run(address, scenario)
+    assert read_request(found.request) == asked
+    assert read_request(found.request).content_hash == found.request_hash == asked.content_hash
+
+
+def test_skip_is_recorded_once_for_a_slot_and_takes_the_place_of_a_run(address):
+    async def scenario(store, run_id, lease):
+        asked = request()
+        return (
+            await store.claims.skip(lease, key(run_id), "insufficient_episodes", {"counted": 3}),
+            await store.claims.skip(lease, key(run_id), "disabled", {}),
+            await store.claims.claim(lease, key(run_id), asked.content_hash, stored_text(asked), {}),
+            await store.claims.all(run_id, JOB),
+        )
+
+    first, second, run, claims = with_run(address, scenario)
+    assert (first, second, run) == (True, False, False)
+    assert [(one.state, one.reason, one.facts) for one in claims] == [
+        ("skipped", "insufficient_episodes", {"counted": 3})
+    ]
+
+
+def test_claim_left_behind_is_resumed_under_the_new_epoch_with_its_own_request(address):
+    async def scenario(store, run_id, lease):
+        left = await claimed(store, lease, run_id, request())
+        await store.leases.take("x", "a", EXPIRED)
+        heir = await store.leases.take("x", "b", HOUR)
+        await store.claims.resume(heir, left)
+        with pytest.raises(LeaseLost):
+            await store.claims.resume(lease, left)
+        with pytest.raises(LeaseLost):
+            await store.claims.fail(lease, left.key, "late")
+        with pytest.raises(LeaseLost):
+            await store.reports.write(lease, left, report(request()))
+        return left, await store.claims.unfinished(run_id, JOB)
+
+    left, resumed = with_run(address, scenario)
+    assert (resumed.attempts, resumed.owner, resumed.epoch) == (2, "b", 2)
+    assert resumed.request == left.request
+
+
+def test_claims_are_found_by_state_oldest_unfinished_first(address):
+    async def scenario(store, run_id, lease):
+        for n in (3, 1, 2):
+            await claimed(store, lease, run_id, request(MONDAY + n * WEEK))
+            if n == 3:
+                await store.claims.fail(lease, key(run_id, MONDAY + 3 * WEEK), "RuntimeError: no")
+        oldest = await store.claims.unfinished(run_id, JOB)
+        slots = [await store.claims.newest(run_id, JOB, state) for state in (None, "failed", "done")]
+        return oldest, slots, await store.claims.all(run_id, JOB)
+
+    oldest, slots, claims = with_run(address, scenario)
+    assert oldest.key.slot == MONDAY + WEEK
+    assert slots == [MONDAY + 3 * WEEK, MONDAY + 3 * WEEK, None]
+    assert [one.state for one in claims] == ["claimed", "claimed", "failed"]
+
+
+def test_claims_of_runs_and_jobs_are_apart(address):
+    async def scenario(store, run_id, lease):
+        other = (await store.runs.create(new_run())).run_id
+        await store.claims.skip(lease, key(run_id), "disabled", {})
+        return await store.claims.newest(other, JOB), await store.claims.newest(run_id, "another")
+
+    assert with_run(address, scenario) == (None, None)
+
+
+def test_store_made_before_there_were_workers_gains_their_tables_and_keeps_its_runs(tmp_path):
+    import sqlite3
+
+    path = tmp_path / "old.db"
+
+    async def made():
+        async with await open_store(f"sqlite:///{path}", create=True) as store:
+            await store.runs.create(new_run())
+
+    asyncio.run(made())
+    tables = ("report_verdicts", "report_inbox", "slow_reports", "slot_claims", "leases")
+    old = sqlite3.connect(path)
+    for name in tables:
+        old.execute(f"DROP TABLE {name}")
+    old.close()
+
+    async def scenario():
+        async with await open_store(f"sqlite:///{path}", create=False) as store:
+            before = store.has_worker_tables
+            runs = await store.runs.all()
+        async with await open_store(f"sqlite:///{path}", create=True) as store:
+            return before, store.has_worker_tables, runs == await store.runs.all()
+
+    assert asyncio.run(scenario()) == (False, True, True)
