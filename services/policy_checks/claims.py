@@ -18,6 +18,7 @@ from services.policy_checks.lexicon import (
     HEDGES,
     IRONY,
     JOINTS,
+    OWN_RISK,
     PRONOUNS,
     REWRITES,
     RISK_NAMED,
@@ -29,8 +30,10 @@ from services.policy_checks.lexicon import (
 
 SENTENCE = re.compile(r"[^.!?;\n]+[.!?;\n]?")
 TOKEN = re.compile(r"[a-z][a-z']*|[,:()\"]")
-BREAKS = frozenset(",:()\"")
-RHETORICAL = re.compile(r"^\W*(?:who|why|what|how|where)\b.*\b(?:would|should|could|on earth|else|anyone|bother)\b")
+BREAKS = frozenset(',:()"')
+RHETORICAL = re.compile(
+    r"^\W*(?:who|why|what|how|where)\b.*\b(?:would|should|could|on earth|else|anyone|bother)\b"
+)
 TAIL_JOINTS = frozenset(("and", "who", "which", "that", "as"))
 
 
@@ -89,7 +92,11 @@ def _is_supposed(part: str) -> bool:
     """Whether the whole sentence is a case that is only supposed."""
     words = [token for token in TOKEN.findall(part) if token not in BREAKS]
     first = next((word for word in words if word not in TURNS and word not in ("and", "only", "so")), "")
-    return first in SUPPOSING or bool(RISK_NAMED.search(part)) or bool(ENDS_THE_PLAN.search(part) and SUPPOSES.search(part))
+    return (
+        first in SUPPOSING
+        or bool(RISK_NAMED.search(part))
+        or bool(ENDS_THE_PLAN.search(part) and SUPPOSES.search(part))
+    )
 
 
 def _clauses(part: str) -> list[Clause]:
@@ -109,6 +116,7 @@ def _clauses(part: str) -> list[Clause]:
         relative = token == "that" and words and before not in THAT_IS_SAID
         before = token
         if token in CONDITIONAL:
+            words.extend({token} & OWN_RISK)
             break
         if token == "than":
             close()

@@ -17,6 +17,7 @@ from services.policy_checks.stems import Phrase, stem
 
 # Ranks of what a clause says: the highest one in it decides.
 ACT, AGENT, MOVE, BREAK = 4, 3, 2, 1
+PARTICLE_VERBS = frozenset(stem(word) for word in words_of.PARTICLE_VERBS)
 NEAR = 3  # words between a turning word and a phrase behind it
 
 Role = Literal["claim", "not", "turns", "ends", "refutes", "overpowers"]
@@ -106,8 +107,9 @@ class ClauseReader:
             if mark.entry.role == "claim"
         ]
         turning = [mark for mark in marks if mark.entry.role != "claim"]
-        whole = sum(_turns_all(words, mark) for mark in turning)
-        parts = [mark for mark in turning if mark.entry.role == "not" and not _turns_all(words, mark)]
+        all_of_it = [mark for mark in turning if _turns_all(words, mark, said)]
+        whole = len(all_of_it)
+        parts = [mark for mark in turning if mark.entry.role == "not" and mark not in all_of_it]
         if continued and said and not turning and _is_list_item(clause, said):
             whole += 1
         for one in said:
@@ -119,6 +121,7 @@ class ClauseReader:
         elif loose:
             loose += whole
         _mark_background(clause, said)
+        said = [one for one in said if not _is_only_imagined(words, one)]
         if len(said) > 1 and "from" in words[max(0, said[0].start - 2) : said[0].start]:
             del said[0]  # "control has passed from buyers to sellers"
         return said, loose, negated
@@ -175,7 +178,7 @@ class ClauseReader:
         before = words[i - 1] if i else ""
         after = words[i + 1] if i + 1 < len(words) else ""
         if word in ("up", "down"):
-            if before in words_of.PARTICLE_VERBS or after in ("to", "for", "until"):
+            if stem(before) in PARTICLE_VERBS or after in ("to", "for", "until"):
                 return None
             return Mark(i, i + 1, Entry("claim", up if word == "up" else -up, MOVE))
         if word in ("longs", "shorts"):
@@ -203,13 +206,14 @@ class ClauseReader:
         return found
 
 
-def _turns_all(words: tuple[str, ...], mark: Mark) -> bool:
+def _turns_all(words: tuple[str, ...], mark: Mark, said: list[Said]) -> bool:
     """Whether a turning word turns the whole clause: a negated verb, or a verb that denies what follows."""
     if mark.entry.role != "not":
         return mark.entry.role == "turns"
-    if not words_of.AUXILIARIES.isdisjoint(words[max(0, mark.start - 2) : mark.start]):
-        return words[mark.start] in words_of.VERBAL
-    return False
+    if words[mark.start] not in words_of.VERBAL:
+        return False
+    behind_auxiliary = not words_of.AUXILIARIES.isdisjoint(words[max(0, mark.start - 2) : mark.start])
+    return behind_auxiliary or bool(said and said[-1].end <= mark.start)  # "the rally never came"
 
 
 def _reaches(words: tuple[str, ...], mark: Mark, one: Said) -> bool:
@@ -245,8 +249,9 @@ def _target(words: tuple[str, ...], mark: Mark, said: list[Said]) -> Said | None
     passive = _is_passive(words, mark)
     if right is not None and (right.start == mark.end and not passive):
         return right
-    near = right if right is not None and right.start - mark.end < NEAR else None
-    return left or near
+    if left is not None or right is None or right.start - mark.end >= NEAR:
+        return left
+    return right if words_of.PREPOSITIONS.isdisjoint(words[mark.end : right.start]) else None
 
 
 def _is_passive(words: tuple[str, ...], mark: Mark) -> bool:
@@ -255,26 +260,41 @@ def _is_passive(words: tuple[str, ...], mark: Mark) -> bool:
 
 
 def _has_object(words: tuple[str, ...], mark: Mark) -> bool:
-    return mark.end < len(words) and words[mark.end] not in words_of.NO_OBJECT
+    after = words[mark.end] if mark.end < len(words) else "now"
+    return after not in words_of.NO_OBJECT and not after.endswith("ly")
 
 
 def _turn_possession(
     words: tuple[str, ...], said: list[Said], turning: list[Mark], parts: list[Mark]
 ) -> None:
-    """"Sellers have no power": a negation that nothing follows turns who has it."""
+    """ "Sellers have no power": a negation that nothing follows turns who has it."""
     for part in parts:
         before = next((one for one in reversed(said) if one.end <= part.start), None)
-        follows = any(one.start >= part.end for one in said) or any(mark.start >= part.end for mark in turning)
-        lacks = words[part.start].startswith("lack")
+        follows = any(one.start >= part.end for one in said) or any(
+            mark.start >= part.end for mark in turning
+        )
+        lacks = words[part.start].startswith(("lack", "absence"))
         if before is not None and not follows and (lacks or words[part.start - 1] in words_of.HAVING):
             before.end_it(1)
+
+
+def _is_only_imagined(words: tuple[str, ...], one: Said) -> bool:
+    """ "A lower low would": what follows from it is told, not that it is so; or a risk of the plan itself."""
+    if "would" in words and not one.ended and "asif" not in words:
+        if "would" in words[one.end :] or words[0] in words_of.INDEFINITE:
+            return True
+    return one.sign < 0 and not words_of.OWN_RISK.isdisjoint(words)
 
 
 def _mark_background(clause: Clause, said: list[Said]) -> None:
     """Where price came from is told, not argued; unless the clause turns it."""
     past = clause.background or not words_of.AFRESH.isdisjoint(clause.words)
     for one in said:
-        told = past or not words_of.PAST_MOVES.isdisjoint(one.text.split())
+        told = (
+            past
+            or "been" in clause.words[: 1 + one.start]
+            or not words_of.PAST_MOVES.isdisjoint(one.text.split())
+        )
         one.background = told and one.entry.rank <= MOVE and one.turns % 2 == 0
 
 

@@ -80,7 +80,7 @@ def _claims(reader: ClauseReader, sentence: Sentence) -> list[tuple[Clause, list
             said[-1].turns += found[-1][1][-1].turns  # "the upside is capped, the downside is not"
         if said:
             found.append((clause, said))
-        elif loose and found and clause.joint in TAIL_JOINTS:
+        elif loose and found and (clause.joint in TAIL_JOINTS or clause.words[0] in words_of.PRONOUNS):
             found[-1][1][-1].end_it(loose)
     if sentence.denied:
         for _, said in found:

@@ -17,7 +17,9 @@ def _words(text: str) -> frozenset[str]:
 
 # What somebody does or holds: "sell the rally" is about selling.
 BULLISH_ACTS = _phrases("buy; bought; go long; to own; own it; own this; accumulate; load up on longs")
-BEARISH_ACTS = _phrases("sell; sold; go short; sell short; sold short; to short; short it; short this; liquidate")
+BEARISH_ACTS = _phrases(
+    "sell; sold; go short; sell short; sold short; to short; short it; short this; liquidate"
+)
 # Who acts: "buyers stepped in on the decline" is about buyers.
 BULLISH_AGENTS = _phrases(
     """
@@ -63,7 +65,7 @@ AGAINST_THE_PLAN = _phrases(
     """
     against us; against me; against this plan; against this trade; stand aside; stay out; sit this one out;
     sit on my hands; sit on our hands; steer clear; hands off; keep out; no trade here; leave it alone;
-    nothing to do here; better ideas elsewhere; pass on this; pass on it; give this a miss; wrong side; headwind
+    nothing to do here; better ideas elsewhere; pass on this; pass on it; give this a miss; headwind
     """
 )
 
@@ -84,7 +86,8 @@ TURNING_VERBS = _phrases(
     """
     fail to; refuse to; unable to; struggle to; reluctant to; doubt; unlikely; avoid; deny;
     stay away from; keep away from; stay out of; steer clear of; shy away from; no interest in; tire of;
-    stay off; imagination to; hard to; difficult to; wary of; rule out; wait in vain
+    stay off; imagination to; hard to; difficult to; premature to; wrong place to; wrong time to; wrong moment to; no time to; no place to;
+    no reason to; wary of; rule out; wait in vain
     """
 )
 # What is said to be over or overdone; a counter-move that is over speaks for the plan.
@@ -102,7 +105,8 @@ ENDINGS = _phrases(
     peter out; fizzle; thrown back; turned back; turned away; pushed back; knocked back; beaten back; weak hands;
     trouble; difficulty; problem; used to; once was; once were; yield; subside; abate; limited; scarce; scant;
     sparse; running on fumes; run on fumes; throw in the towel; slow; slowed; ease; eased; overreaction; overshoot;
-    an opportunity; a gift; a discount; cover; offside; be cut; thrown in the towel; threw in the towel
+    an opportunity; a gift; a discount; cover; offside; be cut; squander; blew; waste; botch; flee; fled; scatter; desert; bail; thin; nothing left;
+    cold feet; let up; fatigue; never again; wane; wither; ebb; behind us; fumble; on the sidelines; wrong side; losing side; die; hide; worried; disappointed; thrown in the towel; threw in the towel
     """
 )
 # What is said not to be so at all.
@@ -113,7 +117,7 @@ REFUTALS = _phrases(
     so called; supposed; alleged; dreaming; dream; pipe dream; nonsense; laughable; joke;
     unfounded; baseless; delude; delusion; trap; trapped; fool; dubious; doubtful; unconvincing; contradict; belie;
     far fetched; fooled; bad idea; terrible idea;
-    poor idea; foolish; folly; madness; ill advised; a mistake
+    poor idea; foolish; folly; madness; ill advised; a mistake; improbable; implausible; leap of faith; regret; be a stretch; remote
     """
 )
 # What one side does to the other: turns its object, or its subject in the passive.
@@ -126,7 +130,9 @@ OVERPOWER = _phrases(
     """
 )
 # Moves that a plan waits for to trade against them: their end, or their excess, speaks for it.
-COUNTER_MOVES = _words("dip pullback throwback retracement correction setback relief oversold overbought mean")
+COUNTER_MOVES = _words(
+    "dip pullback throwback retracement correction setback relief oversold overbought mean"
+)
 # Price that has gone somewhere already.
 PAST_MOVES = _words(
     """
@@ -137,6 +143,7 @@ PAST_MOVES = _words(
 # Beside its phrase, all that an item of a list may have.
 ITEM_WORDS = _words("any even real true such proper other more kind sort of")
 # A place, behind which a negation no longer reaches: "nothing above the high".
+PREPOSITIONS = _words("at from into to on through in by")
 PLACES = _words("above below beyond under between near past ahead beneath behind against")
 HAVING = _words("have has had having with got find finds found make makes made")
 ARTICLES = _words("the a an my our hard next time initial protective trailing")
@@ -168,11 +175,9 @@ BETWEEN = _words(
 # "up" and "down" are directions unless they belong to one of these verbs.
 PARTICLE_VERBS = _words(
     """
-    set sets setting give gives given gave dry dries dried show shows showed end ends ended line make makes
-    made build builds built building catch speed back backed backs step steps stepped use used hold holds held
-    clean wrap sum soak soaks soaked mop loading load loaded loads settle settles settled calm slow slows slowed
-    quiet come comes boil boils wind write close opens open stand stands add adds tighten tightens tie pick size
-    sized scale hang freed free warm cheer shake shut lock
+    set give gave dry show end line make made build back step use hold held clean wrap sum soak mop load settle
+    calm slow quiet come boil wind write open stand stood add tighten tie pick size scale hang free warm
+    cheer shake shut lock keep kept speed catch caught clear round break broke
     """
 )
 # After these a bare "long" or "short" is a position; before any of the others it is not.
@@ -194,7 +199,7 @@ CONDITIONAL = _words("if unless until otherwise invalidated invalidates invalida
 # A sentence that says what would end the plan, when it also supposes something.
 ENDS_THE_PLAN = re.compile(
     r"\b(?:wrong|mistaken|invalid\w*|disprov\w+|prov\w+|change my (?:mind|view|opinion)|rethink|reconsider"
-    r"|think again|(?:i|we) (?:would |will |'d |'ll )?(?:leave|exit|bail|quit|fold|step aside|bow out|get out)"
+    r"|think again|(?:i|we) (?:would |will |'d |'ll )?(?:leave|exit|bail|quit|fold|step aside|bow out|get out|walk away|take the loss|stand down|admit|accept|drop it)"
     r"|(?:am|are|be|is) (?:out|off|void|dead|done|gone|finished|closed|over)|no longer (?:valid|hold)"
     r"|(?:would|should|could|will|it) (?:not )?(?:takes?|needs?|requires?|mean|show|signal|tell|imply|say|undo|kill|end|spoil|negate|void|"
     r"break|force|hold|argue|suffice|be enough|settle)"
@@ -203,11 +208,16 @@ ENDS_THE_PLAN = re.compile(
 )
 SUPPOSES = re.compile(
     r"\b(?:would|should|if|were|unless|only|until|once|when|whenever|moment|as soon as|in (?:the )?case"
-    r"|in the event|takes|needs|requires|what|dies|ends)\b"
+    r"|in the event|takes|needs|requires|what|dies|ends|upon|(?:on|with|at|after) (?:a|an|any))\b"
 )
+INDEFINITE = _words("a an any another only")
+# Words of the plan's own risk: what stands against the plan beside them is what may happen to it.
+OWN_RISK = _words("stop loss losses damage invalidation misread misjudged premise thesis")
 # A sentence about what may go wrong.
 RISK_NAMED = re.compile(
-    r"^\W*(?:(?:the|my|its|one|another|key|main|biggest|principal|chief|only|obvious|real) )*"
+    r"^\W*(?:(?:some|sceptics|skeptics|critics|others|pundits|people|many|most|commentators|doomsayers)"
+    r" (?!of |are |is |have )|one (?:can|could|may|might) |(?:i |we )?(?:must |should |will )?watch (?:for|out)\b)"
+    r"|^\W*(?:(?:the|my|its|one|another|key|main|biggest|principal|chief|only|obvious|real) )*"
     r"(?:risks?|danger|worry|concern|threat|caveat)\b(?!.{0,12}\b(?:skew|to the|tilt|on the|favou?r|lies on))"
 )
 CONCESSIVE = _words("despite although though notwithstanding albeit while granted admittedly whereas")
@@ -247,6 +257,12 @@ REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bno one\b", "nobody"),
         (r"\bnot be surprised (?:by|to see|at|if|about)\b", " "),
         (r"\btoo \w+ to\b", "fail to"),
+        (r"\bgain(?:s|ed|ing)? (?:ground|traction)\b", " "),
+        (
+            r"\b(?:positioning|crowd|everyone|everybody|speculators|funds|street|they|most) (?:is|are|was|were)"
+            r"(?: \w+)? (?:short|long)\b",
+            " ",
+        ),
         (r"\b(?:no|not any) (?:longer|more)\b", "not"),
         (
             r"\b(?:if anything|if (?:you ask me|i am honest|i'm honest|i may)|to be honest|(?:were it|if) not for"
@@ -269,10 +285,14 @@ REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(?:how|too|very|bars|weeks|days|months) long\b", " "),
         (r"\b(?:at|by|towards?|until) the end of the \w+|\bstop loss(?:es)?\b", " "),
         (r"\bnot even\b", "not"),
+        (r"\b(has|have|had) since\b", r"\1"),
         (r"\bas (?:if|though)\b", "asif"),
         (r"\beven (?:if|though)\b", "although"),
         (r"\bin spite of\b", "despite"),
-        (r"\b(?:in (?:the )?case of|in the event of|the moment|as soon as|provided that|only if)\b", "if"),
+        (
+            r"\b(?:in (?:the )?case of|in the event of|in case|the moment|as soon as|provided that|only if)\b",
+            "if",
+        ),
         (r"\s[-–—]+\s|[–—]", " , "),
         (r"-", " "),
     )

@@ -1,8 +1,8 @@
-"""Second held-out bank, written after the last change to the reading of texts: see `wording`."""
+"""Second bank held out: written after the first change of the reading, and read for the second one. See `wording`."""
 
 from tests.services.policy_checks.wording import PhraseBank
 
-FRESH = PhraseBank(
+SECOND = PhraseBank(
     thesis={
         "trend_pullback": (
             "Trend continuation: the {t2} offers an entry at better terms.",
