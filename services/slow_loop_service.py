@@ -23,7 +23,6 @@ from schemas.judge import ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import (
     HighLevelReflectionReport,
-    HighLevelReflectionRequest,
     JudgeActionSeen,
     UntradedSignal,
 )
@@ -35,6 +34,13 @@ from services.policy_loop_service import PolicyLoopService
 from services.ports import EventJournal, Judge, PlaybookReader
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due, examine_early, next_slot
 from services.slow_loop.drift_window import DriftWindow
+from services.slow_loop.requests import (
+    LoopStanding,
+    RequestFacts,
+    actions_seen,
+    build_request,
+    cadence_facts,
+)
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
@@ -149,28 +155,12 @@ class SlowLoopService:
 
     def _facts(self, moment: int) -> CadenceFacts:
         fresh = self._learnable[self._last_run_episodes : self._count(moment)]
-        new = Counter(one.playbook_id for one in fresh)
-        return CadenceFacts(
-            now=moment,
-            interval=self._interval,
-            started_at=self._started,
-            last_run=self._last_run,
-            last_structural=self._last_structural,
-            new_episodes=dict(sorted(new.items())),
-            minimum_episodes=self._settings.high_level.minimum_episodes,
-            playbook_minimum={
-                one.id: one.minimum_episodes for one in self._definitions() if one.minimum_episodes > 20
-            },
-            structural_interval_days=self._settings.high_level.structural_interval_days,
-            surprise=self._surprise(fresh),
-            safety_override=self._override,
-            enabled=self._settings.high_level.enabled,
+        standing = LoopStanding(
+            self._started, self._last_run, last_structural=self._last_structural, override=self._override
         )
-
-    def _surprise(self, fresh: list[Episode]) -> float:
-        """How far the new outcomes lie from the reference in all; 1 brings the next slot forward."""
-        total = sum(abs(one.r - self._settings.gate.reference_r) for one in fresh)
-        return total / self._settings.high_level.surprise_limit_r
+        return cadence_facts(
+            moment, self._settings, self._bars.timeframe, standing, fresh, self._definitions()
+        )
 
     def _count(self, moment: int) -> int:
         return bisect_right(self._known, moment)
@@ -197,10 +187,9 @@ class SlowLoopService:
         Monitoring only, it changes nothing and resets nothing.
         """
         now = int(self._bars.close_times[row])
-        evidence = self._evidence(now)
-        chosen = self._window(evidence, row)
-        request = self._request(Run(now, "batch", structural_allowed=False), row, now, evidence, chosen)
-        return await self._reflection.reflect(request, chosen, self._definitions())
+        run = Run(now, "batch", structural_allowed=False)
+        facts = self._request_facts(run, row, now)
+        return await self._reflection.reflect(build_request(run, facts), facts.batch(), self._definitions())
 
     def _definitions(self) -> tuple[PlaybookDefinition, ...]:
         return tuple(version.definition for version in self._playbooks.active())
@@ -220,13 +209,12 @@ class SlowLoopService:
 
     async def _run(self, run: Run, row: int, now: int) -> None:
         started = time.perf_counter()
-        evidence = self._evidence(run.slot)
-        chosen = self._window(evidence, row)
-        request = self._request(run, row, now, evidence, chosen)
+        facts = self._request_facts(run, row, now)
+        request = build_request(run, facts)
         self._append(
             now, "high_level_request", {"request_hash": request.content_hash, "request": request.payload()}
         )
-        report = await self._reflection.reflect(request, chosen, self._definitions())
+        report = await self._reflection.reflect(request, facts.batch(), self._definitions())
         self.last_report = report
         report_id = report.content_hash[:16]
         self._append(
@@ -239,7 +227,7 @@ class SlowLoopService:
         self._tested += [trial_key(trial) for trial in report.grid_trials]
         await self._replan(report, run, now)
         self._last_run = run.slot
-        self._last_run_episodes = len(evidence)
+        self._last_run_episodes = len(facts.evidence)
         self._policy_loop.deferred.clear()
         self._override = None
         self.drift.close()
@@ -249,33 +237,21 @@ class SlowLoopService:
         window = self._settings.high_level.window_bars
         return int(self._bars.times[0 if window is None else max(0, row + 1 - window)])
 
-    def _window(self, evidence: list[Episode], row: int) -> list[Episode]:
-        return [one for one in evidence if one.entry_label >= self._window_start(row)]
-
-    def _request(
-        self, run: Run, row: int, now: int, evidence: list[Episode], chosen: list[Episode]
-    ) -> HighLevelReflectionRequest:
-        start = self._window_start(row)
-        acted = tuple(one for one in self._judge_history if one.at >= start)
-        return HighLevelReflectionRequest(
-            slot=run.slot,
+    def _request_facts(self, run: Run, row: int, now: int) -> RequestFacts:
+        return RequestFacts(
             known_at=now,
-            window_start=ns_to_datetime(start),
-            window_end=ns_to_datetime(run.slot),
             timeframe=self._bars.timeframe,
-            episode_ids=tuple(one.episode_id for one in chosen),
-            new_episodes=len(evidence) - self._last_run_episodes,
-            judge_actions=tuple(dict.fromkeys(one.verdict_id for one in acted)),
-            judge_history=acted,
-            deferred_items=tuple(self._policy_loop.deferred),
-            untraded_signals=self._new_untraded(row),
+            window_start=self._window_start(row),
+            evidence=self._evidence(run.slot),
+            counted_before=self._last_run_episodes,
+            judge_history=tuple(self._judge_history),
+            deferred=tuple(self._policy_loop.deferred),
+            untraded=self._new_untraded(row),
             shadow_trials=self._trials.summaries(),
             drift_inputs=self.drift.inputs(run.trigger),
-            structural_override=run.override,
-            structural_allowed=run.structural_allowed,
             epoch=self._epoch,
             epoch_starts={version.definition.id: version.since for version in self._playbooks.active()},
-            tested_before=tuple(self._tested),
+            tested=tuple(self._tested),
         )
 
     def _new_untraded(self, row: int) -> tuple[UntradedSignal, ...]:
@@ -316,18 +292,7 @@ class SlowLoopService:
         if not verdict.actions:
             return
         self.counters.applied.update(action.kind for action in verdict.actions)
-        self._judge_history += [
-            JudgeActionSeen(
-                verdict_id=verdict_id,
-                at=now,
-                kind=one.kind,
-                playbook_id=one.playbook_id,
-                regime=one.regime,
-                parameter=one.parameter,
-                value=one.value,
-            )
-            for one in verdict.actions
-        ]
+        self._judge_history += actions_seen(verdict, verdict_id, now)
         refused_before = len(self._lifecycle.refused)
         changed = self._lifecycle.apply(
             verdict.actions,

@@ -1,0 +1,142 @@
+"""What the slow loop knows at a moment, as cadence facts and as a request: one form for every runner.
+
+The backtest fills it from its own memory, the worker from the journal and the store; that both decide and ask
+the same on the same history is a test. Pure.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.canonical import ns_to_datetime
+from schemas.config import Settings
+from schemas.episode import Episode
+from schemas.judge import ReplanVerdict
+from schemas.playbook import PlaybookDefinition
+from schemas.reflection import DeferredItem, HighLevelReflectionRequest, JudgeActionSeen, UntradedSignal
+from schemas.vocabulary import OverrideReason
+from services.slow_loop.cadence import CadenceFacts, Run
+
+ORDINARY_MINIMUM = 20
+
+
+@dataclass(frozen=True)
+class LoopStanding:
+    """Where the slow loop of a run stands; times in ns, slots of runs. See `CadenceFacts`."""
+
+    started_at: int
+    last_run: int | None = None
+    last_attempt: int | None = None
+    last_structural: int | None = None
+    override: OverrideReason | None = None
+    running: bool = False
+
+
+@dataclass(frozen=True)
+class RequestFacts:
+    """What a request is made of.
+
+    Attributes:
+        known_at: the clock; nothing in here was known later.
+        window_start: only episodes entered from here on are examined, and only actions from here on shown.
+        evidence: learnable episodes known at the slot, by time.
+        counted_before: how many of them the last run knew.
+        judge_history: every action of the judge so far.
+    """
+
+    known_at: int
+    timeframe: str
+    window_start: int
+    evidence: Sequence[Episode]
+    counted_before: int = 0
+    judge_history: Sequence[JudgeActionSeen] = ()
+    deferred: tuple[DeferredItem, ...] = ()
+    untraded: tuple[UntradedSignal, ...] = ()
+    shadow_trials: tuple[dict[str, float | int | str | None], ...] = ()
+    drift_inputs: Mapping[str, Any] = field(default_factory=dict)
+    epoch: int = 0
+    epoch_starts: Mapping[str, int] = field(default_factory=dict)
+    tested: tuple[str, ...] = ()
+
+    def batch(self) -> list[Episode]:
+        """The episodes to examine."""
+        return [one for one in self.evidence if one.entry_label >= self.window_start]
+
+
+def cadence_facts(
+    moment: int,
+    settings: Settings,
+    timeframe: str,
+    standing: LoopStanding,
+    fresh: Sequence[Episode],
+    definitions: Iterable[PlaybookDefinition],
+) -> CadenceFacts:
+    """Facts for `due` at a moment; `fresh` are the learnable episodes since the last run, known by then."""
+    high_level = settings.high_level
+    new = Counter(one.playbook_id for one in fresh)
+    return CadenceFacts(
+        now=moment,
+        interval=high_level.interval_for(timeframe),
+        started_at=standing.started_at,
+        last_run=standing.last_run,
+        last_attempt=standing.last_attempt,
+        last_structural=standing.last_structural,
+        new_episodes=dict(sorted(new.items())),
+        minimum_episodes=high_level.minimum_episodes,
+        playbook_minimum={
+            one.id: one.minimum_episodes for one in definitions if one.minimum_episodes > ORDINARY_MINIMUM
+        },
+        structural_interval_days=high_level.structural_interval_days,
+        surprise=surprise(fresh, settings),
+        safety_override=standing.override,
+        running=standing.running,
+        enabled=high_level.enabled,
+    )
+
+
+def surprise(fresh: Sequence[Episode], settings: Settings) -> float:
+    """How far the new outcomes lie from the reference in all; 1 brings the next slot forward."""
+    total = sum(abs(one.r - settings.gate.reference_r) for one in fresh)
+    return total / settings.high_level.surprise_limit_r
+
+
+def build_request(run: Run, facts: RequestFacts) -> HighLevelReflectionRequest:
+    """The request of one run; its hash names what was asked, whoever asks."""
+    acted = tuple(one for one in facts.judge_history if one.at >= facts.window_start)
+    return HighLevelReflectionRequest(
+        slot=run.slot,
+        known_at=facts.known_at,
+        window_start=ns_to_datetime(facts.window_start),
+        window_end=ns_to_datetime(run.slot),
+        timeframe=facts.timeframe,
+        episode_ids=tuple(one.episode_id for one in facts.batch()),
+        new_episodes=len(facts.evidence) - facts.counted_before,
+        judge_actions=tuple(dict.fromkeys(one.verdict_id for one in acted)),
+        judge_history=acted,
+        deferred_items=facts.deferred,
+        untraded_signals=facts.untraded,
+        shadow_trials=facts.shadow_trials,
+        drift_inputs=dict(facts.drift_inputs),
+        structural_override=run.override,
+        structural_allowed=run.structural_allowed,
+        epoch=facts.epoch,
+        epoch_starts=dict(facts.epoch_starts),
+        tested_before=facts.tested,
+    )
+
+
+def actions_seen(verdict: ReplanVerdict, verdict_id: str, at: int) -> list[JudgeActionSeen]:
+    """The actions of a verdict as later requests show them; `at` is when they were carried out, ns."""
+    return [
+        JudgeActionSeen(
+            verdict_id=verdict_id,
+            at=at,
+            kind=one.kind,
+            playbook_id=one.playbook_id,
+            regime=one.regime,
+            parameter=one.parameter,
+            value=one.value,
+        )
+        for one in verdict.actions
+    ]
