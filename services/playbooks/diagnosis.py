@@ -5,6 +5,7 @@ that place.
 """
 
 import types
+from collections.abc import Mapping
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +15,7 @@ from schemas.errors import nearest
 from schemas.playbook import PlaybookDefinition
 
 Steps = tuple[int | str, ...]
+MAPPINGS = (dict, Mapping)
 
 
 def explain(document: dict[str, Any], error: ValidationError) -> tuple[str, str]:
@@ -62,7 +64,7 @@ def known_names(steps: Steps) -> tuple[str, ...]:
         kind = _inside(kind, step)
     if _is_model(kind):
         return tuple(name for name in kind.model_fields if name != "known_at")
-    return tuple(get_args(get_args(kind)[0])) if get_origin(kind) is dict else ()
+    return tuple(get_args(get_args(kind)[0])) if get_origin(kind) in MAPPINGS else ()
 
 
 def _inside(kind: Any, step: int | str) -> Any:
@@ -70,7 +72,7 @@ def _inside(kind: Any, step: int | str) -> Any:
         field = kind.model_fields.get(str(step))
         found = field.annotation if field else None
     else:
-        found = get_args(kind)[1] if get_origin(kind) is dict else None
+        found = get_args(kind)[1] if get_origin(kind) in MAPPINGS else None
     return get_args(found)[0] if get_origin(found) in (Union, types.UnionType) else found
 
 

@@ -24,6 +24,7 @@ from trading_core.rules import parse
 EMBEDDED = Path(__file__).parent / "definitions"
 MAX_BYTES = 64_000
 MAX_INTEGER = 2**53
+MAX_COMBINATIONS = 1_000  # of one rule: a plan that uses none of them is compared with each
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 CELLS = tuple(f"{trend}/{volatility}" for trend in Trend for volatility in VolatilityBand)
 
@@ -174,6 +175,12 @@ def _check_rule(role: str, text: str, parameters: Mapping[str, Parameter]) -> No
     """The rule parses, and is of its role's kind, for every value on every grid it uses."""
     values = {name: parameter.value for name, parameter in parameters.items()}
     names = [name for name in sorted(set(placeholders(text))) if name in parameters]
+    combinations = math.prod(len(parameters[name].grid) for name in names)
+    if combinations > MAX_COMBINATIONS:
+        raise ConfigError(
+            f"the grids of {', '.join(names)} make {combinations} rules, at most {MAX_COMBINATIONS} may be: "
+            "shorten a grid, or write a value instead of a parameter"
+        )
     variants = [values, *(values | {name: value} for name in names for value in parameters[name].grid)]
     for rendered in dict.fromkeys(render_text(text, variant) for variant in variants):
         kind = parse(rendered).kind

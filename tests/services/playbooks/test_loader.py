@@ -81,6 +81,23 @@ def changed(old: str, new: str) -> str:
             GOOD + "[parameters.spare]\nvalue = 1\ngrid = [1, 2]\n",
             ["parameters.spare", "no rule uses {spare}"],
         ),
+        (
+            changed("{failure_atr} * atr_14", "{failure_atr} * atr_14 - 0 * ({pa} + {pb} + {pc})")
+            + "".join(
+                f"[parameters.{n}]\nvalue = 1\ngrid = [1, 2, 3, 4, 5, 6, 7, 8]\n" for n in ("pa", "pb", "pc")
+            ),
+            [
+                "rules.long.invalidation",
+                "failure_atr, pa, pb, pc",
+                "1536 rules",
+                "at most 1000",
+                "shorten a grid",
+            ],
+        ),
+        (
+            changed('trend = ["up"]', 'trend = ["up"]\nvolatilty = ["low"]'),
+            ["eligibility.long.volatilty", "unknown key", "Did you mean 'volatility'?"],
+        ),
         ("id = ", ["is not TOML"]),
         ("", ["missing"]),
         (b"\xff\xfe", ["UTF-8"]),
