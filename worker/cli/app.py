@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError
-from worker.cli import backtest, check, config, journal, runs, scenarios, schema, verify, why
+from worker.cli import backtest, check, config, journal, model, runs, scenarios, schema, verify, why
 from worker.cli.console import complain
 from worker.interrupts import RunInterrupted
 
@@ -78,4 +78,5 @@ app.command("why")(why.why)
 app.command("scenarios")(scenarios.scenarios)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
+app.add_typer(model.app, name="model")
 app.add_typer(config.app, name="config")

@@ -5,7 +5,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from schemas.canonical import datetime_to_ns, ns_to_datetime
+from schemas.canonical import datetime_to_ns
 from schemas.errors import ConfigError
 from services.quoting import visible
 
@@ -30,12 +30,6 @@ def stdout_console() -> "Console":
     from rich.console import Console
 
     return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-
-
-def shown_time(ns: int) -> str:
-    """`2012-01-31 16:00:00Z`; the time of day is left out at midnight."""
-    moment = ns_to_datetime(ns)
-    return moment.strftime("%Y-%m-%d" if ns % 86_400_000_000_000 == 0 else "%Y-%m-%d %H:%M:%SZ")
 
 
 def time_option(text: str, option: str) -> int:

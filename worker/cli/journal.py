@@ -11,8 +11,9 @@ from schemas.errors import ConfigError, nearest
 from services.journal.chain import JournalRow
 from services.journal.kinds import JOURNAL_KINDS
 from services.quoting import visible
-from worker.cli.console import shown_time, time_option
+from worker.cli.console import time_option
 from worker.cli.options import DbOption, RunArgument, open_for_run
+from worker.figures import shown_time
 
 LINE_WIDTH = 200
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from schemas.errors import ConfigError
-from worker.cli.report_page import report_page
+from worker.pages.report_markdown import report_markdown
 from worker.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class OutFolder:
         }
         for report in reports:
             files[f"reports/{report['report_id']}.json"] = _json(report)
-            files[f"reports/{report['report_id']}.md"] = report_page(report)
+            files[f"reports/{report['report_id']}.md"] = report_markdown(report)
         try:
             (self._path / "reports").mkdir(parents=True, exist_ok=True)
             for name, text in files.items():

@@ -9,8 +9,8 @@ from worker.recorded_run import Progress
 
 
 @contextmanager
-def progress_bar(title: str, interrupts: Interrupts) -> Iterator[Progress]:
-    """A callback (bars done, bars in all) that draws, and raises `RunInterrupted` once a signal came."""
+def progress_bar(title: str, interrupts: Interrupts, unit: str = "bars") -> Iterator[Progress]:
+    """A callback (units done, units in all) that draws, and raises `RunInterrupted` once a signal came."""
     if not sys.stderr.isatty():
 
         def quiet(done: int, total: int) -> None:
@@ -25,7 +25,7 @@ def progress_bar(title: str, interrupts: Interrupts) -> Iterator[Progress]:
     columns = (
         TextColumn(title),
         BarColumn(),
-        TextColumn("{task.completed:,}/{task.total:,} bars"),
+        TextColumn("{task.completed:,}/{task.total:,} " + unit),
         TimeElapsedColumn(),
     )
     with Bar(*columns, console=Console(file=sys.stderr), transient=True) as bar:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
 from worker.cli.console import print_json, stdout_console
-from worker.cli.figures import percent
 from worker.cli.options import DbOption, JsonOption, store_address
+from worker.figures import percent
 
 if TYPE_CHECKING:
     from services.store import RunRecord

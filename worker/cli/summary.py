@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from services.quoting import visible
-from worker.cli.figures import counts, milliseconds, number, percent, r_multiple
+from worker.figures import counts, milliseconds, number, percent, r_multiple
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,7 +84,7 @@ def _ticks(ticks: Document, timing: Document) -> Rows:
 
 
 def _asks_models(document: Document) -> bool:
-    return bool(document["reflection"] == "full" or document["strategist"]["name"] != "rules")
+    return bool(document["reflection"] == "full" or False)
 
 
 def _policy(document: Document) -> Rows:

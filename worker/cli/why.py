@@ -10,8 +10,9 @@ from schemas.errors import ConfigError
 from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.journal.lineage import LineageNode, trace
 from services.quoting import visible
-from worker.cli.console import print_json, shown_time, stdout_console
+from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
+from worker.figures import shown_time
 
 if TYPE_CHECKING:
     from rich.tree import Tree

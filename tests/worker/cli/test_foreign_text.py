@@ -12,14 +12,14 @@ from tests.services.journal.decisions import decision_rows
 from tests.services.policy_checks.injections import INJECTIONS
 from tests.services.store.stores import new_run
 from tests.worker.cli.fake_runner import REPORT, REPORT_ID, VERDICT
-from worker.cli.report_page import report_page
+from worker.pages.report_markdown import report_markdown
 
 HOSTILE = "\x1b[2J\x9b1mp\u202eass\r\x07"
 ACTIVE = re.compile(r"<[a-z/!?]|(?<!\\)(?:\\\\)*\]\(|^\s*(?:#|\||```|=|--)", re.IGNORECASE | re.MULTILINE)
 
 
 def page(**changes) -> str:
-    return report_page({"report_id": REPORT_ID, "report": REPORT | changes, "verdict": VERDICT})
+    return report_markdown({"report_id": REPORT_ID, "report": REPORT | changes, "verdict": VERDICT})
 
 
 def test_report_page_active_markup_is_found_by_the_pattern_of_this_test():

@@ -1,4 +1,6 @@
-"""How figures are shown: fractions as percent, R with a sign, undefined as a dash; rounded nowhere else."""
+"""How figures and times are shown: percent, R with a sign, a dash for undefined; rounded nowhere else."""
+
+from schemas.canonical import ns_to_datetime
 
 DASH = "-"
 
@@ -29,3 +31,9 @@ def counts(by_name: dict[str, int]) -> str:
     """`heartbeat 12, regime_change 3`, most frequent first."""
     ordered = sorted(by_name.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{name} {count:,}" for name, count in ordered if count) or "none"
+
+
+def shown_time(ns: int) -> str:
+    """`2012-01-31 16:00:00Z`; the time of day is left out at midnight."""
+    moment = ns_to_datetime(ns)
+    return moment.strftime("%Y-%m-%d" if ns % 86_400_000_000_000 == 0 else "%Y-%m-%d %H:%M:%SZ")

@@ -10,8 +10,7 @@ from html import escape
 from typing import Any
 
 from services.quoting import visible
-from worker.cli.console import shown_time
-from worker.cli.figures import number, r_multiple
+from worker.figures import number, r_multiple, shown_time
 
 CLUSTER_HEAD = (
     "playbook",
@@ -30,7 +29,7 @@ BLOCK = re.compile(r"^(\s*)(#|\||=|```|~~~|--|\*\s*\*|_\s*_|\[)", re.MULTILINE)
 LINK = re.compile(r"\](?=[(\[:])")
 
 
-def report_page(entry: dict[str, Any]) -> str:
+def report_markdown(entry: dict[str, Any]) -> str:
     """The page of one journalled report `{report_id, report, verdict}`."""
     report = entry["report"]
     window = f"{shown_time(report['window_start'])} to {shown_time(report['window_end'])}"
