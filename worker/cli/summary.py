@@ -84,7 +84,7 @@ def _ticks(ticks: Document, timing: Document) -> Rows:
 
 
 def _asks_models(document: Document) -> bool:
-    return bool(document["reflection"] == "full" or False)
+    return bool(document["reflection"] == "full" or document["strategist"]["name"] != "rules")
 
 
 def _policy(document: Document) -> Rows:
