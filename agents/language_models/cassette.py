@@ -28,6 +28,10 @@ class Cassette:
     def __len__(self) -> int:
         return len(self._calls)
 
+    def calls(self) -> tuple[RecordedCall, ...]:
+        """Every recorded call, as they stood in the source."""
+        return tuple(self._calls.values())
+
     def find(self, question: Question) -> RecordedCall:
         """The recorded outcome of exactly this question, asked for the n-th time.
 

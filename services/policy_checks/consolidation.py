@@ -101,6 +101,12 @@ def weigh_reply(
     return Consolidation((summary,), reply.deferred_needs)
 
 
+def stated_verdict(text: str) -> ReflectionStatus | None:
+    """The verdict that a reply states; None when it is no answer."""
+    reply = _read(text)
+    return None if isinstance(reply, Finding) else ReflectionStatus(reply.verdict)
+
+
 def _read(text: str) -> ConsolidationReply | Finding:
     if len(text) > LONGEST_REPLY:
         return _malformed(f"{len(text)} characters, more than {LONGEST_REPLY}")

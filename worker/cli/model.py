@@ -1,0 +1,203 @@
+"""`thinktwice model`: ask a model again what a run asked it, to see how much it varies and what a change does."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.config import Settings
+from schemas.errors import ConfigError
+from worker.cli.console import complain, print_json
+from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
+from worker.cli.progress import progress_bar
+from worker.interrupts import Interrupts
+from worker.settings import load_settings
+
+if TYPE_CHECKING:
+    from worker.model_questions import RecordedQuestions
+
+MOST_SAMPLES = 1_000
+ConfigArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="CONFIG", help="TOML file; its [llm] settings replace the run's.", show_default=False
+    ),
+]
+PromptOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--prompt", metavar="FILE", help="Template to ask with. [the present one]", show_default=False
+    ),
+]
+LimitOption = Annotated[
+    int | None, typer.Option(min=1, help="Ask only about the first plans of the run.", show_default=False)
+]
+LlmOption = Annotated[
+    str | None, typer.Option(help="Replies: live, record or replay. [live]", show_default=False)
+]
+CassetteOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Replies to record into, or to replay without a key.", show_default=False
+    ),
+]
+
+app = typer.Typer(help="Ask a model again what a run asked it.", rich_markup_mode=None)
+
+
+@app.callback()
+def model() -> None:
+    """Ask a model again what a run asked it."""
+
+
+@app.command("spread")
+def spread(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN", help="Run id, prefix or 'latest'; or a cassette file.", show_default=False
+        ),
+    ],
+    config: ConfigArgument = None,
+    samples: Annotated[int, typer.Option(min=1, max=MOST_SAMPLES, help="Times to ask each question.")] = 5,
+    limit: LimitOption = None,
+    prompt: PromptOption = None,
+    llm: LlmOption = None,
+    cassette: CassetteOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Ask each question of a run again and show how often the verdict is the recorded one; stores nothing.
+
+    Exit 0 when anything was answered, 1 when nothing was.
+    """
+    if Path(run).is_file():
+        document = _spread_of_file(run, limit, (config, prompt, llm, cassette, db))
+    else:
+        document = asyncio.run(_spread(run, config, samples, limit, prompt, llm, cassette, db))
+    _shown(document, "render_spread", json)
+    if document["run_id"] is not None and not document["answered"]:
+        complain(f"no sample was answered ({_listed(document['failed'])})")
+        raise typer.Exit(1)
+
+
+@app.command("compare")
+def compare(
+    run: RunArgument,
+    config: ConfigArgument = None,
+    prompt: PromptOption = None,
+    limit: LimitOption = None,
+    llm: LlmOption = None,
+    cassette: CassetteOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Ask the questions of a run in other words or of another model: exit 0 unchanged, 1 changed."""
+    if prompt is None and config is None:
+        raise ConfigError(
+            "nothing to compare with: give --prompt FILE, or a CONFIG with another model; `thinktwice model "
+            "spread` asks the same again"
+        )
+    document = asyncio.run(_compare(run, config, limit, prompt, llm, cassette, db))
+    _shown(document, "render_comparison", json)
+    if document["failed"]:
+        complain(
+            f"{document['questions'] - document['answered']} questions were not answered, so not compared"
+        )
+    if not document["same"]:
+        raise typer.Exit(1)
+
+
+def _spread_of_file(name: str, limit: int | None, given: tuple[object, ...]) -> dict[str, Any]:
+    from agents.language_models.cassette import read_cassette
+    from worker.model_spread import spread_of_cassette
+
+    if any(value is not None for value in given):
+        raise ConfigError(
+            f"{name!r} is a cassette: its replies are there already; leave CONFIG, --prompt, --llm, --cassette "
+            "and --db out"
+        )
+    return spread_of_cassette(read_cassette(Path(name)), name, limit)
+
+
+async def _spread(
+    run: str, config: Path | None, samples: int, limit: int | None, prompt: Path | None, llm: str | None,
+    cassette: str | None, db: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    from worker.model_questions import read_template
+    from worker.model_spread import spread_of_run
+
+    template = read_template(prompt)
+    questions, settings = await _recorded(run, db, config, llm, cassette)
+    with progress_bar("spread", Interrupts(), "replies") as progress:
+        return await spread_of_run(
+            questions, settings, template, os.environ, samples=samples, limit=limit, progress=progress
+        )
+
+
+async def _compare(
+    run: str, config: Path | None, limit: int | None, prompt: Path | None, llm: str | None,
+    cassette: str | None, db: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    from worker.model_comparison import compare_run
+    from worker.model_questions import read_template
+
+    template = read_template(prompt)
+    questions, settings = await _recorded(run, db, config, llm, cassette)
+    with progress_bar("compare", Interrupts(), "replies") as progress:
+        return await compare_run(questions, settings, template, os.environ, limit=limit, progress=progress)
+
+
+async def _recorded(
+    run: str, db: str | None, config: Path | None, llm: str | None, cassette: str | None
+) -> tuple["RecordedQuestions", Settings]:
+    """What the run asked, and the settings to ask with: the run's, with what is given now before them."""
+    from services.journal.index import JournalIndex
+    from worker.model_questions import read_questions
+    from worker.replay import stored_settings
+
+    given = load_settings(config)
+    store, record = await open_for_run(db, run)
+    async with store:
+        stored = stored_settings(record)
+        questions = read_questions(record.run_id, await JournalIndex.read(store.journal.rows(record.run_id)))
+    values = stored.payload()
+    values["runtime"] |= {"llm": llm or "live", "cassette": cassette}
+    values["policy_loop"]["strategist"] = "rules"  # it is not asked here, so it needs neither key nor price
+    asked = given.settings.payload()
+    for key in given.origins:
+        if key.startswith("llm."):
+            _copy(asked, values, key.split("."))
+    return questions, _valid(values)
+
+
+def _copy(source: dict[str, Any], target: dict[str, Any], steps: list[str]) -> None:
+    for step in steps[:-1]:
+        source, target = source[step], target[step]
+    target[steps[-1]] = source[steps[-1]]
+
+
+def _valid(values: dict[str, Any]) -> Settings:
+    from pydantic import ValidationError
+
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{place}: {first['msg']}" if place else first["msg"]) from error
+
+
+def _shown(document: dict[str, Any], renderer: str, json: bool) -> None:
+    if json:
+        print_json(document)
+        return
+    from worker.cli import model_tables
+
+    getattr(model_tables, renderer)(document)
+
+
+def _listed(counted: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counted.items()) or "nothing was asked"

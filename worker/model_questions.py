@@ -1,0 +1,140 @@
+"""What a stored run asked its model about plans, ready to be asked again.
+
+The question is worded anew from the run's rows; its key says whether it is, byte for byte, the one that was
+asked. Called by `thinktwice model`.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.language_models.cassette import KIND, recorded_call
+from prompts import PromptError, PromptTemplate, load_prompt, template_from_text
+from schemas.errors import ConfigError, StoreError
+from services.journal.consolidations import AnsweredConsolidation, recorded_consolidations
+from services.journal.index import JournalIndex
+from services.model_calls.record import Caller, RecordedCall, question_key
+from services.policy_checks.consolidation import consolidation_question
+from services.policy_level_reflection_service import PROMPT
+
+
+@dataclass(frozen=True)
+class RecordedQuestions:
+    """The plans about which a run asked its model and was answered, in order.
+
+    Attributes:
+        calls: every recorded call about a plan, the vain ones too.
+        unanswered: how many calls ended otherwise, by kind.
+        left_out: recorded calls that are about something else, by prompt.
+    """
+
+    run_id: str
+    plans: tuple[AnsweredConsolidation, ...]
+    calls: tuple[RecordedCall, ...]
+    unanswered: dict[str, int]
+    left_out: dict[str, int]
+
+    @property
+    def model(self) -> str:
+        """The model that was asked."""
+        return self.calls[0].model
+
+    @property
+    def max_tokens(self) -> int:
+        """Bound of a reply, as it was."""
+        return self.calls[0].max_tokens
+
+    @property
+    def prompt_hash(self) -> str:
+        """Content hash of the template that the run asked with."""
+        return self.calls[0].prompt_hash
+
+
+def read_questions(run_id: str, index: JournalIndex) -> RecordedQuestions:
+    """What a run asked about plans.
+
+    Raises:
+        ConfigError: no model ever answered it.
+        StoreError: its rows cannot be read.
+    """
+    try:
+        calls = [recorded_call(event.payload, None) for event in index.events if event.row.kind == KIND]
+    except ValueError as error:
+        raise StoreError(
+            f"a recorded reply of run {run_id!r} cannot be read: see `thinktwice verify`"
+        ) from error
+    about_plans = tuple(call for call in calls if call.prompt == PROMPT)
+    plans = recorded_consolidations(index)
+    if not plans.answered or not about_plans:
+        ended = ", ".join(f"{kind} {count}" for kind, count in sorted(plans.unanswered.items()))
+        raise ConfigError(
+            f"run {run_id!r} holds no model's answer about a plan"
+            + (f" (asked in vain: {ended})" if ended else "")
+            + ": record one with `thinktwice backtest --reflection full`"
+        )
+    others = Counter(call.prompt for call in calls if call.prompt != PROMPT)
+    return RecordedQuestions(
+        run_id,
+        plans.answered,
+        about_plans,
+        dict(sorted(plans.unanswered.items())),
+        dict(sorted(others.items())),
+    )
+
+
+def read_template(path: Path | None) -> PromptTemplate:
+    """The template to ask with: the present one, or that of a file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no template of this question.
+    """
+    present = load_prompt(PROMPT)
+    if path is None:
+        return present
+    try:
+        template = template_from_text(PROMPT, path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--prompt {str(path)!r} cannot be read: {error}") from error
+    except PromptError as error:
+        raise ConfigError(f"--prompt {str(path)!r}: {error}") from error
+    if template.placeholders != present.placeholders:
+        wanted = ", ".join("{{" + name + "}}" for name in sorted(present.placeholders))
+        raise ConfigError(f"--prompt {str(path)!r} must have exactly the placeholders {wanted}")
+    return template
+
+
+def demand_same_questions(questions: RecordedQuestions, template: PromptTemplate) -> None:
+    """Only what was asked may be called asked again.
+
+    Raises:
+        ConfigError: the template, or the wording of the data in it, is another by now.
+    """
+    asked, now = questions.prompt_hash, template.hash
+    if asked != now:
+        raise ConfigError(
+            f"run {questions.run_id!r} asked with a prompt {asked[:16]}, this one is {now[:16]}: give the text that "
+            "it had with --prompt FILE, or see what the change does with `thinktwice model compare`"
+        )
+    keys = {call.key for call in questions.calls}
+    for plan in questions.plans:
+        text = consolidation_question(template, plan.request, plan.findings)
+        if _key(questions.calls[0], template, text) not in keys:
+            raise ConfigError(
+                f"row {plan.seq} of run {questions.run_id!r} was asked in other words than this version uses: "
+                "sample it with the version that made it, or use `thinktwice model compare`"
+            )
+
+
+def _key(call: RecordedCall, template: PromptTemplate, text: str) -> str:
+    caller = Caller(call.provider, call.model, call.prompt, call.prompt_hash)
+    return question_key(caller, template.system, text, call.max_tokens)
+
+
+def first_of_each(
+    questions: RecordedQuestions, template: PromptTemplate, limit: int | None
+) -> tuple[AnsweredConsolidation, ...]:
+    """The plans whose questions differ, in order, at most `limit`."""
+    unique: dict[str, AnsweredConsolidation] = {}
+    for plan in questions.plans:
+        unique.setdefault(consolidation_question(template, plan.request, plan.findings), plan)
+    return tuple(unique.values())[:limit]
