@@ -1,4 +1,4 @@
-"""What does another prompt or another model change? Recorded questions worded and asked anew, verdict by verdict.
+"""What does another prompt or another model change? Recorded questions are worded and asked anew.
 
 The paired test is the exact sign test on the verdicts that moved: whether stricter and milder are equally
 likely. Nothing is stored.
@@ -41,9 +41,14 @@ class Pair:
 
 
 async def compare_run(
-    questions: RecordedQuestions, settings: Settings, template: PromptTemplate, environment: Mapping[str, str],
-    *, limit: int | None, progress: Progress,
-) -> dict[str, Any]:  # fmt: skip
+    questions: RecordedQuestions,
+    settings: Settings,
+    template: PromptTemplate,
+    environment: Mapping[str, str],
+    *,
+    limit: int | None,
+    progress: Progress,
+) -> dict[str, Any]:
     """The document: every recorded question asked once more in the words of `template`.
 
     Raises:
@@ -98,7 +103,7 @@ def sign_test(stricter: int, milder: int) -> float | None:
     if not moved:
         return None
     tail = sum(comb(moved, k) for k in range(min(stricter, milder) + 1))
-    return min(1.0, 2 * tail / 2**moved)
+    return float(min(1.0, 2 * tail / 2**moved))
 
 
 def _transitions(pairs: Sequence[Pair]) -> list[dict[str, Any]]:

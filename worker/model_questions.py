@@ -112,16 +112,16 @@ def demand_same_questions(questions: RecordedQuestions, template: PromptTemplate
     asked, now = questions.prompt_hash, template.hash
     if asked != now:
         raise ConfigError(
-            f"run {questions.run_id!r} asked with a prompt {asked[:16]}, this one is {now[:16]}: give the text that "
-            "it had with --prompt FILE, or see what the change does with `thinktwice model compare`"
+            f"run {questions.run_id!r} asked with a prompt {asked[:16]}, this one is {now[:16]}: give the text "
+            "that it had with --prompt FILE, or see what the change does with `thinktwice model compare`"
         )
     keys = {call.key for call in questions.calls}
     for plan in questions.plans:
         text = consolidation_question(template, plan.request, plan.findings)
         if _key(questions.calls[0], template, text) not in keys:
             raise ConfigError(
-                f"row {plan.seq} of run {questions.run_id!r} was asked in other words than this version uses: "
-                "sample it with the version that made it, or use `thinktwice model compare`"
+                f"row {plan.seq} of run {questions.run_id!r} was asked in other words than this version "
+                "uses: sample it with the version that made it, or use `thinktwice model compare`"
             )
 
 

@@ -1,4 +1,4 @@
-"""How much do verdicts of a model vary when the same question is asked again? One document, nothing stored."""
+"""How much do a model's verdicts vary when the same question is asked again? Nothing is stored."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -50,9 +50,15 @@ class Asked:
 
 
 async def spread_of_run(
-    questions: RecordedQuestions, settings: Settings, template: PromptTemplate, environment: Mapping[str, str],
-    *, samples: int, limit: int | None, progress: Progress,
-) -> dict[str, Any]:  # fmt: skip
+    questions: RecordedQuestions,
+    settings: Settings,
+    template: PromptTemplate,
+    environment: Mapping[str, str],
+    *,
+    samples: int,
+    limit: int | None,
+    progress: Progress,
+) -> dict[str, Any]:
     """The document of a run: each of its questions asked `samples` times more.
 
     Raises:

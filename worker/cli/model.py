@@ -1,4 +1,4 @@
-"""`thinktwice model`: ask a model again what a run asked it, to see how much it varies and what a change does."""
+"""`thinktwice model`: ask again what a run asked its model, to see how it varies and what a change does."""
 
 import asyncio
 import os
@@ -116,8 +116,8 @@ def _spread_of_file(name: str, limit: int | None, given: tuple[object, ...]) -> 
 
     if any(value is not None for value in given):
         raise ConfigError(
-            f"{name!r} is a cassette: its replies are there already; leave CONFIG, --prompt, --llm, --cassette "
-            "and --db out"
+            f"{name!r} is a cassette, and its replies are there already: leave CONFIG, --prompt, --llm, "
+            "--cassette and --db out"
         )
     return spread_of_cassette(read_cassette(Path(name)), name, limit)
 

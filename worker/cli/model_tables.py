@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from services.quoting import visible
-from worker.cli.console import shown_time, stdout_console
-from worker.cli.figures import DASH, counts, milliseconds, percent
+from worker.cli.console import stdout_console
+from worker.figures import DASH, counts, milliseconds, percent, shown_time
 
 Document = dict[str, Any]
 SHOWN = 20
