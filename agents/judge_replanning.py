@@ -13,9 +13,12 @@ from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport, Recommendation
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
-from services.high_level.clusters import declared_hypotheses
+from services.high_level.clusters import declared_hypotheses, hypothesis
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
+from services.high_level.grading import minimum_of, select
+from services.high_level.grid import trial_key
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
+from services.statistics.multiplicity import Family, register_family
 
 KINDS = {
     RecommendedAction.RESEARCH_EXPERIMENT: ("open_experiment",),
@@ -115,7 +118,7 @@ def _evidence_refusal(
     if action.regime is not None and action.regime != finding.regime:
         reason = f"the evidence is about {finding.regime!r}, the change about {action.regime!r}"
         return RefusedAction(action=action, code="other_cluster", reason=reason)
-    again = _grade_again(finding, definitions, gate)
+    again = _grade_again(finding, report, definitions, gate)
     grade, strongest = grade_of(again), decide(again, gate).strongest_action
     if grade is not finding.grade or item.grade is not finding.grade:
         reason = f"the numbers say {grade}, the cluster {finding.grade}, the recommendation {item.grade}"
@@ -131,18 +134,49 @@ def _evidence_refusal(
 
 
 def _grade_again(
-    finding: ClusterFinding, definitions: dict[str, PlaybookDefinition], gate: GateSettings
+    finding: ClusterFinding,
+    report: HighLevelReflectionReport,
+    definitions: dict[str, PlaybookDefinition],
+    gate: GateSettings,
 ) -> Evidence:
-    """The gate's input from the printed numbers.
-
-    The level is the judge's own q over the printed family size, or over the family that the playbook files
-    declare when that is larger: a report cannot make itself significant by naming a smaller family.
-    """
-    definition = definitions.get(finding.playbook_id)
-    minimum = max(gate.minimum_trades, definition.minimum_episodes if definition else gate.minimum_trades)
-    declared = len(declared_hypotheses(definitions.values(), ()))
-    alpha = gate.q / max(finding.family_size, declared) if finding.family_size else None
+    """The gate's input from the printed numbers."""
+    alpha = None
+    if finding.family_size:
+        family = _family(finding, report, definitions, gate)
+        name = _tested_as(finding, report)
+        printed = {
+            _tested_as(item, report): item.e_value or 0.0 for item in report.clusters if item.family_size
+        }
+        alpha = family.alpha(name, select(family, printed)) if name in family else None
+    minimum = minimum_of(gate, definitions.get(finding.playbook_id))
     return Evidence(finding.n, finding.e_value or 0.0, alpha, minimum, finding.regime is not None)
+
+
+def _family(
+    finding: ClusterFinding,
+    report: HighLevelReflectionReport,
+    definitions: dict[str, PlaybookDefinition],
+    gate: GateSettings,
+) -> Family:
+    """The family that the playbook files declare, with the judge's own q, and every value the report tried.
+
+    A printed family that is larger counts in full, as trials of earlier reports; a smaller one does not: a
+    report cannot make itself significant by naming fewer hypotheses.
+    """
+    frames = {item.timeframe for item in report.clusters if item.timeframe is not None}
+    names = {*declared_hypotheses(definitions.values(), frames), *map(trial_key, report.grid_trials)}
+    earlier = (f"grid||earlier|{number}" for number in range(finding.family_size - len(names)))
+    return register_family([*names, *earlier], gate.q, epochs=report.epochs)
+
+
+def _tested_as(finding: ClusterFinding, report: HighLevelReflectionReport) -> str:
+    """Name of the hypothesis that a cluster tests; the only timeframe of a cell shares the cell's."""
+    frames = {
+        item.timeframe
+        for item in report.clusters
+        if (item.playbook_id, item.regime) == (finding.playbook_id, finding.regime) and item.timeframe
+    }
+    return hypothesis(finding.playbook_id, finding.regime, finding.timeframe if len(frames) > 1 else None)
 
 
 def _decision(actions: Sequence[JudgeAction]) -> RecommendedAction:

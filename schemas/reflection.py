@@ -198,15 +198,17 @@ class ClusterFinding(Contract):
     timeframe: str | None
     n: int = Field(ge=0)
     blocks: int = Field(ge=0)
+    unit: str = Field(default="", description="what one block is: trade, overlap, day, week, month, quarter")
     mean_r: float | None
     reference_r: float
     e_value: float | None
     lower_r: float | None
     upper_r: float | None
     smallest_detectable_r: float | None
-    alpha: float
+    alpha: float = Field(description="level at which e-BH tests it: E reaches 1 / alpha when selected")
     family_id: str
     family_size: int
+    family_q: float = Field(default=0.0, description="false share that the family may spend in all epochs")
     grade: EvidenceGrade
     strongest_action: RecommendedAction
     reason: str
@@ -216,6 +218,9 @@ class ClusterFinding(Contract):
     hold_calibration_z: float | None = None
     mae_p80_r: float | None = None
     mfe_p50_r: float | None = None
+    psr: float | None = Field(default=None, description="probabilistic Sharpe ratio; reported, never a gate")
+    dsr: float | None = Field(default=None, description="deflated by the size of the family")
+    minimum_track_record: float | None = Field(default=None, description="trades for a PSR of 0.95")
     failure_modes: dict[str, int] = {}
     evidence: tuple[str, ...] = Field(default=(), description="episode ids")
 
@@ -357,7 +362,9 @@ class HighLevelReflectionRequest(Contract):
     structural_override: OverrideReason | None = Field(
         default=None, description="the safety override that alone allows structural changes, if one does"
     )
-    epoch: int = 0
+    epochs: dict[str, int] = Field(
+        default={}, description="accepted changes so far, by playbook: what its family may still spend"
+    )
     epoch_starts: dict[str, int] = Field(
         default={}, description="ns by playbook: trades entered before are not tested"
     )
@@ -396,6 +403,7 @@ class HighLevelReflectionReport(Contract):
     deferred_seen: tuple[str, ...] = ()
     recommended_action: RecommendedAction = RecommendedAction.HOLD
     insufficient_sample: bool
+    epochs: dict[str, int] = Field(default={}, description="of the request: the judge charges the same")
     excluded: dict[str, int] = Field(
         default={}, description="episodes that were counted but not tested, by reason"
     )

@@ -124,11 +124,11 @@ class HighLevelReflectionService:
         declared = declared_hypotheses(
             definitions.values(), [request.timeframe, *(item.timeframe for item in population.tested)]
         )
-        findings = self._grade(measures, declared, request.tested_before, definitions, request.epoch)
+        findings = self._grade(measures, declared, request.tested_before, definitions, request.epochs)
         search = self._search(request, findings, definitions)
         if search.trials:
             tried = (*request.tested_before, *(trial_key(trial) for trial in search.trials))
-            findings = self._grade(measures, declared, tried, definitions, request.epoch)
+            findings = self._grade(measures, declared, tried, definitions, request.epochs)
         alarms = decay_alarms(measures)
         inputs = DriftInputs.model_validate(request.drift_inputs)
         fires, checks = fire_quality(inputs.fires), check_expectations(measures, definitions)
@@ -172,6 +172,7 @@ class HighLevelReflectionService:
             deferred_seen=tuple(item.text for item in request.deferred_items),
             recommended_action=strongest(recommendations),
             insufficient_sample=all(item.grade is EvidenceGrade.INSUFFICIENT_SAMPLE for item in findings),
+            epochs=request.epochs,
             excluded=population.excluded,
             narrative="",
             prompt_hash=self._prompt.hash,
@@ -202,10 +203,10 @@ class HighLevelReflectionService:
         declared: Sequence[str],
         tried: Sequence[str],
         definitions: Mapping[str, PlaybookDefinition],
-        epoch: int,
+        epochs: Mapping[str, int],
     ) -> tuple[ClusterFinding, ...]:
         members = sorted({*declared, *tried})
-        family: Family | None = register_family(members, self._gate.q, epoch=epoch) if members else None
+        family: Family | None = register_family(members, self._gate.q, epochs=epochs) if members else None
         return grade_clusters(measures, family, self._gate, definitions, EVIDENCE_LIMIT)
 
     def _search(

@@ -97,7 +97,7 @@ class SlowLoopService:
         self._last_structural: int | None = None
         self._override: OverrideReason | None = None
         self._failed = False
-        self._epoch = 0
+        self._epochs: Counter[str] = Counter()
         self._tested: list[str] = []
         self.drift = DriftWindow()
         policy_loop.decided_in = self.drift.decided_in
@@ -249,7 +249,7 @@ class SlowLoopService:
             untraded=self._new_untraded(row),
             shadow_trials=self._trials.summaries(),
             drift_inputs=self.drift.inputs(run.trigger),
-            epoch=self._epoch,
+            epochs=self._epochs,
             epoch_starts={version.definition.id: version.since for version in self._playbooks.active()},
             tested=tuple(self._tested),
         )
@@ -305,8 +305,6 @@ class SlowLoopService:
             self.counters.refused[refusal.code] += 1
             self._append(now, "action_refused", {"verdict_id": verdict_id, **refusal.payload()})
         self._last_structural = run.slot
-        if changed:
-            self._epoch += 1
         self._retire_changed(changed, now)
         if any(action.kind == "replan" for action in verdict.actions):
             self._policy_loop.replan()
@@ -314,11 +312,13 @@ class SlowLoopService:
     def _retire_changed(self, changed: tuple[PlaybookVersion, ...], now: int) -> None:
         """Journal every transition.
 
-        Policies of a replaced version go out of force, positions keep their exits.
+        Policies of a replaced version go out of force, positions keep their exits. A version that becomes
+        active begins a new epoch of its playbook.
         """
         for version in changed:
             journal_version(self._journal, version, now)
             if version.state is VersionState.ACTIVE:
+                self._epochs[version.definition.id] += 1
                 self._policy_loop.retire_playbook(version.definition.id)
 
     def _append(

@@ -165,10 +165,16 @@ def test_every_cluster_of_the_report_carries_its_numbers():
     report = reflect(planted_cell())
     keys = [(item.playbook_id, item.regime, item.timeframe) for item in report.clusters]
     assert len(keys) == len(set(keys)) == 8
+    proven = [item for item in report.clusters if item.grade is EvidenceGrade.SIGNIFICANT]
+    selected = len({(item.playbook_id, item.regime) for item in proven})
+    assert selected == 2  # pullback gains in one cell and loses in the other
     for item in report.clusters:
         assert item.blocks <= item.n
         assert item.lower_r <= item.mean_r <= item.upper_r
-        assert item.alpha == pytest.approx(0.1 / item.family_size)
+        # Weights 4 and 2 over three playbooks and twelve cells, half of q at first, times e-BH's count.
+        weight = (4.0 if item.regime is None else 2.0) / (3 * 4.0 + 12 * 2.0)
+        assert item.alpha == pytest.approx(0.1 * weight * 0.5 * selected)
+        assert (item.grade is EvidenceGrade.SIGNIFICANT) == (item.e_value * item.alpha >= 1.0)
         assert item.e_value > 0
         assert item.reason
     assert {item.family_size for item in report.clusters} == {

@@ -18,8 +18,8 @@ from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.vocabulary import Direction, FailureMode
 from services.statistics.drift import hold_calibration_z
-from services.statistics.eprocess import e_value, log_e_two_sided
-from services.statistics.expectancy import Observations, Trades, observe, resolve_unit, winsorise
+from services.statistics.expectancy import Observations, Trades, resolve_unit, winsorise
+from services.statistics.sample import Sample, sample
 
 RECURRENCE = 2
 
@@ -41,18 +41,25 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Measure:
-    """Numbers of one cluster before any grade; R winsorised, e-values two-sided."""
+    """One cluster and what was measured on it, before any grade."""
 
     cluster: Cluster
-    observations: Observations
-    mean_r: float | None
-    log_e: float
-    e_value: float
+    sample: Sample
 
     @property
     def n(self) -> int:
         """Trades in the cluster."""
-        return len(self.cluster.episodes)
+        return self.sample.n
+
+    @property
+    def mean_r(self) -> float | None:
+        """Winsorised mean over trades; None without any."""
+        return self.sample.mean_r
+
+    @property
+    def observations(self) -> Observations:
+        """Blocks in the unit that the settings declare."""
+        return self.sample.declared
 
 
 def hypothesis(playbook_id: str, regime: str | None = None, timeframe: str | None = None) -> str:
@@ -78,7 +85,7 @@ def declared_hypotheses(
     """Every cluster that may be tested, from the playbook files alone.
 
     The timeframe level is a hypothesis of its own only where there is more than one timeframe; with one it
-    repeats the level above.
+    repeats the level above. Banned cells stay members, so a ban does not make the rest cheaper.
     """
     frames = sorted(set(timeframes))
     names = []
@@ -86,7 +93,7 @@ def declared_hypotheses(
         if not definition.enabled:
             continue
         names.append(hypothesis(definition.id))
-        for cell in eligible_cells(definition):
+        for cell in eligible_cells(definition, with_banned=True):
             names.append(hypothesis(definition.id, cell))
             if len(frames) > 1:
                 names += [hypothesis(definition.id, cell, frame) for frame in frames]
@@ -131,19 +138,10 @@ def reference_of(definition: PlaybookDefinition | None, gate: GateSettings) -> f
 
 
 def measure(cluster: Cluster, gate: GateSettings, reference: float, timeframe: str) -> Measure:
-    """Observations, winsorised mean and e-value of one cluster."""
-    trades = trades_of(cluster.episodes)
+    """Blocks, winsorised mean and e-value of one cluster."""
     unit = resolve_unit(gate.bet_unit, timeframe)
-    seen = observe(trades, unit, gate.winsor_low, gate.winsor_high, reference)
-    log_e = float(log_e_two_sided(seen.values, seen.low, seen.high, reference))
-    clipped = np.sort(winsorise(trades.r, gate.winsor_low, gate.winsor_high))
-    return Measure(
-        cluster=cluster,
-        observations=seen,
-        mean_r=round(float(clipped.mean()), 9) if len(clipped) else None,
-        log_e=log_e,
-        e_value=e_value(log_e),
-    )
+    trades = trades_of(cluster.episodes)
+    return Measure(cluster, sample(trades, unit, gate.winsor_low, gate.winsor_high, reference))
 
 
 def describe(episodes: Sequence[Episode], definition: PlaybookDefinition | None) -> dict[str, Any]:

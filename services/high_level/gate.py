@@ -35,7 +35,7 @@ class Evidence:
     Attributes:
         n: resolved trades in the cluster.
         e_value: two-sided e-value against the reference.
-        alpha: level at which the family tests it; None when it is not registered.
+        alpha: level at which e-BH tests it, given how many it selects; None when it is not registered.
         minimum: trades below which a count says nothing.
         regime_cell: whether the cluster is a regime cell, which needs `gate.regime_minimum` as well.
     """
@@ -62,7 +62,10 @@ def weaker(first: RecommendedAction, second: RecommendedAction) -> RecommendedAc
 
 
 def grade_of(evidence: Evidence) -> EvidenceGrade:
-    """`significant` at E >= 1/alpha whatever the count; then the count, then E >= 10 as `suggestive`."""
+    """`significant` when selected by e-BH, whatever the count; then the count, then E >= 10 as `suggestive`.
+
+    E >= 1/alpha is being selected, because alpha holds the number that e-BH selects.
+    """
     if evidence.alpha is not None and evidence.e_value * evidence.alpha >= 1.0 - ROUNDING:
         return EvidenceGrade.SIGNIFICANT
     if evidence.n < evidence.minimum:

@@ -1,10 +1,15 @@
-"""Grades for measured clusters: the registered family, the interval at its level, and the gate's decision.
+"""Grades: what the registered family selects, the interval at that level, and the gate's decision.
 
-Called twice by the high-level reflection when a grid was searched, because every value tried makes the family
-larger.
+The high-level reflection, `thinktwice gate` and the worlds grade here, each cluster of a look together,
+because e-BH selects from all of them. Called twice by the high-level reflection when a grid was searched:
+every value tried makes the family larger.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from schemas.config import GateSettings
 from schemas.playbook import PlaybookDefinition
@@ -14,6 +19,102 @@ from services.high_level.gate import Evidence, GateDecision, decide
 from services.statistics.confidence_sequence import confidence_intervals
 from services.statistics.multiplicity import Family, e_bh
 from services.statistics.power import smallest_detectable_effect
+from services.statistics.sample import Sample
+from services.statistics.sharpe import deflated_sharpe, minimum_track_record, moments, probabilistic_sharpe
+
+UNREGISTERED = "unregistered"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One cluster to be graded; `minimum` trades make a count, `tested_as` names it in the family."""
+
+    tested_as: str
+    sample: Sample
+    minimum: int
+    regime_cell: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The gate's decision on one case, and the level at which it was tested; None when not registered."""
+
+    decision: GateDecision
+    alpha: float | None
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a case could have shown: the interval at its level, and the smallest detectable deviation."""
+
+    lower: float
+    upper: float
+    smallest_detectable: float | None
+    moved: bool
+
+
+def select(family: Family, e_values: Mapping[str, float]) -> int:
+    """How many members e-BH selects, from e-values as they are printed; names outside the family are ignored.
+
+    Grading and the judge's second look ask the same question of the same numbers.
+    """
+    known = {name: float(np.log(e)) for name, e in e_values.items() if name in family and e > 0.0}
+    return len(e_bh(family, known))
+
+
+def decide_cases(cases: Sequence[Case], family: Family | None, gate: GateSettings) -> tuple[Verdict, ...]:
+    """One verdict per case of one look, in the same order; without a family everything is only counted."""
+    count = 0
+    if family is not None:
+        count = select(family, {case.tested_as: case.sample.e_value for case in cases})
+    verdicts = []
+    for case in cases:
+        alpha = None
+        if family is not None and case.tested_as in family:
+            alpha = family.alpha(case.tested_as, count)
+        seen = case.sample
+        decision = decide(Evidence(seen.n, seen.e_value, alpha, case.minimum, case.regime_cell), gate)
+        verdicts.append(Verdict(decision, alpha))
+    return tuple(verdicts)
+
+
+def ranges(samples: Sequence[Sample], levels: Sequence[float]) -> tuple[Range, ...]:
+    """Interval and smallest detectable effect of each sample at its own level.
+
+    The interval is the intersection over the blocks so far, and of a widened sample the hull of those of its
+    units. Where no constant mean is left the last look stands alone and `moved` is true.
+    """
+    flat = [(index, unit) for index, seen in enumerate(samples) for unit in seen.units]
+    units, alphas = [unit for _, unit in flat], [levels[index] for index, _ in flat]
+    running = confidence_intervals(units, alphas, running=True)
+    emptied = [position for position, (lower, upper) in enumerate(running) if lower > upper]
+    alone = confidence_intervals([units[k] for k in emptied], [alphas[k] for k in emptied])
+    edges = list(running)
+    for position, edge in zip(emptied, alone, strict=True):
+        edges[position] = edge
+    moved = {flat[position][0] for position in emptied}
+    found = []
+    for index, seen in enumerate(samples):
+        own = [edge for (owner, _), edge in zip(flat, edges, strict=True) if owner == index]
+        effect = smallest_detectable_effect(seen.observations, levels[index])
+        lower, upper = _widened(own, seen.mean_r)
+        found.append(Range(lower, upper, None if effect is None else round(effect, 9), index in moved))
+    return tuple(found)
+
+
+def _widened(edges: Sequence[tuple[float, float]], mean: float | None) -> tuple[float, float]:
+    """The hull, widened where needed to hold the mean over trades: blocks weigh trades differently."""
+    lower, upper = min(edge[0] for edge in edges), max(edge[1] for edge in edges)
+    held = lower if mean is None else mean
+    return round(min(lower, held), 9), round(max(upper, held), 9)
+
+
+def full_reason(decision: GateDecision, seen: Sample, shown: Range) -> str:
+    """The gate's reason, then what was odd about the blocks."""
+    parts = [decision.reason, seen.note]
+    if shown.moved:
+        parts.append("no constant mean fits all blocks: the interval is that of the last look")
+    return "; ".join(part for part in parts if part)
 
 
 def grade_clusters(
@@ -24,88 +125,73 @@ def grade_clusters(
     evidence_limit: int,
 ) -> tuple[ClusterFinding, ...]:
     """One finding per measured cluster, in the same order; without a family everything is only counted."""
-    selected = _selected(measures, family)
-    levels = [_level(item, family) or gate.q for item in measures]
-    edges = confidence_intervals([item.observations for item in measures], levels)
+    cases = [case_of(item, gate, definitions.get(item.cluster.playbook_id)) for item in measures]
+    verdicts = decide_cases(cases, family, gate)
+    levels = [verdict.alpha or gate.q for verdict in verdicts]
+    shown = ranges([item.sample for item in measures], levels)
     return tuple(
-        _finding(
-            item, edge, family, gate, definitions.get(item.cluster.playbook_id), selected, evidence_limit
-        )
-        for item, edge in zip(measures, edges, strict=True)
+        _finding(item, verdict, seen, family, gate, definitions.get(item.cluster.playbook_id), evidence_limit)
+        for item, verdict, seen in zip(measures, verdicts, shown, strict=True)
     )
 
 
-def _level(item: Measure, family: Family | None) -> float | None:
-    """The level at which the family tests a cluster; None when it is not registered."""
-    registered = family is not None and item.cluster.tested_as in family
-    return family.alpha(item.cluster.tested_as) if family is not None and registered else None
+def case_of(item: Measure, gate: GateSettings, definition: PlaybookDefinition | None) -> Case:
+    """The case that a measured cluster makes."""
+    return Case(
+        item.cluster.tested_as, item.sample, minimum_of(gate, definition), item.cluster.regime is not None
+    )
 
 
-def _selected(measures: Sequence[Measure], family: Family | None) -> frozenset[str]:
-    """Hypotheses that e-BH would select: at least those significant alone, shown in the reason."""
-    if family is None:
-        return frozenset()
-    tested = {item.cluster.tested_as: item.log_e for item in measures if item.cluster.tested_as in family}
-    return frozenset(e_bh(family, tested))
-
-
-def _decide(
-    item: Measure,
-    alpha: float | None,
-    gate: GateSettings,
-    definition: PlaybookDefinition | None,
-    e_bh_selects: bool,
-) -> GateDecision:
-    minimum = max(gate.minimum_trades, definition.minimum_episodes if definition else gate.minimum_trades)
-    evidence = Evidence(item.n, item.e_value, alpha, minimum, item.cluster.regime is not None)
-    decision = decide(evidence, gate)
-    if e_bh_selects and not decision.reason.startswith("selected_in_family"):
-        return GateDecision(
-            decision.grade, decision.strongest_action, f"{decision.reason}; e-BH would select it"
-        )
-    return decision
+def minimum_of(gate: GateSettings, definition: PlaybookDefinition | None) -> int:
+    """Trades below which a count says nothing: the setting, or the playbook's own where it is larger."""
+    return max(gate.minimum_trades, definition.minimum_episodes if definition else gate.minimum_trades)
 
 
 def _finding(
     item: Measure,
-    edge: tuple[float, float],
+    verdict: Verdict,
+    shown: Range,
     family: Family | None,
     gate: GateSettings,
     definition: PlaybookDefinition | None,
-    selected: frozenset[str],
     evidence_limit: int,
 ) -> ClusterFinding:
-    cluster, seen = item.cluster, item.observations
-    alpha = _level(item, family)
-    size = len(family) if family is not None and alpha is not None else 0
-    decision = _decide(item, alpha, gate, definition, cluster.tested_as in selected)
-    lower, upper = _widened(edge, item.mean_r)
-    effect = smallest_detectable_effect(seen, alpha or gate.q)
+    cluster, seen = item.cluster, item.sample
+    size = len(family) if family is not None and verdict.alpha is not None else 0
     return ClusterFinding(
         playbook_id=cluster.playbook_id,
         regime=cluster.regime,
         timeframe=cluster.timeframe,
-        n=item.n,
-        blocks=len(seen),
-        mean_r=item.mean_r,
-        reference_r=seen.reference,
-        e_value=item.e_value,
-        lower_r=lower,
-        upper_r=upper,
-        smallest_detectable_r=None if effect is None else round(effect, 9),
-        alpha=alpha or gate.q,
-        family_id=family.family_id if family is not None and size else "unregistered",
+        n=seen.n,
+        blocks=len(seen.observations),
+        unit=seen.unit,
+        mean_r=seen.mean_r,
+        reference_r=seen.observations.reference,
+        e_value=seen.e_value,
+        lower_r=shown.lower,
+        upper_r=shown.upper,
+        smallest_detectable_r=shown.smallest_detectable,
+        alpha=verdict.alpha or gate.q,
+        family_id=family.family_id if family is not None and size else UNREGISTERED,
         family_size=size,
-        grade=decision.grade,
-        strongest_action=decision.strongest_action,
-        reason=decision.reason,
+        family_q=gate.q,
+        grade=verdict.decision.grade,
+        strongest_action=verdict.decision.strongest_action,
+        reason=full_reason(verdict.decision, seen, shown),
         evidence=tuple(episode.episode_id for episode in cluster.episodes[-evidence_limit:]),
+        **_sharpe(item, size),
         **describe(cluster.episodes, definition),
     )
 
 
-def _widened(edge: tuple[float, float], mean: float | None) -> tuple[float, float]:
-    """The interval, widened where needed to hold the mean over trades: blocks weigh trades differently."""
-    lower, upper = edge
-    held = lower if mean is None else mean
-    return round(min(lower, held), 9), round(max(upper, held), 9)
+def _sharpe(item: Measure, variants: int) -> dict[str, Any]:
+    """PSR, DSR and the minimum track record at a fixed look: reported, and read by no decision."""
+    found = moments(np.array([episode.r for episode in item.cluster.episodes]))
+    if found is None:
+        return {}
+    needed = minimum_track_record(found)
+    return {
+        "psr": round(probabilistic_sharpe(found), 6),
+        "dsr": round(deflated_sharpe(found, max(variants, 1)), 6),
+        "minimum_track_record": None if needed is None else round(needed, 3),
+    }

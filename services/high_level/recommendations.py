@@ -100,10 +100,10 @@ def _order(item: Recommendation) -> tuple[int, str, str]:
 
 
 def confidence(finding: ClusterFinding) -> float:
-    """1 - K / E, at least 0: what is left after paying for a family of K; 1 - q at the gate's threshold."""
+    """1 - (q / alpha) / E, at least 0: what is left after paying the family; 1 - q at the gate's price."""
     if not finding.e_value or not finding.family_size:
         return 0.0
-    return round(max(0.0, 1.0 - finding.family_size / finding.e_value), 6)
+    return round(max(0.0, 1.0 - finding.family_q / finding.alpha / finding.e_value), 6)
 
 
 def _based_on(

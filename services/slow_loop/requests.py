@@ -43,6 +43,7 @@ class RequestFacts:
         evidence: learnable episodes known at the slot, by time.
         counted_before: how many of them the last run knew.
         judge_history: every action of the judge so far.
+        epochs: versions of each playbook that became active after its first, from whatever reason.
     """
 
     known_at: int
@@ -55,7 +56,7 @@ class RequestFacts:
     untraded: tuple[UntradedSignal, ...] = ()
     shadow_trials: tuple[dict[str, float | int | str | None], ...] = ()
     drift_inputs: Mapping[str, Any] = field(default_factory=dict)
-    epoch: int = 0
+    epochs: Mapping[str, int] = field(default_factory=dict)
     epoch_starts: Mapping[str, int] = field(default_factory=dict)
     tested: tuple[str, ...] = ()
 
@@ -120,7 +121,7 @@ def build_request(run: Run, facts: RequestFacts) -> HighLevelReflectionRequest:
         drift_inputs=dict(facts.drift_inputs),
         structural_override=run.override,
         structural_allowed=run.structural_allowed,
-        epoch=facts.epoch,
+        epochs=dict(sorted(facts.epochs.items())),
         epoch_starts=dict(facts.epoch_starts),
         tested_before=facts.tested,
     )

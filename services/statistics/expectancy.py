@@ -17,10 +17,17 @@ from schemas.errors import DataError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-BetUnit = Literal["auto", "trade", "overlap", "day", "week", "month"]
+BetUnit = Literal["auto", "trade", "overlap", "day", "week", "month", "quarter"]
 
 DAY_NS = 86_400_000_000_000
 BLOCK_CLIP = 0.75
+COARSER: dict[BetUnit, BetUnit] = {
+    "trade": "overlap",
+    "overlap": "day",
+    "day": "week",
+    "week": "month",
+    "month": "quarter",
+}
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ def block_labels(trades: Trades, unit: BetUnit) -> Integers:
     """One label per trade, equal for trades of one block; shape (n,).
 
     trade: trades that exit together. overlap: chains of trades whose holding periods [entry, exit] share a
-    bar. day, week (ISO, from Monday), month: calendar period of the exit in UTC.
+    bar. day, week (ISO, from Monday), month, quarter: calendar period of the exit in UTC.
 
     Raises:
         DataError: the unit is `auto`; resolve it first.
@@ -113,9 +120,10 @@ def block_labels(trades: Trades, unit: BetUnit) -> Integers:
         return days
     if unit == "week":
         return (days + 3) // 7  # 1970-01-01 was a Thursday
-    if unit == "month":
-        return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-    raise DataError(f"bet unit {unit!r} is not resolved: give trade, overlap, day, week or month")
+    if unit in ("month", "quarter"):
+        months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+        return months if unit == "month" else months // 3
+    raise DataError(f"bet unit {unit!r} is not resolved: give trade, overlap, day, week, month or quarter")
 
 
 def _block_bounds(sizes: Integers, reference: float, low: float, high: float) -> tuple[Floats, Floats]:

@@ -1,8 +1,10 @@
 """The registered family: every hypothesis that may be tested, named before its outcomes, and what that costs.
 
-First form of the gate: a hypothesis is significant at E >= 1 / (q w), which is K / q at equal weights.
-Weighted e-BH (Wang and Ramdas 2022) selects a superset and is reported beside it. Both hold under any
-dependence between clusters.
+Weighted e-BH selects from it (Wang and Ramdas, "False discovery rate control with e-values", JRSS-B 2022):
+with values E and weights w that sum to at most one, k_hat is the largest k for which k members have
+w E >= 1 / (q k), and those are selected. Their expected false share is at most q under any dependence between
+clusters. Parents weigh more than their children, because trades pool upward and a parent decides years
+earlier. A member in a later epoch is charged a smaller share of its weight (`services.statistics.epochs`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,52 +12,82 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schemas.canonical import content_id
 from schemas.errors import DataError, InvariantViolation
+from services.statistics.epochs import share
+from services.statistics.expectancy import Floats
+
+LEVEL_WEIGHTS = (4.0, 2.0, 1.0)
+ROUNDING = 1e-9  # e-values are printed to nine digits, and the judge selects again from print
 
 
 @dataclass(frozen=True)
 class Family:
-    """Registered hypotheses with weights that sum to one; `q` is the false share that the family spends."""
+    """Registered hypotheses with weights that sum to one, the epoch of each, and the false share `q`."""
 
     members: tuple[str, ...]
     weights: tuple[float, ...]
     q: float
-    epoch: int = 0
+    epochs: tuple[int, ...]
 
     @cached_property
     def family_id(self) -> str:
-        """Content id over members, weights, q and epoch."""
+        """Content id over members, weights, epochs and q."""
         return content_id(
-            {"members": self.members, "weights": self.weights, "q": self.q, "epoch": self.epoch}
+            {"members": self.members, "weights": self.weights, "q": self.q, "epochs": self.epochs}
         )
 
     def __len__(self) -> int:
         return len(self.members)
 
-    def alpha(self, member: str) -> float:
-        """Level at which one member is tested: q times its weight.
+    def alpha(self, member: str, selected: int = 1) -> float:
+        """Level of one member when `selected` are: q x weight x share of its epoch x selected.
+
+        A member is selected by e-BH exactly when E reaches 1 / alpha at the number that e-BH selects.
 
         Raises:
             InvariantViolation: the hypothesis was never registered.
         """
         if member not in self._position:
             raise InvariantViolation(f"hypothesis {member!r} is not registered in family {self.family_id}")
-        return self.q * self.weights[self._position[member]]
+        return self.q * float(self.charged[self._position[member]]) * max(selected, 1)
 
     def __contains__(self, member: str) -> bool:
         return member in self._position
+
+    @cached_property
+    def charged(self) -> Floats:
+        """Weight of each member times what its epoch may spend; sums to at most one half."""
+        return np.array([w * share(epoch) for w, epoch in zip(self.weights, self.epochs, strict=True)])
 
     @cached_property
     def _position(self) -> dict[str, int]:
         return {member: index for index, member in enumerate(self.members)}
 
 
+def level_weight(member: str) -> float:
+    """Weight before scaling: playbook 4, playbook|regime 2, below and grid trials 1."""
+    if member.startswith("grid|"):
+        return LEVEL_WEIGHTS[-1]
+    return LEVEL_WEIGHTS[min(member.count("|"), len(LEVEL_WEIGHTS) - 1)]
+
+
 def register_family(
-    members: Sequence[str], q: float, *, weights: Mapping[str, float] | None = None, epoch: int = 0
+    members: Sequence[str],
+    q: float,
+    *,
+    weights: Mapping[str, float] | None = None,
+    epochs: Mapping[str, int] | None = None,
 ) -> Family:
-    """A family in name order; equal weights unless given, and scaled to sum to one.
+    """A family in name order.
+
+    Args:
+        members: names of hypotheses, `playbook|regime|timeframe` from the left, or `grid|...`.
+        q: false share that the family spends over all its epochs.
+        weights: None weighs by level; scaled to sum to one either way.
+        epochs: accepted changes of a playbook so far, by playbook id; 0 where missing.
 
     Raises:
         DataError: no members, a member twice, or a weight missing or not positive.
@@ -63,35 +95,45 @@ def register_family(
     names = sorted(members)
     if not names or len(set(names)) != len(names):
         raise DataError(f"a family needs distinct members, got {len(names)} with {len(set(names))} different")
-    raw = [1.0 if weights is None else weights.get(name, 0.0) for name in names]
+    raw = [level_weight(name) if weights is None else weights.get(name, 0.0) for name in names]
     if min(raw) <= 0:
         raise DataError(f"hypothesis {names[raw.index(min(raw))]!r} needs a positive weight")
     total = sum(raw)
-    return Family(tuple(names), tuple(weight / total for weight in raw), q, epoch)
+    begun = tuple((epochs or {}).get(playbook_of(name), 0) for name in names)
+    return Family(tuple(names), tuple(weight / total for weight in raw), q, begun)
 
 
-def reaches(log_e: float, alpha: float) -> bool:
-    """Whether E >= 1 / alpha, compared in logs with a tolerance of 1e-12 for rounding."""
-    return bool(log_e >= -np.log(alpha) - 1e-12)
+def playbook_of(member: str) -> str:
+    """Playbook that a hypothesis is about."""
+    parts = member.split("|")
+    return parts[1] if parts[0] == "grid" and len(parts) > 1 else parts[0]
+
+
+def e_bh_counts(scaled: Floats, q: float) -> NDArray[np.int64]:
+    """How many weighted e-BH selects, for each row of log(w E), shape (..., K) to (...)."""
+    ranked = -np.sort(-scaled, axis=-1)
+    ranks = np.arange(1, scaled.shape[-1] + 1)
+    passing = ranked + np.log(ranks) >= -np.log(q) - ROUNDING
+    return np.asarray(np.where(passing, ranks, 0).max(axis=-1, initial=0), dtype=np.int64)
+
+
+def e_bh_rows(scaled: Floats, q: float) -> NDArray[np.bool_]:
+    """What weighted e-BH selects in each row of log(w E), shape (..., K)."""
+    counts = e_bh_counts(scaled, q)[..., None]
+    selected: NDArray[np.bool_] = (counts > 0) & (
+        scaled + np.log(np.maximum(counts, 1)) >= -np.log(q) - ROUNDING
+    )
+    return selected
 
 
 def e_bh(family: Family, log_e: Mapping[str, float]) -> tuple[str, ...]:
     """Members selected by weighted e-BH, in name order; members without a value count as E = 1.
-
-    With K members and weighted values K w E sorted downwards, the first k_hat are selected, where k_hat is
-    the largest k with k (K w E)_(k) / K >= 1/q.
 
     Raises:
         InvariantViolation: a value belongs to no member.
     """
     for name in log_e:
         family.alpha(name)
-    scaled = np.array(
-        [log_e.get(name, 0.0) + np.log(w) for name, w in zip(family.members, family.weights, strict=True)]
-    )
-    order = np.argsort(-scaled, kind="stable")
-    ranks = np.arange(1, len(scaled) + 1)
-    passing = np.flatnonzero(scaled[order] + np.log(ranks) >= -np.log(family.q) - 1e-12)
-    if not len(passing):
-        return ()
-    return tuple(sorted(family.members[index] for index in order[: passing[-1] + 1]))
+    values = np.array([log_e.get(name, 0.0) for name in family.members])
+    selected = e_bh_rows(values + np.log(family.charged), family.q)
+    return tuple(name for name, taken in zip(family.members, selected, strict=True) if taken)

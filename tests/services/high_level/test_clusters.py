@@ -21,12 +21,12 @@ def test_declared_family_is_read_from_the_files_alone():
     assert len(declared_hypotheses([playbook("a")], ["1h", "4h"])) == 1 + 4 * 3
 
 
-def test_banned_cell_is_neither_eligible_nor_in_the_family():
+def test_banned_cell_is_not_eligible_and_makes_the_rest_of_the_family_no_cheaper():
     rules = playbook().eligibility["long"].model_copy(update={"banned": ("up/low",)})
     banned = playbook(eligibility={"long": rules})
     assert "up/low" not in eligible_cells(banned)
     assert eligible_cells(banned, with_banned=True) == CELLS
-    assert "pullback|up/low" not in declared_hypotheses([banned], ["1h"])
+    assert declared_hypotheses([banned], ["1h"]) == declared_hypotheses([playbook()], ["1h"])
 
 
 def test_clusters_have_three_levels_and_one_timeframe_shares_its_cells_hypothesis():

@@ -1,10 +1,13 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import DataError, InvariantViolation
-from services.statistics.multiplicity import e_bh, reaches, register_family
+from services.statistics.epochs import share
+from services.statistics.multiplicity import e_bh, e_bh_rows, register_family
 
 E_VALUES = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=30)
 
@@ -19,36 +22,87 @@ def test_e_bh_selects_what_the_definition_says(values):
     family, log_e = family_of(values)
     total = len(values)
     ranked = sorted(values, reverse=True)
-    best = max((k for k in range(1, total + 1) if k * ranked[k - 1] / total >= 10 * (1 - 1e-12)), default=0)
+    # The first epoch may spend half of q = 0.1.
+    best = max((k for k in range(1, total + 1) if k * ranked[k - 1] / total >= 20 * (1 - 1e-9)), default=0)
     assert len(e_bh(family, log_e)) == best
     assert {round(np.exp(log_e[name]), 6) for name in e_bh(family, log_e)} <= {
         round(v, 6) for v in ranked[:best]
     }
 
 
-@given(E_VALUES)
-def test_first_form_is_a_subset_of_e_bh(values):
+@given(E_VALUES, st.randoms(use_true_random=False))
+def test_selected_are_exactly_those_that_reach_their_level_at_the_number_selected(values, random):
+    family, log_e = family_of(
+        values, weights={f"h{k:02d}": random.random() + 0.1 for k in range(len(values))}
+    )
+    selected = e_bh(family, log_e)
+    reaching = [n for n in family.members if log_e[n] >= -np.log(family.alpha(n, len(selected))) - 1e-9]
+    assert list(selected) == (reaching if selected else [])
+
+
+@given(E_VALUES, st.integers(0, 29), st.floats(0, 20))
+def test_more_evidence_for_one_member_never_removes_a_selection(values, which, more):
     family, log_e = family_of(values)
-    alone = {name for name in log_e if reaches(log_e[name], family.alpha(name))}
+    name = family.members[which % len(values)]
+    assert set(e_bh(family, log_e)) <= set(e_bh(family, log_e | {name: log_e[name] + more}))
+
+
+@given(E_VALUES)
+def test_several_strong_members_need_less_evidence_each(values):
+    family, log_e = family_of(values)
+    alone = {name for name in log_e if log_e[name] >= -np.log(family.alpha(name))}
     assert alone <= set(e_bh(family, log_e))
 
 
-def test_first_form_at_equal_weights_asks_for_k_over_q():
+def test_e_bh_keeps_the_false_share_over_dependent_nulls():
+    # Twenty null e-values that move together: the worst dependence there is, exact mean one each.
+    draw = np.random.default_rng(8)
+    common = draw.standard_normal((4_000, 1)) * 2.0 - 2.0
+    rows = np.broadcast_to(common, (4_000, 20)) + np.log(1 / 20)
+    assert e_bh_rows(rows, 0.1).any(axis=1).mean() <= 0.1
+
+
+def test_level_at_equal_weights_is_half_of_q_over_k():
     family, _ = family_of([1.0] * 24)
-    assert family.alpha("h00") == pytest.approx(0.1 / 24)
-    assert reaches(np.log(240.0), family.alpha("h00"))
-    assert not reaches(np.log(239.0), family.alpha("h00"))
+    assert family.alpha("h00") == pytest.approx(0.05 / 24)
+    assert e_bh(family, {"h00": np.log(480.0)}) == ("h00",)
+    assert e_bh(family, {"h00": np.log(479.0)}) == ()
+    assert e_bh(family, {"h00": np.log(240.0), "h01": np.log(240.0)}) == ("h00", "h01")
 
 
 def test_heavier_member_needs_less_evidence_and_weights_sum_to_one():
     family = register_family(["child", "parent"], 0.1, weights={"child": 1.0, "parent": 3.0})
     assert family.weights == (0.25, 0.75)
-    assert e_bh(family, {"parent": np.log(14.0), "child": np.log(14.0)}) == ("parent",)
+    assert e_bh(family, {"parent": np.log(28.0), "child": np.log(28.0)}) == ("parent",)
+
+
+def test_parents_weigh_more_than_their_children_and_grid_trials_least():
+    names = ["a", "a|up/mid", "a|up/mid|1h", "grid|a|stretch|1.0"]
+    family = register_family(names, 0.1)
+    assert family.weights == (4 / 8, 2 / 8, 1 / 8, 1 / 8)
+    assert sum(family.weights) == 1.0
+
+
+def test_epochs_charge_what_they_begin_and_never_more_than_q():
+    names = ["a", "a|up/mid", "b", "grid|a|stretch|1.0"]
+    levels = [register_family(names, 0.1, epochs={"a": k}).alpha("a") for k in range(12)]
+    assert levels[0] == pytest.approx(0.1 * 4 / 11 / 2)
+    assert all(later == pytest.approx(first / 2) for first, later in pairwise(levels))
+    assert sum(levels) <= 0.1 * 4 / 11
+    later = register_family(names, 0.1, epochs={"a": 3})
+    assert later.alpha("b") == register_family(names, 0.1).alpha("b")
+    assert later.alpha("grid|a|stretch|1.0") == pytest.approx(0.1 / 11 / 16)
+
+
+def test_share_of_all_epochs_stays_below_one_and_positive():
+    shares = [share(epoch) for epoch in range(80)]
+    assert sum(shares) <= 1.0
+    assert min(shares) > 0.0
 
 
 def test_family_id_tells_members_and_epochs_apart():
     ids = {
-        register_family(members, 0.1, epoch=epoch).family_id
+        register_family(members, 0.1, epochs={"a": epoch}).family_id
         for members, epoch in [(["a"], 0), (["a", "b"], 0), (["a"], 1)]
     }
     assert len(ids) == 3

@@ -5,7 +5,7 @@ import pytest
 
 from services.statistics.eprocess import log_e_path
 from services.statistics.expectancy import DAY_NS, Trades, observe
-from services.statistics.multiplicity import reaches, register_family
+from services.statistics.multiplicity import e_bh_rows, register_family
 
 CELLS, WEEKS, PER_WEEK = 24, 52, 5
 HOUR_NS = DAY_NS // 24
@@ -24,16 +24,15 @@ def flagged(r, q=0.1):
     family = register_family([f"cell{index}" for index in range(len(r))], q)
     starts = (np.arange(WEEKS * PER_WEEK) // PER_WEEK * 7 + 4) * DAY_NS
     exits = starts + np.arange(WEEKS * PER_WEEK) % PER_WEEK * 20 * HOUR_NS
-    found = []
-    for index, cell in enumerate(r):
+    paths = []
+    for cell in r:
         rows = [
             (int(end), int(end) - HOUR_NS, float(value))
             for end, value in zip(exits, cell.ravel(), strict=True)
         ]
         seen = observe(Trades.of(rows), "week", -3.0, 4.0)
-        best = log_e_path(seen.values, seen.low, seen.high, 0.0).max()
-        found.append(reaches(best, family.alpha(f"cell{index}")))
-    return np.array(found)
+        paths.append(log_e_path(seen.values, seen.low, seen.high, 0.0))
+    return e_bh_rows(np.array(paths).T + np.log(family.charged), q).any(axis=0)
 
 
 @pytest.mark.parametrize("world", ["t3", "bracket", "weekly_shock"])
