@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from schemas.config import PolicyLoopSettings, Settings
-from schemas.errors import ConfigError
+from schemas.config import ExecutionSettings, PolicyLoopSettings, Settings
+from schemas.errors import ConfigError, ModelError
 from schemas.language_model import RunLimits
+from services.ports import ModelReply
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, events, message, stream
 from tests.agents.strategies.questions import ABSTAIN, HOLD, Question, change, propose, tighten
@@ -144,6 +145,22 @@ def test_run_stop_that_the_model_tightens_is_moved_and_one_that_it_loosens_is_no
     fallbacks = made.document["strategist"]["fallbacks"]
     assert sum(fallbacks.values()) == refused > 0
     assert set(fallbacks) <= {"stop_not_tighter", "reply_malformed"}
+    assert made.document["errors"] == 0
+
+
+def test_run_stop_that_only_the_grid_of_the_market_refuses_is_a_fault_and_no_error(monkeypatch):
+    def barely(asked: Question) -> dict[str, Any]:
+        position = asked.snapshot["position"]
+        if position is None:
+            return first_plan(asked)
+        return tighten(position["stop"] + (0.01 if position["direction"] == "long" else -0.01))
+
+    execution = ExecutionSettings(tick_size=0.25)
+    with desk(monkeypatch, barely):
+        made = run(proposing().model_copy(update={"execution": execution}))
+    assert made.document["strategist"]["fallbacks"] == {
+        "stop_not_tighter": len([row for row in made.of("policy_proposal") if row["fallback"]])
+    }
     assert made.document["errors"] == 0
 
 
@@ -286,6 +303,24 @@ def test_session_with_a_strategist_and_no_key_says_what_to_set():
         ConfigError, match=r"strategist 'anthropic' needs a key: set ANTHROPIC_API_KEY.*'rules'"
     ):
         configured_models(proposing(), TickGuard(), {})
+
+
+class ClosingModel:
+    """Fails, and knows whether its connections were closed."""
+
+    closed = False
+
+    async def complete(self, **request: Any) -> ModelReply:
+        raise ModelError("away", kind="network")
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def test_run_closes_the_strategist_at_its_end():
+    model = ClosingModel()
+    run_on(embedded_bars("2003-01-01", "2003-01-31"), proposing(), models=Models(strategist=model))
+    assert model.closed
 
 
 def test_session_with_a_strategist_and_no_model_for_it_is_refused():
