@@ -112,7 +112,7 @@ def demand_same_questions(questions: RecordedQuestions, template: PromptTemplate
     asked, now = questions.prompt_hash, template.hash
     if asked != now:
         raise ConfigError(
-            f"run {questions.run_id!r} asked with a prompt {asked[:16]}, this one is {now[:16]}: give the text "
+            f"run {questions.run_id!r} asked with prompt {asked[:16]}, this one is {now[:16]}: give the text "
             "that it had with --prompt FILE, or see what the change does with `thinktwice model compare`"
         )
     keys = {call.key for call in questions.calls}
