@@ -162,6 +162,11 @@ def test_spread_stops_at_the_budget_of_the_run(desk):
     assert document["failed"] == {"budget": 2}
 
 
+def test_spread_of_more_samples_than_an_event_may_ask_asks_them_all(desk):
+    document = desk.document(GOOD, "model", "spread", "latest", "--samples", "12", "--limit", "1")
+    assert (document["answered"], document["failed"]) == (12, {})
+
+
 def test_spread_counts_replies_for_which_the_run_would_not_have_waited(desk):
     late = "UPDATE runs SET config = replace(config, '20000.0', '0.001')"
     hurried(desk, late)
