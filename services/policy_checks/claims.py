@@ -118,10 +118,7 @@ def _clauses(part: str) -> list[Clause]:
         if token in CONDITIONAL:
             words.extend({token} & OWN_RISK)
             break
-        if token == "than":
-            close()
-            granted = True
-        elif token in CONCESSIVE and not (token == "while" and words):
+        if token == "than" or token in CONCESSIVE and not (token == "while" and words):
             close()
             granted = True
         elif relative or token in BREAKS or token in JOINTS or token in TURNS:

@@ -18,6 +18,7 @@ from services.policy_checks.stems import Phrase, stem
 # Ranks of what a clause says: the highest one in it decides.
 ACT, AGENT, MOVE, BREAK = 4, 3, 2, 1
 PARTICLE_VERBS = frozenset(stem(word) for word in words_of.PARTICLE_VERBS)
+SHRINKS = frozenset(stem(word) for word in words_of.SHRINKS)
 NEAR = 3  # words between a turning word and a phrase behind it
 
 Role = Literal["claim", "not", "turns", "ends", "refutes", "overpowers"]
@@ -159,7 +160,7 @@ class ClauseReader:
         return self._of_price(words, stems, found)
 
     def _longest(self, words: tuple[str, ...], stems: list[str], i: int) -> Mark | None:
-        if stems[i] not in self._lexicon.openings:
+        if stems[i] not in self._lexicon.openings or words[i] in words_of.NO_NOUN:
             return None
         for size in range(min(self._lexicon.longest, len(stems) - i), 0, -1):
             entry = self._lexicon.entries.get(tuple(stems[i : i + size]))
@@ -193,7 +194,7 @@ class ClauseReader:
 
     def _of_price(self, words: tuple[str, ...], stems: list[str], marks: list[Mark]) -> list[Mark]:
         """Without moves of volume and the like; an adjective speaks of another phrase, if there is one."""
-        kept = [mark for mark in marks if not _is_of_something_else(words, mark)]
+        kept = [_of_flow(words, stems, mark) for mark in marks if not _is_of_something_else(words, mark)]
         others = any(mark.entry.role == "claim" for mark in kept)
         found = []
         for mark in kept:
@@ -229,9 +230,11 @@ def _is_list_item(clause: Clause, said: list[Said]) -> bool:
 
 
 def _is_predicate(words: tuple[str, ...], mark: Mark) -> bool:
-    """Whether a word turns anything here: a verb is no noun, and "over" says an end only where a clause ends."""
+    """Whether a word turns anything here: the stop is no verb, and "over" is an end where a clause ends."""
     if mark.entry.role == "overpowers" and mark.start and words[mark.start - 1] in words_of.ARTICLES:
         return False  # the stop, a break
+    if words[mark.start : mark.end] == ("stops",) and mark.start == 0:
+        return False
     if words[mark.end - 1] not in words_of.ONLY_LAST:
         return True
     return mark.end == len(words) or words[mark.end] in words_of.AFTER_LAST
@@ -251,7 +254,8 @@ def _target(words: tuple[str, ...], mark: Mark, said: list[Said]) -> Said | None
         return right
     if left is not None or right is None or right.start - mark.end >= NEAR:
         return left
-    return right if words_of.PREPOSITIONS.isdisjoint(words[mark.end : right.start]) else None
+    between = words[mark.end : right.start - (right.entry.rank == ACT)]  # "a mistake to buy"
+    return right if words_of.PREPOSITIONS.isdisjoint(between) else None
 
 
 def _is_passive(words: tuple[str, ...], mark: Mark) -> bool:
@@ -267,7 +271,7 @@ def _has_object(words: tuple[str, ...], mark: Mark) -> bool:
 def _turn_possession(
     words: tuple[str, ...], said: list[Said], turning: list[Mark], parts: list[Mark]
 ) -> None:
-    """ "Sellers have no power": a negation that nothing follows turns who has it."""
+    """Turn who has what is negated, when nothing else follows: "sellers have no power"."""
     for part in parts:
         before = next((one for one in reversed(said) if one.end <= part.start), None)
         follows = any(one.start >= part.end for one in said) or any(
@@ -279,10 +283,10 @@ def _turn_possession(
 
 
 def _is_only_imagined(words: tuple[str, ...], one: Said) -> bool:
-    """ "A lower low would": what follows from it is told, not that it is so; or a risk of the plan itself."""
-    if "would" in words and not one.ended and "asif" not in words:
-        if "would" in words[one.end :] or words[0] in words_of.INDEFINITE:
-            return True
+    """Whether a clause says what follows from a phrase ("a lower low would"), or tells the plan's risk."""
+    supposed = "would" in words[one.end :] or ("would" in words and words[0] in words_of.INDEFINITE)
+    if supposed and not one.ended and "asif" not in words:
+        return True
     return one.sign < 0 and not words_of.OWN_RISK.isdisjoint(words)
 
 
@@ -296,6 +300,15 @@ def _mark_background(clause: Clause, said: list[Said]) -> None:
             or not words_of.PAST_MOVES.isdisjoint(one.text.split())
         )
         one.background = told and one.entry.rank <= MOVE and one.turns % 2 == 0
+
+
+def _of_flow(words: tuple[str, ...], stems: list[str], mark: Mark) -> Mark:
+    """A move that a flow makes ends it: "demand has collapsed"."""
+    at = mark.start - 1
+    while at >= 0 and words[at] in words_of.BETWEEN:
+        at -= 1
+    shrinks = mark.entry.role == "claim" and stems[mark.start] in SHRINKS
+    return mark._replace(entry=Entry("ends")) if shrinks and at >= 0 and words[at] in words_of.FLOWS else mark
 
 
 def _is_of_something_else(words: tuple[str, ...], mark: Mark) -> bool:

@@ -71,7 +71,7 @@ def _stated(text: str, terms: frozenset[str]) -> tuple[str, ...]:
 
 
 def _claims(reader: ClauseReader, sentence: Sentence) -> list[tuple[Clause, list[Said]]]:
-    """What each clause of a sentence claims; a clause that only turns ("and were thrown back") turns the last."""
+    """What each clause of a sentence claims; one that only turns ("and were thrown back") turns the last."""
     found: list[tuple[Clause, list[Said]]] = []
     negated = False
     for clause in sentence.clauses:

@@ -12,6 +12,7 @@ from schemas.canonical import datetime_to_ns
 from schemas.reflection import Finding, NoLearnZone, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, PolicyState, Severity
 from services.policy_checks.findings import Critic, run_critics
+from services.policy_checks.remedies import own_rule
 
 ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 SHORTEST_CITED_REASON = 4
@@ -67,7 +68,9 @@ def playbook_is_another_one(request: PolicyLevelReflectionRequest) -> Finding | 
     named, given = request.proposal.playbook_id, request.playbook.id
     if named != given:
         return _blocker(
-            "playbook_mismatch", f"the proposal names playbook {named!r}, the request holds {given!r}"
+            "playbook_mismatch",
+            f"the proposal names playbook {named!r}, the request holds {given!r}",
+            Remedy(field="playbook_id", op="equals", value=given),
         )
     return None
 
@@ -203,27 +206,26 @@ def activation_window_is_over_bound(request: PolicyLevelReflectionRequest) -> Fi
 
 def entry_is_missing(request: PolicyLevelReflectionRequest) -> Finding | None:
     """No setup rule, or an activation or entry price that is there but blank: nothing could ever enter."""
-    plan = request.proposal
-    if all(text is None or text.strip() for text in (plan.setup, plan.activation, plan.entry)):
+    blank = [role for role in ("setup", "activation", "entry") if _is_blank(request, role)]
+    if not blank:
         return None
-    return _blocker("missing_entry", "the plan has no rule that enters: setup, activation or entry is blank")
+    message = "the plan has no rule that enters: setup, activation or entry is blank"
+    return _blocker("missing_entry", message, own_rule(request, blank[0]) if len(blank) == 1 else None)
 
 
 def stop_is_missing(request: PolicyLevelReflectionRequest) -> Finding | None:
     """No stop."""
-    return None if request.proposal.stop.strip() else _blocker("missing_stop", "the plan has no stop")
+    return _missing(request, "stop", "the plan has no stop")
 
 
 def target_is_missing(request: PolicyLevelReflectionRequest) -> Finding | None:
     """No target."""
-    return None if request.proposal.target.strip() else _blocker("missing_target", "the plan has no target")
+    return _missing(request, "target", "the plan has no target")
 
 
 def invalidation_is_missing(request: PolicyLevelReflectionRequest) -> Finding | None:
     """No invalidation."""
-    if request.proposal.invalidation.strip():
-        return None
-    return _blocker("missing_invalidation", "the plan does not say what would prove it wrong")
+    return _missing(request, "invalidation", "the plan does not say what would prove it wrong")
 
 
 INVARIANT_CRITICS: tuple[Critic, ...] = (
@@ -256,6 +258,17 @@ def _blocker(code: str, message: str, remedy: Remedy | None = None) -> Finding:
     return Finding(
         check=CheckName.INVARIANT, code=code, severity=Severity.BLOCKER, message=message, remedy=remedy
     )
+
+
+def _is_blank(request: PolicyLevelReflectionRequest, role: str) -> bool:
+    text = getattr(request.proposal, role)
+    return text is not None and not text.strip()
+
+
+def _missing(request: PolicyLevelReflectionRequest, role: str, message: str) -> Finding | None:
+    if not _is_blank(request, role):
+        return None
+    return _blocker(f"missing_{role}", message, own_rule(request, role))
 
 
 def _zones_of(request: PolicyLevelReflectionRequest) -> tuple[NoLearnZone, ...]:

@@ -5,6 +5,7 @@ coherence check; a proposal that wants other rules wants another playbook, which
 business.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
@@ -18,26 +19,47 @@ Grids = tuple[tuple[str, tuple[float, ...]], ...]
 Values = tuple[tuple[str, float], ...]
 
 
+@dataclass(frozen=True)
+class Difference:
+    """One rule of a plan that the playbook does not have; `wanted` is its text there, None if it has none."""
+
+    role: str
+    message: str
+    wanted: str | None
+
+
 def differences(
     proposal: PolicyProposal, playbook: PlaybookDefinition, skip: frozenset[str] = frozenset()
-) -> tuple[str, ...]:
-    """What sets the plan's rules apart from the playbook's, one line each; `skip` names broken roles."""
+) -> tuple[Difference, ...]:
+    """What sets the plan's rules apart from the playbook's; `skip` names broken roles.
+
+    What is wanted keeps the parameter values that the plan's other rules have chosen.
+    """
     templates = playbook.rules[proposal.direction]
     chosen: dict[str, tuple[float, str]] = {}
-    lines = []
+    found: list[tuple[str, str]] = []
     for role in KIND_OF_ROLE:
         text, template = rule_text(proposal, role), getattr(templates, role)
         if role in skip or (text is None and template is None):
             continue
         values = None if text is None or template is None else _values_behind(text, template, playbook)
         if values is None:
-            lines.append(f"{role} is {text!r}, the playbook says {template!r}")
+            found.append((role, f"{role} is {text!r}, the playbook says {template!r}"))
             continue
         for name, value in values:
             first_value, first_role = chosen.setdefault(name, (value, role))
             if first_value != value:
-                lines.append(f"parameter {name!r} is {first_value!r} in {first_role} and {value!r} in {role}")
-    return tuple(lines)
+                message = f"parameter {name!r} is {first_value!r} in {first_role} and {value!r} in {role}"
+                found.append((role, message))
+    if not found:
+        return ()
+    values_of_all = {name: parameter.value for name, parameter in playbook.parameters.items()}
+    values_of_all |= {name: value for name, (value, _) in chosen.items()}
+    return tuple(
+        Difference(role, message, wanted and render_text(wanted, values_of_all))
+        for role, message in found
+        for wanted in (getattr(templates, role),)
+    )
 
 
 def _values_behind(text: str, template: str, playbook: PlaybookDefinition) -> Values | None:

@@ -1,7 +1,8 @@
 """Right plans by seed: every playbook and direction on many markets, worded from a bank of sentences.
 
-What is right is said by the playbook and the market, not by the critics: the setup holds, levels lie on their
-sides, costs are a tenth of the risk at most, horizon and conviction suit what trades of the playbook look like.
+What is right is said by the playbook and the market, not by the critics: the setup holds, levels lie on
+their sides, costs are a tenth of the risk at most, horizon and conviction suit what trades of the playbook
+look like.
 """
 
 from collections.abc import Mapping
@@ -107,7 +108,7 @@ def _request(
 def _version(
     playbook: PlaybookDefinition, rng: Random
 ) -> tuple[PlaybookDefinition, Mapping[str, float] | None]:
-    """The playbook as shipped, a version whose parameter a lesson has moved, or a plan that moves one itself."""
+    """The playbook as shipped, a version in which a lesson moved a parameter, or a plan that moves one."""
     kind = rng.choice(("shipped", "lesson", "lesson", "plan"))
     if kind == "shipped":
         return playbook, None

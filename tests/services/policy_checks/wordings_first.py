@@ -1,4 +1,4 @@
-"""First bank held out: written before the reading of texts was changed, and read while it was. See `wording`."""
+"""First bank held out: written before the reading of texts was changed, and read while it was."""
 
 from tests.services.policy_checks.wording import PhraseBank
 
@@ -32,9 +32,10 @@ FIRST = PhraseBank(
     },
     because={
         "trend_pullback": (
-            "The market gave back part of its run over the last few sessions, a routine {t1} rather than a change "
-            "of character.",
-            "This {t2} has reached the moving average where earlier ones ended, and the {t0} remains in force.",
+            "The market gave back part of its run over the last few sessions, a routine {t1} rather than a "
+            "change of character.",
+            "This {t2} has reached the moving average where earlier ones ended, and the {t0} remains in "
+            "force.",
             "Three bars against the trend have relieved the stretch; the {t0} was never in question.",
             "I like this {t1}: shallow, on light volume, and inside an {t0}-friendly regime.",
             "The move against us of the past week looks corrective, so the {t2} is an opportunity.",

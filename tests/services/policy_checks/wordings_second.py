@@ -1,4 +1,4 @@
-"""Second bank held out: written after the first change of the reading, and read for the second one. See `wording`."""
+"""Second bank held out: written after the first change of the reading, and read for the second."""
 
 from tests.services.policy_checks.wording import PhraseBank
 
@@ -35,13 +35,15 @@ SECOND = PhraseBank(
             "What we see is profit-taking, which is typical of a {t1} in a mature {t0}.",
             "The {t2} retraced a third of the prior leg and then went quiet.",
             "Since the {t0} began, every {t1} of this size has been resolved in its favour.",
-            "Countertrend bars are small and overlapping, consistent with a {t2} rather than with a new trend.",
+            "Countertrend bars are small and overlapping, consistent with a {t2} rather than with a new "
+            "trend.",
         ),
         "channel_breakout": (
             "An {t0} on the widest bar of the month signals commitment.",
             "The market has traded at a {t1} for the first time since spring and found acceptance there.",
             "Having been rejected at the {t2} in May and June, price finally gets through.",
-            "I treat the {t0} as genuine because it closed beyond the edge instead of merely poking through it.",
+            "I treat the {t0} as genuine because it closed beyond the edge instead of merely poking through "
+            "it.",
         ),
         "mean_reversion": (
             "The move has been one-way and emotional; it leaves price {t0} and ripe to {t1}.",

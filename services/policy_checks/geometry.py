@@ -1,0 +1,163 @@
+"""Do entry, stop, target and invalidation fit each other? Sides, order, reach, and reward for the risk.
+
+Levels are read once (`plan_levels`) and shared. Called by the coherence check, and by nobody else.
+"""
+
+from collections.abc import Callable
+
+from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
+from schemas.vocabulary import CheckName, Severity
+from services.policy_checks.plan_levels import PlanLevels, read_invalidation
+from services.policy_checks.remedies import own_entry, own_rule, own_term
+
+BASIS_POINTS = 10_000
+BEFORE_TARGET = {"scale_out_r": "scale_out_beyond_target", "break_even_r": "break_even_beyond_target"}
+
+LevelCritic = Callable[[PolicyLevelReflectionRequest, PlanLevels], tuple[Finding, ...]]
+
+
+def level_is_unknown(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+    """An entry, stop or target whose features the snapshot does not know."""
+    return tuple(
+        _unknown(request, role)
+        for role in ("entry", "stop", "target")
+        if getattr(levels, role) is None and role not in levels.broken
+    )
+
+
+def level_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+    """A stop not on the losing side of the entry, a target not on the winning side, a price below zero.
+
+    Where the entry is a market order, it lies at the close.
+    """
+    if levels.entry is None:
+        return ()
+    sign = 1.0 if request.proposal.direction == "long" else -1.0
+    direction, entry = request.proposal.direction, levels.entry
+    name = "close" if request.proposal.entry is None else "entry"
+    found = []
+    for role, level, side in (("stop", levels.stop, -sign), ("target", levels.target, sign)):
+        if level is None:
+            continue
+        if side * (level - entry) <= 0:
+            where = "above" if side > 0 else "below"
+            message = f"the {role} {level!r} of a {direction} plan must lie {where} the {name} {entry!r}"
+            found.append(_major(f"{role}_on_wrong_side", message, role, remedy=own_rule(request, role)))
+        elif level <= 0:
+            message = f"the {role} {level!r} is no price"
+            found.append(_major("level_not_a_price", message, role, remedy=own_rule(request, role)))
+    return tuple(found)
+
+
+def entry_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+    """A limit entry that the market has passed, or a stop entry that it has; a price below zero."""
+    proposal, entry, close = request.proposal, levels.entry, levels.close
+    if entry is None or proposal.entry_kind == "market":
+        return ()
+    if entry <= 0:
+        message = f"the entry {entry!r} is no price"
+        return (_major("level_not_a_price", message, "entry", remedy=own_entry(request)),)
+    beyond = (entry - close) * (1.0 if proposal.direction == "long" else -1.0)
+    if beyond > 0 if proposal.entry_kind == "stop" else beyond <= 0:
+        return ()
+    higher = (proposal.entry_kind == "stop") == (proposal.direction == "long")
+    where = "above" if higher else "below"
+    message = (
+        f"the {proposal.entry_kind} entry {entry!r} of a {proposal.direction} plan must lie {where} "
+        f"the close {close!r}"
+    )
+    return (_major("entry_on_wrong_side", message, "entry", remedy=own_entry(request)),)
+
+
+def management_is_out_of_reach(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels
+) -> tuple[Finding, ...]:
+    """A scale-out or a break-even at or beyond the target, where the position is closed already."""
+    if levels.risk is None or levels.reward is None or _sides_are_wrong(request, levels):
+        return ()
+    reach = levels.reward / levels.risk
+    found = []
+    for name, code in BEFORE_TARGET.items():
+        advance = getattr(request.proposal, name)
+        if advance is not None and advance >= reach:
+            message = f"{name} is {advance!r}, but the target is {reach:.3f}R away"
+            found.append(_major(code, message, name, remedy=own_term(request, name)))
+    return tuple(found)
+
+
+def invalidation_is_misplaced(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels
+) -> tuple[Finding, ...]:
+    """An invalidation that is unknown, true already, or fires with the plan, after the stop, or never."""
+    reach = read_invalidation(request, levels)
+    if reach is None:
+        return ()
+    text = request.proposal.invalidation
+    if reach.now is None:
+        return (_unknown(request, "invalidation"),)
+    code, message = "", ""
+    if reach.now:
+        code, message = "already_true", f"the invalidation {text!r} is true at this close"
+    elif reach.before_stop or _sides_are_wrong(request, levels):
+        return ()
+    elif reach.with_plan:
+        code = "contradicts_direction"
+        message = (
+            f"the invalidation {text!r} fires as price moves in the plan's direction, and never against it"
+        )
+    elif reach.beyond_stop:
+        code, message = "beyond_stop", f"the stop is always hit before the invalidation {text!r}"
+    elif reach.price_alone:
+        code, message = "never_fires", f"no price makes the invalidation {text!r} true"
+    if not code:
+        return ()
+    return (_major(f"invalidation_{code}", message, remedy=own_rule(request, "invalidation")),)
+
+
+def reward_is_too_small(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+    """Reward to risk after the costs of both sides, below the minimum.
+
+    The reward is what reaching every level pays: a share that is scaled out earns only its own level.
+    """
+    if (
+        levels.entry is None
+        or levels.risk is None
+        or levels.reward is None
+        or _sides_are_wrong(request, levels)
+    ):
+        return ()
+    costs = 2 * levels.entry * request.invariants.cost_bps_per_side / BASIS_POINTS
+    reward, minimum = _earned(request, levels.risk, levels.reward), request.invariants.min_reward_to_risk
+    ratio = (reward - costs) / (levels.risk + costs)
+    if ratio >= minimum:
+        return ()
+    message = f"reward to risk after costs is {ratio:.3f}, the minimum is {minimum!r}"
+    remedy = Remedy(field="reward_to_risk", op="at_least", value=minimum)
+    return (_major("reward_to_risk_too_low", message, remedy=remedy),)
+
+
+def _earned(request: PolicyLevelReflectionRequest, risk: float, reward: float) -> float:
+    at, share = request.proposal.scale_out_r, request.proposal.scale_out_share
+    if at is None or share is None:
+        return reward
+    return share * min(at * risk, reward) + (1.0 - share) * reward
+
+
+def _sides_are_wrong(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> bool:
+    return bool(level_is_on_wrong_side(request, levels))
+
+
+def _unknown(request: PolicyLevelReflectionRequest, role: str) -> Finding:
+    message = f"the {role} {getattr(request.proposal, role)!r} is unknown on this snapshot"
+    return _major("level_unknown", message, role, remedy=own_rule(request, role))
+
+
+def _major(code: str, message: str, *evidence: str, remedy: Remedy | None = None) -> Finding:
+    return Finding(
+        check=CheckName.COHERENCE,
+        code=code,
+        severity=Severity.MAJOR,
+        message=message,
+        evidence=evidence,
+        remedy=remedy,
+    )

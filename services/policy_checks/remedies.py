@@ -1,0 +1,32 @@
+"""What would satisfy a finding about a rule or a term: the playbook's own one, where it is another one.
+
+Called by the checks when they have found something; a plan that already says what its playbook says gets no
+remedy, because the same again would be found again.
+"""
+
+from schemas.reflection import PolicyLevelReflectionRequest, Remedy
+from services.playbooks.rendering import render_rules
+
+
+def own_rule(request: PolicyLevelReflectionRequest, role: str) -> Remedy | None:
+    """Set the rule of a role to the playbook's; None where it has none, or the plan says it already."""
+    proposal, playbook = request.proposal, request.playbook
+    if proposal.direction not in playbook.rules:
+        return None
+    wanted = getattr(render_rules(playbook, proposal.direction), role)
+    if wanted is None or wanted == getattr(proposal, role):
+        return None
+    return Remedy(field=role, op="equals", value=wanted)
+
+
+def own_term(request: PolicyLevelReflectionRequest, name: str) -> Remedy | None:
+    """Set a term of the orders to the playbook's; None where it has none, or the plan says it already."""
+    wanted = request.playbook.terms()[name]
+    if wanted is None or wanted == getattr(request.proposal, name):
+        return None
+    return Remedy(field=name, op="equals", value=wanted)
+
+
+def own_entry(request: PolicyLevelReflectionRequest) -> Remedy | None:
+    """Enter where the playbook does: its kind of order first, then its price."""
+    return own_term(request, "entry_kind") or own_rule(request, "entry")
