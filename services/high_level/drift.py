@@ -16,6 +16,8 @@ from schemas.reflection import DecayLevel, FirePair
 from schemas.regime import FINGERPRINT
 from services.high_level.clusters import Measure, by_exit
 from services.statistics.drift import ARL, detect_decay
+from services.statistics.energy_distance import shift_between_halves
+from services.statistics.expectancy import Floats
 
 RANK_SHIFT = 0.2
 MINIMUM_WINDOWS = 20
@@ -89,10 +91,10 @@ def decay_text(alarm: DecayAlarm) -> str:
 
 
 def regime_drift(inputs: DriftInputs, episodes: Sequence[Episode]) -> tuple[str, ...]:
-    """Shift of the mean fingerprint rank between the older and the newer half, monitoring only.
+    """One line on the older against the newer half of the fingerprints, monitoring only.
 
-    Five ranks each move by chance; lines appear from a shift of 0.2 on at least 20 windows a half. The
-    significance of a shift is not claimed.
+    Means are named from a shift of 0.2 on; the energy distance between the halves comes with its p-value,
+    from permuted blocks of at least three correlation times, where there are enough of them.
     """
     source = "decision windows" if inputs.fingerprints else "episodes"
     rows = inputs.fingerprints or tuple(item.fingerprint for item in by_exit(episodes) if item.fingerprint)
@@ -102,10 +104,18 @@ def regime_drift(inputs: DriftInputs, episodes: Sequence[Episode]) -> tuple[str,
     table = np.array(rows, dtype=np.float64)
     shifts = table[half:].mean(axis=0) - table[:half].mean(axis=0)
     moved = [
-        f"regime fingerprint: mean {name} moved by {shift:+.2f} over {len(rows)} {source}; monitoring only"
+        f"mean {name} moved by {shift:+.2f}"
         for name, shift in zip(FINGERPRINT, shifts, strict=True)
         if abs(shift) >= RANK_SHIFT
     ]
-    return tuple(moved) or (
-        f"regime fingerprint: no mean rank moved by {RANK_SHIFT} over {len(rows)} {source}",
-    )
+    means = ", ".join(moved) or f"no mean rank moved by {RANK_SHIFT}"
+    found = f"{means} over {len(rows)} {source}; {_energy_text(table)}"
+    return (f"regime fingerprint: {found}; monitoring only",)
+
+
+def _energy_text(table: Floats) -> str:
+    shift = shift_between_halves(table)
+    parts = f"blocks of {shift.block}"
+    if shift.p_value is None:
+        return f"energy distance {shift.distance:.3f}, too few {parts} to permute"
+    return f"energy distance {shift.distance:.3f}, p {shift.p_value:.3f} over {shift.blocks} {parts}"

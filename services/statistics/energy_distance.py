@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from services.statistics.expectancy import Floats
 
 PERMUTATIONS = 199
-TIMES = 3
+TIMES = 4  # correlation times a block; the estimate runs low on short tables, and three are the least
 MINIMUM_BLOCKS = 8
+ROUNDING = 1e-20  # variance below which a column of ranks stands still
 _GOLDEN, _MIX_A, _MIX_B = (np.uint64(v) for v in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
@@ -65,7 +66,7 @@ def correlation_time(rows: Floats) -> float:
     centred = np.concatenate([part - part.mean(axis=0) for part in (rows[:half], rows[half:])])
     total = (centred**2).sum(axis=0)
     times = np.ones(rows.shape[1])
-    alive = total > 0.0
+    alive = total > ROUNDING * len(rows)
     for lag in range(1, half):
         r = (centred[lag:] * centred[:-lag]).sum(axis=0) / np.where(total > 0.0, total, 1.0)
         alive &= r > 0.0

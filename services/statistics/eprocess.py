@@ -9,6 +9,7 @@ block do not depend on the order of blocks. Source: Waudby-Smith and Ramdas, "Es
 random variables by betting" (JRSS-B 2024); the fixed mixture needs no tuning and can be replayed.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -77,10 +78,11 @@ def in_chunks(
     What `work` returns per row may have more columns; they come back on the last axis.
     """
     n, rows = values.shape[-1], values.shape[:-1]
-    flat = [np.broadcast_to(item, values.shape).reshape(-1, n) for item in (values, low, high)]
-    each = [np.broadcast_to(item, rows).reshape(-1) for item in single]
+    count = math.prod(rows)
+    flat = [np.broadcast_to(item, values.shape).reshape(count, n) for item in (values, low, high)]
+    each = [np.broadcast_to(item, rows).reshape(count) for item in single]
     step = max(1, CHUNK // max(n, 1))
-    starts = range(0, max(len(flat[0]), 1), step)
+    starts = range(0, max(count, 1), step)
     parts = [work(*(item[at : at + step] for item in (*flat, *each))) for at in starts]
     joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return joined.reshape((*rows, *joined.shape[1:]))

@@ -31,7 +31,10 @@ def test_decay_levels_stand_for_every_playbook_with_or_without_an_alarm():
 def test_regime_drift_reports_the_rank_that_moved_and_only_that():
     rows = [(0.2, 0.5, 0.5, 0.5, 0.5)] * 20 + [(0.6, 0.5, 0.5, 0.5, 0.6)] * 20
     (line,) = regime_drift(DriftInputs(fingerprints=tuple(rows)), [])
-    assert line.startswith("regime fingerprint: mean trend_rank moved by +0.40")
+    assert line.startswith("regime fingerprint: mean trend_rank moved by +0.40 over 40 decision windows")
+    assert "energy distance 0.65" in line
+    assert "p 0.0" in line
+    assert line.endswith("over 10 blocks of 4; monitoring only")
 
 
 def test_regime_drift_without_windows_compares_the_episodes_or_says_too_few():

@@ -1,5 +1,6 @@
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -62,3 +63,31 @@ def test_interval_of_a_hundred_outcomes_has_the_width_that_was_simulated():
     values = np.clip(draw.standard_t(3, (200, 100)) / np.sqrt(3), -3.0, 4.0)
     lower, upper = edges(values, 0.05)
     assert 0.2 < np.median(upper - lower) / 2 < 0.4
+
+
+@settings(max_examples=25)
+@given(arrays(np.float64, st.integers(1, 24), elements=st.floats(-3.0, 4.0)), st.sampled_from([0.1, 0.01]))
+def test_running_interval_is_the_intersection_of_the_looks_after_each_block(values, alpha):
+    looks = [edges(values[:k], alpha) for k in range(1, len(values) + 1)]
+    low, high = np.full_like(values, -3.0), np.full_like(values, 4.0)
+    lower, upper = confidence_edges(values, low, high, alpha, -3.0, 4.0, running=True)
+    assert lower == pytest.approx(max(look[0] for look in looks), abs=1e-4)
+    assert upper == pytest.approx(min(look[1] for look in looks), abs=1e-4)
+
+
+def test_running_interval_covers_a_constant_mean_and_never_widens():
+    draw = np.random.default_rng(3)
+    values = np.where(draw.random((300, 200)) < 0.4, 2.0, -1.0)
+    low, high = np.full_like(values, -3.0), np.full_like(values, 4.0)
+    at_half = confidence_edges(values[:, :100], low[:, :100], high[:, :100], 0.1, -3.0, 4.0, running=True)
+    at_end = confidence_edges(values, low, high, 0.1, -3.0, 4.0, running=True)
+    assert np.mean((at_end[0] > 0.2) | (at_end[1] < 0.2)) <= 0.10
+    assert np.all(at_end[0] >= at_half[0] - 1e-4)
+    assert np.all(at_end[1] <= at_half[1] + 1e-4)
+
+
+def test_running_interval_of_a_mean_that_moved_is_empty():
+    values = np.concatenate((np.full(60, 0.8), np.full(60, -0.8)))
+    low, high = np.full_like(values, -3.0), np.full_like(values, 4.0)
+    lower, upper = confidence_edges(values, low, high, 0.1, -3.0, 4.0, running=True)
+    assert lower > upper
