@@ -32,7 +32,7 @@ def test_regime_drift_reports_the_rank_that_moved_and_only_that():
     rows = [(0.2, 0.5, 0.5, 0.5, 0.5)] * 20 + [(0.6, 0.5, 0.5, 0.5, 0.6)] * 20
     (line,) = regime_drift(DriftInputs(fingerprints=tuple(rows)), [])
     assert line.startswith("regime fingerprint: mean trend_rank moved by +0.40 over 40 decision windows")
-    assert "energy distance 0.65" in line
+    assert "energy distance 0.825" in line
     assert "p 0.0" in line
     assert line.endswith("over 10 blocks of 4; monitoring only")
 
