@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError
-from worker.cli import backtest, check, config, journal, model, runs, scenarios, schema, verify, why
+from worker.cli import backtest, check, config, journal, model, report, runs, scenarios, schema, verify, why
 from worker.cli.console import complain
 from worker.interrupts import RunInterrupted
 
@@ -75,6 +75,7 @@ app.command("verify")(verify.verify)
 app.command("journal")(journal.journal)
 app.command("runs")(runs.runs)
 app.command("why")(why.why)
+app.command("report")(report.report)
 app.command("scenarios")(scenarios.scenarios)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
-from schemas.errors import ConfigError
-from worker.pages.report_markdown import report_markdown
+from schemas.errors import ConfigError, InvariantViolation
 from worker.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
     from services.store import Store
 
-REPORT_FILE = re.compile(r"[0-9a-f]{16}\.(json|md)")
+REPORT_FILE = re.compile(r"[0-9a-f]{16}\.(json|md|html)|index\.html")
 TRADE_TIMES = ("entry_label", "exit_label", "known_at")
 
 
@@ -65,13 +64,11 @@ class OutFolder:
             "trades.csv": trades_csv(run.outcome.trades),
             "equity.csv": equity_csv(*run.outcome.equity),
         }
-        for report in reports:
-            files[f"reports/{report['report_id']}.json"] = _json(report)
-            files[f"reports/{report['report_id']}.md"] = report_markdown(report)
+        files |= report_files(list(reports))
         try:
             (self._path / "reports").mkdir(parents=True, exist_ok=True)
             for name, text in files.items():
-                _replace(self._path / name, text)
+                replace_file(self._path / name, text)
             for stale in (self._path / "reports").iterdir():
                 if REPORT_FILE.fullmatch(stale.name) and f"reports/{stale.name}" not in files:
                     stale.unlink()
@@ -82,6 +79,29 @@ class OutFolder:
         return ConfigError(
             f"--out {str(self._path)!r} cannot be written ({error.strerror}): name another folder"
         )
+
+
+def report_files(entries: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Name and text of every file below `reports/`: each report three times, and a page that lists them.
+
+    Raises:
+        InvariantViolation: a report's id is none, and would name a file elsewhere.
+    """
+    from worker.pages.index_html import index_html
+    from worker.pages.report_html import Links, report_html
+    from worker.pages.report_markdown import report_markdown
+
+    names = [entry["report_id"] for entry in entries]
+    odd = [name for name in names if not REPORT_FILE.fullmatch(f"{name}.json")]
+    if odd:
+        raise InvariantViolation(f"{odd[0]!r} is no report id: the journal was changed, see `verify`")
+    files = {"reports/index.html": index_html(entries)}
+    for k, (name, entry) in enumerate(zip(names, entries, strict=True)):
+        links = Links(before=names[k - 1] if k else None, after=names[k + 1] if k + 1 < len(names) else None)
+        files[f"reports/{name}.json"] = _json(entry)
+        files[f"reports/{name}.md"] = report_markdown(entry)
+        files[f"reports/{name}.html"] = report_html(entry, entries[:k], links)
+    return files
 
 
 def trades_csv(trades: Sequence[Episode]) -> str:
@@ -111,7 +131,8 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:

@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from services.quoting import visible
-from worker.figures import number, r_multiple, shown_time
+from worker.figures import number, percent, r_multiple, shown_time
 
 CLUSTER_HEAD = (
     "playbook",
@@ -23,6 +23,13 @@ CLUSTER_HEAD = (
     "grade",
     "strongest action",
 )
+REGIME_HEAD = ("regime", "n", "mean R", "won", "failure modes seen twice or more")
+DECAY_HEAD = ("playbook", "n", "mean R", "level", "highest", "limit", "alarm")
+FIRE_HEAD = ("playbook", "side", "fires", "activated", "expired", "trades", "mean R")
+EXPECTATION_HEAD = ("playbook", "n", "hold P50", "hold P90", "MAE of winners", "MFE", "off")
+UNTRADED_HEAD = ("why not", "signals", "resolved on paper", "mean on paper")
+GRID_HEAD = ("playbook", "parameter", "value", "n", "mean R", "e-value")
+ACTION_HEAD = ("at", "action", "playbook", "regime", "parameter", "value")
 CHANGE_HEAD = ("action", "playbook", "regime", "change", "grade", "reason")
 # What starts a heading, table, fence, rule, underlined heading or link target when it opens a line.
 BLOCK = re.compile(r"^(\s*)(#|\||=|```|~~~|--|\*\s*\*|_\s*_|\[)", re.MULTILINE)
@@ -47,10 +54,20 @@ def report_markdown(entry: dict[str, Any]) -> str:
     lines += _section(
         "Recommendations", CHANGE_HEAD, [_change(change) for change in report["recommendations"]]
     )
+    lines += _section("Regimes", REGIME_HEAD, [_regime(row) for row in report["regime_cluster_summary"]])
     lines += _bullets("Drift", report["drift_findings"])
+    lines += _section("E-detector", DECAY_HEAD, [_decay(row) for row in report.get("decay", ())])
+    lines += _section("Entry rules", FIRE_HEAD, [_fires(row) for row in report.get("fire_quality", ())])
+    checks = [_expectation(row) for row in report.get("expectations", ())]
+    lines += _section("Expectations", EXPECTATION_HEAD, checks)
     lines += _bullets("Expectation misses", report["expectation_misses"])
     modes = [f"{mode}: {count}" for mode, count in sorted(report["failure_modes"].items())]
     lines += _bullets("Failure modes", modes)
+    untraded = [_untraded(reason, row) for reason, row in sorted(report["untraded"].items())]
+    lines += _section("Signals that were not traded", UNTRADED_HEAD, untraded)
+    lines += _section("Grid values tried", GRID_HEAD, [_trial(row) for row in report["grid_trials"]])
+    acted = [_action(row) for row in report.get("judge_history", ())]
+    lines += _section("Actions of the judge inside the window", ACTION_HEAD, acted)
     lines += _bullets("Needs that the fast reflection deferred", report["deferred_seen"])
     lines += _verdict(entry["verdict"])
     return "\n".join(lines).rstrip() + "\n"
@@ -69,6 +86,57 @@ def _cluster(cluster: dict[str, Any]) -> list[str]:
         cluster["grade"],
         cluster["strongest_action"],
     ]
+
+
+def _regime(row: dict[str, Any]) -> list[str]:
+    recurring = ", ".join(row["recurring"])
+    return [row["regime"], str(row["n"]), r_multiple(row["mean_r"]), percent(row["win_rate"]), recurring]
+
+
+def _decay(row: dict[str, Any]) -> list[str]:
+    levels = [number(row[name]) for name in ("level", "highest", "limit")]
+    alarm = "yes" if row["alarmed"] else "no"
+    return [row["playbook_id"], str(row["n"]), r_multiple(row["mean_r"]), *levels, alarm]
+
+
+def _fires(row: dict[str, Any]) -> list[str]:
+    """The window before, then this one."""
+    before, now = row["before"], row["now"]
+    return [
+        row["playbook_id"],
+        row["direction"],
+        f"{before['armed']} to {now['armed']}",
+        f"{percent(before['activation_share'])} to {percent(now['activation_share'])}",
+        f"{percent(before['expiry_share'])} to {percent(now['expiry_share'])}",
+        f"{before['trades']} to {now['trades']}",
+        f"{r_multiple(before['mean_r'])} to {r_multiple(now['mean_r'])}",
+    ]
+
+
+def _expectation(row: dict[str, Any]) -> list[str]:
+    return [
+        row["playbook_id"],
+        str(row["n"]),
+        f"{row['hold_p50_bars']:g} for {row['expected_hold_p50_bars']:g}",
+        f"{row['hold_p90_bars']:g} for {row['expected_hold_p90_bars']:g}",
+        f"{r_multiple(row['winner_mae_p80_r'])} for {r_multiple(row['expected_winner_mae_p80_r'])}",
+        f"{r_multiple(row['mfe_p50_r'])} for {r_multiple(row['expected_mfe_p50_r'])}",
+        ", ".join(row["missed"]),
+    ]
+
+
+def _untraded(reason: str, row: dict[str, Any]) -> list[str]:
+    return [reason, str(row["n"]), str(row["resolved"]), r_multiple(row["mean_counterfactual_r"])]
+
+
+def _trial(row: dict[str, Any]) -> list[str]:
+    tried = [row["playbook_id"], row["parameter"], f"{row['value']:g}", str(row["n"])]
+    return [*tried, r_multiple(row["mean_r"]), number(row["e_value"])]
+
+
+def _action(row: dict[str, Any]) -> list[str]:
+    names = [row[name] or "" for name in ("kind", "playbook_id", "regime", "parameter")]
+    return [shown_time(row["at"]), *names, "" if row["value"] is None else f"{row['value']:g}"]
 
 
 def _change(change: dict[str, Any]) -> list[str]:

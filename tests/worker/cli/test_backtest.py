@@ -79,14 +79,17 @@ def test_backtest_out_holds_summary_trades_equity_and_reports(shell):
     stale = shell.folder / "out" / "reports" / f"{'0' * 16}.md"
     stale.parent.mkdir(parents=True)
     stale.write_text("an earlier run")
+    stale.with_suffix(".html").write_text("an earlier run")
     (stale.parent / "notes.md").write_text("mine")
     document = json.loads(shell.backtest("--json", "--out", "out").stdout)
     out = shell.folder / "out"
     found = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
     assert found == [
         "equity.csv",
+        f"reports/{REPORT_ID}.html",
         f"reports/{REPORT_ID}.json",
         f"reports/{REPORT_ID}.md",
+        "reports/index.html",
         "reports/notes.md",
         "summary.json",
         "trades.csv",

@@ -46,6 +46,8 @@ def stored_run(shell):
         ["runs"],
         ["journal", "r0001", "--jsonl"],
         ["why", "r0001", "zz"],
+        ["report", "r0001"],
+        ["report", "r0001", "latest", "--html", "page.html"],
         ["config", "show"],
         ["schema"],
         ["schema", "PolicyLevelReflectionRequest"],

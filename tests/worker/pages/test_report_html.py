@@ -1,0 +1,249 @@
+"""The page of a report: its numbers are the report's, its text is text, its bytes are always the same."""
+
+import copy
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from tests.worker.pages.reading import Node, entries, numbers, read
+from worker.pages.index_html import index_html
+from worker.pages.report_html import Links, report_html
+from worker.pages.report_markdown import report_markdown
+
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</style></title></text></svg></p><img src=x onerror=alert(1)>",
+    '" onmouseover="alert(1)" x="',
+    "<!-- a comment --> <![CDATA[ x ]]> &lt;b&gt;",
+    "javascript:alert(1) http://127.0.0.1/x",
+    "\x1b[2J\u202eass\u0000\u2028</body>",
+)
+
+
+def page(position: int = -1, **changes: Any) -> str:
+    known = entries()
+    entry = copy.deepcopy(known[position])
+    entry["report"] |= changes
+    return report_html(entry, known[: position % len(known)])
+
+
+def figures(tree: Node) -> list[tuple[float, str]]:
+    """Every number of the page as (what it holds, what is shown)."""
+    told = [(float(str(one.attributes["value"])), one.text) for one in tree.all("data")]
+    return told + [(float(str(one.attributes["data-value"])), one.text) for one in tree.all("text", "figure")]
+
+
+def test_report_page_every_number_is_one_of_the_report_rounded_for_the_reader():
+    shown = figures(read(page()))
+    assert len(shown) > 150
+    known = numbers(entries()[-1]["report"])
+    assert {held for held, _ in shown} <= known
+    for held, text in shown:
+        (word,) = NUMBER.findall(text)
+        digits = len(word.partition(".")[2]) if "e" not in word else 0
+        scale = 100.0 if "%" in text else 1.0
+        tolerance = 0.005 * abs(held) if "e" in word else 0.5000001 * 10.0**-digits
+        assert abs(float(word.replace(",", "")) - scale * held) <= tolerance, (held, text)
+
+
+def test_report_page_table_cells_hold_no_number_that_is_not_the_reports():
+    for cell in read(page()).all("td", "number"):
+        told = [word for one in cell.all("data") for word in NUMBER.findall(one.text)]
+        assert NUMBER.findall(cell.text) == told
+
+
+def test_report_page_shows_every_cluster_in_the_picture_and_in_the_table_beside_it():
+    tree = read(page())
+    report = entries()[-1]["report"]
+    svg = tree.all("svg")[0]
+    drawn = {float(str(one.attributes["data-value"])) for one in svg.all("text", "figure")}
+    tables = {float(str(one.attributes["value"])) for one in tree.all("data")}
+    clusters = [one for one in report["clusters"] if one["timeframe"] is None]
+    assert {one["grade"] for one in clusters} >= {"insufficient_sample", "count_only", "significant"}
+    for one in clusters:
+        for name in ("n", "mean_r", "lower_r", "upper_r", "e_value"):
+            assert one[name] in drawn, (one["playbook_id"], one["regime"], name)
+            assert one[name] in tables, (one["playbook_id"], one["regime"], name)
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("decay", ("level", "highest", "limit", "mean_r", "n")),
+        (
+            "expectations",
+            ("hold_p50_bars", "hold_p90_bars", "expected_hold_p50_bars", "expected_hold_p90_bars"),
+        ),
+        (
+            "expectations",
+            ("winner_mae_p80_r", "expected_winner_mae_p80_r", "mfe_p50_r", "expected_mfe_p50_r"),
+        ),
+        ("grid_trials", ("value", "n", "mean_r", "e_value")),
+        ("judge_history", ("value",)),
+        ("shadow_trials", ("n", "blocks", "mean_r", "e_value", "e_value_below")),
+        ("regime_cluster_summary", ("n", "mean_r", "win_rate")),
+    ],
+)
+def test_report_page_shows_every_number_of_an_analysis(field, words):
+    shown = {held for held, _ in figures(read(page()))}
+    rows = entries()[1 if field == "grid_trials" else -1]["report"][field]
+    if field == "grid_trials":
+        shown = {held for held, _ in figures(read(page(grid_trials=GRID)))}
+        rows = GRID
+    assert rows
+    assert {row[word] for row in rows for word in words if row[word] is not None} <= shown
+
+
+GRID = [{"playbook_id": "a", "parameter": "b", "value": 1.5, "n": 31, "mean_r": -0.4, "e_value": 2.5}]
+
+
+def test_report_page_shows_fire_quality_untraded_signals_failures_and_the_unclassified_share():
+    shown = {held for held, _ in figures(read(page()))}
+    report = entries()[-1]["report"]
+    assert numbers(report["fire_quality"]) <= shown
+    assert numbers(report["untraded"]) <= shown
+    assert numbers(report["failure_modes"]) | {report["unclassified_share"]} <= shown
+    text = read(page()).text
+    assert all(word in text for word in ("expired", "unfilled", "blocked", "look at gaps", "pullback"))
+
+
+def test_report_page_of_a_report_without_the_later_fields_still_shows_its_clusters():
+    entry = copy.deepcopy(entries()[-1])
+    for name in ("decay", "expectations", "fire_quality", "judge_history", "unclassified_share"):
+        del entry["report"][name]
+    assert len(read(report_html(entry)).all("svg")) == 1
+
+
+def free_text(text: str) -> dict[str, Any]:
+    """Changes that put a text wherever a report has words of somebody's own."""
+    report = entries()[-1]["report"]
+    rows = lambda name, **new: [row | new for row in report[name]]  # noqa: E731
+    return {
+        "narrative": text,
+        "deferred_seen": [text],
+        "drift_findings": [text],
+        "expectation_misses": [text],
+        "failure_modes": {text: 3},
+        "untraded": {text: report["untraded"]["expired"]},
+        "excluded": {text: 2},
+        "recommended_action": "hold",
+        "recommendations": rows(
+            "recommendations", reason=text, playbook_id=text, regime=text, change={text: text}
+        ),
+        "clusters": rows("clusters", reason=text, playbook_id=text, family_id=text),
+        "decay": rows("decay", playbook_id=text),
+        "expectations": rows("expectations", playbook_id=text),
+        "fire_quality": rows("fire_quality", playbook_id=text, direction=text),
+        "judge_history": rows("judge_history", kind=text, regime=text, parameter=text, verdict_id=text),
+        "shadow_trials": rows("shadow_trials", kind=text, playbook_id=text),
+        "prompt_hash": text,
+    }
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_report_page_hostile_text_is_shown_and_changes_nothing_else(text):
+    harmless, hostile = read(page(**free_text("words"))), read(page(**free_text(text)))
+    assert hostile.outline() == harmless.outline()
+    assert not hostile.all("script")
+    assert hostile.text.replace("\n", "").replace("→", "").isprintable()
+    seen = text.encode("unicode_escape").decode() if not text.isprintable() else text
+    assert hostile.text.count(seen) > 10
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_report_page_hostile_verdict_is_shown_and_changes_nothing_else(text):
+    def judged(words: str) -> Node:
+        entry = copy.deepcopy(entries()[-1])
+        verdict = entry["verdict"]
+        verdict["reason"] = words
+        verdict["actions"] = [one | {"reason": words, "playbook_id": words} for one in verdict["actions"]]
+        verdict["refused"] = [{"code": words, "reason": words}]
+        return read(report_html(entry))
+
+    assert judged(text).outline() == judged("words").outline()
+
+
+def test_report_page_may_load_and_run_nothing_but_its_own_style():
+    for text in (
+        page(),
+        page(0),
+        index_html(entries()),
+        report_html(entries()[1], (), Links("a" * 16, "b" * 16)),
+    ):
+        tree = read(text)
+        (policy,) = [one.attributes["content"] for one in tree.all("meta") if "http-equiv" in one.attributes]
+        (style,) = tree.all("style")
+        digest = b64encode(sha256(style.text.encode()).digest()).decode()
+        assert policy == (
+            f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{digest}'"
+        )
+        names = {name for node in everything(tree) for name in node.attributes}
+        assert not names & {"src", "srcset", "style", "data", "action", "xlink:href", "background"}
+        assert not [name for name in names if name.startswith("on")]
+        links = [str(one.attributes["href"]) for one in everything(tree) if "href" in one.attributes]
+        assert all(re.fullmatch(r"(index|[0-9a-f]{16})\.(html|md|json)", link) for link in links)
+        assert "url(" not in style.text
+        assert "@import" not in style.text
+
+
+def everything(node: Node) -> list[Node]:
+    inner = [one for one in node.children if isinstance(one, Node)]
+    return inner + [below for one in inner for below in everything(one)]
+
+
+def test_report_page_is_the_same_bytes_whatever_the_order_of_the_stored_keys():
+    def turned(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: turned(value[key]) for key in reversed(value)}
+        return [turned(one) for one in value] if isinstance(value, list) else value
+
+    known = entries()
+    assert report_html(turned(known[-1]), turned(list(known[:-1]))) == report_html(known[-1], known[:-1])
+    again = json.loads(json.dumps(known[-1]))
+    assert report_html(again, known[:-1]) == report_html(known[-1], known[:-1])
+
+
+def test_report_page_every_picture_has_words_for_those_who_do_not_see_it():
+    pictures = read(page()).all("svg")
+    assert len(pictures) == 3
+    for one in pictures:
+        assert one.attributes["role"] == "img"
+        assert one.all("title")[0].text in str(one.attributes["aria-label"])
+        assert "table" in one.all("desc")[0].text
+
+
+def test_report_page_before_any_trade_says_so():
+    entry = copy.deepcopy(entries()[0])
+    entry["report"] |= {"clusters": [], "decay": [], "expectations": [], "failure_modes": {}, "untraded": {}}
+    text = read(report_html(entry | {"verdict": None})).text
+    assert "No trade of a playbook version in force yet." in text
+    assert "No verdict yet." in text
+
+
+def test_index_page_leads_to_every_report_and_back():
+    tree = read(index_html(entries()))
+    names = [entry["report_id"] for entry in entries()]
+    links = {str(one.attributes["href"]) for one in tree.all("a")}
+    assert links == {f"{name}.{kind}" for name in names for kind in ("html", "md", "json")}
+    assert "significant" in tree.text
+    middle = read(report_html(entries()[1], entries()[:1], Links(names[0], names[2])))
+    assert [one.attributes["href"] for one in middle.all("a")] == [
+        "index.html",
+        f"{names[0]}.html",
+        f"{names[2]}.html",
+    ]
+    assert read(report_html(entries()[1])).all("a") == []
+    assert "No report" in read(index_html([])).text
+
+
+def test_markdown_page_tells_the_same_analyses():
+    text = report_markdown(entries()[-1])
+    for title in ("Clusters", "Recommendations", "Drift", "Entry rules", "Expectations", "Failure modes"):
+        assert f"## {title}" in text
+    for title in ("Regimes", "Signals that were not traded", "Judge", "Actions of the judge"):
+        assert f"## {title}" in text

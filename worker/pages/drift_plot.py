@@ -1,0 +1,124 @@
+"""How the reports up to this one have seen each playbook: the level of its e-detector, and its mean R.
+
+The detector's limit is a line; only a level above it is an alarm, and an alarm is monitoring. Where reports
+carry a distance between older and newer regimes, it is the third panel.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from worker.figures import shown_time
+from worker.pages.markup import Child, tag
+from worker.pages.scale import Scale, spanning
+from worker.pages.shapes import SERIES_COLORS, SERIES_SHAPES, apart, line, marker, path, picture, text
+
+WIDTH, PANEL, GAP, TOP, BOTTOM = 940.0, 170.0, 46.0, 30.0, 28.0
+LEFT, RIGHT = 64.0, 690.0
+FLOOR = 0.1
+DATES = 6
+DAY_NS = 86_400_000_000_000
+Report = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a panel: what it is called and its points (time in ns, value), oldest first."""
+
+    name: str
+    points: tuple[tuple[int, float], ...]
+
+
+def drift_plot(reports: Sequence[Report]) -> Element:
+    """Pictures of reports in order of time, the one that the page is about last."""
+    times = [report["known_at"] for report in reports]
+    alone = DAY_NS if times[0] == times[-1] else 0
+    across = Scale(times[0] - alone, times[-1] + alone, LEFT, RIGHT)
+    panels = [
+        ("e-detector of each playbook; a level above the limit is an alarm", series(reports, "level"), True),
+        ("winsorised mean R of each playbook in its epoch", series(reports, "mean_r"), False),
+    ]
+    shapes: list[Child] = []
+    top = TOP
+    for caption, lines, is_level in panels:
+        down = _level_scale(reports, lines, top) if is_level else _mean_scale(lines, top)
+        shapes.append(_panel(caption, lines, across, down, limit_of(reports) if is_level else 0.0))
+        shapes += _dates(times, across, top + PANEL)
+        top += PANEL + GAP
+    return picture(
+        WIDTH,
+        top - GAP + BOTTOM,
+        "Drift over the reports so far",
+        f"{len(reports)} reports; the table of drift holds the numbers of the last one",
+        *shapes,
+    )
+
+
+def series(reports: Sequence[Report], field: str) -> list[Series]:
+    """One line per playbook, in name order, of a field of `decay`."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for report in reports:
+        for row in report.get("decay", ()):
+            if row[field] is not None:
+                found.setdefault(row["playbook_id"], []).append((report["known_at"], row[field]))
+    return [Series(name, tuple(points)) for name, points in sorted(found.items())]
+
+
+def limit_of(reports: Sequence[Report]) -> float | None:
+    """The level that raises an alarm; None when no report carries one."""
+    limits = [row["limit"] for report in reports for row in report.get("decay", ())]
+    return limits[-1] if limits else None
+
+
+def _level_scale(reports: Sequence[Report], lines: Sequence[Series], top: float) -> Scale:
+    highest = max([limit_of(reports) or 1.0, *(value for one in lines for _, value in one.points)])
+    return Scale(FLOOR, highest * 3, top + PANEL, top, log=True)
+
+
+def _mean_scale(lines: Sequence[Series], top: float) -> Scale:
+    return spanning([0.0, *(value for one in lines for _, value in one.points)], top + PANEL, top, room=0.1)
+
+
+def _panel(caption: str, lines: Sequence[Series], across: Scale, down: Scale, limit: float | None) -> Element:
+    shapes: list[Child] = [text(LEFT, down.end - 10, caption, "head")]
+    for tick in down.ticks(6):
+        shapes += [
+            line(LEFT, down(tick), RIGHT, down(tick), "grid"),
+            text(LEFT - 8, down(tick) + 4, f"{tick:g}", "tick", "end"),
+        ]
+    if limit is not None:
+        shapes.append(line(LEFT, down(limit), RIGHT, down(limit), "reference"))
+        if down.log:
+            shapes.append(text(RIGHT + 18, down(limit) + 4, f"limit {limit:g}", "tick"))
+    return tag("g", *shapes, *_lines(lines, across, down))
+
+
+def _lines(lines: Sequence[Series], across: Scale, down: Scale) -> list[Child]:
+    ends = apart([down(one.points[-1][1]) for one in lines], 15.0)
+    shapes: list[Child] = []
+    for position, (one, end) in enumerate(zip(lines, ends, strict=True)):
+        color, shape = f"s{position % SERIES_COLORS}", SERIES_SHAPES[position % len(SERIES_SHAPES)]
+        points = [(across(at), down(value)) for at, value in one.points]
+        shapes.append(path(points, f"series {color}"))
+        shapes += [marker(shape, x, y, f"mark {color}", 3.5) for x, y in points]
+        x, y = points[-1]
+        shapes += [
+            line(x + 6, y, RIGHT + 18, end, f"leader {color}"),
+            marker(shape, RIGHT + 26, end, f"mark {color}", 3.5),
+            text(RIGHT + 36, end + 4, one.name),
+        ]
+    return shapes
+
+
+def _dates(times: Sequence[int], across: Scale, foot: float) -> list[Child]:
+    """Dates of some reports under a panel, the last one always among them."""
+    chosen = sorted({round(k * (len(times) - 1) / (DATES - 1)) for k in range(DATES)})
+    shapes: list[Child] = []
+    for position in chosen:
+        x = across(times[position])
+        shapes += [
+            line(x, foot, x, foot + 4, "grid"),
+            text(x, foot + 17, shown_time(times[position]).partition(" ")[0], "tick", "middle"),
+        ]
+    return shapes

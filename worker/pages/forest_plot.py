@@ -1,0 +1,142 @@
+"""Every cluster on one line: its mean, its confidence sequence, and how much that shows.
+
+Grade is told by colour and by shape, the reference by a line, and an interval that leaves the picture by an
+arrow. Whatever is drawn stands in the table beside it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from worker.figures import r_multiple
+from worker.pages.markup import Child, tag
+from worker.pages.scale import Scale, spanning
+from worker.pages.shapes import GRADE_SHAPES, GRADES, figure, line, marker, picture, text
+
+WIDTH, ROW, TOP, BOTTOM = 940.0, 21.0, 64.0, 34.0
+LEFT, RIGHT = 250.0, 640.0
+N_AT, INTERVAL_AT, E_AT = 690.0, 862.0, 930.0
+Finding = dict[str, Any]
+
+
+def forest_plot(findings: Sequence[Finding]) -> Element:
+    """One row per cluster of `shown_clusters`, in its order."""
+    height = TOP + ROW * len(findings) + BOTTOM
+    foot = height - BOTTOM + 4
+    scale = _scale(findings)
+    shapes: list[Child] = [*_legend({one["grade"] for one in findings}), *_axis(scale, TOP - 8, foot)]
+    for position, finding in enumerate(findings):
+        shapes.append(_row(finding, TOP + ROW * (position + 0.5), scale))
+    return picture(
+        WIDTH,
+        height,
+        "Mean R of every cluster with its confidence sequence",
+        f"{len(findings)} rows; the table of clusters holds the same numbers",
+        *shapes,
+    )
+
+
+def cluster_name(finding: Finding) -> str:
+    """`playbook`, `playbook in regime`, or that with its timeframe."""
+    where = f" in {finding['regime']}" if finding["regime"] else ""
+    frame = f" on {finding['timeframe']}" if finding["timeframe"] else ""
+    return f"{finding['playbook_id']}{where}{frame}"
+
+
+def shown_clusters(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings by playbook, regime and timeframe, without timeframes that only repeat their cell."""
+    frames: dict[tuple[str, str | None], int] = {}
+    for one in findings:
+        key = one["playbook_id"], one["regime"]
+        frames[key] = frames.get(key, 0) + (one["timeframe"] is not None)
+    kept = [
+        one for one in findings if one["timeframe"] is None or frames[one["playbook_id"], one["regime"]] > 1
+    ]
+    return sorted(kept, key=lambda one: (one["playbook_id"], one["regime"] or "", one["timeframe"] or ""))
+
+
+def _scale(findings: Sequence[Finding]) -> Scale:
+    """Wide enough for every mean, reference and interval of a playbook; wider intervals get an arrow."""
+    values = [one["reference_r"] for one in findings]
+    values += [one["mean_r"] for one in findings if one["mean_r"] is not None]
+    for one in findings:
+        if one["regime"] is None and one["lower_r"] is not None:
+            values += [one["lower_r"], one["upper_r"]]
+    return spanning(values, LEFT, RIGHT)
+
+
+def _axis(scale: Scale, top: float, foot: float) -> list[Child]:
+    shapes: list[Child] = [
+        text(N_AT, TOP - 14, "n", "head", "end"),
+        text(INTERVAL_AT, TOP - 14, "mean R and interval", "head", "end"),
+        text(E_AT, TOP - 14, "E", "head", "end"),
+    ]
+    for tick in scale.ticks():
+        shapes += [
+            line(scale(tick), top, scale(tick), foot, "grid"),
+            text(scale(tick), foot + 15, f"{tick:+g} R" if tick else "0 R", "tick", "middle"),
+        ]
+    return shapes
+
+
+def _legend(present: set[str]) -> list[Child]:
+    shapes: list[Child] = []
+    x = LEFT
+    for grade in GRADES:
+        if grade in present:
+            shapes += [marker(GRADE_SHAPES[grade], x, 16, f"mark {grade}"), text(x + 10, 20, grade)]
+            x += 34 + 6.6 * len(grade)
+    return [*shapes, line(x, 9, x, 23, "reference"), text(x + 8, 20, "reference")]
+
+
+def _row(finding: Finding, y: float, scale: Scale) -> Element:
+    whole, grade = finding["regime"] is None, finding["grade"]
+    name = finding["playbook_id"] if whole else finding["regime"]
+    reference = scale(finding["reference_r"])
+    if finding["timeframe"]:
+        name = f"{name} on {finding['timeframe']}"
+    shapes: list[Child] = [
+        tag("title", f"{cluster_name(finding)}: {grade}; {finding['reason']}"),
+        line(8, y + ROW / 2, WIDTH - 8, y + ROW / 2, "rule"),
+        text(10 if whole else 26, y + 4, name, "name whole" if whole else "name"),
+        line(reference, y - ROW / 2, reference, y + ROW / 2, "reference"),
+        figure(N_AT, y + 4, finding["n"], f"{finding['n']:,d}"),
+    ]
+    if finding["lower_r"] is not None:
+        shapes += _interval(finding, y, scale)
+    if finding["mean_r"] is not None:
+        shapes.append(marker(GRADE_SHAPES[grade], scale(finding["mean_r"]), y, f"mark {grade}"))
+        shapes += _numbers(finding, y)
+    if finding["e_value"] is not None:
+        shapes.append(figure(E_AT, y + 4, finding["e_value"], shown_e(finding["e_value"])))
+    return tag("g", *shapes)
+
+
+def _interval(finding: Finding, y: float, scale: Scale) -> list[Child]:
+    lower, upper = finding["lower_r"], finding["upper_r"]
+    shapes: list[Child] = [line(scale(lower), y, scale(upper), y, f"interval {finding['grade']}")]
+    for edge, way in ((lower, -1.0), (upper, 1.0)):
+        x = scale(edge)
+        if scale.inside(edge):
+            shapes.append(line(x, y - 4, x, y + 4, f"interval {finding['grade']}"))
+        else:
+            points = f"{x:.1f},{y:.1f} {x - way * 7:.1f},{y - 4:.1f} {x - way * 7:.1f},{y + 4:.1f}"
+            shapes.append(tag("polygon", points=points, class_=f"arrow {finding['grade']}"))
+    return shapes
+
+
+def _numbers(finding: Finding, y: float) -> list[Child]:
+    """Mean and interval in columns of their own, so that signs and points stand under each other."""
+    mean, lower, upper = finding["mean_r"], finding["lower_r"], finding["upper_r"]
+    shapes: list[Child] = [figure(INTERVAL_AT - 106, y + 4, mean, r_multiple(mean))]
+    if lower is not None:
+        shapes += [
+            figure(INTERVAL_AT - 50, y + 4, lower, f"[{lower:+.2f},"),
+            figure(INTERVAL_AT, y + 4, upper, f"{upper:+.2f}]"),
+        ]
+    return shapes
+
+
+def shown_e(value: float) -> str:
+    """An e-value with three digits, in powers of ten where it is large."""
+    return f"{value:.2f}" if value < 100 else f"{value:.3g}"
