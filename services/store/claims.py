@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Row, func, select, update
+from sqlalchemy import ColumnElement, Row, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.canonical import canonical_json
@@ -57,6 +57,16 @@ class Claim:
     request: str | None
 
 
+@dataclass(frozen=True)
+class ClaimStanding:
+    """Where the claims of a job stand: its newest slots, by what became of them, and its oldest open one."""
+
+    newest: int | None
+    newest_done: int | None
+    newest_failed: int | None
+    oldest_open: int | None
+
+
 class ClaimRepository:
     """Makes and finishes claims, always under a lease."""
 
@@ -101,26 +111,25 @@ class ClaimRepository:
         """
         await self._change(lease, key, {"state": "failed", "reason": reason})
 
-    async def unfinished(self, run_id: str, job: str) -> Claim | None:
-        """The oldest claim under way."""
-        claimed = _of(run_id, job) & (slot_claims.c.state == "claimed")
+    async def standing(self, run_id: str, job: str) -> ClaimStanding:
+        """Where the claims of a job stand, in one question."""
+        slot, state = slot_claims.c.slot, slot_claims.c.state
+        query = select(
+            func.max(slot),
+            func.max(case((state == "done", slot))),
+            func.max(case((state == "failed", slot))),
+            func.min(case((state == "claimed", slot))),
+        ).where(_of(run_id, job))
         with store_errors(self._url):
             async with self._engine.begin() as connection:
-                query = select(slot_claims).where(claimed).order_by(slot_claims.c.slot).limit(1)
-                row = (await connection.execute(query)).one_or_none()
-        return None if row is None else _claim(row)
+                return ClaimStanding(*(await connection.execute(query)).one())
 
-    async def newest(self, run_id: str, job: str, state: ClaimState | None = None) -> int | None:
-        """The newest slot that was decided, or that ended in `state`."""
-        wanted = _of(run_id, job)
-        if state is not None:
-            wanted &= slot_claims.c.state == state
+    async def get(self, key: SlotKey) -> Claim | None:
+        """The claim of a slot."""
         with store_errors(self._url):
             async with self._engine.begin() as connection:
-                found: int | None = await connection.scalar(
-                    select(func.max(slot_claims.c.slot)).where(wanted)
-                )
-        return found
+                row = (await connection.execute(select(slot_claims).where(_at(key)))).one_or_none()
+        return None if row is None else _claim(row)
 
     async def all(self, run_id: str, job: str) -> list[Claim]:
         """Every claim of a job, by slot."""
@@ -150,9 +159,11 @@ class ClaimRepository:
 
 def claimed_slot(key: SlotKey) -> ColumnElement[bool]:
     """The claim of a slot while it is under way."""
-    table = slot_claims.c
-    own = (table.run_id == key.run_id) & (table.job == key.job) & (table.slot == key.slot)
-    return own & (table.state == "claimed")
+    return _at(key) & (slot_claims.c.state == "claimed")
+
+
+def _at(key: SlotKey) -> ColumnElement[bool]:
+    return _of(key.run_id, key.job) & (slot_claims.c.slot == key.slot)
 
 
 def _of(run_id: str, job: str) -> ColumnElement[bool]:

@@ -6,6 +6,7 @@ import pytest
 
 from services.slow_loop.artefacts import read_request, stored_text
 from services.store import open_store
+from services.store.claims import ClaimStanding
 from services.store.leases import LeaseLost
 from tests.services.store.artefacts import JOB, MONDAY, WEEK, claimed, key, report, request
 from tests.services.store.stores import new_run
@@ -73,36 +74,41 @@ def test_claim_left_behind_is_resumed_under_the_new_epoch_with_its_own_request(a
             await store.claims.fail(lease, left.key, "late")
         with pytest.raises(LeaseLost):
             await store.reports.write(lease, left, report(request()))
-        return left, await store.claims.unfinished(run_id, JOB)
+        return left, await store.claims.get(left.key)
 
     left, resumed = with_run(address, scenario)
     assert (resumed.attempts, resumed.owner, resumed.epoch) == (2, "b", 2)
     assert resumed.request == left.request
 
 
-def test_claims_are_found_by_state_oldest_unfinished_first(address):
+def test_claims_standing_names_the_newest_by_state_and_the_oldest_open(address):
     async def scenario(store, run_id, lease):
-        for n in (3, 1, 2):
-            await claimed(store, lease, run_id, request(MONDAY + n * WEEK))
+        empty = await store.claims.standing(run_id, JOB)
+        for n in (4, 3, 1, 2):
+            asked = request(MONDAY + n * WEEK)
+            found = await claimed(store, lease, run_id, asked)
+            if n == 4:
+                await store.claims.fail(lease, found.key, "RuntimeError: no")
             if n == 3:
-                await store.claims.fail(lease, key(run_id, MONDAY + 3 * WEEK), "RuntimeError: no")
-        oldest = await store.claims.unfinished(run_id, JOB)
-        slots = [await store.claims.newest(run_id, JOB, state) for state in (None, "failed", "done")]
-        return oldest, slots, await store.claims.all(run_id, JOB)
+                await store.reports.write(lease, found, report(asked))
+        return empty, await store.claims.standing(run_id, JOB), await store.claims.all(run_id, JOB)
 
-    oldest, slots, claims = with_run(address, scenario)
-    assert oldest.key.slot == MONDAY + WEEK
-    assert slots == [MONDAY + 3 * WEEK, MONDAY + 3 * WEEK, None]
-    assert [one.state for one in claims] == ["claimed", "claimed", "failed"]
+    empty, standing, claims = with_run(address, scenario)
+    assert empty == ClaimStanding(None, None, None, None)
+    assert standing == ClaimStanding(*(MONDAY + n * WEEK for n in (4, 3, 4, 1)))
+    assert [one.state for one in claims] == ["claimed", "claimed", "done", "failed"]
 
 
 def test_claims_of_runs_and_jobs_are_apart(address):
     async def scenario(store, run_id, lease):
         other = (await store.runs.create(new_run())).run_id
         await store.claims.skip(lease, key(run_id), "disabled", {})
-        return await store.claims.newest(other, JOB), await store.claims.newest(run_id, "another")
+        standings = [await store.claims.standing(*of) for of in ((other, JOB), (run_id, "another"))]
+        return standings, await store.claims.get(key(other))
 
-    assert with_run(address, scenario) == (None, None)
+    standings, found = with_run(address, scenario)
+    assert standings == [ClaimStanding(None, None, None, None)] * 2
+    assert found is None
 
 
 def test_store_made_before_there_were_workers_gains_their_tables_and_keeps_its_runs(tmp_path):

@@ -1,0 +1,68 @@
+"""What the worker reads from a journal is what the slow loop of the backtest had in memory."""
+
+import json
+
+import pytest
+
+from schemas.config import Settings
+from services.slow_loop.cadence import Run, Skip, due
+from services.slow_loop.journal_facts import JournalFacts
+from services.slow_loop.requests import build_request
+from tests.worker.runs import embedded_run, planted_run
+from worker.scenarios import planted_settings
+
+ONLY_FROM_BARS = {"untraded_signals", "shadow_trials"}
+RUNS = pytest.mark.parametrize(
+    ("run", "settings"), [(embedded_run, Settings), (planted_run, planted_settings)]
+)
+
+
+def decisions(rows):
+    """(row, payload) of every decision of the slow loop."""
+    found = [
+        (row, json.loads(row.payload)) for row in rows if row.kind in ("slow_skip", "high_level_request")
+    ]
+    return [(row, payload.get("request", payload)) for row, payload in found]
+
+
+def replayed(run, settings):
+    """Facts before each decision, with the decision."""
+    facts = JournalFacts(settings)
+    decided = {row.seq: payload for row, payload in decisions(run.rows)}
+    for row in run.rows:
+        if row.seq in decided:
+            yield facts, row, decided[row.seq]
+        if row.kind in facts.kinds:
+            facts.add(row)
+
+
+@RUNS
+def test_journal_facts_lead_to_every_decision_of_the_backtest(run, settings):
+    for facts, row, decided in replayed(run(), settings()):
+        answer = due(facts.cadence(decided["slot"], row.known_at, None))
+        if row.kind == "slow_skip":
+            assert isinstance(answer, Skip)
+            assert str(answer.reason) == decided["reason"]
+            assert answer.counted == decided["facts"]["episodes"]
+            assert answer.next_eligible == decided["next_eligible"]
+        else:
+            assert isinstance(answer, Run)
+            assert answer.trigger == decided["drift_inputs"]["trigger"]
+
+
+@RUNS
+def test_journal_facts_make_every_request_of_the_backtest(run, settings):
+    for facts, row, decided in replayed(run(), settings()):
+        if row.kind == "slow_skip":
+            continue
+        answer = due(facts.cadence(decided["slot"], row.known_at, None))
+        assert isinstance(answer, Run)
+        request = build_request(answer, facts.request_facts(answer.slot, row.known_at, answer.trigger))
+        made = json.loads(json.dumps(request.model_dump(mode="json")))
+        made |= {"window_start": None, "window_end": None}
+        wanted = decided | {"window_start": None, "window_end": None}
+        differing = {name for name in wanted if made[name] != wanted[name]}
+        assert differing <= ONLY_FROM_BARS
+        assert request.payload()["window_start"].isoformat()
+        known = [one for one in made["shadow_trials"] if one["n"]]
+        assert known == [one for one in wanted["shadow_trials"] if one["n"]]

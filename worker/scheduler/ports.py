@@ -1,0 +1,51 @@
+"""What the scheduler is given from outside: a clock, a place for its events, and points to be stopped at."""
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from schemas.episode import Episode
+from schemas.playbook import PlaybookDefinition
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+
+EventSink = Callable[[str, dict[str, Any]], None]
+Reflect = Callable[
+    [HighLevelReflectionRequest, Sequence[Episode], Sequence[PlaybookDefinition]],
+    Awaitable[HighLevelReflectionReport],
+]
+
+
+class Clock(Protocol):
+    """The present, in ns UTC."""
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds since 1970."""
+        ...
+
+
+class SystemClock:
+    """The wall clock."""
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds since 1970."""
+        return time.time_ns()
+
+
+class CrashPoints(Protocol):
+    """Told of every step that a killed worker may not have come to; tests end the worker there."""
+
+    def reached(self, point: str) -> None:
+        """The worker stands between two steps."""
+        ...
+
+
+POINTS = ("examined", "claimed", "reflected", "reported", "taken", "judged", "delivered")
+
+
+class NoCrash:
+    """Nothing happens at any point."""
+
+    def reached(self, point: str) -> None:
+        """Go on."""

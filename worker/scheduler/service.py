@@ -1,0 +1,97 @@
+"""The worker as a process: waker and watchdog until somebody says stop, then an orderly end.
+
+SIGTERM and SIGINT end it after the present look: what was begun is finished, the lease is released. A second
+signal does not wait; the claim it leaves is finished by the next worker.
+"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from schemas.errors import StoreError
+from worker.scheduler.ports import EventSink
+from worker.scheduler.slow_worker import SlowWorker
+from worker.scheduler.waker import Waker
+from worker.scheduler.watchdog import Watchdog
+
+OK, CTRL_C = 0, 130
+EXIT_CODES = {signal.SIGTERM: OK, signal.SIGINT: CTRL_C}
+
+
+class StopSignals:
+    """The signals that ask a worker to stop; the second one does not wait."""
+
+    def __init__(self) -> None:
+        self.first: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
+        self.second: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
+
+    def listen(self) -> None:
+        """Take SIGTERM and SIGINT of this process."""
+        loop = asyncio.get_running_loop()
+        for signum in EXIT_CODES:
+            loop.add_signal_handler(signum, self.heard, signum)
+
+    def heard(self, signum: signal.Signals) -> None:
+        """A signal came."""
+        waiting = self.first if not self.first.done() else self.second
+        if not waiting.done():
+            waiting.set_result(signum)
+
+
+async def serve(
+    worker: SlowWorker,
+    stop: StopSignals,
+    note: EventSink,
+    *,
+    period_s: float,
+    waker_of: Callable[..., Waker] = Waker,
+) -> int:
+    """Exit code after a stop signal: 0 for SIGTERM, 130 for SIGINT.
+
+    Raises:
+        WorkerSilent: the waker died and could not be woken.
+        ThinktwiceError: a look failed for good; a store that may come back is tried again.
+    """
+    waker = waker_of(_patient(worker, note), period_s, note)
+    watching = asyncio.create_task(Watchdog(waker, note).watch())
+    waker.start()
+    note("worker_started", {"period_s": waker.period_s})
+    try:
+        await _first(stop.first, watching, waker.failed)
+        note("stopping", {"signal": stop.first.result().name})
+        ending = asyncio.create_task(waker.stop())
+        await _first(ending, stop.second, watching)
+        waker.abandon()
+        await ending
+        if waker.failed.done():
+            await waker.failed
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        with suppress(StoreError):
+            await worker.close()
+    note("stopped", {})
+    return EXIT_CODES[stop.first.result()]
+
+
+async def _first(*waiting: "asyncio.Future[Any]") -> None:
+    """Wait for the first of several; what it raised is raised here."""
+    done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for ended in done:
+        await ended
+
+
+def _patient(worker: SlowWorker, note: EventSink) -> Callable[[], Awaitable[None]]:
+    """A look that survives a store which may come back."""
+
+    async def look() -> None:
+        try:
+            await worker.look()
+        except StoreError as error:
+            if not error.retryable:
+                raise
+            note("store_away", {"reason": str(error)})
+
+    return look

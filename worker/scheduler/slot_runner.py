@@ -1,0 +1,200 @@
+"""One look at the slow loop of one run: finish what was left behind, examine what is due, record it once.
+
+Whether a slot becomes a run is decided by `services.slow_loop.cadence.due` over facts of the journal and of
+the worker's own tables. Everything is written under the lease and its epoch. A worker may die between any two
+steps: whoever comes next finds the claim with its request and finishes that.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.config import Settings
+from schemas.errors import InfrastructureError, InvariantViolation
+from services.slow_loop.artefacts import read_request, stored_text
+from services.slow_loop.cadence import Run, Skip, due, early_moment, last_slot
+from services.slow_loop.journal_facts import JournalFacts, PastRun
+from services.slow_loop.requests import build_request
+from services.store import Store
+from services.store.claims import Claim, ClaimStanding, SlotKey
+from services.store.leases import Lease
+from services.store.reports import StoredReport
+from worker.scheduler.ports import Clock, CrashPoints, EventSink, NoCrash, Reflect
+
+JOB = "slow_loop"
+MOST_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class RunOfSlots:
+    """The run whose slow loop is kept, and the settings in force for it."""
+
+    run_id: str
+    settings: Settings
+
+    @property
+    def lease_name(self) -> str:
+        """The lease under which its slots are examined."""
+        return f"{JOB}/{self.run_id}"
+
+
+class SlotRunner:
+    """Looks once when it is told to; keeps nothing that the store does not hold, but a reading of it."""
+
+    def __init__(
+        self,
+        store: Store,
+        run: RunOfSlots,
+        reflect: Reflect,
+        clock: Clock,
+        note: EventSink,
+        points: CrashPoints | None = None,
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._reflect = reflect
+        self._clock = clock
+        self._note = note
+        self._points = points or NoCrash()
+        self._reports: dict[int, StoredReport] = {}
+        self._claims = ClaimStanding(None, None, None, None)
+        self.facts = JournalFacts(run.settings)
+
+    async def look(self, lease: Lease) -> None:
+        """Finish claims that were left behind, then examine the newest slot, or an early moment.
+
+        Raises:
+            LeaseLost: another worker took over; it goes on from what is stored.
+            StoreError: the store failed; the next look goes on from what is stored.
+        """
+        await self.refresh()
+        if not self.facts.begun:
+            return
+        while self._claims.oldest_open is not None:
+            await self._resume(lease, await self._claim_of(self._claims.oldest_open))
+            await self.refresh()
+        await self._examine(lease)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether some report has no verdict, as far as the last reading goes."""
+        return any(one.verdict is None for one in self._reports.values())
+
+    async def refresh(self) -> None:
+        """Take what came since the last reading; a report that was delivered does not change any more."""
+        run_id, facts = self._run.run_id, self.facts
+        async for row in self._store.journal.rows(run_id, kinds=facts.kinds, after=facts.last_seq):
+            facts.add(row)
+        self._claims = await self._store.claims.standing(run_id, JOB)
+        # A second reading of the same reports is what most looks would do.
+        if self.waiting or self._claims.newest_done != max(self._reports, default=None):
+            await self._read_reports()
+
+    async def _read_reports(self) -> None:
+        open_ones = [slot for slot, one in self._reports.items() if one.verdict is None]
+        after = min(open_ones) - 1 if open_ones else max(self._reports, default=-1)
+        for one in await self._store.reports.all(self._run.run_id, JOB, after=after):
+            self._reports[one.key.slot] = one
+        self.facts.add_runs(_past_run(one) for _, one in sorted(self._reports.items()))
+
+    async def _examine(self, lease: Lease) -> None:
+        now, facts = self._clock.now, self.facts
+        newest = -1 if self._claims.newest is None else self._claims.newest
+        decided = max([newest, *(one.slot for one in facts.runs() if one.slot <= now)])
+        slot = last_slot(now, self._run.settings.high_level.interval_for(facts.timeframe))
+        if slot > max(decided, facts.started_at):
+            await self._decide(lease, slot)
+            return
+        present = facts.cadence(now, now, self._claims.newest_failed)
+        resolved = [(one.known_at, one.playbook_id) for one in facts.fresh(now, now)]
+        moment = early_moment(present, resolved)
+        if moment is not None and now > decided:
+            # What was known by a slot may have been journalled after it was skipped: then it counts from now.
+            await self._decide(lease, moment if moment > decided else now)
+
+    async def _decide(self, lease: Lease, slot: int) -> None:
+        decision = due(self.facts.cadence(slot, slot, self._claims.newest_failed))
+        self._points.reached("examined")
+        if isinstance(decision, Skip):
+            await self._skip(lease, decision)
+        else:
+            await self._claim(lease, decision)
+
+    async def _skip(self, lease: Lease, skip: Skip) -> None:
+        facts = {"counted": skip.counted, "needed": skip.needed, "next_eligible": skip.next_eligible}
+        if await self._store.claims.skip(lease, self._key(skip.slot), str(skip.reason), facts):
+            self._note("slot_skipped", {"slot": skip.slot, "reason": str(skip.reason), **facts})
+
+    async def _claim(self, lease: Lease, run: Run) -> None:
+        request = build_request(run, self.facts.request_facts(run.slot, run.slot, run.trigger))
+        facts = {
+            "trigger": run.trigger,
+            "structural_allowed": run.structural_allowed,
+            "episodes": len(request.episode_ids),
+            "new_episodes": request.new_episodes,
+        }
+        key, text = self._key(run.slot), stored_text(request)
+        if not await self._store.claims.claim(lease, key, request.content_hash, text, facts):
+            return
+        self._points.reached("claimed")
+        self._note("slot_claimed", {"slot": run.slot, "epoch": lease.epoch, **facts})
+        await self._finish(lease, await self._claim_of(run.slot))
+
+    async def _resume(self, lease: Lease, claim: Claim) -> None:
+        told = {"slot": claim.key.slot, "left_by": claim.owner, "attempts": claim.attempts}
+        if claim.attempts >= MOST_ATTEMPTS:
+            reason = f"given up after {claim.attempts} attempts that did not end"
+            await self._store.claims.fail(lease, claim.key, reason)
+            self._note("slot_failed", {**told, "reason": reason})
+            return
+        await self._store.claims.resume(lease, claim)
+        self._note("slot_resumed", {**told, "epoch": lease.epoch})
+        await self._finish(lease, claim)
+
+    async def _finish(self, lease: Lease, claim: Claim) -> None:
+        request = read_request(str(claim.request))
+        slot = claim.key.slot
+        try:
+            episodes = self.facts.evidence(request.episode_ids)
+            report = await self._reflect(request, episodes, self.facts.definitions(request.known_at))
+        except InfrastructureError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the one boundary of a slot: it fails, the worker goes on
+            reason = f"{type(error).__name__}: {error}"
+            await self._store.claims.fail(lease, claim.key, reason)
+            self._note("slot_failed", {"slot": slot, "reason": reason, "attempts": claim.attempts})
+            return
+        self._points.reached("reflected")
+        if await self._store.reports.write(lease, claim, report):
+            self._points.reached("reported")
+            self._note("report_written", {"slot": slot, "epoch": lease.epoch, **_brief(report)})
+
+    async def _claim_of(self, slot: int) -> Claim:
+        claim = await self._store.claims.get(self._key(slot))
+        if claim is None:
+            raise InvariantViolation(f"slot {slot} of {self._run.run_id} was claimed and has no claim")
+        return claim
+
+    def _key(self, slot: int) -> SlotKey:
+        return SlotKey(self._run.run_id, JOB, slot)
+
+
+def _brief(report: Any) -> dict[str, Any]:
+    return {
+        "report_id": report.content_hash[:16],
+        "episodes": report.n_episodes,
+        "recommended_action": str(report.recommended_action),
+        "insufficient_sample": report.insufficient_sample,
+        "latency_ms": report.latency_ms,
+    }
+
+
+def _past_run(one: StoredReport) -> PastRun:
+    return PastRun(
+        slot=one.key.slot,
+        known_at=one.report.known_at,
+        read_until=one.report.known_at,
+        report=one.report,
+        verdict=one.verdict,
+        verdict_id=one.verdict_id or "",
+        judged_at=one.arrived_at or 0,
+    )

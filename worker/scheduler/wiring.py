@@ -1,0 +1,75 @@
+"""Puts one worker together: an open store, a run in it, a clock, and the reflection beside the event loop."""
+
+import asyncio
+import os
+import platform
+import secrets
+from collections.abc import Sequence
+
+from agents.judge_agent_client import JudgeAgentClient
+from schemas.config import Settings
+from schemas.episode import Episode
+from schemas.playbook import PlaybookDefinition
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from services.high_level_reflection_service import HighLevelReflectionService
+from services.store import Store
+from worker.scheduler.judge_step import HOLD_MS, JudgeStep
+from worker.scheduler.ports import Clock, CrashPoints, EventSink, Reflect
+from worker.scheduler.slot_runner import RunOfSlots, SlotRunner
+from worker.scheduler.slow_worker import SlowWorker
+from worker.scheduler.tenure import Tenure
+
+PERIOD_S = 30.0
+LEASE_PERIODS = 3
+
+
+def new_owner() -> str:
+    """A name no other process has or will have: host, process and a random part."""
+    return f"{platform.node()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+def threaded_reflection(settings: Settings) -> Reflect:
+    """The high-level reflection by rules, in a thread: waker, lease and watchdog go on meanwhile."""
+    service = HighLevelReflectionService(settings.gate, settings.high_level)
+
+    async def reflect(
+        request: HighLevelReflectionRequest,
+        episodes: Sequence[Episode],
+        definitions: Sequence[PlaybookDefinition],
+    ) -> HighLevelReflectionReport:
+        return await asyncio.to_thread(asyncio.run, service.reflect(request, episodes, definitions))
+
+    return reflect
+
+
+def assemble_worker(
+    store: Store,
+    run: RunOfSlots,
+    clock: Clock,
+    note: EventSink,
+    *,
+    owner: str | None = None,
+    lease_ms: int = int(LEASE_PERIODS * PERIOD_S * 1_000),
+    hold_ms: int = HOLD_MS,
+    reflect: Reflect | None = None,
+    points: CrashPoints | None = None,
+) -> SlowWorker:
+    """A worker for the slow loop of one run.
+
+    Args:
+        store: open, with the worker's tables.
+        run: whose slow loop.
+        clock: the present; the lease runs on the database's clock all the same.
+        note: told of everything that happens.
+        owner: name in leases and claims; unique among processes.
+        lease_ms: how long a worker that died keeps others waiting.
+        hold_ms: how long a consumer that died keeps its report.
+        reflect: what makes a report; None for the rules in a thread.
+        points: told of every step; for tests.
+    """
+    name, settings = owner or new_owner(), run.settings
+    tenure = Tenure(store.leases, run.lease_name, name, lease_ms, note)
+    runner = SlotRunner(store, run, reflect or threaded_reflection(settings), clock, note, points)
+    judge = JudgeAgentClient(settings.judge, settings.gate)
+    step = JudgeStep(store.reports, judge, clock, note, name, hold_ms=hold_ms, points=points)
+    return SlowWorker(run.run_id, tenure, runner, step, note)
