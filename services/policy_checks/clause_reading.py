@@ -27,13 +27,14 @@ Role = Literal["claim", "not", "turns", "ends", "refutes", "overpowers"]
 class Entry(NamedTuple):
     """What a phrase of a lexicon is: a claim with sign and rank, or a way to turn claims.
 
-    A `counter` move of the plan is not taken back by its end.
+    A `counter` move of the plan is not taken back by its end; `own` terms are the playbook's.
     """
 
     role: str
     sign: int = 0
     rank: int = 0
     counter: bool = False
+    own: bool = False
 
 
 class Mark(NamedTuple):

@@ -128,7 +128,7 @@ def rationale_misses_playbook(
     """A text that names none of the playbook's own terms for the direction: it argues for something else."""
     proposal = request.proposal
     terms = request.playbook.rationale_terms.get(proposal.direction, ())
-    if not terms or terms_stated(f"{proposal.thesis}\n{proposal.rationale}", terms):
+    if not terms or terms_stated(proposal.thesis, terms) or terms_stated(proposal.rationale, terms):
         return ()
     message = f"neither thesis nor rationale says any of {list(terms)} for playbook {request.playbook.id!r}"
     return (_major("rationale_misses_playbook", message),)

@@ -29,15 +29,20 @@ from services.policy_checks.stems import Phrase, phrase
 
 @dataclass(frozen=True)
 class DirectionReading:
-    """Phrases of a text that argue for and against a direction, in the order in which they stand."""
+    """Phrases of a text that argue for and against a direction, in the order in which they stand.
+
+    `terms` counts the playbook's own terms among the supporting ones: they name the setup itself, and weigh
+    twice what a general word does, whose reading may be mistaken.
+    """
 
     supporting: tuple[str, ...]
     opposing: tuple[str, ...]
+    terms: int = 0
 
     @property
     def contradicts(self) -> bool:
-        """More phrases against the direction than for it."""
-        return len(self.opposing) > len(self.supporting)
+        """More weight against the direction than for it."""
+        return len(self.opposing) > len(self.supporting) + self.terms
 
 
 def read_direction(
@@ -59,7 +64,9 @@ def _read(text: str, direction: Direction, own: frozenset[str], other: frozenset
     said = [one for sentence in claimed(text) for one in _outweighed(_claims(reader, sentence))]
     fresh = [one for one in said if not one.background] or said
     return DirectionReading(
-        tuple(one.text for one in fresh if one.sign > 0), tuple(one.text for one in fresh if one.sign < 0)
+        supporting=tuple(one.text for one in fresh if one.sign > 0),
+        opposing=tuple(one.text for one in fresh if one.sign < 0),
+        terms=sum(one.entry.own and one.sign > 0 for one in fresh),
     )
 
 
@@ -114,7 +121,7 @@ def _lexicon(direction: Direction, own: frozenset[str], other: frozenset[str]) -
     entries |= {phrase(text): Entry("claim", -1, AGENT) for text in words_of.AGAINST_THE_PLAN}
     general = dict(entries)
     entries |= {phrase(term): Entry("claim", -1, AGENT) for term in other}
-    entries |= {phrase(term): Entry("claim", 1, AGENT, _is_counter(term, general)) for term in own}
+    entries |= {phrase(term): Entry("claim", 1, AGENT, _is_counter(term, general), own=True) for term in own}
     return Lexicon(entries, up)
 
 

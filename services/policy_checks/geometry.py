@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
-from services.policy_checks.plan_levels import PlanLevels, read_invalidation
-from services.policy_checks.remedies import own_entry, own_rule, own_term
+from services.policy_checks.plan_levels import PlanLevels, read_invalidation, read_levels
+from services.policy_checks.remedies import own_entry, own_rule_that, own_term
 
 BASIS_POINTS = 10_000
 BEFORE_TARGET = {"scale_out_r": "scale_out_beyond_target", "break_even_r": "break_even_beyond_target"}
@@ -30,23 +30,10 @@ def level_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLe
 
     Where the entry is a market order, it lies at the close.
     """
-    if levels.entry is None:
-        return ()
-    sign = 1.0 if request.proposal.direction == "long" else -1.0
-    direction, entry = request.proposal.direction, levels.entry
-    name = "close" if request.proposal.entry is None else "entry"
-    found = []
-    for role, level, side in (("stop", levels.stop, -sign), ("target", levels.target, sign)):
-        if level is None:
-            continue
-        if side * (level - entry) <= 0:
-            where = "above" if side > 0 else "below"
-            message = f"the {role} {level!r} of a {direction} plan must lie {where} the {name} {entry!r}"
-            found.append(_major(f"{role}_on_wrong_side", message, role, remedy=own_rule(request, role)))
-        elif level <= 0:
-            message = f"the {role} {level!r} is no price"
-            found.append(_major("level_not_a_price", message, role, remedy=own_rule(request, role)))
-    return tuple(found)
+    return tuple(
+        _major(code, message, role, remedy=_side_remedy(request, code, role))
+        for code, role, message in _misplaced_levels(request, levels)
+    )
 
 
 def entry_is_on_wrong_side(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
@@ -89,29 +76,17 @@ def invalidation_is_misplaced(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> tuple[Finding, ...]:
     """An invalidation that is unknown, true already, or fires with the plan, after the stop, or never."""
-    reach = read_invalidation(request, levels)
-    if reach is None:
+    found = _misplaced_invalidation(request, levels)
+    if found is None:
         return ()
-    text = request.proposal.invalidation
-    if reach.now is None:
-        return (_unknown(request, "invalidation"),)
-    code, message = "", ""
-    if reach.now:
-        code, message = "already_true", f"the invalidation {text!r} is true at this close"
-    elif reach.before_stop or _sides_are_wrong(request, levels):
-        return ()
-    elif reach.with_plan:
-        code = "contradicts_direction"
-        message = (
-            f"the invalidation {text!r} fires as price moves in the plan's direction, and never against it"
-        )
-    elif reach.beyond_stop:
-        code, message = "beyond_stop", f"the stop is always hit before the invalidation {text!r}"
-    elif reach.price_alone:
-        code, message = "never_fires", f"no price makes the invalidation {text!r} true"
-    if not code:
-        return ()
-    return (_major(f"invalidation_{code}", message, remedy=own_rule(request, "invalidation")),)
+    code, message = found
+    evidence = ("invalidation",) if code == "level_unknown" else ()
+
+    def is_settled(other: PolicyLevelReflectionRequest) -> bool:
+        return _misplaced_invalidation(other, read_levels(other)) is None
+
+    remedy = own_rule_that(request, ("invalidation", "stop"), is_settled)
+    return (_major(code, message, *evidence, remedy=remedy),)
 
 
 def reward_is_too_small(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
@@ -144,12 +119,72 @@ def _earned(request: PolicyLevelReflectionRequest, risk: float, reward: float) -
 
 
 def _sides_are_wrong(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> bool:
-    return bool(level_is_on_wrong_side(request, levels))
+    return bool(_misplaced_levels(request, levels))
+
+
+def _misplaced_levels(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels
+) -> list[tuple[str, str, str]]:
+    """(code, role, message) of a stop and a target that lie on the wrong side, or below zero."""
+    if levels.entry is None:
+        return []
+    sign = 1.0 if request.proposal.direction == "long" else -1.0
+    direction, entry = request.proposal.direction, levels.entry
+    name = "close" if request.proposal.entry is None else "entry"
+    found = []
+    for role, level, side in (("stop", levels.stop, -sign), ("target", levels.target, sign)):
+        if level is None:
+            continue
+        if side * (level - entry) <= 0:
+            where = "above" if side > 0 else "below"
+            message = f"the {role} {level!r} of a {direction} plan must lie {where} the {name} {entry!r}"
+            found.append((f"{role}_on_wrong_side", role, message))
+        elif level <= 0:
+            found.append(("level_not_a_price", role, f"the {role} {level!r} is no price"))
+    return found
+
+
+def _side_remedy(request: PolicyLevelReflectionRequest, code: str, role: str) -> Remedy | None:
+    """The playbook's own level; where that lies wrong too, it is the entry that is out of place."""
+
+    def is_settled(other: PolicyLevelReflectionRequest) -> bool:
+        return all((code, role) != one[:2] for one in _misplaced_levels(other, read_levels(other)))
+
+    return own_rule_that(request, (role,), is_settled) or own_entry(request)
+
+
+def _misplaced_invalidation(
+    request: PolicyLevelReflectionRequest, levels: PlanLevels
+) -> tuple[str, str] | None:
+    """Code and message of an invalidation that is unknown, true already, out of reach, or never fires."""
+    reach = read_invalidation(request, levels)
+    if reach is None:
+        return None
+    text = request.proposal.invalidation
+    if reach.now is None:
+        return "level_unknown", f"the invalidation {text!r} is unknown on this snapshot"
+    if reach.now:
+        return "invalidation_already_true", f"the invalidation {text!r} is true at this close"
+    if reach.before_stop or _sides_are_wrong(request, levels):
+        return None
+    if reach.with_plan:
+        message = (
+            f"the invalidation {text!r} fires as price moves in the plan's direction, and never against it"
+        )
+        return "invalidation_contradicts_direction", message
+    if reach.beyond_stop:
+        return "invalidation_beyond_stop", f"the stop is always hit before the invalidation {text!r}"
+    if reach.price_alone:
+        return "invalidation_never_fires", f"no price makes the invalidation {text!r} true"
+    return None
 
 
 def _unknown(request: PolicyLevelReflectionRequest, role: str) -> Finding:
+    def is_settled(other: PolicyLevelReflectionRequest) -> bool:
+        return getattr(read_levels(other), role) is not None
+
     message = f"the {role} {getattr(request.proposal, role)!r} is unknown on this snapshot"
-    return _major("level_unknown", message, role, remedy=own_rule(request, role))
+    return _major("level_unknown", message, role, remedy=own_rule_that(request, (role,), is_settled))
 
 
 def _major(code: str, message: str, *evidence: str, remedy: Remedy | None = None) -> Finding:

@@ -157,8 +157,8 @@ ARTICLES = _words("the a an my our hard next time initial protective trailing")
 # Behind a verb, what shows that it has no object.
 NO_OBJECT = _words(
     """
-    at in on here again now before near above below with as early quickly today so under around there out after
-    last yesterday recently for when while because since weeks days months long
+    at in on here again now before near above below with as early quickly today so under around there out
+    after last yesterday recently for when while because since weeks days months long
     """
 )
 PASSIVE = _words("is are was were be been being get gets got getting")
@@ -229,11 +229,13 @@ ENDS_THE_PLAN = re.compile(
     r"|walk away"
     r"|take the loss|stand down|admit|accept|drop it)"
     r"|(?:am|are|be|is) (?:out|off|void|dead|done|gone|finished|closed|over)|no longer (?:valid|hold)"
-    r"|(?:would|should|could|will|it) (?:not )?(?:takes?|needs?|requires?|mean|show|signal|tell|imply|say|undo|kill"
+    r"|(?:would|should|could|will|it) (?:not )?(?:takes?|needs?|requires?|mean|show|signal|tell|imply|say"
+    r"|undo|kill"
     r"|end"
     r"|spoil|negate|void|"
     r"break|force|hold|argue|suffice|be enough|settle)"
-    r"|(?:idea|thesis|plan|trade|case|setup) (?:dies|ends|fails|falls|no longer|is (?:off|void|dead|over|wrong|done|gone|invalid))"
+    r"|(?:idea|thesis|plan|trade|case|setup) (?:dies|ends|fails|falls|no longer"
+    r"|is (?:off|void|dead|over|wrong|done|gone|invalid))"
     r"|give up on|cut (?:it|the)|close (?:it|the (?:trade|position))|abandon|kills?)\b"
 )
 SUPPOSES = re.compile(
@@ -249,7 +251,8 @@ RISK_NAMED = re.compile(
     r" (?!of |are |is |have )|one (?:can|could|may|might) |(?:i |we )?(?:must |should |will )?"
     r"watch (?:for|out)\b)"
     r"|^\W*(?:(?:the|my|its|one|another|key|main|biggest|principal|chief|only|obvious|real) )*"
-    r"(?:risks?|danger|worry|concern|threat|caveat|failure|scenario)\b(?!.{0,12}\b(?:skew|to the|tilt|on the|favou?r|lies on))"
+    r"(?:risks?|danger|worry|concern|threat|caveat|failure|scenario)\b"
+    r"(?!.{0,12}\b(?:skew|to the|tilt|on the|favou?r|lies on))"
 )
 CONCESSIVE = _words("despite although though notwithstanding albeit while granted admittedly whereas")
 BACKGROUND = _words("after following before since")
@@ -300,7 +303,8 @@ REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(?:no|not any) (?:longer|more)\b", "not"),
         (
             r"\b(?:if anything|if (?:you ask me|i am honest|i'm honest|i may)|to be honest"
-            r"|(?:were it|if) not for|nothing but|not (?:only|just|merely|simply)|no (?:less|other|sooner) than"
+            r"|(?:were it|if) not for|nothing but|not (?:only|just|merely|simply)"
+            r"|no (?:less|other|sooner) than"
             r"|not least|need not"
             r"|a (?:little|few|bit|touch|shade|tad)|no doubt|no question|without (?:a )?(?:doubt|question)"
             r"|in short|for short|as long as|so long as|supply and demand|buy and hold|bearing in mind"

@@ -23,6 +23,7 @@ from trading_core.rules import Rule, evaluate_for_symbol, parse
 PRICES = ("open", "high", "low", "close")
 LOGIC = ("and", "or", "not", "prev")
 STEPS = 64  # points on each stretch of an imagined path
+THERE, ON = np.linspace(0.0, 1.0, STEPS + 1)[1:], np.linspace(0.0, 1.0, STEPS)
 LOWEST, HIGHEST = 0.001, 3.0  # ends of the imagined paths, in closes
 FARTHEST = 1_000.0  # no level is imagined farther than this, in closes
 
@@ -151,8 +152,12 @@ def _path(close: float, entry: float, level: float, end: float, lead: int) -> np
     They end at `end` closes.
     """
     start, middle = (min(max(price, -FARTHEST * close), FARTHEST * close) for price in (entry, level))
-    there, on = np.linspace(start, middle, STEPS + 1)[1:], np.linspace(middle, end * close, STEPS)
-    return np.concatenate((np.full(lead, close), there, on))
+    path = np.empty(lead + 2 * STEPS)
+    path[:lead] = close
+    path[lead:-STEPS] = start + (middle - start) * THERE
+    path[lead + STEPS - 1] = middle  # exactly: a rule may ask for the level itself
+    path[-STEPS:] = middle + (end * close - middle) * ON
+    return path
 
 
 def _why_broken(role: str, text: str | None) -> str | None:

@@ -4,8 +4,12 @@ Called by the checks when they have found something; a plan that already says wh
 remedy, because the same again would be found again.
 """
 
+from collections.abc import Callable
+
+from schemas.errors import RuleError
 from schemas.reflection import PolicyLevelReflectionRequest, Remedy
 from services.playbooks.rendering import render_rules
+from trading_core.rules import parse
 
 
 def own_rule(request: PolicyLevelReflectionRequest, role: str) -> Remedy | None:
@@ -14,9 +18,25 @@ def own_rule(request: PolicyLevelReflectionRequest, role: str) -> Remedy | None:
     if proposal.direction not in playbook.rules:
         return None
     wanted = getattr(render_rules(playbook, proposal.direction), role)
-    if wanted is None or wanted == getattr(proposal, role):
+    if wanted is None or _says_the_same(getattr(proposal, role), wanted):
         return None
     return Remedy(field=role, op="equals", value=wanted)
+
+
+def own_rule_that(
+    request: PolicyLevelReflectionRequest,
+    roles: tuple[str, ...],
+    satisfies: Callable[[PolicyLevelReflectionRequest], bool],
+) -> Remedy | None:
+    """The first role whose own rule satisfies on this snapshot, tried with the rest of the plan as it is."""
+    for role in roles:
+        remedy = own_rule(request, role)
+        if remedy is None:
+            continue
+        proposal = request.proposal.model_copy(update={role: remedy.value})
+        if satisfies(request.model_copy(update={"proposal": proposal})):
+            return remedy
+    return None
 
 
 def own_term(request: PolicyLevelReflectionRequest, name: str) -> Remedy | None:
@@ -30,3 +50,12 @@ def own_term(request: PolicyLevelReflectionRequest, name: str) -> Remedy | None:
 def own_entry(request: PolicyLevelReflectionRequest) -> Remedy | None:
     """Enter where the playbook does: its kind of order first, then its price."""
     return own_term(request, "entry_kind") or own_rule(request, "entry")
+
+
+def _says_the_same(text: str | None, wanted: str) -> bool:
+    if text is None or text == wanted:
+        return text == wanted
+    try:
+        return parse(text).text == parse(wanted).text
+    except RuleError:
+        return False

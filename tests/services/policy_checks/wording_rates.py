@@ -1,0 +1,81 @@
+"""How often texts are read right, by bank: `uv run python -m tests.services.policy_checks.wording_rates`."""
+
+import asyncio
+from dataclasses import dataclass
+
+from schemas.config import ReflectionSettings
+from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
+from services.policy_checks.direction_words import read_direction
+from services.policy_level_reflection_service import PolicyLevelReflectionService
+from tests.services.policy_checks.plans import PLANS
+from tests.services.policy_checks.right_plans import right_plans
+from tests.services.policy_checks.wording import PhraseBank, worded
+from tests.services.policy_checks.wordings_first import FIRST
+from tests.services.policy_checks.wordings_held_out import HELD_OUT
+from tests.services.policy_checks.wordings_second import SECOND
+from tests.services.policy_checks.wordings_third import THIRD
+from tests.services.policy_checks.wordings_tuned import TUNED
+
+BANKS = {"tuned": TUNED, "first": FIRST, "second": SECOND, "third": THIRD, "held_out": HELD_OUT}
+SERVICE = PolicyLevelReflectionService(ReflectionSettings())
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of how many."""
+
+    found: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.found} of {self.of}"
+
+
+def reflected(requests: list[PolicyLevelReflectionRequest]) -> list[PolicyLevelReflectionResult]:
+    """The verdicts on requests, in order."""
+
+    async def all_of_them() -> list[PolicyLevelReflectionResult]:
+        return [await SERVICE.reflect(request, source="heartbeat") for request in requests]
+
+    return asyncio.run(all_of_them())
+
+
+def passing(name: str) -> Share:
+    """Right plans worded from a bank that pass."""
+    results = reflected([plan.request for plan in right_plans(name, BANKS[name])])
+    return Share(sum(result.status.value == "pass" for result in results), len(results))
+
+
+def contradicting(sentences: tuple[str, ...]) -> Share:
+    """Sentences against a plan that are read so, over every playbook and direction."""
+    found = [
+        read_direction(worded(sentence, playbook, direction), direction, *_terms(playbook, direction))
+        for sentence in sentences
+        for playbook, direction in PLANS
+    ]
+    return Share(sum(reading.contradicts for reading in found), len(found))
+
+
+def rates(name: str) -> dict[str, Share]:
+    """Every rate of one bank."""
+    bank: PhraseBank = BANKS[name]
+    return {
+        "right plans that pass": passing(name),
+        "against": contradicting(bank.against),
+        "negated": contradicting(bank.negated),
+    }
+
+
+def _terms(playbook, direction):
+    other = "short" if direction == "long" else "long"
+    return playbook.rationale_terms[direction], playbook.rationale_terms[other]
+
+
+def main() -> None:
+    """Print one line for each bank."""
+    for name in BANKS:
+        print(f"{name:<9}", ", ".join(f"{what}: {share}" for what, share in rates(name).items()))
+
+
+if __name__ == "__main__":
+    main()
