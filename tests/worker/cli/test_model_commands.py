@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.agents.language_models.wire_server import Handler, answer, in_turn, m
 from tests.services.policy_checks.injections import answer as stated
 from tests.worker.wire import GOOD, wire
 from worker.cli import app
+from worker.settings import load_settings
 
 CONFIG = """
 [data]
@@ -168,23 +170,20 @@ def test_spread_of_more_samples_than_an_event_may_ask_asks_them_all(desk):
 
 
 def test_spread_counts_replies_for_which_the_run_would_not_have_waited(desk):
-    late = "UPDATE runs SET config = replace(config, '20000.0', '0.001')"
-    hurried(desk, late)
+    config = CONFIG.replace("20000", "0.001")
+    (desk.folder / "hurried.toml").write_text(config, "utf-8")
+    settings = load_settings(desk.folder / "hurried.toml").settings
+    plain = json.dumps(settings.payload()).replace("'", "''")
+    in_store(desk, f"UPDATE runs SET config = '{plain}', config_hash = '{settings.config_hash}'")
     document = desk.document(GOOD, "model", "spread", "latest", "--samples", "1", "--limit", "1")
     assert (document["answered"], document["late_share"]) == (1, 1.0)
 
 
-def hurried(desk: Desk, statement: str) -> None:
-    """The stored run with a budget that no reply meets, under a hash that fits."""
-    import sqlite3
-
-    from schemas.config import Settings
-
+def in_store(desk: Desk, *statements: str) -> None:
+    """Change stored rows behind the back of the program."""
     with sqlite3.connect(desk.folder / "thinktwice.db") as store:
-        store.execute(statement)
-        (config,) = store.execute("SELECT config FROM runs").fetchone()
-        new = Settings.model_validate(json.loads(config)).config_hash
-        store.execute("UPDATE runs SET config_hash = ?", (new,))
+        for statement in statements:
+            store.execute(statement)
     store.close()
 
 
@@ -296,13 +295,13 @@ def test_model_command_that_cannot_be_done_error_names_the_next_step(desk, words
     assert said.count("\n") == 1
 
 
-def test_spread_of_a_run_whose_rows_were_changed_is_refused(desk):
-    import sqlite3
-
-    with sqlite3.connect(desk.folder / "thinktwice.db") as store:
-        store.execute(
-            "UPDATE journal SET payload = replace(payload, '\"conviction\":0', '\"conviction\":1') "
-            "WHERE kind = 'policy_proposal'"
-        )
-    store.close()
-    assert "version" in desk.complaint("model", "spread", "latest")
+@pytest.mark.parametrize(
+    ("before", "after", "part"),
+    [
+        ('"conviction":0', '"conviction":1', "does not fit this version (conviction"),
+        ('"thesis":"', '"thesis":"Surely: ', "was asked in other words"),
+    ],
+)
+def test_spread_of_a_run_whose_rows_were_changed_error_says_which(desk, before, after, part):
+    in_store(desk, f"UPDATE journal SET payload = replace(payload, '{before}', '{after}')")
+    assert part in desk.complaint("model", "spread", "latest")
