@@ -1,4 +1,4 @@
-"""One conformance suite for every dialect; PostgreSQL takes part when TEST_DATABASE_URL names a server."""
+"""One conformance suite for every dialect."""
 
 import asyncio
 from contextlib import asynccontextmanager
