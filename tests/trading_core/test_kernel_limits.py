@@ -5,35 +5,17 @@ from typing import Any
 import pytest
 
 from schemas.config import CorrelationBucket, ExecutionSettings
-from schemas.reflection import TickValidationEvent
-from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, run_all, story
-from tests.trading_core.market import Row, panel
+from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, story
+from tests.trading_core.envelope_scenarios import Rows, engine_of, order, rest_of
+from tests.trading_core.market import panel
 from trading_core.trigger_engine import TriggerEngine
 
-Rows = list[Row | None]
 LOSS, WIN = (100.0, 101.0, 94.0, 100.0), (100.0, 106.0, 99.0, 100.0)
-
-
-def _engine(
-    markets: dict[str, Rows], timeframe: str = "1d", cash: float = 100_000.0, **limits: Any
-) -> TriggerEngine:
-    envelope = WIDE.model_copy(update={"cooldown_bars": 1, **limits})
-    return engine_on(panel(markets, timeframe), envelope=envelope, cash=cash)
-
-
-def _order(engine: TriggerEngine, symbol: str, rows: list[int], **policy: Any) -> None:
-    """A policy that orders at the close of the given rows, ten units of an account of 100,000."""
-    given: dict[str, Any] = {"stop": 50.0, "target": 200.0, "horizon": 90, "name": f"of {symbol}", **policy}
-    install(engine, s=engine.bars.symbols.index(symbol), setup=rows, immediate=True, **given)
-
-
-def _events(engine: TriggerEngine) -> list[TickValidationEvent]:
-    return [event for step in run_all(engine) for event in step.events]
 
 
 def _told(engine: TriggerEngine, *words: str) -> list[str]:
     """The lines of the story that have one of the words."""
-    return [line for line in story(engine, _events(engine)) if any(word in line for word in words)]
+    return [line for line in story(engine, rest_of(engine)) if any(word in line for word in words)]
 
 
 def _bars(*closes: float) -> Rows:
@@ -53,16 +35,16 @@ def _bars(*closes: float) -> Rows:
     ],
 )
 def test_kernel_limit_holds_in_an_account_of_any_size(limits, close, limit, cash):
-    engine = _engine({"X": _bars(*[100.0] * 4, *[close] * 3)}, cash=cash, **limits)
-    _order(engine, "X", [2])
+    engine = engine_of({"X": _bars(*[100.0] * 4, *[close] * 3)}, cash=cash, **limits)
+    order(engine, "X", [2])
     assert _told(engine, "breach") == [f"4 breach {limit}"]
 
 
 @pytest.mark.parametrize(("most", "told"), [(0.0012, ["5 breach drawdown"]), (0.0014, [])])
 def test_kernel_drawdown_counts_from_the_highest_equity(most, told):
     """Ten units rise by 30 and fall by 13: still a gain since the start."""
-    engine = _engine({"X": _bars(*[100.0] * 4, 130.0, 117.0, 117.0)}, max_drawdown=most)
-    _order(engine, "X", [2])
+    engine = engine_of({"X": _bars(*[100.0] * 4, 130.0, 117.0, 117.0)}, max_drawdown=most)
+    order(engine, "X", [2])
     assert _told(engine, "breach") == told
 
 
@@ -72,9 +54,9 @@ def test_kernel_losses_in_a_row_count_anew_after_their_breach():
     markets: dict[str, Rows] = {name: [FLAT] * 16 for name in orders}
     for name, row in orders.items():
         markets[name][row + 2] = LOSS
-    engine = _engine(markets, max_consecutive_losses=2, loss_pause_bars=1)
+    engine = engine_of(markets, max_consecutive_losses=2, loss_pause_bars=1)
     for name, row in orders.items():
-        _order(engine, name, [row], stop=95.0)
+        order(engine, name, [row], stop=95.0)
     assert _told(engine, "breach") == ["6 breach consecutive_losses", "12 breach consecutive_losses"]
 
 
@@ -85,8 +67,8 @@ def test_kernel_losses_of_a_symbol_count_one_by_one_until_it_wins(second, told):
     """Three rows a trade: a loss at row 4, the second trade at row 7, losses at rows 10 and 13."""
     rows: Rows = [FLAT] * 16
     rows[4], rows[7], rows[10], rows[13] = LOSS, second, LOSS, LOSS
-    engine = _engine({"X": rows}, max_symbol_losses=2, loss_pause_bars=90)
-    _order(engine, "X", [2, 5, 8, 11], stop=95.0, target=105.0, standing=True)
+    engine = engine_of({"X": rows}, max_symbol_losses=2, loss_pause_bars=90)
+    order(engine, "X", [2, 5, 8, 11], stop=95.0, target=105.0, standing=True)
     assert _told(engine, "breach") == told
 
 
@@ -97,9 +79,9 @@ FALLEN = _bars(*[100.0] * 4, *[80.0] * 11)  # a drawdown at row 4, whose release
 def test_kernel_risk_stays_halved_below_the_high_of_the_bars_after_the_release():
     """Y makes a high at row 8, the last of the bars that count, and passes it at row 11 only."""
     path = _bars(*[100.0] * 8, 130.0, 115.0, 115.0, 140.0, 140.0, 140.0, 140.0)
-    engine = _engine({"X": FALLEN, "Y": path, **{name: [FLAT] * 15 for name in "UVW"}}, **RECOVERY)
+    engine = engine_of({"X": FALLEN, "Y": path, **{name: [FLAT] * 15 for name in "UVW"}}, **RECOVERY)
     for name, row in {"X": 2, "Y": 7, "U": 8, "V": 10, "W": 12}.items():
-        _order(engine, name, [row])
+        order(engine, name, [row])
     assert _told(engine, "breach", "released", "clamped", "W") == [
         "4 breach drawdown", "6 released drawdown", *(f"{row} {name} clamped recovery_half_risk"
         for row, name in ((7, "Y"), (8, "U"), (10, "V"))), "13 W entry 100",
@@ -109,9 +91,9 @@ def test_kernel_risk_stays_halved_below_the_high_of_the_bars_after_the_release()
 @pytest.mark.parametrize(("close", "halved"), [(130.0, True), (130.5, False)])
 def test_kernel_risk_stays_halved_at_the_high_and_not_above_it(close, halved):
     path = _bars(*[100.0] * 8, 130.0, 115.0, 115.0, *[close] * 4)
-    engine = _engine({"X": FALLEN, "Y": path, "W": [FLAT] * 15}, **RECOVERY)
+    engine = engine_of({"X": FALLEN, "Y": path, "W": [FLAT] * 15}, **RECOVERY)
     for name, row in {"X": 2, "Y": 7, "W": 12}.items():
-        _order(engine, name, [row])
+        order(engine, name, [row])
     assert _told(engine, "W clamped") == (["12 W clamped recovery_half_risk"] if halved else [])
 
 
@@ -127,7 +109,7 @@ def test_kernel_risk_stays_halved_below_the_equity_of_the_release(close, halved)
     envelope = WIDE.model_copy(update=RECOVERY)
     engine = engine_on(panel(markets), envelope=envelope, execution=costs)
     for name, row in {"X": 2, "Y": 7, "W": 10}.items():
-        _order(engine, name, [row])
+        order(engine, name, [row])
     assert _told(engine, "W clamped") == (["10 W clamped recovery_half_risk"] if halved else [])
 
 
@@ -138,7 +120,7 @@ def test_kernel_account_that_is_lost_breaks_its_drawdown_on_the_very_bar_of_the_
     rows = [*[FLAT] * 4, *[(300.0, 301.0, 299.0, 300.0)] * 6]
     engine = engine_on(panel({"X": rows}), envelope=envelope, execution=sizing, cash=1_000.0)
     engine.parameters["max_risk"] = 100.0
-    _order(engine, "X", [2], direction=-1, stop=120.0, target=50.0, risk_fraction=1.0)
+    order(engine, "X", [2], direction=-1, stop=120.0, target=50.0, risk_fraction=1.0)
     assert _told(engine, "drawdown") == ["4 breach drawdown", "7 released drawdown", "7 breach drawdown"]
     assert engine.equity[-1] < 0.0
 
@@ -148,8 +130,8 @@ def test_kernel_account_that_is_lost_breaks_its_drawdown_on_the_very_bar_of_the_
 )
 def test_kernel_trade_that_ends_even_or_a_little_better_is_no_loss(exit_, told):
     """Ten units leave by their time stop."""
-    engine = _engine({"X": [*[FLAT] * 5, (exit_, 101.0, 99.0, 100.0), FLAT]}, max_symbol_losses=1)
-    _order(engine, "X", [2], horizon=2)
+    engine = engine_of({"X": [*[FLAT] * 5, (exit_, 101.0, 99.0, 100.0), FLAT]}, max_symbol_losses=1)
+    order(engine, "X", [2], horizon=2)
     engine.state["policy_expires_own"] = 90
     assert _told(engine, "breach") == told
 
@@ -162,10 +144,10 @@ def test_kernel_every_bucket_of_a_symbol_limits_it(tight):
         CorrelationBucket(name=f"bucket {k}", symbols=("X", "Y"), max_exposure=cap)
         for k, cap in enumerate(caps)
     )
-    engine = _engine({"X": [FLAT] * 5, "Y": [FLAT] * 5}, correlation_buckets=buckets)
-    _order(engine, "X", [2])
-    _order(engine, "Y", [2])
-    assert story(engine, _events(engine)) == [
+    engine = engine_of({"X": [FLAT] * 5, "Y": [FLAT] * 5}, correlation_buckets=buckets)
+    order(engine, "X", [2])
+    order(engine, "Y", [2])
+    assert story(engine, rest_of(engine)) == [
         "2 X clamped bucket_exposure", "2 Y refused no_capacity", "3 X entry 100",
     ]  # fmt: skip
 
@@ -174,16 +156,35 @@ def test_kernel_every_bucket_of_a_symbol_limits_it(tight):
 def test_kernel_throttle_counts_as_many_orders_as_may_be_set(most, refused):
     """65 symbols order at one close: one more than the ring of accepted orders holds."""
     names = [f"S{k:02d}" for k in range(65)]
-    engine = _engine(dict.fromkeys(names, [FLAT] * 4), max_entries_per_hour=most)
+    engine = engine_of(dict.fromkeys(names, [FLAT] * 4), max_entries_per_hour=most)
     for name in names:
-        _order(engine, name, [2], risk_fraction=0.0001)
+        order(engine, name, [2], risk_fraction=0.0001)
     assert _told(engine, "refused") == [f"2 {name} refused throttled" for name in refused]
+
+
+def test_kernel_throttle_goes_on_after_as_many_orders_as_may_be_set():
+    """One order an hour, four rows: X at row 2, Y at row 6, then nothing before row 10."""
+    engine = engine_of({name: [FLAT] * 12 for name in "XYZ"}, "15m", max_entries_per_hour=1)
+    for name, rows in {"X": [2], "Y": [5, 6], "Z": [7, 9, 10]}.items():
+        order(engine, name, rows)
+    assert _told(engine, "entry", "refused") == [
+        "3 X entry 100", "5 Y refused throttled", "7 Y entry 100", "7 Z refused throttled",
+        "9 Z refused throttled", "11 Z entry 100",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cap", "told"), [(0.01, []), (0.0099, ["2 X clamped symbol_exposure"])])
+def test_kernel_order_that_takes_all_the_room_there_is_is_not_clamped(cap, told):
+    """Ten units at 100 are a hundredth of the account; every number here is exact."""
+    engine = engine_of({"X": [FLAT] * 4}, max_symbol_exposure=cap)
+    order(engine, "X", [2])
+    assert _told(engine, "clamped", "refused") == told
 
 
 @pytest.mark.parametrize(("later_ns", "row"), [(0, 6), (1, 5)])
 def test_kernel_bar_that_closes_at_midnight_ends_its_day_and_a_nanosecond_later_begins_one(later_ns, row):
     """Row 5 of bars of four hours closes at midnight."""
-    engine = _engine({"X": _bars(*[100.0] * 4, *[90.0] * 5)}, "4h", max_daily_loss=0.0005)
+    engine = engine_of({"X": _bars(*[100.0] * 4, *[90.0] * 5)}, "4h", max_daily_loss=0.0005)
     engine.bars.times[5:] += later_ns
-    _order(engine, "X", [2])
+    order(engine, "X", [2])
     assert _told(engine, "breach", "released") == ["4 breach daily_loss", f"{row} released daily_loss"]
