@@ -31,6 +31,9 @@ def test_kernel_scale_out_by_a_resting_order_pays_the_maker_fee_and_no_slippage(
     (fill,) = done.details("scale_out_filled")
     assert fill["price"] == fill["raw_price"]
     assert fill["fee"] == pytest.approx(fill["price"] * fill["quantity"] * 2e-4)
+    state = done.engine.state[0]
+    assert state["scaled_quantity"] == fill["quantity"] == fill["remaining"]
+    assert state["scaled_value"] == pytest.approx(fill["price"] * fill["quantity"])
 
 
 @BOTH_SIDES
@@ -47,14 +50,16 @@ def test_kernel_scale_out_of_few_units_is_a_trade_like_any_other(quantity, direc
 
 @BOTH_SIDES
 def test_kernel_position_after_a_scaled_one_starts_afresh(direction):
-    """The first is scaled and reaches its target, the second is stopped out whole."""
-    rows = [FLAT, FLAT, SCALED, TARGET, FLAT, FLAT, (100, 101, 94, 95), FLAT]
-    done = play(rows, direction, setup=[2, 6], envelope=WIDE.model_copy(update={"cooldown_bars": 1}),
+    """The first is scaled and reaches its target, the second is stopped out whole, the third is running."""
+    rows = [FLAT, FLAT, SCALED, TARGET, FLAT, FLAT, (100, 101, 94, 95), FLAT, FLAT, FLAT]
+    done = play(rows, direction, setup=[2, 6, 9], envelope=WIDE.model_copy(update={"cooldown_bars": 1}),
                 immediate=True, standing=True, **HALF)  # fmt: skip
     first, second = done.trades
     assert (first["r"], second["r"]) == (pytest.approx(1.5), pytest.approx(-1.0))
     assert (second["exit_price"] - 100.0) * direction == pytest.approx(-5.0)
     assert second["pnl"] == pytest.approx(-5.0 * second["quantity"])
+    state = done.engine.state[0]
+    assert (state["direction"], state["scaled_quantity"], state["scaled_value"]) == (direction, 0.0, 0.0)
 
 
 @BOTH_SIDES
@@ -88,10 +93,17 @@ def test_kernel_stop_is_met_where_it_stands(last, execution, policy, told, direc
     assert play([FLAT, FLAT, *last], direction, execution=execution, **policy).story() == told
 
 
-@pytest.mark.parametrize(("direction", "reason"), [(1, "stop"), (-1, "target")])
-def test_kernel_bar_that_closes_where_it_opened_counts_as_a_rising_one(direction, reason):
-    told = play([FLAT, FLAT, (100, 111, 94, 100)], direction, execution={"both_hit": "color"}).story()
-    assert told[-1].split()[:3] == ["4", "exit", reason]
+@pytest.mark.parametrize(
+    ("rule", "reasons"),
+    [("color", {1: "stop", -1: "target"}), ("near", {1: "target", -1: "stop"})],
+)
+@BOTH_SIDES
+def test_kernel_bar_that_takes_no_side_meets_the_low_first_by_color_and_the_high_by_nearness(
+    rule, reasons, direction
+):
+    """It closes where it opened, as far from its high as from its low."""
+    told = play([FLAT, FLAT, (100, 111, 89, 100)], direction, execution={"both_hit": rule}, stop=90.0).story()
+    assert told[-1].split()[:3] == ["4", "exit", reasons[direction]]
 
 
 @BOTH_SIDES

@@ -135,16 +135,26 @@ def test_kernel_boundary_opens_for_stale_data_from_the_first_bar_on(row, years):
     assert _boundaries(engine) == [(row, [OverrideReason.STALE_DATA])]
 
 
+@pytest.mark.parametrize("missed", [1, 4])
 @pytest.mark.parametrize(
     ("stale", "found"),
-    [({"stale_bars": 1}, [5]), ({"stale_bars": 0, "stale_ns": 1}, []), ({"stale_ns": 1}, [1, 2, 3, 5, 6])],
+    [({"stale_bars": 1}, [0]), ({"stale_bars": 0, "stale_ns": 1}, []), ({"stale_ns": 1}, [0, 1, 2])],
     ids=["a bar missed", "never", "any time passed"],
 )
-def test_kernel_boundary_of_stale_data_follows_its_parameters(stale, found):
-    """Row 4 is missing; the first bar, at which a thesis is armed, has missed nothing."""
-    rows = [*[FLAT] * 4, None, FLAT, FLAT]
-    engine = engine_on(panel({"X": rows, "Y": [FLAT] * 7}), envelope=WIDE)
+def test_kernel_boundary_of_stale_data_follows_its_parameters(stale, found, missed):
+    """A thesis is armed at the first bar, which misses nothing; then bars are missing before three more."""
+    rows = [FLAT, *[None] * missed, *[FLAT] * 3]
+    engine = engine_on(panel({"X": rows, "Y": [FLAT] * len(rows)}), envelope=WIDE, heartbeat=1)
     for name, value in stale.items():
         engine.parameters[name] = value
     install(engine, setup=[0], activation=[], window=9)
-    assert [t for t, causes in _boundaries(engine) if OverrideReason.STALE_DATA in causes] == found
+    seen = [t for t, causes in _boundaries(engine) if OverrideReason.STALE_DATA in causes]
+    assert seen == [1 + missed + k for k in found]
+
+
+@pytest.mark.parametrize(("short_of", "rows"), [(0, 3), (1, 0)])
+def test_kernel_with_less_room_than_the_events_of_a_bar_does_not_start(short_of, rows):
+    engine = engine_on(panel({"X": [FLAT] * 3}))
+    engine._events = np.zeros(EVENTS_PER_SYMBOL_BAR + EVENTS_OF_PORTFOLIO - short_of, dtype=EVENT)
+    engine.advance()
+    assert engine.t == rows

@@ -178,6 +178,22 @@ def test_kernel_first_price_column_may_have_any_role(role, level, policy, told):
 
 
 @pytest.mark.parametrize(
+    ("sizing", "told"), [("risk", ["3 X entry 100"]), ("volatility", ["2 X refused level_unknown"])]
+)
+def test_kernel_policy_without_a_column_reads_none_of_a_full_table(sizing, told):
+    """Two columns are the policy's, the others have prices that it would act on."""
+    settings = NO_COSTS.model_copy(update={"sizing": sizing})
+    engine = engine_on(series([FLAT] * 7), execution=settings, envelope=WIDE)
+    install(engine, setup=[1], activation=[2])
+    columns = engine.columns.numbers.shape[0]
+    for k in range(2, columns):
+        engine.columns.number((f"column {k}", 0), np.full(7, 98.0))
+    assert engine.columns.numbers.shape[0] == columns
+    assert (engine.columns.numbers[-1] == 98.0).all()
+    assert story(engine, run_all(engine)) == told
+
+
+@pytest.mark.parametrize(
     ("policy", "first"),
     [
         ({"activation": [], "invalidation": [2]}, "2 invalidated"),
