@@ -94,6 +94,11 @@ class JournalFacts:
         return frozenset(self._takers)
 
     @property
+    def report_kinds(self) -> frozenset[str]:
+        """The kinds that `runs` alone needs."""
+        return frozenset({"high_level_request", "high_level_report", "replan_verdict"})
+
+    @property
     def begun(self) -> bool:
         """Whether the run's first row is there: before it there is nothing to reflect on."""
         return bool(self.timeframe)

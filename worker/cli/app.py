@@ -13,7 +13,22 @@ import typer
 from typer.core import TyperGroup
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError
-from worker.cli import backtest, check, config, journal, model, report, runs, scenarios, schema, verify, why
+from worker.cli import (
+    backtest,
+    check,
+    config,
+    gate,
+    journal,
+    model,
+    report,
+    reports,
+    runs,
+    scenarios,
+    schema,
+    verify,
+    why,
+    worker,
+)
 from worker.cli.console import complain
 from worker.interrupts import RunInterrupted
 
@@ -76,8 +91,11 @@ app.command("journal")(journal.journal)
 app.command("runs")(runs.runs)
 app.command("why")(why.why)
 app.command("report")(report.report)
+app.command("reports")(reports.reports)
 app.command("scenarios")(scenarios.scenarios)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
+app.command("gate")(gate.gate)
+app.command("worker")(worker.worker)
 app.add_typer(model.app, name="model")
 app.add_typer(config.app, name="config")

@@ -1,0 +1,135 @@
+"""`thinktwice reports`: what became of every slot of a run, and what the judge made of its reports."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.canonical import ns_to_datetime
+from worker.cli.console import print_json, stdout_console
+from worker.cli.options import DbOption, JsonOption, open_for_run, store_address
+from worker.figures import shown_time
+
+if TYPE_CHECKING:
+    from services.slow_loop.journal_facts import PastRun
+    from services.store import RunRecord, Store
+    from services.store.claims import Claim
+    from services.store.reports import StoredReport
+
+LATEST = "latest"
+
+
+def reports(
+    run: Annotated[
+        str, typer.Argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'.")
+    ] = LATEST,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the slots of the slow loop of a run, with their reports and the judge's verdicts."""
+    found = asyncio.run(_found(run, db))
+    if found is None:
+        return
+    if json:
+        print_json(found)
+    else:
+        _render(found)
+
+
+async def _found(run: str, db: str | None) -> dict[str, Any] | None:
+    from services.store import StoreMissing, open_store
+
+    if run == LATEST:
+        try:
+            store = await open_store(store_address(db), create=False)
+        except StoreMissing:
+            return None
+        async with store:
+            if not await store.runs.all():
+                return None
+    store, record = await open_for_run(db, run)
+    async with store:
+        return await _document(store, record)
+
+
+async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
+    from services.slow_loop.journal_facts import JournalFacts
+    from worker.replay import stored_settings
+    from worker.scheduler.slot_runner import JOB, RunOfSlots
+
+    settings = stored_settings(record)
+    facts = JournalFacts(settings)
+    async for row in store.journal.rows(record.run_id, kinds=facts.report_kinds):
+        facts.add(row)
+    slots = {one.slot: _of_journal(one) for one in facts.runs()}
+    lease = None
+    if store.has_worker_tables:
+        told = {one.key.slot: one for one in await store.reports.all(record.run_id, JOB)}
+        for claim in await store.claims.all(record.run_id, JOB):
+            slots.setdefault(claim.key.slot, _of_worker(claim, told.get(claim.key.slot)))
+        lease = await store.leases.holder(RunOfSlots(record.run_id, settings).lease_name)
+    return {
+        "run_id": record.run_id,
+        "lease": None if lease is None else vars(lease),
+        "slots": [slots[slot] for slot in sorted(slots)],
+    }
+
+
+def _of_journal(one: "PastRun") -> dict[str, Any]:
+    return {
+        "slot": one.slot,
+        "by": "run",
+        "state": "done",
+        "reason": None,
+        "facts": {},
+        "attempts": 1,
+        "epoch": None,
+        "report_id": one.report.content_hash[:16],
+        "episodes": one.report.n_episodes,
+        "recommended_action": str(one.report.recommended_action),
+        "delivery": "waiting" if one.verdict is None else "delivered",
+        "verdict": None if one.verdict is None else str(one.verdict.decision),
+        "actions": None if one.verdict is None else len(one.verdict.actions),
+    }
+
+
+def _of_worker(claim: "Claim", told: "StoredReport | None") -> dict[str, Any]:
+    verdict = None if told is None else told.verdict
+    return {
+        "slot": claim.key.slot,
+        "by": "worker",
+        "state": claim.state,
+        "reason": claim.reason,
+        "facts": claim.facts,
+        "attempts": claim.attempts,
+        "epoch": claim.epoch,
+        "report_id": None if told is None else told.report_id,
+        "episodes": None if told is None else told.report.n_episodes,
+        "recommended_action": None if told is None else str(told.report.recommended_action),
+        "delivery": None if told is None else told.delivery,
+        "verdict": None if verdict is None else str(verdict.decision),
+        "actions": None if verdict is None else len(verdict.actions),
+    }
+
+
+def _render(found: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    if found["slots"]:
+        table = Table("slot", "by", "state", "episodes", "report", "recommends", "judge", "actions", box=None)
+        for one in found["slots"]:
+            table.add_row(*_cells(one))
+        stdout_console().print(table)
+    lease = found["lease"]
+    if lease is not None and lease["until_ms"]:
+        until = ns_to_datetime(lease["until_ms"] * 10**6).strftime("%Y-%m-%d %H:%M:%SZ")
+        stdout_console().print(
+            f"held by {lease['owner']} until {until} (epoch {lease['epoch']})", markup=False
+        )
+
+
+def _cells(one: dict[str, Any]) -> list[str]:
+    state = one["state"] if one["reason"] is None else f"{one['state']}: {one['reason']}"
+    judged = one["verdict"] or one["delivery"]
+    rest = (one["episodes"], one["report_id"], one["recommended_action"], judged, one["actions"])
+    return [shown_time(one["slot"]), one["by"], state, *("-" if cell is None else str(cell) for cell in rest)]

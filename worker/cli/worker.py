@@ -1,0 +1,247 @@
+"""`thinktwice worker`: the slow loop of a stored run, live or once; results on stdout, the rest on stderr."""
+
+import asyncio
+import json as json_text
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.config import Settings
+from schemas.errors import ConfigError, InvariantViolation
+from worker.cli.console import complain, time_option
+from worker.cli.options import DbOption
+from worker.figures import shown_time
+from worker.settings import load_settings
+
+if TYPE_CHECKING:
+    from services.store import RunRecord, Store
+    from worker.scheduler.ports import Clock, EventSink
+    from worker.scheduler.slow_worker import SlowWorker
+
+FREE_SECTIONS = frozenset({"high_level", "runtime"})
+RESULTS = frozenset(
+    {
+        "slot_skipped",
+        "slot_claimed",
+        "slot_resumed",
+        "slot_failed",
+        "report_written",
+        "report_delivered",
+        "nothing_due",
+    }
+)
+
+
+def worker(
+    config: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="CONFIG",
+            help="TOML file; its [high_level] is in force, the rest must be the run's. [as the run was made]",
+            show_default=False,
+        ),
+    ] = None,
+    run: Annotated[
+        str,
+        typer.Option(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'."),
+    ] = "latest",
+    once: Annotated[bool, typer.Option("--once", help="Examine what is due now, then exit.")] = False,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            help="With --once: examine what was due at TIME (ISO, UTC), from what was known then.",
+            show_default=False,
+        ),
+    ] = None,
+    period: Annotated[
+        float, typer.Option(min=0.1, max=30.0, help="Seconds between two looks, at most 30.")
+    ] = 30.0,
+    db: DbOption = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per event, times in ns.")
+    ] = False,
+) -> None:
+    """Run the slow loop of a stored run: reflect at its slots, once each, and tell the judge."""
+    if at is not None and not once:
+        raise ConfigError("--at names a past moment: it goes with --once")
+    moment = None if at is None else time_option(at, "--at")
+    resolved = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
+    if code := asyncio.run(_work(config, resolved, run, moment, once=once, period_s=period, json=json)):
+        raise typer.Exit(code)
+
+
+async def _work(
+    config: Path | None,
+    settings: Settings,
+    run: str,
+    moment: int | None,
+    *,
+    once: bool,
+    period_s: float,
+    json: bool,
+) -> int:
+    from services.clock import SimulatedClock
+    from services.store import open_store
+    from worker.scheduler.ports import SystemClock
+    from worker.scheduler.slot_runner import RunOfSlots
+    from worker.scheduler.wiring import assemble_worker
+
+    record = await _find(settings.runtime.db, run)
+    in_force = _settings_of(record, settings, config)
+    clock: Clock = SystemClock() if moment is None else SimulatedClock(moment)
+    told: list[str] = []
+    note = _sink(record.run_id, clock, told, json=json)
+    async with await open_store(settings.runtime.db, create=True) as store:
+        lease_ms = int(3_000 * period_s)
+        made = assemble_worker(store, RunOfSlots(record.run_id, in_force), clock, note, lease_ms=lease_ms)
+        if once:
+            return await _look_once(made, store, record, in_force, clock, note, told)
+        return await _serve(made, note, period_s)
+
+
+async def _find(address: str, run: str) -> "RunRecord":
+    """The run, before anything is written to its store."""
+    from services.store import StoreMissing, open_store
+
+    try:
+        store = await open_store(address, create=False)
+    except StoreMissing as error:
+        raise ConfigError(f"no run {run!r}: {error}") from error
+    async with store:
+        return await store.runs.find(run)
+
+
+def _settings_of(record: "RunRecord", given: Settings, config: Path | None) -> Settings:
+    """The run's settings; with a CONFIG, its `[high_level]` among them.
+
+    Raises:
+        ConfigError: CONFIG is about another run: other sections differ as well.
+    """
+    from worker.replay import stored_settings
+
+    stored = stored_settings(record)
+    if config is None:
+        return stored
+    names = [name for name in Settings.model_fields if name not in FREE_SECTIONS]
+    differing = [name for name in names if getattr(stored, name) != getattr(given, name)]
+    if differing:
+        raise ConfigError(
+            f"run {record.run_id} was made with other settings than {config} ({', '.join(differing)}): "
+            "only [high_level] may differ, name the run with --run"
+        )
+    return stored.model_copy(update={"high_level": given.high_level})
+
+
+async def _look_once(
+    made: "SlowWorker",
+    store: "Store",
+    record: "RunRecord",
+    settings: Settings,
+    clock: "Clock",
+    note: "EventSink",
+    told: list[str],
+) -> int:
+    from services.slow_loop.cadence import last_slot, next_slot
+    from worker.scheduler.slot_runner import JOB
+
+    try:
+        await made.look()
+    finally:
+        await made.close()
+    if not RESULTS & set(told) and "standing_by" not in told:
+        interval = settings.high_level.interval_for(record.data["timeframe"])
+        standing = await store.claims.standing(record.run_id, JOB)
+        slots = {"slot": last_slot(clock.now, interval), "next_slot": next_slot(clock.now, interval)}
+        note("nothing_due", {**slots, "newest_decided": standing.newest})
+    return 0
+
+
+async def _serve(made: "SlowWorker", note: "EventSink", period_s: float) -> int:
+    from worker.scheduler.service import StopSignals, serve
+    from worker.scheduler.watchdog import WorkerSilent
+
+    stop = StopSignals()
+    stop.listen()
+    try:
+        return await serve(made, stop, note, period_s=period_s)
+    except (WorkerSilent, InvariantViolation) as error:
+        complain(f"{type(error).__name__}: {error}")
+        return 1
+
+
+def _sink(run_id: str, clock: "Clock", told: list[str], *, json: bool) -> "EventSink":
+    def note(name: str, fields: dict[str, Any]) -> None:
+        told.append(name)
+        if json:
+            event = {"event": name, "at": clock.now, "run_id": run_id, **fields}
+            line, stream = json_text.dumps(event, ensure_ascii=False, allow_nan=False), sys.stdout
+        else:
+            line = f"{shown_time(clock.now // 10**9 * 10**9):<20}  {run_id}  {readable(name, fields)}"
+            stream = sys.stdout if name in RESULTS else sys.stderr
+        stream.write(line + "\n")
+        stream.flush()
+
+    return note
+
+
+def readable(name: str, told: dict[str, Any]) -> str:
+    """An event as a line for a reader."""
+    text = TEXTS.get(name)
+    if text is not None:
+        return text(told)
+    return f"{name.replace('_', ' ')}  {' '.join(f'{key}={value}' for key, value in told.items())}".rstrip()
+
+
+def _skipped(told: dict[str, Any]) -> str:
+    count = f"{told['counted']} of {told['needed']} new episodes"
+    later = "" if told["next_eligible"] is None else f", next {shown_time(told['next_eligible'])}"
+    return f"slot {shown_time(told['slot'])} skipped: {told['reason']} ({count}{later})"
+
+
+def _claimed(told: dict[str, Any]) -> str:
+    count = f"{told['episodes']} episodes, {told['new_episodes']} new"
+    return f"slot {shown_time(told['slot'])} is due ({told['trigger']}): {count}"
+
+
+def _resumed(told: dict[str, Any]) -> str:
+    return f"slot {shown_time(told['slot'])} was left behind by {told['left_by']}: finishing it"
+
+
+def _failed(told: dict[str, Any]) -> str:
+    return f"slot {shown_time(told['slot'])} failed: {told['reason']}"
+
+
+def _written(told: dict[str, Any]) -> str:
+    short = ", sample insufficient" if told["insufficient_sample"] else ""
+    return (
+        f"slot {shown_time(told['slot'])} reported: {told['report_id']} over {told['episodes']} episodes "
+        f"recommends {told['recommended_action']}{short}"
+    )
+
+
+def _delivered(told: dict[str, Any]) -> str:
+    refused = f", refused {', '.join(told['refused'])}" if "refused" in told else ""
+    actions = f"{told['actions']} action{'' if told['actions'] == 1 else 's'}"
+    return f"report {told['report_id']} judged: {told['decision']}, {actions}{refused}"
+
+
+def _nothing(told: dict[str, Any]) -> str:
+    decided = told["newest_decided"]
+    last = "no slot is decided yet" if decided is None else f"decided up to {shown_time(decided)}"
+    return f"nothing is due: {last}, the next slot is {shown_time(told['next_slot'])}"
+
+
+TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "slot_skipped": _skipped,
+    "slot_claimed": _claimed,
+    "slot_resumed": _resumed,
+    "slot_failed": _failed,
+    "report_written": _written,
+    "report_delivered": _delivered,
+    "nothing_due": _nothing,
+}
