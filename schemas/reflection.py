@@ -303,6 +303,23 @@ class FireQuality(Contract):
     before: FireWindow
 
 
+class RegimeShift(Contract):
+    """Older against newer half of the regime fingerprints; monitoring only.
+
+    Means go by rank; they and the distance are missing where there are too few windows, the p-value where
+    there are too few blocks to permute.
+    """
+
+    windows: int = Field(ge=0)
+    source: Literal["decision windows", "episodes"]
+    older: dict[str, float] = {}
+    newer: dict[str, float] = {}
+    energy_distance: float | None = None
+    block: int | None = Field(default=None, description="windows that are permuted together")
+    blocks: int | None = None
+    p_value: float | None = None
+
+
 class JudgeActionSeen(Contract):
     """One action of the judge that the reflected window holds."""
 
@@ -396,6 +413,7 @@ class HighLevelReflectionReport(Contract):
     decay: tuple[DecayLevel, ...] = ()
     expectations: tuple[ExpectationCheck, ...] = ()
     fire_quality: tuple[FireQuality, ...] = ()
+    regime_shift: RegimeShift | None = None
     unclassified_share: float | None = Field(
         default=None, description="losers that no predicate matches, as a share of all losers"
     )

@@ -42,7 +42,8 @@ from services.high_level.drift import (
     decay_alarms,
     decay_levels,
     decay_text,
-    regime_drift,
+    regime_shift,
+    regime_text,
 )
 from services.high_level.expectation_checks import check_expectations, miss_texts
 from services.high_level.fire_quality import fire_quality, fire_texts
@@ -132,7 +133,7 @@ class HighLevelReflectionService:
         alarms = decay_alarms(measures)
         inputs = DriftInputs.model_validate(request.drift_inputs)
         fires, checks = fire_quality(inputs.fires), check_expectations(measures, definitions)
-        failures = count_failures(population.live)
+        failures, shift = count_failures(population.live), regime_shift(inputs, population.live)
         recommendations = recommend(
             Context(
                 findings,
@@ -152,7 +153,7 @@ class HighLevelReflectionService:
             ),
             drift_findings=(
                 *(decay_text(alarm) for alarm in alarms),
-                *regime_drift(inputs, population.live),
+                regime_text(shift),
                 *fire_texts(fires),
             ),
             recommendations=recommendations,
@@ -168,6 +169,7 @@ class HighLevelReflectionService:
             decay=decay_levels(measures),
             expectations=checks,
             fire_quality=fires,
+            regime_shift=shift,
             shadow_trials=request.shadow_trials,
             deferred_seen=tuple(item.text for item in request.deferred_items),
             recommended_action=strongest(recommendations),

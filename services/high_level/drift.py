@@ -6,13 +6,14 @@ itself. It only counts together with a significant loss. Called by the high-leve
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
 from schemas.contract import Contract
 from schemas.episode import Episode
-from schemas.reflection import DecayLevel, FirePair
+from schemas.reflection import DecayLevel, FirePair, RegimeShift
 from schemas.regime import FINGERPRINT
 from services.high_level.clusters import Measure, by_exit
 from services.statistics.drift import ARL, detect_decay
@@ -22,6 +23,8 @@ from services.statistics.expectancy import Floats
 RANK_SHIFT = 0.2
 MINIMUM_WINDOWS = 20
 LEVEL_SHOWN = 1e9
+
+Source = Literal["decision windows", "episodes"]
 
 
 class DriftInputs(Contract):
@@ -90,32 +93,47 @@ def decay_text(alarm: DecayAlarm) -> str:
     return f"decay {alarm.playbook_id}: e-detector reached {level:.4g}, limit {ARL:.4g}; monitoring only"
 
 
-def regime_drift(inputs: DriftInputs, episodes: Sequence[Episode]) -> tuple[str, ...]:
-    """One line on the older against the newer half of the fingerprints, monitoring only.
+def regime_shift(inputs: DriftInputs, episodes: Sequence[Episode]) -> RegimeShift:
+    """The older against the newer half of the fingerprints: means of the ranks, and the energy distance.
 
-    Means are named from a shift of 0.2 on; the energy distance between the halves comes with its p-value,
-    from permuted blocks of at least three correlation times, where there are enough of them.
+    Its p-value is from permuted blocks of at least three correlation times, where there are enough of them.
     """
-    source = "decision windows" if inputs.fingerprints else "episodes"
     rows = inputs.fingerprints or tuple(item.fingerprint for item in by_exit(episodes) if item.fingerprint)
+    source: Literal["decision windows", "episodes"] = (
+        "decision windows" if inputs.fingerprints else "episodes"
+    )
     half = len(rows) // 2
     if half < MINIMUM_WINDOWS:
-        return (f"regime fingerprint: {len(rows)} {source}, too few to compare two halves",)
+        return RegimeShift(windows=len(rows), source=source)
     table = np.array(rows, dtype=np.float64)
-    shifts = table[half:].mean(axis=0) - table[:half].mean(axis=0)
-    moved = [
-        f"mean {name} moved by {shift:+.2f}"
-        for name, shift in zip(FINGERPRINT, shifts, strict=True)
-        if abs(shift) >= RANK_SHIFT
-    ]
-    means = ", ".join(moved) or f"no mean rank moved by {RANK_SHIFT}"
-    found = f"{means} over {len(rows)} {source}; {_energy_text(table)}"
-    return (f"regime fingerprint: {found}; monitoring only",)
-
-
-def _energy_text(table: Floats) -> str:
     shift = shift_between_halves(table)
+    return RegimeShift(
+        windows=len(rows),
+        source=source,
+        older=_means(table[:half]),
+        newer=_means(table[half:]),
+        energy_distance=round(shift.distance, 9),
+        block=shift.block,
+        blocks=shift.blocks,
+        p_value=None if shift.p_value is None else round(shift.p_value, 9),
+    )
+
+
+def regime_text(shift: RegimeShift) -> str:
+    """One readable line; means are named from a shift of 0.2 on."""
+    if shift.energy_distance is None:
+        return f"regime fingerprint: {shift.windows} {shift.source}, too few to compare two halves"
+    moves = {name: shift.newer[name] - old for name, old in shift.older.items()}
+    moved = [f"mean {name} moved by {by:+.2f}" for name, by in moves.items() if abs(by) >= RANK_SHIFT]
+    means = ", ".join(moved) or f"no mean rank moved by {RANK_SHIFT}"
     parts = f"blocks of {shift.block}"
+    energy = f"energy distance {shift.energy_distance:.3f}"
     if shift.p_value is None:
-        return f"energy distance {shift.distance:.3f}, too few {parts} to permute"
-    return f"energy distance {shift.distance:.3f}, p {shift.p_value:.3f} over {shift.blocks} {parts}"
+        energy += f", too few {parts} to permute"
+    else:
+        energy += f", p {shift.p_value:.3f} over {shift.blocks} {parts}"
+    return f"regime fingerprint: {means} over {shift.windows} {shift.source}; {energy}; monitoring only"
+
+
+def _means(table: Floats) -> dict[str, float]:
+    return {name: round(float(one), 9) for name, one in zip(FINGERPRINT, table.mean(axis=0), strict=True)}

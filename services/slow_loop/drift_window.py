@@ -15,7 +15,7 @@ from schemas.regime import RegimeView
 from schemas.vocabulary import Direction, TickEventKind
 from services.high_level.fire_quality import rule_name
 
-WINDOWS_KEPT = 200
+WINDOWS_KEPT = 400  # a block of a slow fingerprint holds forty of them, and eight blocks can be permuted
 COUNTED = {
     TickEventKind.THESIS_ARMED: "armed",
     TickEventKind.ACTIVATION_TRIGGERED: "activated",

@@ -14,7 +14,7 @@ from worker.pages.markup import Child, tag
 from worker.pages.scale import Scale, spanning
 from worker.pages.shapes import SERIES_COLORS, SERIES_SHAPES, apart, line, marker, path, picture, text
 
-WIDTH, PANEL, GAP, TOP, BOTTOM = 940.0, 170.0, 46.0, 30.0, 28.0
+WIDTH, PANEL, GAP, TOP, BOTTOM = 940.0, 170.0, 62.0, 30.0, 28.0
 LEFT, RIGHT = 64.0, 690.0
 FLOOR = 0.1
 DATES = 6
@@ -39,10 +39,13 @@ def drift_plot(reports: Sequence[Report]) -> Element:
         ("e-detector of each playbook; a level above the limit is an alarm", series(reports, "level"), True),
         ("winsorised mean R of each playbook in its epoch", series(reports, "mean_r"), False),
     ]
+    distances = regime_distances(reports)
+    if distances:
+        panels.append(("energy distance between older and newer regimes", distances, False))
     shapes: list[Child] = []
     top = TOP
     for caption, lines, is_level in panels:
-        down = _level_scale(reports, lines, top) if is_level else _mean_scale(lines, top)
+        down = _level_scale(reports, lines, top) if is_level else _plain_scale(lines, top)
         shapes.append(_panel(caption, lines, across, down, limit_of(reports) if is_level else 0.0))
         shapes += _dates(times, across, top + PANEL)
         top += PANEL + GAP
@@ -65,6 +68,15 @@ def series(reports: Sequence[Report], field: str) -> list[Series]:
     return [Series(name, tuple(points)) for name, points in sorted(found.items())]
 
 
+def regime_distances(reports: Sequence[Report]) -> list[Series]:
+    """The energy distance of the reports that carry one, as one line; nothing when none does."""
+    shifts = [(report["known_at"], report.get("regime_shift") or {}) for report in reports]
+    known = [
+        (at, shift["energy_distance"]) for at, shift in shifts if shift.get("energy_distance") is not None
+    ]
+    return [Series("regimes, all symbols", tuple(known))] if known else []
+
+
 def limit_of(reports: Sequence[Report]) -> float | None:
     """The level that raises an alarm; None when no report carries one."""
     limits = [row["limit"] for report in reports for row in report.get("decay", ())]
@@ -76,7 +88,7 @@ def _level_scale(reports: Sequence[Report], lines: Sequence[Series], top: float)
     return Scale(FLOOR, highest * 3, top + PANEL, top, log=True)
 
 
-def _mean_scale(lines: Sequence[Series], top: float) -> Scale:
+def _plain_scale(lines: Sequence[Series], top: float) -> Scale:
     return spanning([0.0, *(value for one in lines for _, value in one.points)], top + PANEL, top, room=0.1)
 
 

@@ -14,7 +14,7 @@ from worker.pages.drift_plot import drift_plot
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
 from worker.pages.layout import Cell, bullets, folded, page, section, value
-from worker.pages.markup import Child, tag
+from worker.pages.markup import Child, fill, tag
 from worker.pages.report_tables import (
     cluster_table,
     decay_table,
@@ -24,6 +24,7 @@ from worker.pages.report_tables import (
     grid_table,
     history_table,
     recommendation_table,
+    regime_shift_table,
     regime_table,
     trial_table,
     untraded_table,
@@ -129,8 +130,22 @@ def _drift(report: Entry, reports: Sequence[Entry]) -> Element:
         drift_plot(reports) if rows else None,
         decay_table(rows),
         bullets(report["drift_findings"]),
+        _regimes(report.get("regime_shift")),
         fire_table(report.get("fire_quality", ())),
     )
+
+
+def _regimes(shift: Entry | None) -> Element | None:
+    table = regime_shift_table(shift)
+    if shift is None or table is None:
+        return None
+    seen = tag(
+        "p", value(shift["windows"], f"{shift['windows']:,d}"), f" {shift['source']}; energy distance "
+    )
+    fill(seen, [value(shift["energy_distance"], f"{shift['energy_distance']:.3f}")])
+    if shift["p_value"] is not None:
+        fill(seen, [", p ", value(shift["p_value"], f"{shift['p_value']:.3f}")])
+    return tag("div", table, seen)
 
 
 def _expectations(report: Entry) -> Element | None:

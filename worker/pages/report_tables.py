@@ -152,6 +152,25 @@ def _window(counts: Row, shown: Sequence[Callable[[Row], Cell]]) -> list[Cell]:
     return [first, *(piece for one in rest for piece in (" (", one, ")"))]
 
 
+def regime_shift_table(shift: Row | None) -> Element | None:
+    """Mean ranks of the older and of the newer half of the fingerprints."""
+    if not shift or shift["energy_distance"] is None:
+        return None
+    columns: list[Column] = [
+        ("rank", text_of("rank")),
+        ("older half", figure_of("older")),
+        ("newer half", figure_of("newer")),
+    ]
+    rows = [
+        {"rank": name, "older": old, "newer": shift["newer"][name]} for name, old in shift["older"].items()
+    ]
+    return made("Regime fingerprints, mean ranks", columns, sorted(rows, key=_rank), "older half, newer half")
+
+
+def _rank(row: Row) -> str:
+    return str(row["rank"])
+
+
 def failure_table(modes: dict[str, int]) -> Element | None:
     """Failure modes of losers, most frequent first."""
     ordered = sorted(modes.items(), key=lambda item: (-item[1], item[0]))

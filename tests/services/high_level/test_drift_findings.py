@@ -3,7 +3,7 @@ from pydantic import ValidationError
 
 from schemas.config import GateSettings
 from services.high_level.clusters import build_clusters, measure
-from services.high_level.drift import DriftInputs, decay_alarms, decay_levels, regime_drift
+from services.high_level.drift import DriftInputs, decay_alarms, decay_levels, regime_shift, regime_text
 from tests.services.high_level.builders import episode
 
 
@@ -30,17 +30,23 @@ def test_decay_levels_stand_for_every_playbook_with_or_without_an_alarm():
 
 def test_regime_drift_reports_the_rank_that_moved_and_only_that():
     rows = [(0.2, 0.5, 0.5, 0.5, 0.5)] * 20 + [(0.6, 0.5, 0.5, 0.5, 0.6)] * 20
-    (line,) = regime_drift(DriftInputs(fingerprints=tuple(rows)), [])
+    shift = regime_shift(DriftInputs(fingerprints=tuple(rows)), [])
+    assert (shift.windows, shift.older["trend_rank"], shift.newer["trend_rank"]) == (40, 0.2, 0.6)
+    line = regime_text(shift)
     assert line.startswith("regime fingerprint: mean trend_rank moved by +0.40 over 40 decision windows")
     assert "energy distance 0.825" in line
     assert "p 0.0" in line
     assert line.endswith("over 10 blocks of 4; monitoring only")
+    assert (shift.block, shift.blocks) == (4, 10)
+    assert f"p {shift.p_value:.3f}" in line
 
 
 def test_regime_drift_without_windows_compares_the_episodes_or_says_too_few():
     steady = [episode(number=k) for k in range(40)]
-    assert "no mean rank moved" in regime_drift(DriftInputs(), steady)[0]
-    assert "too few" in regime_drift(DriftInputs(), steady[:39])[0]
+    assert "no mean rank moved" in regime_text(regime_shift(DriftInputs(), steady))
+    few = regime_shift(DriftInputs(), steady[:39])
+    assert (few.windows, few.source, few.energy_distance, few.older) == (39, "episodes", None, {})
+    assert "too few" in regime_text(few)
 
 
 def test_drift_inputs_with_an_unknown_key_are_refused():

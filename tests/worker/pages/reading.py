@@ -35,6 +35,11 @@ def trades(definition, seed, n, mean, **facts):
     ]
 
 
+def fingerprints(n):
+    ranks = np.random.default_rng(n).random((n, 5))
+    return tuple(tuple(float(one) for one in row) for row in ranks)
+
+
 def batch(n):
     """A cell that loses, one that gains, a playbook that loses everywhere, and two trades of another."""
     return [
@@ -57,7 +62,10 @@ def _entry(n: int) -> Entry:
     asked = request(
         episodes,
         known_at=known_at,
-        drift_inputs={"fires": {"pullback|long": {"now": FIRES, "before": FIRES | {"armed": 20}}}},
+        drift_inputs={
+            "fingerprints": fingerprints(n),
+            "fires": {"pullback|long": {"now": FIRES, "before": FIRES | {"armed": 20}}},
+        },
         untraded_signals=tuple(
             UntradedSignal(
                 symbol="AAA", playbook_id="pullback", direction="long", label=START, reason=reason,

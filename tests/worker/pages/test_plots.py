@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.worker.pages.reading import Node, entries, read
-from worker.pages.drift_plot import drift_plot, series
+from worker.pages.drift_plot import drift_plot, regime_distances, series
 from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
 from worker.pages.markup import tag, written
@@ -91,14 +91,19 @@ def test_drift_plot_has_a_point_for_every_report_of_every_playbook():
                 assert row[field] in points[row["playbook_id"]]
         assert [len(one) for one in points.values()] == [3, 3]
     tree = drawn(drift_plot(reports))
-    assert len(tree.all("polyline", "series")) == 4
-    assert all(len(str(one.attributes["points"]).split()) == 3 for one in tree.all("polyline", "series"))
+    distances = [report["regime_shift"]["energy_distance"] for report in reports]
+    (line,) = regime_distances(reports)
+    assert distances[0] is None
+    assert [value for _, value in line.points] == distances[1:]
+    *playbooks, regimes = tree.all("polyline", "series")
+    assert (len(playbooks), len(str(regimes.attributes["points"]).split())) == (4, 2)
+    assert all(len(str(one.attributes["points"]).split()) == 3 for one in playbooks)
     assert "limit 5000" in tree.text
 
 
 def test_drift_plot_of_the_first_report_alone_draws_its_points():
     tree = drawn(drift_plot([REPORT]))
-    assert len(tree.all("polyline", "series")) == 4
+    assert len(tree.all("polyline", "series")) == 5
 
 
 def test_drift_plot_alarm_lies_above_the_limit():

@@ -107,6 +107,8 @@ def test_report_page_shows_fire_quality_untraded_signals_failures_and_the_unclas
     report = entries()[-1]["report"]
     assert numbers(report["fire_quality"]) <= shown
     assert numbers(report["untraded"]) <= shown
+    assert report["regime_shift"]["p_value"] is not None
+    assert numbers({k: v for k, v in report["regime_shift"].items() if k not in ("block", "blocks")}) <= shown
     assert numbers(report["failure_modes"]) | {report["unclassified_share"]} <= shown
     text = read(page()).text
     assert all(word in text for word in ("expired", "unfilled", "blocked", "look at gaps", "pullback"))
@@ -114,7 +116,14 @@ def test_report_page_shows_fire_quality_untraded_signals_failures_and_the_unclas
 
 def test_report_page_of_a_report_without_the_later_fields_still_shows_its_clusters():
     entry = copy.deepcopy(entries()[-1])
-    for name in ("decay", "expectations", "fire_quality", "judge_history", "unclassified_share"):
+    for name in (
+        "decay",
+        "expectations",
+        "fire_quality",
+        "judge_history",
+        "unclassified_share",
+        "regime_shift",
+    ):
         del entry["report"][name]
     assert len(read(report_html(entry)).all("svg")) == 1
 
