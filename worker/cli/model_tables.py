@@ -17,11 +17,13 @@ SHOWN = 20
 def render_spread(document: Document) -> None:
     """The whole first, then the questions that vary most."""
     source = document["run_id"] or document["cassette"]
-    said = "verdicts as stated" if document["basis"] == "stated" else "verdicts after the rules' floor"
+    said, first = "verdicts after the rules' floor", "recorded"
+    if document["basis"] == "stated":
+        said, first = "verdicts as stated", "first"
     rows = [
         ("asked", f"{document['questions']:,} questions, {document['samples']:,} samples each"),
         ("answered", f"{document['answered']:,} of {document['asked']:,}"),
-        ("agreement", f"{percent(document['agreement'])} with the first verdict"),
+        ("agreement", f"{percent(document['agreement'])} with the {first} verdict"),
         ("unstable", f"{document['unstable']:,} of {document['questions']:,} questions"),
         ("verdicts", counts(document["verdicts"])),
         *_cost(document),
