@@ -6,6 +6,7 @@ outcomes can then only cost evidence, never make it. The slow loop, `thinktwice 
 measure here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -77,7 +78,14 @@ def sample(trades: Trades, unit: BetUnit, low: float, high: float, reference: fl
     Raises:
         DataError: the reference does not lie strictly between the winsor bounds.
     """
-    units = [observe(trades, unit, low, high, reference)]
+    clipped = np.sort(winsorise(trades.r, low, high))
+    mean = round(float(clipped.mean()), 9) if len(clipped) else None
+    return weigh(lambda one: observe(trades, one, low, high, reference), unit, len(clipped), mean)
+
+
+def weigh(blocks: Callable[[BetUnit], Observations], unit: BetUnit, n: int, mean_r: float | None) -> Sample:
+    """The sample of `n` trades whose blocks in any unit come from `blocks`."""
+    units = [blocks(unit)]
     widened: list[Widening] = []
     while unit in COARSER:
         seen = diagnose(units[-1].values)
@@ -85,8 +93,6 @@ def sample(trades: Trades, unit: BetUnit, low: float, high: float, reference: fl
             break
         widened.append(Widening(unit, seen))
         unit = COARSER[unit]
-        units.append(observe(trades, unit, low, high, reference))
-    log_e = min(float(log_e_two_sided(one.values, one.low, one.high, reference)) for one in units)
-    clipped = np.sort(winsorise(trades.r, low, high))
-    mean = round(float(clipped.mean()), 9) if len(clipped) else None
-    return Sample(len(clipped), mean, tuple(units), unit, tuple(widened), log_e)
+        units.append(blocks(unit))
+    log_e = min(float(log_e_two_sided(one.values, one.low, one.high, one.reference)) for one in units)
+    return Sample(n, mean_r, tuple(units), unit, tuple(widened), log_e)

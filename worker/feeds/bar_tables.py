@@ -93,21 +93,25 @@ class BarTable:
         )
 
 
-def read_table(path: Path) -> BarTable:
+def read_table(path: Path, needs: str = "at least two bars") -> BarTable:
     """The raw columns of a CSV or Parquet file, told apart by suffix, else by content.
+
+    Args:
+        path: the file.
+        needs: what a refusal of an empty file asks for.
 
     Raises:
         DataError: the file is missing, unreadable, empty, or neither format.
     """
-    data = _bytes_of(path)
+    data = _bytes_of(path, needs)
     if path.name.lower().endswith(PARQUET_SUFFIXES) or data[:4] == b"PAR1":
-        return _read_parquet(path, data)
+        return _read_parquet(path, data, needs)
     if data[:2] == b"\x1f\x8b":
         data = _gunzip(path, data)
-    return _read_csv(path, data)
+    return _read_csv(path, data, needs)
 
 
-def _bytes_of(path: Path) -> bytes:
+def _bytes_of(path: Path, needs: str) -> bytes:
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
@@ -115,7 +119,7 @@ def _bytes_of(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read {str(path)!r}: {error}") from error
     if not data:
-        raise DataError(f"{path.name} is empty: it needs a header and at least two bars")
+        raise DataError(f"{path.name} is empty: it needs a header and {needs}")
     return data
 
 
@@ -126,7 +130,7 @@ def _gunzip(path: Path, data: bytes) -> bytes:
         raise DataError(f"{path.name} is not a complete gzip file: {error}; fetch it again") from error
 
 
-def _read_parquet(path: Path, data: bytes) -> BarTable:
+def _read_parquet(path: Path, data: bytes, needs: str) -> BarTable:
     try:
         table = pa_parquet.ParquetFile(pa.BufferReader(data)).read()
         table.validate(full=True)
@@ -135,15 +139,15 @@ def _read_parquet(path: Path, data: bytes) -> BarTable:
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise DataError(f"{path.name} is not a readable Parquet file: {_first_line(error)}") from error
     if table.num_rows == 0:
-        raise DataError(f"{path.name} has columns and no rows: it needs at least two bars")
+        raise DataError(f"{path.name} has columns and no rows: it needs {needs}")
     return BarTable(path, names, columns, "row", 1)
 
 
-def _read_csv(path: Path, data: bytes) -> BarTable:
+def _read_csv(path: Path, data: bytes, needs: str) -> BarTable:
     names, separator = _header(path, data)
     lines = data.rstrip(b"\r\n") + b"\n"
     if len(lines.splitlines()) < 2:
-        raise DataError(f"{path.name} has a header and no rows: it needs at least two bars")
+        raise DataError(f"{path.name} has a header and no rows: it needs {needs}")
     positions = [str(i) for i in range(len(names))]
     try:
         table = pa_csv.read_csv(

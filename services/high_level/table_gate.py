@@ -1,0 +1,140 @@
+"""The gate on a table of trades: look by look, with the functions that grade the slow loop's reports.
+
+Every look sees the trades that had exited by then, all clusters together; the grade that comes back is that
+of the last look, with the first look at which a cluster was selected.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from schemas.config import GateSettings
+from schemas.playbook import PlaybookDefinition
+from schemas.vocabulary import EvidenceGrade
+from services.high_level.clusters import declared_hypotheses
+from services.high_level.grading import Case, Range, Verdict, decide_cases, full_reason, minimum_of, ranges
+from services.high_level.trade_table import TableCluster, TradeTable, clusters_of
+from services.slow_loop.cadence import Interval, next_slot
+from services.statistics.expectancy import Integers
+from services.statistics.multiplicity import Family, register_family
+from services.statistics.sample import Sample
+
+
+@dataclass(frozen=True)
+class GradedCluster:
+    """One cluster at the last look."""
+
+    cluster: TableCluster
+    sample: Sample
+    verdict: Verdict
+    shown: Range
+    first_significant_at: int | None
+
+    @property
+    def reason(self) -> str:
+        """Why it has its grade."""
+        return full_reason(self.verdict.decision, self.sample, self.shown)
+
+
+@dataclass(frozen=True)
+class GradedTable:
+    """All clusters in the order of their keys, the family, and the looks that were taken."""
+
+    family: Family
+    clusters: tuple[GradedCluster, ...]
+    looks: tuple[int, ...]
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """Hypotheses that e-BH selects at the last look."""
+        names = {
+            item.cluster.tested_as
+            for item in self.clusters
+            if item.verdict.decision.grade is EvidenceGrade.SIGNIFICANT
+        }
+        return tuple(sorted(names))
+
+
+def grade_table(
+    table: TradeTable,
+    gate: GateSettings,
+    looks: Sequence[int],
+    definitions: Mapping[str, PlaybookDefinition] | None = None,
+    tell: Callable[[Iterable[int]], Iterable[int]] = iter,
+) -> GradedTable:
+    """Grade a table at each look, ns in ascending order; the last one is what is reported.
+
+    Args:
+        table: the trades.
+        gate: settings of the gate.
+        looks: times of the looks.
+        definitions: playbooks whose declared cells join the family; what the table names always does.
+        tell: wraps the looks, to show progress.
+
+    Raises:
+        DataError: a reference does not lie strictly between the winsor bounds.
+    """
+    clusters = clusters_of(table, gate)
+    books = definitions or {}
+    declared = declared_hypotheses(books.values(), table.timeframes)
+    family = register_family(sorted({*declared, *(item.tested_as for item in clusters)}), gate.q)
+    minima = [minimum_of(gate, books.get(item.playbook_id)) for item in clusters]
+    first: dict[int, int] = {}
+    samples: dict[int, Sample] = {}
+    for look in tell(looks):
+        for index, item in enumerate(clusters):
+            count = item.growing.count(look)
+            if count and (index not in samples or samples[index].n != count):
+                samples[index] = item.growing.sample(count, mean=False)
+        known = sorted(samples)
+        cases = [_case(clusters[index], samples[index], minima[index]) for index in known]
+        for index, verdict in zip(known, decide_cases(cases, family, gate), strict=True):
+            if verdict.decision.grade is EvidenceGrade.SIGNIFICANT:
+                first.setdefault(index, look)
+    final = [item.growing.sample(item.growing.count(looks[-1])) for item in clusters]
+    cases = [_case(*row) for row in zip(clusters, final, minima, strict=True)]
+    verdicts = decide_cases(cases, family, gate)
+    shown = ranges(final, [verdict.alpha or gate.q for verdict in verdicts])
+    graded = [
+        GradedCluster(*row, first.get(index))
+        for index, row in enumerate(zip(clusters, final, verdicts, shown, strict=True))
+    ]
+    return GradedTable(family, tuple(graded), tuple(looks))
+
+
+def _case(item: TableCluster, seen: Sample, minimum: int) -> Case:
+    return Case(item.tested_as, seen, minimum, item.regime is not None)
+
+
+def scheduled_looks(exit_ns: Integers, interval: Interval | str, batch: int) -> tuple[int, ...]:
+    """Slots at which the schedule would have looked, and the first slot that knows every trade.
+
+    A slot is daily, weekly (Monday) or monthly, 00:00 UTC; it counts when at least `batch` trades exited
+    since the one before that did.
+    """
+    ordered = np.sort(exit_ns)
+    looks: list[int] = []
+    seen, slot = 0, int(ordered[0]) - 1
+    while seen < len(ordered):
+        slot = _slot_from(max(int(ordered[min(seen + batch, len(ordered)) - 1]), slot + 1), interval)
+        looks.append(slot)
+        seen = int(np.searchsorted(ordered, slot, side="right"))
+    return tuple(looks)
+
+
+def _slot_from(at_ns: int, interval: Interval | str) -> int:
+    """First slot at or after a time."""
+    if interval == "daily":
+        return next_slot(at_ns - 1, "daily")
+    if interval == "weekly":
+        return next_slot(at_ns - 1, "weekly")
+    month = np.datetime64(at_ns - 1, "ns").astype("datetime64[M]") + 1
+    return int(month.astype("datetime64[ns]").astype(np.int64))
+
+
+def counted_looks(exit_ns: Integers, every: int) -> tuple[int, ...]:
+    """A look whenever `every` more trades have exited, and one at the last exit."""
+    ordered = np.sort(exit_ns)
+    positions = [*range(every - 1, len(ordered), every), len(ordered) - 1]
+    return tuple(int(at) for at in np.unique(ordered[positions]))

@@ -1,0 +1,261 @@
+"""`thinktwice gate`: anybody's trades through the slow loop's own gate."""
+
+import csv
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from schemas.canonical import ns_to_datetime
+from services import playbooks
+from tests.worker.runs import embedded_run
+from worker.cli import app
+
+HEADER = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
+START = datetime(2024, 1, 1, 9, tzinfo=UTC)
+KEYS = (
+    "playbook", "regime", "timeframe", "grade", "n", "blocks", "mean", "reference", "e_value", "lower",
+    "upper", "smallest_detectable", "alpha", "strongest_action", "reason", "first_significant_at",
+)  # fmt: skip
+EMBEDDED_PLAYBOOKS = Path(str(playbooks.__file__)).parent / "definitions"
+
+
+def row(number, r, playbook="pullback", regime="up/mid", timeframe="1h"):
+    """The numbered trade of a cell: five a week, two hours each."""
+    entry = START + timedelta(weeks=number // 5, days=number % 5)
+    return [playbook, regime, timeframe, entry.isoformat(), (entry + timedelta(hours=2)).isoformat(), r]
+
+
+def cell(seed, n, mean, **keys):
+    draw = np.random.default_rng(seed).standard_t(3, n) / np.sqrt(3)
+    return [row(k, round(float(r) + mean, 6), **keys) for k, r in enumerate(draw)]
+
+
+def planted():
+    return [*cell(1, 260, -0.5), *cell(2, 260, 0.0, regime="up/low"), *cell(3, 260, 0.0, playbook="breakout")]
+
+
+def written(folder, rows, header=HEADER, name="trades.csv"):
+    path = folder / name
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *rows])
+    return str(path)
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["gate", *words])
+
+
+def graded(*words):
+    result = run(*words, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def cluster(document, playbook="pullback", regime=None, timeframe=None):
+    return next(
+        one
+        for one in document["clusters"]
+        if (one["playbook"], one["regime"], one["timeframe"]) == (playbook, regime, timeframe)
+    )
+
+
+def complaint(*words):
+    result = run(*words)
+    assert (result.exit_code, result.stdout) == (2, ""), result.output
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_gate_of_a_backtests_episodes_equals_the_findings_of_its_report(tmp_path):
+    made = embedded_run()
+    request = made.of("high_level_request")[-1]["request"]
+    report = made.of("high_level_report")[-1]["report"]
+    assert request["epochs"] == {}
+    named = set(request["episode_ids"])
+    episodes = [one["episode"] for one in made.of("episode") if one["episode"]["episode_id"] in named]
+    rows = [
+        [
+            one["playbook_id"], one["regime"], one["timeframe"],
+            *(ns_to_datetime(one[name]).isoformat() for name in ("entry_label", "exit_label")),
+            repr(one["r"]),
+        ]
+        for one in episodes
+    ]  # fmt: skip
+    document = graded(written(tmp_path, rows), "--playbooks", str(EMBEDDED_PLAYBOOKS))
+    assert len(document["clusters"]) == len(report["clusters"]) > 10
+    names = {
+        "playbook": "playbook_id", "mean": "mean_r", "reference": "reference_r", "lower": "lower_r",
+        "upper": "upper_r", "smallest_detectable": "smallest_detectable_r",
+    }  # fmt: skip
+    for found, finding in zip(document["clusters"], report["clusters"], strict=True):
+        for name in set(KEYS) - {"first_significant_at", "alpha"}:
+            assert found[name] == finding[names.get(name, name)], name
+        assert found["alpha"] == pytest.approx(finding["alpha"], rel=1e-8)
+        assert document["family"]["id"] == finding["family_id"]
+    assert document["family"]["size"] == report["clusters"][0]["family_size"]
+
+
+def test_gate_document_has_exactly_these_keys_and_three_levels(tmp_path):
+    document = graded(written(tmp_path, planted()))
+    assert list(document) == ["family", "clusters"]
+    assert all(tuple(one) == KEYS for one in document["clusters"])
+    assert [(one["playbook"], one["regime"], one["timeframe"]) for one in document["clusters"]] == [
+        ("breakout", None, None), ("breakout", "up/mid", None), ("breakout", "up/mid", "1h"),
+        ("pullback", None, None), ("pullback", "up/low", None), ("pullback", "up/low", "1h"),
+        ("pullback", "up/mid", None), ("pullback", "up/mid", "1h"),
+    ]  # fmt: skip
+    assert document["family"]["size"] == 5
+    assert document["family"]["spent"] == pytest.approx(0.05)
+
+
+def test_gate_selects_the_planted_loss_and_its_parent_and_names_the_strongest_action(tmp_path):
+    document = graded(written(tmp_path, planted()))
+    assert document["family"]["selected"] == ["pullback", "pullback|up/mid"]
+    worst = cluster(document, regime="up/mid")
+    assert (worst["grade"], worst["strongest_action"], worst["n"]) == ("significant", "policy_adjust", 260)
+    assert worst["upper"] < 0 < cluster(document, "breakout")["upper"]
+    assert worst["e_value"] * worst["alpha"] >= 1
+    assert cluster(document, "breakout")["grade"] in ("count_only", "suggestive")
+
+
+def test_gate_is_selected_by_e_bh_and_not_cluster_by_cluster(tmp_path):
+    # Six equal losers: each alone misses its own price by far, together e-BH selects them.
+    rows = [one for k in range(6) for one in cell(40, 120, -0.42, playbook=f"p{k}")]
+    document = graded(written(tmp_path, rows))
+    found = cluster(document, "p0")
+    single = found["alpha"] / len(document["family"]["selected"])
+    assert found["grade"] == "significant"
+    assert found["e_value"] * single < 1 <= found["e_value"] * found["alpha"]
+
+
+def test_gate_look_by_look_says_when_a_cluster_was_first_selected(tmp_path):
+    path = written(tmp_path, planted())
+    once, weekly = graded(path), graded(path, "--looks", "weekly")
+    assert once["family"]["looks"] == 1
+    assert weekly["family"]["looks"] > 20
+    first = cluster(weekly, regime="up/mid")["first_significant_at"]
+    assert first is not None
+    known = [one for one in planted() if datetime.fromisoformat(one[4]) <= datetime.fromisoformat(first)]
+    before = datetime.fromisoformat(first) - timedelta(weeks=1)
+    earlier = [one for one in planted() if datetime.fromisoformat(one[4]) <= before]
+    at = graded(written(tmp_path, known, name="at.csv"))
+    assert cluster(at, regime="up/mid")["grade"] == "significant"
+    assert (
+        cluster(graded(written(tmp_path, earlier, name="b.csv")), regime="up/mid")["grade"] != "significant"
+    )
+    for a, b in zip(once["clusters"], weekly["clusters"], strict=True):
+        assert {**a, "first_significant_at": None} == {**b, "first_significant_at": None}
+    assert cluster(weekly, "breakout")["first_significant_at"] is None
+
+
+@pytest.mark.parametrize(("looks", "count"), [("daily", 13), ("monthly", 3), ("20", 3), ("1000", 1)])
+def test_gate_schedules_keep_the_batch_of_twenty_and_end_with_everything(tmp_path, looks, count):
+    # Sixty trades in twelve weeks.
+    document = graded(written(tmp_path, cell(1, 60, 0.0)), "--looks", looks)
+    assert document["family"]["looks"] <= count
+    assert cluster(document)["n"] == 60
+
+
+def test_gate_widens_dependent_blocks_and_says_so(tmp_path):
+    draw = np.random.default_rng(3).standard_normal(100) * 0.5
+    for t in range(1, 100):
+        draw[t] += 0.9 * draw[t - 1]
+    rows = [row(5 * k, round(float(r), 6)) for k, r in enumerate(draw)]
+    found = cluster(graded(written(tmp_path, rows)))
+    assert "unit widened from week to" in found["reason"]
+    assert found["blocks"] < 100
+
+
+def test_gate_mode_and_reference_reach_the_decision(tmp_path):
+    path = written(tmp_path, cell(5, 60, -0.1))
+    actions = [
+        cluster(graded(path, "--mode", mode))["strongest_action"]
+        for mode in ("graded", "runbook_or", "significance_only")
+    ]
+    assert actions == ["research_experiment", "policy_adjust", "hold"]
+    moved = cluster(graded(path, "--reference", "1.0"))
+    assert (moved["reference"], moved["grade"]) == (1.0, "significant")
+
+
+def test_gate_reads_parquet_reference_and_looks_columns(tmp_path):
+    rows = cell(6, 40, 0.2)
+    looks = [(START + timedelta(weeks=4)).isoformat()] * 20 + [(START + timedelta(weeks=9)).isoformat()] * 20
+    frame = pd.DataFrame(rows, columns=list(HEADER)).assign(reference=0.25, looks=looks)
+    for name in ("entry_time", "exit_time", "looks"):
+        frame[name] = pd.to_datetime(frame[name])
+    path = tmp_path / "trades.parquet"
+    frame.to_parquet(path)
+    document = graded(str(path))
+    assert document["family"]["looks"] == 2
+    assert cluster(document)["reference"] == 0.25
+    assert "leave --looks out" in complaint(str(path), "--looks", "weekly")
+    assert "leave --reference out" in complaint(str(path), "--reference", "0")
+
+
+def test_gate_takes_the_month_for_daily_bars_and_the_week_below(tmp_path):
+    rows = [*cell(1, 60, 0.0), *cell(1, 60, 0.0, playbook="daily", timeframe="1d")]
+    document = graded(written(tmp_path, rows))
+    assert (cluster(document)["blocks"], cluster(document, "daily")["blocks"]) == (12, 3)
+
+
+def test_gate_with_two_timeframes_tests_each_of_them(tmp_path):
+    rows = [*cell(1, 60, 0.0), *cell(2, 60, 0.0, timeframe="4h")]
+    document = graded(written(tmp_path, rows))
+    assert document["family"]["size"] == 4
+    assert cluster(document, regime="up/mid", timeframe="4h")["n"] == 60
+
+
+def test_gate_accepts_the_same_row_twice(tmp_path):
+    assert cluster(graded(written(tmp_path, [row(0, 1.0)] * 3)))["n"] == 3
+
+
+def test_gate_table_says_what_is_known_and_what_is_selected(tmp_path):
+    text = run(written(tmp_path, planted()), "--looks", "weekly").stdout
+    assert "family" in text.splitlines()[0]
+    assert "e-BH selects pullback, pullback|up/mid" in text
+    assert "pullback up/mid: selected_in_family: E " in text
+    assert "; first at 2024-" in text
+    assert "breakout: reference_not_excluded" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"r": "nan"}, ["trades.csv line 3", "column 'r'", "NaN", "remove the row"]),
+        ({"r": "high"}, ["trades.csv line 3", "'r' is 'high'"]),
+        ({"r": "inf"}, ["column 'r'", "inf"]),
+        ({"exit_time": "yesterday"}, ["trades.csv line 3", "column 'exit_time'", "'yesterday'", "ISO 8601"]),
+        ({"exit_time": "2023-12-31T00:00:00+00:00"}, ["trades.csv line 3", "exit_time", "before the entry"]),
+        ({"playbook": " "}, ["trades.csv line 3", "column 'playbook'", "empty"]),
+        ({"regime": "a|b"}, ["column 'regime'", "'a|b'", "another character"]),
+        ({"timeframe": "hourly"}, ["column 'timeframe'", "'hourly'", "like 15m"]),
+    ],
+)
+def test_gate_refuses_a_bad_value_with_its_place_and_the_next_step(tmp_path, change, words):
+    bad = dict(zip(HEADER, row(1, 0.5), strict=True)) | change
+    message = complaint(written(tmp_path, [row(0, 0.1), list(bad.values())]))
+    assert all(word in message for word in words), message
+
+
+def test_gate_refuses_a_missing_column_an_empty_table_and_naive_times(tmp_path):
+    short = [one[:-1] for one in planted()]
+    assert "column 'r' is missing" in complaint(written(tmp_path, short, HEADER[:-1]))
+    assert "at least one trade" in complaint(written(tmp_path, []))
+    assert "no such file" in complaint(str(tmp_path / "none.csv"))
+    naive = [["p", "up/mid", "1h", "2024-01-01T00:00:00", "2024-01-01T02:00:00", 1.0]]
+    path = written(tmp_path, naive)
+    assert "--tz" in complaint(path)
+    assert cluster(graded(path, "--tz", "America/New_York"), "p")["n"] == 1
+
+
+def test_gate_refuses_options_that_mean_nothing(tmp_path):
+    path = written(tmp_path, planted())
+    assert "--looks 'hourly'" in complaint(path, "--looks", "hourly")
+    assert "--looks '0'" in complaint(path, "--looks", "0")
+    assert "mode" in complaint(path, "--mode", "strict")
+    assert "strictly between" in complaint(path, "--reference", "9")

@@ -1,0 +1,235 @@
+"""`thinktwice gate`: the slow loop's gate on a table of anybody's resolved trades."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.canonical import ns_to_datetime
+from schemas.errors import ConfigError
+from services.quoting import visible
+from worker.cli import wiring
+from worker.cli.console import print_json, stdout_console
+from worker.cli.options import JsonOption
+from worker.figures import shown_time
+from worker.settings import load_settings
+
+if TYPE_CHECKING:
+    from schemas.config import Settings
+    from schemas.playbook import PlaybookDefinition
+    from services.high_level.table_gate import GradedCluster, GradedTable
+    from worker.gate_table import TradeFile
+
+SCHEDULES = ("daily", "weekly", "monthly")
+SIGNIFICANT_DIGITS = 9
+
+
+def gate(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV or Parquet with playbook, regime, timeframe, entry_time, exit_time, r.",
+            show_default=False,
+        ),
+    ],
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
+    ] = None,
+    looks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="daily|weekly|monthly|N",
+            help="Grade look by look as the schedule would have, or every N trades. [one look at the end]",
+            show_default=False,
+        ),
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option(help="graded, runbook_or or significance_only. [graded]", show_default=False)
+    ] = None,
+    reference: Annotated[
+        float | None,
+        typer.Option(metavar="R", help="What trades are held against, in R. [0]", show_default=False),
+    ] = None,
+    tz: Annotated[
+        str | None,
+        typer.Option("--tz", metavar="ZONE", help="Zone of times that carry none.", show_default=False),
+    ] = None,
+    playbooks: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Playbook files whose declared cells join the tested family. [what the table names]",
+            show_default=False,
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Grade resolved trades: what they have proven, what they could have, and what may follow."""
+    settings = load_settings(
+        config,
+        flags={
+            "gate.mode": ("--mode", mode),
+            "runtime.tz": ("--tz", tz),
+            "runtime.playbooks": ("--playbooks", None if playbooks is None else str(playbooks)),
+        },
+    ).settings
+    from services.high_level.table_gate import grade_table
+    from worker.gate_table import read_trades
+
+    books = wiring.playbooks(settings) if settings.runtime.playbooks is not None else ()
+    definitions = {item.id: item for item in books}
+    trades = read_trades(file, settings.runtime.tz, reference, _references(settings, definitions))
+    times = _looks(looks, trades, settings)
+    graded = grade_table(trades.trades, settings.gate, times, definitions, tell=_progress(len(trades.trades)))
+    document = gate_document(graded, settings)
+    if json:
+        print_json(document)
+    else:
+        _render(graded, document)
+
+
+def _references(settings: "Settings", definitions: "dict[str, PlaybookDefinition]") -> dict[str, float]:
+    from services.high_level.clusters import reference_of
+
+    known = {name: reference_of(item, settings.gate) for name, item in definitions.items()}
+    return {"": settings.gate.reference_r, **known}
+
+
+def _looks(option: str | None, file: "TradeFile", settings: "Settings") -> tuple[int, ...]:
+    """Times of the looks, ns.
+
+    Raises:
+        ConfigError: the option is neither a schedule nor a number of trades.
+    """
+    from services.high_level.table_gate import counted_looks, scheduled_looks
+
+    exits = file.trades.exit_ns
+    if option is None:
+        return file.looks or (int(exits.max()),)
+    if file.looks is not None:
+        raise ConfigError("the table has a column 'looks': leave --looks out, or remove the column")
+    if option in SCHEDULES:
+        return scheduled_looks(exits, option, settings.high_level.minimum_episodes)
+    if option.isascii() and option.isdigit() and int(option) > 0:
+        return counted_looks(exits, int(option))
+    raise ConfigError(
+        f"--looks {option!r} is not {', '.join(SCHEDULES)} or a number of trades: write --looks weekly"
+    )
+
+
+def _progress(trades: int) -> Callable[[Iterable[int]], Iterable[int]]:
+    """Looks as they are, or under a bar on a terminal where there is enough to wait for."""
+    import sys
+
+    if not sys.stderr.isatty() or trades < 100_000:
+        return iter
+    from rich.console import Console
+    from rich.progress import track
+
+    return lambda looks: track(list(looks), "looks", console=Console(file=sys.stderr), transient=True)
+
+
+def gate_document(graded: "GradedTable", settings: "Settings") -> dict[str, Any]:
+    """The JSON document: the family with its selection, and every cluster at the last look."""
+    family = graded.family
+    return {
+        "family": {
+            "id": family.family_id,
+            "size": len(family),
+            "q": family.q,
+            "spent": _rounded(family.q * float(family.charged.sum())),
+            "selected": list(graded.selected),
+            "mode": settings.gate.mode,
+            "looks": len(graded.looks),
+            "last_look": ns_to_datetime(graded.looks[-1]).isoformat(),
+        },
+        "clusters": [_cluster(item) for item in graded.clusters],
+    }
+
+
+def _cluster(item: "GradedCluster") -> dict[str, Any]:
+    seen, decision = item.sample, item.verdict.decision
+    first = item.first_significant_at
+    return {
+        "playbook": item.cluster.playbook_id,
+        "regime": item.cluster.regime,
+        "timeframe": item.cluster.timeframe,
+        "grade": str(decision.grade),
+        "n": seen.n,
+        "blocks": len(seen.observations),
+        "mean": seen.mean_r,
+        "reference": seen.observations.reference,
+        "e_value": seen.e_value,
+        "lower": item.shown.lower,
+        "upper": item.shown.upper,
+        "smallest_detectable": item.shown.smallest_detectable,
+        "alpha": _rounded(item.verdict.alpha or 0.0),
+        "strongest_action": str(decision.strongest_action),
+        "reason": item.reason,
+        "first_significant_at": None if first is None else ns_to_datetime(first).isoformat(),
+    }
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+
+
+def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    console = stdout_console()
+    family = document["family"]
+    looks = f"{family['looks']} looks" if family["looks"] > 1 else "one look"
+    said = f"{looks}, the last at {shown_time(graded.looks[-1])}"
+    tested = f"family {family['id'][:12]} of {family['size']} hypotheses, q {family['q']:g}"
+    console.print(f"{said}; {tested}, mode {family['mode']}", markup=False, soft_wrap=True)
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    table.add_column("cluster", overflow="fold")
+    for name in ("n", "blocks", "mean R", "against", "interval", "E", "detectable"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("grade", no_wrap=True)
+    table.add_column("may lead to", no_wrap=True)
+    rows = [
+        (item, row)
+        for item, row in zip(graded.clusters, document["clusters"], strict=True)
+        if row["timeframe"] is None or item.cluster.tested_as.count("|") == 2
+    ]
+    for _, row in rows:
+        table.add_row(*_cells(row))
+    console.print(table)
+    if len(rows) < len(document["clusters"]):
+        console.print("A cell with one timeframe is shown once; --json has it on both levels.")
+    console.print()
+    for item, row in rows:
+        first = item.first_significant_at
+        when = "" if first is None else f"; first at {shown_time(first)}"
+        console.print(f"{_name(row)}: {visible(row['reason'])}{when}", markup=False, soft_wrap=True)
+    chosen = visible(", ".join(family["selected"])) or "nothing"
+    console.print(f"e-BH selects {chosen}", markup=False, soft_wrap=True)
+
+
+def _name(row: dict[str, Any]) -> str:
+    parts = (row["playbook"], row["regime"], row["timeframe"])
+    return visible(" ".join(part for part in parts if part is not None))
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    from rich.markup import escape
+
+    mean = "-" if row["mean"] is None else f"{row['mean']:+.2f}"
+    least = "-" if row["smallest_detectable"] is None else f"{row['smallest_detectable']:.2f}"
+    return (
+        escape(_name(row)),
+        f"{row['n']:,}",
+        f"{row['blocks']:,}",
+        mean,
+        f"{row['reference']:+.2f}",
+        f"{row['lower']:+.2f} {row['upper']:+.2f}",
+        f"{row['e_value']:.3g}",
+        least,
+        row["grade"],
+        row["strongest_action"],
+    )

@@ -1,0 +1,177 @@
+"""A table of anybody's resolved trades, from CSV or Parquet: columns by name, judged row by row.
+
+Nothing is repaired: a value that cannot be used is refused with its file, row, column and the next step.
+Called by `thinktwice gate`.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.errors import DataError, nearest
+from services.high_level.trade_table import TradeTable
+from worker.feeds.bar_tables import BarTable, read_table
+from worker.feeds.bar_times import utc_labels, zone_named
+
+REQUIRED = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
+OPTIONAL = ("reference", "looks")
+_BAR = re.compile(r"(?P<count>[1-9]\d{0,3})(?P<unit>[smhdwM])")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "M": 2_592_000}
+IntArray = npt.NDArray[np.int64]
+Codes = tuple[IntArray, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class TradeFile:
+    """The trades of a file, whether it gives references, and the times of its own looks, if it has any."""
+
+    trades: TradeTable
+    has_references: bool
+    looks: tuple[int, ...] | None
+
+
+def read_trades(path: Path, tz: str | None, reference: float | None, usual: dict[str, float]) -> TradeFile:
+    """The resolved trades of a file.
+
+    Args:
+        path: CSV (plain or gzip) or Parquet.
+        tz: zone of times that carry none.
+        reference: what trades are held against, for all playbooks; None: the column, else `usual`.
+        usual: reference of single playbooks; "" holds that of the others.
+
+    Raises:
+        DataError: the file cannot be used; it names the place, the column, the value and the next step.
+    """
+    table = read_table(path, "at least one trade")
+    where = _columns(table)
+    if reference is not None and "reference" in where:
+        raise DataError(f"{path.name} has a column 'reference': leave --reference out, or remove the column")
+    zone = zone_named(tz)
+    entry, exit_ns = (_times(table, where[name], zone) for name in ("entry_time", "exit_time"))
+    _refuse_early_exit(table, entry, exit_ns)
+    r = _numbers(table, where["r"])
+    (books, names), (regimes, cells), (frames, labels) = (
+        _codes(table, where[name]) for name in ("playbook", "regime", "timeframe")
+    )
+    bar_s = _bar_seconds(table, where["timeframe"], frames, labels)
+    held = tuple(usual.get(name, usual[""]) if reference is None else reference for name in names)
+    if "reference" in where:
+        held = _references(table, where["reference"], books, names)
+    trades = TradeTable(entry, exit_ns, r, books, regimes, frames, names, cells, labels, bar_s, held)
+    looks = None
+    if "looks" in where:
+        looks = tuple(np.unique(_times(table, where["looks"], zone)).tolist())
+    return TradeFile(trades, "reference" in where, looks)
+
+
+def _columns(table: BarTable) -> dict[str, int]:
+    given = [name.strip().lower() for name in table.names]
+    missing = [name for name in REQUIRED if name not in given]
+    if missing:
+        have = ", ".join(repr(name) for name in table.names)
+        hint = nearest(missing[0], [name for name in given if name not in REQUIRED])
+        raise DataError(
+            f"{table.path.name}: column {missing[0]!r} is missing: a table of trades has "
+            f"{', '.join(REQUIRED)}; this one has {have}.{hint}"
+        )
+    twice = [name for name in (*REQUIRED, *OPTIONAL) if given.count(name) > 1]
+    if twice:
+        raise DataError(f"{table.path.name}: column {twice[0]!r} stands there twice: keep one of them")
+    return {name: given.index(name) for name in (*REQUIRED, *OPTIONAL) if name in given}
+
+
+def _place(table: BarTable, column: int, row: int) -> str:
+    return f"{table.place(row)}, column {table.names[column]!r}"
+
+
+def _times(table: BarTable, column: int, zone: ZoneInfo | None) -> IntArray:
+    return utc_labels(table.columns[column], lambda row: _place(table, column, row), zone)
+
+
+def _refuse_early_exit(table: BarTable, entry: IntArray, exit_ns: IntArray) -> None:
+    early = np.flatnonzero(exit_ns < entry)
+    if early.size:
+        row = int(early[0])
+        shown = [f"{np.datetime64(int(times[row]), 's')!s}Z" for times in (exit_ns // 10**9, entry // 10**9)]
+        raise DataError(
+            f"{table.place(row)}, column 'exit_time': the exit {shown[0]} lies before the entry {shown[1]}: "
+            "correct one of them, or remove the row"
+        )
+
+
+def _numbers(table: BarTable, column: int) -> npt.NDArray[np.float64]:
+    values = table.numbers(column)
+    odd = np.flatnonzero(~np.isfinite(values))
+    if odd.size:
+        row = int(odd[0])
+        word = "empty or NaN" if np.isnan(values[row]) else f"{float(values[row])!r}"
+        raise DataError(
+            f"{_place(table, column, row)}: the value is {word}, not a finite number: "
+            "write the outcome in R, or remove the row (an open trade is not resolved)"
+        )
+    return values
+
+
+def _codes(table: BarTable, column: int) -> Codes:
+    """Codes into sorted names; an empty name is refused."""
+    array = table.columns[column]
+    if not (pa.types.is_string(array.type) or pa.types.is_integer(array.type)):
+        raise DataError(f"{table.path.name}: column {table.names[column]!r} holds {array.type}, not names")
+    encoded: Any = pc.dictionary_encode(
+        pc.fill_null(pc.utf8_trim_whitespace(pc.cast(array, pa.string())), "")
+    )
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    raw: list[str] = encoded.dictionary.to_pylist()
+    codes: IntArray = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    if "" in raw:
+        row = int(np.flatnonzero(codes == raw.index(""))[0])
+        raise DataError(f"{_place(table, column, row)}: the name is empty: write one, or remove the row")
+    _refuse_separator(table, column, raw, codes)
+    names = sorted(raw)
+    rank = np.array([names.index(name) for name in raw], dtype=np.int64)
+    return rank[codes], tuple(names)
+
+
+def _refuse_separator(table: BarTable, column: int, raw: list[str], codes: IntArray) -> None:
+    """A name with the separator of hypotheses could stand for two clusters."""
+    for position, name in enumerate(raw):
+        if "|" in name:
+            row = int(np.flatnonzero(codes == position)[0])
+            raise DataError(f"{_place(table, column, row)}: {name!r} holds '|': use another character")
+
+
+def _bar_seconds(table: BarTable, column: int, codes: IntArray, labels: tuple[str, ...]) -> tuple[int, ...]:
+    found = []
+    for position, label in enumerate(labels):
+        match = _BAR.fullmatch(label)
+        if match is None:
+            row = int(np.flatnonzero(codes == position)[0])
+            raise DataError(
+                f"{_place(table, column, row)}: {label!r} is no timeframe: write a number and one of "
+                f"{', '.join(_SECONDS)}, like 15m, 4h or 1d"
+            )
+        found.append(int(match["count"]) * _SECONDS[match["unit"]])
+    return tuple(found)
+
+
+def _references(table: BarTable, column: int, books: IntArray, names: tuple[str, ...]) -> tuple[float, ...]:
+    """One reference for each playbook."""
+    values = _numbers(table, column)
+    _, first = np.unique(books, return_index=True)
+    differing = np.flatnonzero(values != values[first][books])
+    if differing.size:
+        row = int(differing[0])
+        other, name = int(first[books[row]]), names[books[row]]
+        raise DataError(
+            f"{_place(table, column, row)}: {float(values[row])!r} differs from {float(values[other])!r} in "
+            f"{table.place(other)}: give every trade of {name!r} the same reference"
+        )
+    return tuple(float(value) for value in values[first])
