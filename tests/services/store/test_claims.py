@@ -8,6 +8,7 @@ from services.slow_loop.artefacts import read_request, stored_text
 from services.store import open_store
 from services.store.claims import ClaimStanding
 from services.store.leases import LeaseLost
+from services.store.revision import MARK
 from tests.services.store.artefacts import JOB, MONDAY, WEEK, claimed, key, report, request
 from tests.services.store.stores import new_run
 from tests.services.store.test_leases import EXPIRED, HOUR, of_store
@@ -123,7 +124,7 @@ def test_store_made_before_there_were_workers_gains_their_tables_and_keeps_its_r
     asyncio.run(made())
     tables = ("report_verdicts", "report_inbox", "slow_reports", "slot_claims", "leases")
     old = sqlite3.connect(path)
-    for name in tables:
+    for name in (*tables, MARK):
         old.execute(f"DROP TABLE {name}")
     old.close()
 

@@ -1,0 +1,86 @@
+"""Which revision a store's tables have: read and written without the migration library.
+
+The mark stands in a table of its own; its name and columns are those that the library works with.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, select
+
+from schemas.errors import StoreError
+from services.store.migrations import HEAD, REVISIONS
+from services.store.tables import CORE, metadata
+from services.store.urls import StoreUrl
+
+MARK = "thinktwice_revision"
+_mark = Table(
+    MARK,
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name=f"{MARK}_pkc"),
+)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the tables at an address relate to those that this program works with.
+
+    Attributes:
+        state: empty; unmarked (made before there were revisions), behind, current or ahead.
+        revision: the stored mark.
+        tables: ours that are there.
+    """
+
+    state: Literal["empty", "unmarked", "behind", "current", "ahead"]
+    revision: str | None
+    tables: frozenset[str]
+
+
+def standing(connection: Connection, url: StoreUrl) -> Standing:
+    """How a store stands.
+
+    Raises:
+        StoreError: the tables there are somebody else's.
+    """
+    present = set(inspect(connection).get_table_names())
+    ours = frozenset(present & set(metadata.tables))
+    if not present >= CORE:
+        if ours or MARK in present or (present and url.dialect == "sqlite"):
+            others = ", ".join(sorted(present)[:3])
+            raise StoreError(f"store {url.text} holds other tables ({others}), not ours: give another --db")
+        return Standing("empty", None, ours)
+    revision = connection.scalar(select(_mark.c.version_num)) if MARK in present else None
+    if revision is None:
+        return Standing("unmarked", None, ours)
+    if revision not in REVISIONS:
+        return Standing("ahead", revision, ours)
+    return Standing("current" if revision == HEAD else "behind", revision, ours)
+
+
+def mark(connection: Connection, revision: str) -> None:
+    """Note that the tables of an unmarked store are those of a revision."""
+    _mark.create(connection, checkfirst=True)
+    connection.execute(_mark.insert().values(version_num=revision))
+
+
+def make_tables(connection: Connection) -> None:
+    """Make every table of the newest revision in an empty store."""
+    metadata.create_all(connection)
+    mark(connection, HEAD)
+
+
+def ahead_error(url: StoreUrl, revision: str | None) -> StoreError:
+    """What to say of a store that a newer program made."""
+    return StoreError(
+        f"store {url.text} is at revision {revision!r}, this program knows revisions up to {HEAD!r}: "
+        "update thinktwice, or give another --db"
+    )
+
+
+def behind_error(url: StoreUrl, revision: str | None) -> StoreError:
+    """What to say of a store that has to be upgraded first."""
+    at = "has tables without a revision" if revision is None else f"is at revision {revision!r}"
+    return StoreError(
+        f"store {url.text} {at}, this program works with {HEAD!r}: run `thinktwice db upgrade --db URL`"
+    )
