@@ -215,17 +215,19 @@ def entry_is_missing(request: PolicyLevelReflectionRequest) -> Finding | None:
 
 def stop_is_missing(request: PolicyLevelReflectionRequest) -> Finding | None:
     """No stop."""
-    return _missing(request, "stop", "the plan has no stop")
+    return _missing(request, "stop", "missing_stop", "the plan has no stop")
 
 
 def target_is_missing(request: PolicyLevelReflectionRequest) -> Finding | None:
     """No target."""
-    return _missing(request, "target", "the plan has no target")
+    return _missing(request, "target", "missing_target", "the plan has no target")
 
 
 def invalidation_is_missing(request: PolicyLevelReflectionRequest) -> Finding | None:
     """No invalidation."""
-    return _missing(request, "invalidation", "the plan does not say what would prove it wrong")
+    return _missing(
+        request, "invalidation", "missing_invalidation", "the plan does not say what would prove it wrong"
+    )
 
 
 INVARIANT_CRITICS: tuple[Critic, ...] = (
@@ -265,10 +267,10 @@ def _is_blank(request: PolicyLevelReflectionRequest, role: str) -> bool:
     return text is not None and not text.strip()
 
 
-def _missing(request: PolicyLevelReflectionRequest, role: str, message: str) -> Finding | None:
+def _missing(request: PolicyLevelReflectionRequest, role: str, code: str, message: str) -> Finding | None:
     if not _is_blank(request, role):
         return None
-    return _blocker(f"missing_{role}", message, own_rule(request, role))
+    return _blocker(code, message, own_rule(request, role))
 
 
 def _zones_of(request: PolicyLevelReflectionRequest) -> tuple[NoLearnZone, ...]:

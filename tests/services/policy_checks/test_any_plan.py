@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 from schemas.canonical import canonical_json
 from schemas.config import ReflectionSettings
 from schemas.vocabulary import ReflectionStatus
+from services.policy_checks import expectation, memory
+from services.policy_checks.coherence import COHERENCE_CRITICS
+from services.policy_checks.invariants import INVARIANT_CRITICS
+from services.policy_checks.plan_levels import read_levels
 from services.policy_level_reflection_service import PolicyLevelReflectionService
+from tests.services.policy_checks.faults import FAULTS
 from tests.services.policy_checks.plans import PLANS, changed, right_request
+from tests.services.policy_checks.right_plans import right_plans
+from tests.services.policy_checks.wordings_tuned import TUNED
 
 SERVICE = PolicyLevelReflectionService(ReflectionSettings())
 ROLES = ["setup", "activation", "refinement", "stop", "target", "invalidation"]
@@ -80,3 +87,55 @@ def test_checks_any_levels_on_any_features_never_raise(plan, stop, target, inval
 def test_checks_any_prose_never_raises(plan, thesis, rationale):
     request = changed(right_request(*plan), {"proposal.thesis": thesis, "proposal.rationale": rationale})
     assert canonical_json(reflected(request).payload())
+
+
+RIGHT = [plan.request for plan in right_plans("tuned", TUNED)]
+RULE_ROLES = ["setup", "activation", "stop", "target", "invalidation", "trail"]
+WORDS = (
+    "the sellers rally not no never if would but and who over , . ? : up down long short buy lower high is "
+    "has than that with failed absorb trap weak volume falling should were"
+)
+PROSE = st.lists(st.sampled_from(WORDS.split()) | st.text(max_size=8), max_size=40).map(" ".join)
+
+
+@given(
+    request=st.sampled_from(RIGHT),
+    faults=st.lists(st.sampled_from(FAULTS), max_size=3),
+    rules=st.dictionaries(st.sampled_from(RULE_ROLES), LEVELS | CONDITIONS | PROSE, max_size=3),
+    thesis=PROSE,
+    rationale=PROSE,
+    close=st.floats(1e-9, 1e12),
+    features=st.dictionaries(st.sampled_from(["atr_14", "ema_20", "low", "high", "zscore_20"]), VALUES),
+)
+def test_checks_each_critic_alone_answers_any_request_with_findings(
+    request, faults, rules, thesis, rationale, close, features
+):
+    texts = {role: text[:1000] for role, text in rules.items()}
+    words = {"thesis": thesis[:2000], "rationale": rationale[:4000]}
+    for fault in faults:  # as many of them as still find a level to spoil
+        request = fault.spoil(request) or request if read_levels_known(request) else request
+    spoiled = changed(
+        request,
+        {
+            "proposal": changed(request.proposal, texts | words),
+            "snapshot.close": close,
+            "snapshot.features": {**request.snapshot.features, **features},
+        },
+    )
+    found = {critic.__name__: critic(spoiled) for critic in INVARIANT_CRITICS}
+    if not any(found.values()):  # a broken invariant ends it: the dearer critics never see such a request
+        levels = read_levels(spoiled)
+        found |= {critic.__name__: critic(spoiled, levels) for critic in COHERENCE_CRITICS}
+        found["expectation"] = expectation.check_expectation(spoiled, levels, ReflectionSettings())
+        found["memory"] = memory.check_memory(spoiled, spoiled.memory, ReflectionSettings())
+    for findings in found.values():
+        for finding in findings if isinstance(findings, tuple) else (findings,):
+            assert finding is None or canonical_json(finding.payload())
+
+
+def read_levels_known(request):
+    """Whether a fault that asks for levels can be applied once more."""
+    if request.proposal.direction not in request.playbook.rules:
+        return False
+    levels = read_levels(request)
+    return levels.risk is not None and levels.reward is not None

@@ -1,6 +1,7 @@
 """Right plans pass, and each way to spoil one is found by its name, on plans held out too."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -11,14 +12,15 @@ from tests.services.policy_checks.faults import FAULTS, worded_faults
 from tests.services.policy_checks.plans import PLANS, codes
 from tests.services.policy_checks.remedies_applied import remedied
 from tests.services.policy_checks.right_plans import right_plans
-from tests.services.policy_checks.wording_rates import BANKS, contradicting, reflected
+from tests.services.policy_checks.wording_rates import BANKS, contradicting, rates, reflected
 
 TUNED, HELD_OUT = right_plans("tuned", BANKS["tuned"]), right_plans("held_out", BANKS["held_out"])
 EVERY_PLAN = TUNED + HELD_OUT
 LEVELS = read_levels(TUNED[0].request)  # of any plan: the reading of texts has no use for levels
 EVERY_FAULT = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 READ_BEFORE = pytest.mark.parametrize("name", ["tuned", "first", "second", "third"])
-# Measured when the bank was first read, by the command in `wording_rates`; the reading has not changed since.
+DOCS = Path(__file__).parents[3] / "docs"
+# Measured by `wording_rates`; the lexicon has not changed since the bank was written.
 HELD_OUT_PASS, HELD_OUT_AGAINST, HELD_OUT_NEGATED = 78, 240, 60
 # What no change of the plan can satisfy: its moment, its account, its words.
 BEYOND_THE_PLAN = {
@@ -138,3 +140,15 @@ def test_remedy_is_there_for_whatever_the_plan_can_satisfy(fault):
         (result,) = reflected([request])
         bare = [one for one in result.findings if one.code in fault.codes and one.remedy is None]
         assert [one for one in bare if one.code not in BEYOND_THE_PLAN] == []
+
+
+def test_fault_codes_are_documented():
+    page = (DOCS / "reference" / "findings.md").read_text("utf-8")
+    assert {code for fault in FAULTS for code in fault.codes if f"| `{code}` |" not in page} == set()
+
+
+@pytest.mark.parametrize("name", BANKS)
+def test_rates_of_each_bank_are_the_documented_ones(name):
+    page = (DOCS / "explanation" / "the-fast-reflection.md").read_text("utf-8")
+    row = " | ".join([name.replace("_", " "), *(str(share) for share in rates(name).values())])
+    assert f"| {row} |" in page
