@@ -40,6 +40,7 @@ from trading_core.rules import LintFinding
 PROMPT = "policy_level_reflection"
 # The longest reply that the wire model takes has about 3,100 characters: 600 of a summary, five needs of 300,
 # twenty ids. At two characters a token, as the budget counts, it fits; a shorter bound would cut a legal one.
+# A model that thinks spends it on that as well, and a reply cut there counts for nothing.
 MAX_TOKENS = 1_600
 GRACE_MS = 20.0
 NS_PER_MS = 1_000_000
