@@ -14,8 +14,10 @@ from services.slow_loop.cadence import (
     Run,
     Skip,
     due,
+    early_moment,
     examine_early,
     is_slot,
+    last_slot,
     next_slot,
 )
 
@@ -75,6 +77,13 @@ def test_next_slot_lies_after_and_within_one_interval(after, interval):
     slot = next_slot(after, interval)
     assert after < slot <= after + INTERVAL_NS[interval]
     assert is_slot(slot, interval)
+
+
+@given(TIMES, INTERVALS)
+def test_last_slot_is_the_slot_before_the_next_one(at_ns, interval):
+    slot = last_slot(at_ns, interval)
+    assert slot <= at_ns < slot + INTERVAL_NS[interval]
+    assert next_slot(slot, interval) == next_slot(at_ns, interval)
 
 
 def test_due_with_both_gates_open_is_a_run_and_with_either_shut_a_skip():
@@ -195,3 +204,48 @@ def test_first_run_waits_for_the_first_slot_after_the_start():
     assert isinstance(answer, Skip)
     assert answer.next_eligible == at("2024-01-08")
     assert isinstance(due(replace(fresh, now=at("2024-01-08"))), Run)
+
+
+@st.composite
+def histories(draw):
+    """Facts with the episodes that they count, by time, all known by then."""
+    base = draw(facts())
+    since = base.started_at if base.last_run is None else base.last_run
+    times = draw(st.lists(st.integers(min(since, base.now), base.now), max_size=60).map(sorted))
+    resolved = [(at_ns, draw(st.sampled_from(["a", "b", "c"]))) for at_ns in times]
+    counts = {name: sum(one == name for _, one in resolved) for name in ("a", "b", "c")}
+    return replace(base, new_episodes=counts), resolved
+
+
+@given(histories())
+def test_early_moment_is_one_at_which_both_gates_stand_open(history):
+    now, resolved = history
+    moment = early_moment(now, resolved)
+    assert (moment is not None) == examine_early(now)
+    if moment is not None:
+        assert moment <= now.now
+        known = [name for at_ns, name in resolved if at_ns <= moment]
+        then = replace(now, now=moment, new_episodes={name: known.count(name) for name in ("a", "b", "c")})
+        assert isinstance(due(then), Run)
+        assert due(then).slot == moment
+
+
+@given(histories(), st.integers(0, 30 * DAY_NS), st.lists(st.sampled_from(["a", "b"]), max_size=5))
+def test_early_moment_does_not_depend_on_when_somebody_looks(history, later_ns, more):
+    now, resolved = history
+    moment = early_moment(now, resolved)
+    later = now.now + later_ns
+    seen = [*resolved, *((later, name) for name in more)]
+    counts = {name: sum(one == name for _, one in seen) for name in ("a", "b", "c")}
+    if moment is not None:
+        assert early_moment(replace(now, now=later, new_episodes=counts), seen) == moment
+
+
+@given(facts(), st.integers(0, 4_000 * 86_400))
+def test_failed_attempt_holds_back_early_examinations_until_the_next_slot_and_no_slot(given_facts, seconds):
+    attempt = seconds * 1_000_000_000
+    failed = replace(given_facts, last_attempt=attempt)
+    assert due(failed) == due(given_facts)
+    answered = given_facts.last_run is not None and attempt <= given_facts.last_run
+    waits = not answered and given_facts.now < next_slot(attempt, given_facts.interval)
+    assert examine_early(failed) == (examine_early(given_facts) and not waits)

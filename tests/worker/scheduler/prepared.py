@@ -10,12 +10,9 @@ from schemas.config import HighLevelSettings, Settings
 from services.clock import SimulatedClock
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
-from services.playbooks.registry import PlaybookRegistry, load_playbooks
-from services.slow_loop_service import journal_version
 from services.store import open_store
 from tests.services.high_level.builders import episode
 from tests.services.store.stores import new_run
-from trading_core.tick_guard import TickGuard
 from worker.scheduler.slot_runner import JOB, RunOfSlots
 from worker.scheduler.wiring import assemble_worker
 
@@ -45,6 +42,11 @@ def resolved(number: int, known_at: int, timeframe: str = "1h", playbook: str = 
 
 async def trade(store: Any, run_id: str, episodes: Any, *, timeframe: str = "1h") -> None:
     """What the trading process journals: its start, and trades that closed."""
+    # The engine comes with these; a worker process of a test never trades and does without.
+    from services.playbooks.registry import PlaybookRegistry, load_playbooks
+    from services.slow_loop_service import journal_version
+    from trading_core.tick_guard import TickGuard
+
     stored = await store.runs.find(run_id)
     journal = JournalWriter(StoreSink(store.journal, run_id))
     assert stored.events == 0

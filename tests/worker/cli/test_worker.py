@@ -1,0 +1,145 @@
+"""`thinktwice worker` and `thinktwice reports`, as a person and as a program would use them."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from schemas.config import Settings
+from services.store import open_store
+from tests.services.store.stores import new_run
+from tests.worker.scheduler.prepared import DAY, START, resolved, trade
+
+ROOT = Path(__file__).parents[3]
+TRADES = [resolved(n, START + (n + 1) * DAY // 24) for n in range(72)]
+DATE = "2024-01-04"
+
+
+@pytest.fixture
+def stored(shell):
+    """A run of three days of hourly trades, in the default store."""
+
+    async def made() -> str:
+        settings = Settings()
+        data = {"timeframe": "1h", "symbols": ["AAPL"], "bars": 72}
+        run = new_run(config=settings.payload(), config_hash=settings.config_hash, data=data)
+        async with await open_store("sqlite:///thinktwice.db", create=True) as store:
+            run_id = (await store.runs.create(run)).run_id
+            await trade(store, run_id, TRADES)
+            return run_id
+
+    assert asyncio.run(made()) == "r0001"
+    return shell
+
+
+def test_worker_once_reports_what_is_due_and_tells_the_judge(stored):
+    first = stored.run("worker", "--once", "--at", DATE)
+    assert first.exit_code == 0
+    due, told, judged = first.stdout.splitlines()
+    assert "slot 2024-01-04 is due (slot): 72 episodes, 72 new" in due
+    assert "reported: " in told
+    assert "judged: " in judged
+    assert "lease taken" in first.stderr
+    again = stored.run("worker", "--once", "--at", DATE)
+    assert "nothing is due: decided up to 2024-01-04, the next slot is 2024-01-05" in again.stdout
+
+
+def test_worker_once_skips_a_slot_with_its_reason(stored):
+    printed = stored.run("worker", "--once", "--at", "2024-01-01 20:00").stdout
+    assert "nothing is due: no slot is decided yet" in printed
+    stored.run("worker", "--once", "--at", "2024-01-03")
+    printed = stored.run("worker", "--once", "--at", "2024-01-05 12:00").stdout
+    assert "slot 2024-01-05 is due" in printed
+    printed = stored.run("worker", "--once", "--at", "2024-01-06").stdout
+    assert "slot 2024-01-06 skipped: insufficient_episodes (0 of 20 new episodes, next 2024-01-07)" in printed
+
+
+def test_worker_json_is_one_object_per_event_with_times_in_ns(stored):
+    lines = stored.run("worker", "--once", "--at", DATE, "--json")
+    events = [json.loads(line) for line in lines.stdout.splitlines()]
+    assert lines.stderr == ""
+    assert [one["event"] for one in events] == [
+        "lease_taken",
+        "slot_claimed",
+        "report_written",
+        "report_delivered",
+        "lease_released",
+    ]
+    assert {one["at"] for one in events} == {START + 3 * DAY}
+    assert {one["run_id"] for one in events} == {"r0001"}
+
+
+def test_reports_list_slots_with_report_and_verdict(stored):
+    assert stored.run("reports").stdout == ""
+    stored.run("worker", "--once", "--at", DATE)
+    stored.run("worker", "--once", "--at", "2024-01-05")
+    found = json.loads(stored.run("reports", "--json").stdout)
+    assert [(one["slot"], one["by"], one["state"], one["delivery"]) for one in found["slots"]] == [
+        (START + 3 * DAY, "worker", "done", "delivered"),
+        (START + 4 * DAY, "worker", "skipped", None),
+    ]
+    assert found["slots"][1]["reason"] == "insufficient_episodes"
+    assert found["lease"]["epoch"] == 2
+    printed = stored.run("reports", "r0001").stdout
+    assert found["slots"][0]["report_id"] in printed
+    assert "skipped: insufficient_episodes" in printed
+
+
+def test_reports_of_nothing_print_nothing_and_of_an_unknown_run_fail(shell):
+    assert (shell.run("reports").stdout, shell.run("reports").exit_code) == ("", 0)
+    assert "no run 'r0007'" in shell.complaint("reports", "r0007")
+    assert not (shell.folder / "thinktwice.db").exists()
+
+
+def test_worker_config_sets_the_cadence_and_nothing_else(stored):
+    weekly = stored.folder / "weekly.toml"
+    weekly.write_text('[high_level]\ninterval = "weekly"\n')
+    printed = stored.run("worker", "weekly.toml", "--once", "--at", "2024-01-10").stdout
+    assert "slot 2024-01-08 is due (slot)" in printed
+    weekly.write_text("[gate]\nq = 0.2\n[account]\ncash = 5.0\n")
+    said = stored.complaint("worker", "weekly.toml", "--once", "--at", "2024-01-10")
+    assert "made with other settings than weekly.toml (account, gate): only [high_level] may differ" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--at", "2024-01-04"), "--at names a past moment: it goes with --once"),
+        (("--once", "--at", "soon"), "--at 'soon' is not a time"),
+        (("--once", "--run", "r0009"), "no run 'r0009'"),
+        (("--period", "31"), "0.1<=x<=30"),
+        (("--once", "--db", "sqlite:///other.db"), "there is no store at sqlite:///other.db"),
+    ],
+)
+def test_worker_that_cannot_start_says_why_and_makes_nothing(stored, words, said):
+    assert said in stored.complaint("worker", *words)
+    assert not (stored.folder / "other.db").exists()
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_worker_process_works_until_it_is_told_to_stop(stored, signum, code):
+    words = [
+        sys.executable,
+        "-m",
+        "worker.cli",
+        "worker",
+        "--json",
+        "--db",
+        f"sqlite:///{stored.folder}/thinktwice.db",
+    ]
+    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    assert process.stdout is not None
+    events = []
+    for line in process.stdout:
+        events.append(json.loads(line)["event"])
+        if events[-1] == "report_delivered":
+            process.send_signal(signum)
+    assert process.wait() == code
+    assert events[0] == "worker_started"
+    assert events[-3:] == ["stopping", "lease_released", "stopped"]
+    assert events.count("report_written") == 1
