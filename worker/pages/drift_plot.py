@@ -102,7 +102,7 @@ def _panel(caption: str, lines: Sequence[Series], across: Scale, down: Scale, li
     if limit is not None:
         shapes.append(line(LEFT, down(limit), RIGHT, down(limit), "reference"))
         if down.log:
-            shapes.append(text(RIGHT + 18, down(limit) + 4, f"limit {limit:g}", "tick"))
+            shapes.append(text(LEFT + 6, down(limit) + 14, f"limit {limit:g}", "tick"))
     return tag("g", *shapes, *_lines(lines, across, down))
 
 
