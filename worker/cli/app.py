@@ -17,6 +17,7 @@ from worker.cli import (
     backtest,
     check,
     config,
+    db,
     gate,
     journal,
     model,
@@ -99,3 +100,4 @@ app.command("gate")(gate.gate)
 app.command("worker")(worker.worker)
 app.add_typer(model.app, name="model")
 app.add_typer(config.app, name="config")
+app.add_typer(db.app, name="db")

@@ -1,0 +1,71 @@
+"""What `thinktwice db check` tells of a store: how old its tables are, what it holds, what is broken."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from schemas.errors import StoreError
+from services.store import health, migrate
+from services.store.failures import StoreMissing, store_error
+from services.store.opening import alone
+from services.store.revision import Standing, standing
+from services.store.urls import StoreUrl, parse_url
+
+
+@dataclass(frozen=True)
+class Examination:
+    """A store as it was found.
+
+    Attributes:
+        store: its address, without a password.
+        state: unmarked, behind, current or ahead.
+        revision: of its tables; None when they are those of no revision.
+        pending: titles of the revisions that an upgrade would apply, oldest first.
+        rows: by table.
+        problems: what is broken.
+    """
+
+    store: str
+    state: str
+    revision: str | None
+    pending: tuple[str, ...]
+    rows: dict[str, int]
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the store can be worked with as it is."""
+        return self.state == "current" and not self.problems
+
+
+async def examine(address: str, *, full: bool) -> Examination:
+    """Look at a store and change nothing; `full` recomputes every hash of every run.
+
+    Raises:
+        StoreMissing: there is no store.
+        StoreError: it cannot be opened, or is somebody else's.
+    """
+    url = parse_url(address)
+    async with alone(url, snapshot=True) as connection:
+        found = await connection.run_sync(standing, url)
+        if found.state == "empty":
+            raise StoreMissing(f"store {url.text} is empty: `thinktwice db upgrade` makes its tables")
+        revision, problems = await connection.run_sync(_age, url, found)
+        rows: dict[str, int] = {}
+        try:
+            problems += await health.file_problems(connection, url)
+            problems += await health.head_problems(connection)
+            problems += await health.chain_problems(connection) if full else []
+            rows = await health.row_counts(connection, found.tables)
+        except DBAPIError as error:
+            problems.append(str(store_error(error, url)))
+    pending = () if revision is None else tuple(migrate.title(later) for later in migrate.pending(revision))
+    return Examination(url.text, found.state, revision, pending, rows, tuple(problems))
+
+
+def _age(connection: Connection, url: StoreUrl, found: Standing) -> tuple[str | None, list[str]]:
+    try:
+        return migrate.revision_of(connection, url, found), []
+    except StoreError as error:
+        return None, [str(error)]
