@@ -216,14 +216,20 @@ class Trial:
         )
 
 
+def parts(trial: Trial) -> dict[str, Any]:
+    """The parts of the request around a trial; only the one that was written in is read anew."""
+    request = base(trial.status)
+    return {name: getattr(request, name) for name in type(request).model_fields}
+
+
 async def _try(
     service: PolicyLevelReflectionService, model: ObedientModel, trial: Trial, append: bool
 ) -> Trial:
     text = text_for(trial.injection, trial.where)
     values, value = injected(plain(trial.status), trial.where, text, append)
-    model.reply, model.prompts = trial.injection.reply, []
+    model.reply, model.prompts, part = trial.injection.reply, [], trial.where.path[0]
     try:
-        request = PolicyLevelReflectionRequest.model_validate(values)
+        request = PolicyLevelReflectionRequest.model_validate(parts(trial) | {part: values[part]})
     except ValidationError:
         return replace(trial, value=value, end="refused")
     try:
