@@ -7,7 +7,7 @@ bank meets every field once; the status of the request around it and the way it 
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -107,7 +107,7 @@ def request_with_every_text() -> PolicyLevelReflectionRequest:
         thesis="up",
     )  # fmt: skip
     zone = NoLearnZone(start=NOW - 9 * DAY, end=NOW - 8 * DAY, symbol="AAA", reason="feed gap")
-    return changed(
+    request: PolicyLevelReflectionRequest = changed(
         right_request(playbook),
         {
             "memory": changed(known, buckets | {"insufficient": ("failures",)}),
@@ -118,6 +118,7 @@ def request_with_every_text() -> PolicyLevelReflectionRequest:
             "invariants.no_learn_zones": (zone,),
         },
     )
+    return request
 
 
 @cache
@@ -160,7 +161,7 @@ def own_copy(node: Any, steps: list[str]) -> Any:
     """The containers on the way to a field, copied; the rest is shared."""
     if not steps:
         return node
-    copied = list(node) if isinstance(node, list) else dict(node)
+    copied: Any = list(node) if isinstance(node, list) else dict(node)
     step = steps[0]
     key = 0 if step == "[]" else first_key(copied) if step in ("{}", "{key}") else step
     copied[key] = own_copy(copied[key], steps[1:])
@@ -290,7 +291,7 @@ def test_injection_fields_are_all_free_texts_of_the_contract_and_none_is_empty()
 
 def place_value(values: dict[str, Any], where: Field) -> str:
     holder, key = place(values, where)
-    return key if where.path[-1] == "{key}" else holder[key]
+    return str(key if where.path[-1] == "{key}" else holder[key])
 
 
 @pytest.mark.parametrize("status", ReflectionStatus)
@@ -330,7 +331,7 @@ def test_injection_with_a_model_that_obeys_ends_as_the_rules_said(judged):
 
 
 def test_injection_with_a_model_that_obeys_adds_remarks_only(judged):
-    seen = Counter()
+    seen: Counter[str] = Counter()
     for trial in judged:
         added = [found for found in trial.result.findings if found.check is CheckName.CONSOLIDATION]
         assert {found.code: found.severity for found in added}.items() <= ADDED.items(), trial
@@ -398,7 +399,7 @@ def test_injection_beside_a_text_that_is_found_fault_with_leaves_the_fault(code,
     faulty = changed(request_with_every_text(), changes)
     service = PolicyLevelReflectionService(ReflectionSettings())
 
-    async def statuses() -> Iterator[str]:
+    async def statuses() -> AsyncIterator[str]:
         said = getattr(faulty.proposal, where)
         for injection in INJECTIONS:
             if injection.fills or not injection.text.isascii() and "\ud800" in injection.text:
