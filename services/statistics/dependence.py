@@ -6,7 +6,9 @@
 Q is chi-square with h degrees of freedom when blocks are independent.
 
 Source: Ljung and Box, "On a measure of lack of fit in time series models" (Biometrika 1978). Only positive
-dependence makes a bettor's wealth grow by chance, so only that is flagged. Read when a cluster is measured.
+dependence makes a bettor's wealth grow by chance, so only that is flagged. A mean that moved once is a
+finding and no dependence: the levels before and after the best split are taken out first. Read when a
+cluster is measured.
 """
 
 from dataclasses import dataclass
@@ -18,8 +20,8 @@ from services.statistics.expectancy import Floats
 
 MINIMUM_BLOCKS = 20
 LAGS = 5
-LEVEL = 0.01
-LAG_ONE_LIMIT = 2.326  # standard deviations of r_1 under independence, 1/sqrt(b) each; one-sided 1 %
+LEVEL = 0.025
+LAG_ONE_LIMIT = 1.96  # standard deviations of r_1 under independence, 1/sqrt(b) each
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,23 @@ def ljung_box(values: Floats, lags: int = LAGS) -> tuple[Floats, Floats]:
     return q, gammaincc(lags / 2.0, q / 2.0)
 
 
+def without_levels(values: Floats) -> Floats:
+    """Outcomes (n,) less the means of the two stretches whose means differ most for their lengths.
+
+    The split is that of least squares; either stretch holds at least a tenth.
+    """
+    n = len(values)
+    ends = np.arange(n // 10 + 1, n - n // 10)
+    sums = values.cumsum()
+    gained = (sums[ends - 1] - ends * values.mean()) ** 2 / (ends * (n - ends))
+    split = int(ends[np.argmax(gained)])
+    return np.concatenate([part - part.mean() for part in (values[:split], values[split:])])
+
+
 def diagnose(values: Floats) -> Dependence:
     """The diagnosis of one sequence of block outcomes (b,) in order."""
     blocks = len(values)
     if blocks < MINIMUM_BLOCKS:
         return Dependence(blocks, None, None)
-    return Dependence(blocks, float(autocorrelations(values, 1)[0]), float(ljung_box(values)[1]))
+    centred = without_levels(values)
+    return Dependence(blocks, float(autocorrelations(centred, 1)[0]), float(ljung_box(centred)[1]))

@@ -29,6 +29,7 @@ from worker.cli import (
     verify,
     why,
     worker,
+    worlds,
 )
 from worker.cli.console import complain
 from worker.interrupts import RunInterrupted
@@ -97,6 +98,7 @@ app.command("scenarios")(scenarios.scenarios)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.command("gate")(gate.gate)
+app.command("worlds")(worlds.worlds)
 app.command("worker")(worker.worker)
 app.add_typer(model.app, name="model")
 app.add_typer(config.app, name="config")

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from services.statistics.dependence import MINIMUM_BLOCKS, autocorrelations, diagnose, ljung_box
+from services.statistics.dependence import (
+    MINIMUM_BLOCKS,
+    autocorrelations,
+    diagnose,
+    ljung_box,
+    without_levels,
+)
 
 
 def autoregressive(seed, n, phi):
@@ -36,7 +42,7 @@ def test_rows_are_diagnosed_as_each_alone():
     np.testing.assert_allclose(ljung_box(rows)[1], [ljung_box(row)[1] for row in rows])
 
 
-@pytest.mark.parametrize(("phi", "low", "high"), [(0.0, 0.0, 0.04), (-0.5, 0.0, 0.01), (0.6, 0.9, 1.0)])
+@pytest.mark.parametrize(("phi", "low", "high"), [(0.0, 0.0, 0.04), (-0.5, 0.0, 0.01), (0.6, 0.85, 1.0)])
 def test_blocks_are_flagged_when_neighbours_are_alike_and_only_then(phi, low, high):
     flagged = [diagnose(autoregressive(seed, 52, phi)).flagged for seed in range(300)]
     assert low <= np.mean(flagged) <= high
@@ -46,3 +52,17 @@ def test_too_few_or_constant_blocks_are_not_flagged():
     assert diagnose(np.arange(MINIMUM_BLOCKS - 1.0)).ljung_box_p is None
     assert not diagnose(np.arange(MINIMUM_BLOCKS - 1.0)).flagged
     assert not diagnose(np.full(50, -1.0)).flagged
+
+
+@pytest.mark.parametrize("at", [13, 26, 40])
+def test_mean_that_moved_once_is_no_dependence(at):
+    moved = np.where(np.arange(52) < at, 0.4, -1.6)
+    flagged = [
+        diagnose(np.random.default_rng(seed).standard_normal(52) + moved).flagged for seed in range(200)
+    ]
+    assert np.mean(flagged) <= 0.06
+
+
+def test_levels_are_those_of_the_best_split():
+    values = np.array([1.0] * 15 + [-2.0] * 9)
+    np.testing.assert_allclose(without_levels(values), 0.0, atol=1e-12)
