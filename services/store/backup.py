@@ -142,9 +142,7 @@ async def _from_server(source: StoreUrl, target: StoreUrl) -> health.Heads:
 async def _to_server(source: StoreUrl, target: StoreUrl, copy: Copy) -> None:
     async with alone(target, create=True, writes=True) as writing:
         if (await writing.run_sync(standing, target)).state != "empty":
-            raise ConfigError(
-                f"store {target.text} holds runs or tables already: restore into an empty database"
-            )
+            raise ConfigError(f"store {target.text} has tables already: restore into an empty database")
         await writing.run_sync(make_tables)
         async with alone(source) as reading:
             await _copy_rows(reading, writing, metadata.sorted_tables)

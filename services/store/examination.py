@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
 from services.store import health, migrate
-from services.store.failures import StoreMissing, store_error
+from services.store.failures import StoreDamaged, StoreMissing
 from services.store.opening import alone
 from services.store.revision import Standing, standing
 from services.store.urls import StoreUrl, parse_url
@@ -19,7 +19,7 @@ class Examination:
 
     Attributes:
         store: its address, without a password.
-        state: unmarked, behind, current or ahead.
+        state: unmarked, behind, current, ahead, or damaged when it cannot be read to its end.
         revision: of its tables; None when they are those of no revision.
         pending: titles of the revisions that an upgrade would apply, oldest first.
         rows: by table.
@@ -47,19 +47,22 @@ async def examine(address: str, *, full: bool) -> Examination:
         StoreError: it cannot be opened, or is somebody else's.
     """
     url = parse_url(address)
-    async with alone(url, snapshot=True) as connection:
-        found = await connection.run_sync(standing, url)
-        if found.state == "empty":
-            raise StoreMissing(f"store {url.text} is empty: `thinktwice db upgrade` makes its tables")
-        revision, problems = await connection.run_sync(_age, url, found)
-        rows: dict[str, int] = {}
-        try:
-            problems += await health.file_problems(connection, url)
-            problems += await health.head_problems(connection)
-            problems += await health.chain_problems(connection) if full else []
-            rows = await health.row_counts(connection, found.tables)
-        except DBAPIError as error:
-            problems.append(str(store_error(error, url)))
+    try:
+        async with alone(url, snapshot=True) as connection:
+            return await _found(connection, url, full=full)
+    except StoreDamaged as error:
+        return Examination(url.text, "damaged", None, (), {}, (str(error),))
+
+
+async def _found(connection: AsyncConnection, url: StoreUrl, *, full: bool) -> Examination:
+    found = await connection.run_sync(standing, url)
+    if found.state == "empty":
+        raise StoreMissing(f"store {url.text} is empty: `thinktwice db upgrade` makes its tables")
+    revision, problems = await connection.run_sync(_age, url, found)
+    problems += await health.file_problems(connection, url)
+    problems += await health.head_problems(connection)
+    problems += await health.chain_problems(connection) if full else []
+    rows = await health.row_counts(connection, found.tables)
     pending = () if revision is None else tuple(migrate.title(later) for later in migrate.pending(revision))
     return Examination(url.text, found.state, revision, pending, rows, tuple(problems))
 

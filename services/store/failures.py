@@ -14,11 +14,16 @@ class StoreMissing(StoreError):
     """There is no store at this address yet; listing it is empty, naming a run in it is a mistake."""
 
 
+class StoreDamaged(StoreError):
+    """The file cannot be read to its end."""
+
+
+DAMAGE = "malformed"
 # Fragments of the drivers' messages -> (what is wrong, what to do, whether the same call may succeed later).
 CAUSES: tuple[tuple[str, str, bool], ...] = (
     ("locked", "is locked by another process: wait until it has finished, or give another --db", True),
     ("not a database", "is not a SQLite database: give another --db, or move the file away", False),
-    ("malformed", "is damaged: restore it from a backup, or give another --db", False),
+    (DAMAGE, "is damaged: restore it from a backup, or give another --db", False),
     (
         "unable to open",
         "cannot be opened: check that the directory exists and is writable, or give another --db",
@@ -39,7 +44,8 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     text = str(original).lower()
     for fragment, meaning, retryable in CAUSES:
         if fragment in text:
-            return StoreError(f"store {url.text} {meaning}", retryable=retryable)
+            kind = StoreDamaged if fragment == DAMAGE else StoreError
+            return kind(f"store {url.text} {meaning}", retryable=retryable)
     if isinstance(original, (OSError, TimeoutError, PoolTimeout)):
         return StoreError(
             f"store {url.text} cannot be reached: check host, port and that the server runs", retryable=True

@@ -1,0 +1,313 @@
+"""A backup holds what the store held, whichever database it lies in, and a restore brings it back."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+
+from schemas.errors import ConfigError, StoreError
+from services.store import StoreMissing, backup, health, open_store
+from services.store.backup import back_up, restore
+from services.store.engine import build_engine
+from services.store.examination import examine
+from services.store.migrations import HEAD, REVISIONS
+from services.store.opening import alone
+from services.store.tables import metadata
+from services.store.urls import parse_url
+from tests.services.journal.rows import written_rows
+from tests.services.store.artefacts import MONDAY, WEEK, reported
+from tests.services.store.stores import new_run
+from tests.services.store.test_leases import HOUR
+from tests.services.store.test_migrations import old_store, unmarked
+
+ROWS = written_rows(40)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def target(request, tmp_path):
+    """An address without a store, to restore to."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/restored.db"
+    return request.getfixturevalue("fresh_postgres")()
+
+
+def in_store(address, scenario, *, create=True):
+    async def opened():
+        async with await open_store(address, create=create) as store:
+            return await scenario(store)
+
+    return asyncio.run(opened())
+
+
+def changed(address, statement):
+    async def change():
+        async with alone(parse_url(address), writes=True) as connection:
+            await connection.execute(text(statement))
+
+    asyncio.run(change())
+
+
+async def filled(store):
+    """Two runs, one of them still running and one without rows, and rows in every other table."""
+    run_id = (await store.runs.create(new_run(config={"x": 0.1, "ä": "\U0001f600"}))).run_id
+    await store.journal.append(run_id, ROWS)
+    await store.runs.close(run_id, "finished", {"errors": 0})
+    run_id = (await store.runs.create(new_run(name="second"))).run_id
+    await store.journal.append(run_id, ROWS[:7])
+    await store.runs.create(new_run(name="empty"))
+    lease = await store.leases.take("x", "a", HOUR)
+    for n in range(3):
+        await reported(store, lease, run_id, MONDAY + n * WEEK)
+
+
+def contents(address):
+    """Every row of every table, in an order of its own."""
+
+    async def read():
+        async with alone(parse_url(address)) as connection:
+            return {
+                table.name: sorted(map(tuple, await connection.execute(table.select())), key=repr)
+                for table in metadata.sorted_tables
+            }
+
+    return asyncio.run(read())
+
+
+def test_backup_and_restore_keep_every_row_between_any_two_databases(address, target, tmp_path):
+    in_store(address, filled)
+    original = contents(address)
+    copied = asyncio.run(back_up(address, tmp_path / "backup.db"))
+    assert copied.revision == HEAD
+    assert copied.problems == ()
+    assert copied.rows == {name: len(rows) for name, rows in original.items()}
+    assert copied.rows["journal"] == 47
+    assert contents(f"sqlite:///{tmp_path}/backup.db") == original
+    assert asyncio.run(restore(tmp_path / "backup.db", target)) == copied
+    assert contents(target) == original
+    assert asyncio.run(examine(target, full=True)).ok
+
+
+def test_backup_can_be_read_as_a_store_and_is_one_file(address, tmp_path):
+    in_store(address, filled)
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    asyncio.run(back_up(address, folder / "backup.db"))
+    assert [path.name for path in folder.iterdir()] == ["backup.db"]
+
+    async def read(store):
+        return [row async for row in store.journal.rows("r0001")]
+
+    assert in_store(f"sqlite:///{folder}/backup.db", read, create=False) == ROWS
+
+
+def test_restored_store_is_worked_on(target, tmp_path):
+    async def go_on(store):
+        await store.journal.append("r0002", ROWS[7:])
+        return (await store.runs.create(new_run())).run_id, (await store.runs.find("r0002")).events
+
+    in_store(f"sqlite:///{tmp_path}/store.db", filled)
+    asyncio.run(restore(tmp_path / "store.db", target))
+    assert in_store(target, go_on) == ("r0004", 40)
+
+
+@pytest.mark.parametrize(("revision", "marked"), [("0001", True), ("0001", False), (HEAD, False)])
+def test_store_of_an_earlier_revision_is_backed_up_as_it_is_and_restored_as_the_present_one(
+    address, revision, marked, tmp_path
+):
+    old_store(address, revision, marked=marked)
+    copied = asyncio.run(back_up(address, tmp_path / "backup.db"))
+    assert copied.rows.keys() == ({"runs", "journal"} if revision == "0001" else set(metadata.tables))
+    restored = asyncio.run(restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/restored.db"))
+    assert restored.revision == HEAD
+    assert restored.rows == dict.fromkeys(metadata.tables, 0) | {"runs": 1, "journal": 6}
+
+
+def test_backup_of_a_store_in_use_holds_one_moment(address, tmp_path, monkeypatch):
+    """Rows are appended after the first look at the heads and while the copy is made."""
+
+    async def scenario():
+        async with await open_store(address, create=True) as store:
+            run_id = (await store.runs.create(new_run())).run_id
+            await store.journal.append(run_id, ROWS[:10])
+
+            async def grow(*arguments):
+                found = await heads(*arguments)
+                monkeypatch.setattr(health, "heads", heads)
+                await store.journal.append(run_id, ROWS[10:])
+                return found
+
+            heads = health.heads
+            monkeypatch.setattr(health, "heads", grow)
+            return await back_up(address, tmp_path / "backup.db")
+
+    copied = asyncio.run(scenario())
+    assert copied.problems == ()
+    # A server shows the moment of the first statement, a file is copied as it is when it is copied.
+    assert copied.rows["journal"] == (10 if address.startswith("postgresql") else 40)
+
+
+def test_broken_chain_is_copied_as_it_is_and_told(target, tmp_path):
+    address = f"sqlite:///{tmp_path}/store.db"
+    in_store(address, filled)
+    changed(address, "UPDATE journal SET payload = '{}' WHERE run_id = 'r0001' AND seq = 3")
+    copied = asyncio.run(back_up(address, tmp_path / "backup.db"))
+    assert copied.problems == ("chain of r0001: row 3 (entry_filled) was changed after it was written",)
+    assert asyncio.run(restore(tmp_path / "backup.db", target)) == copied
+    assert contents(target) == contents(address)
+
+
+@pytest.mark.parametrize("lost", ["r0002 is missing", "r0001 does not hold row 39"])
+def test_copy_that_lacks_something_is_not_kept(address, lost, tmp_path, monkeypatch):
+    async def expecting_more(connection):
+        monkeypatch.setattr(health, "heads", heads)
+        found = await heads(connection)
+        if "missing" in lost:
+            return {**found, "r0002": found["r0001"]}
+        return {**found, "r0001": replace(found["r0001"], hash="0" * 64)}
+
+    async def one_run(store):
+        run_id = (await store.runs.create(new_run())).run_id
+        await store.journal.append(run_id, ROWS)
+
+    in_store(address, one_run)
+    heads = health.heads
+    monkeypatch.setattr(health, "heads", expecting_more)
+    with pytest.raises(StoreError, match=rf"not what the store held: run {lost}"):
+        asyncio.run(back_up(address, tmp_path / "copies.db"))
+    assert [path.name for path in tmp_path.iterdir() if "copies" in path.name] == []
+
+
+def test_restore_that_loses_a_row_leaves_the_database_empty(postgres_url, tmp_path, monkeypatch):
+    async def forgetful(reading, writing, tables):
+        await copy_rows(reading, writing, tables)
+        await writing.execute(text("DELETE FROM journal WHERE run_id = 'r0002'"))
+
+    in_store(f"sqlite:///{tmp_path}/store.db", filled)
+    copy_rows = backup._copy_rows
+    monkeypatch.setattr(backup, "_copy_rows", forgetful)
+    with pytest.raises(StoreError, match="did not take the backup as it is"):
+        asyncio.run(restore(tmp_path / "store.db", postgres_url))
+    with pytest.raises(StoreMissing, match="is empty"):
+        asyncio.run(examine(postgres_url, full=False))
+
+
+def test_damaged_file_gives_no_backup(tmp_path):
+    async def many(store):
+        for _ in range(200):
+            await store.runs.create(new_run())
+
+    path = tmp_path / "store.db"
+    in_store(f"sqlite:///{path}", many)
+    content = bytearray(path.read_bytes())
+    content[4096 * 12 :] = b"\x5a" * (len(content) - 4096 * 12)
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="damaged"):
+        asyncio.run(back_up(f"sqlite:///{path}", tmp_path / "backup.db"))
+    with pytest.raises(StoreError, match="damaged"):
+        asyncio.run(restore(path, f"sqlite:///{tmp_path}/backup.db"))
+    assert sorted(found.name for found in tmp_path.iterdir() if "backup" in found.name) == []
+
+
+def test_backup_overwrites_nothing(address, tmp_path):
+    in_store(address, filled)
+    (tmp_path / "backup.db").write_text("mine")
+    with pytest.raises(ConfigError, match="is there already"):
+        asyncio.run(back_up(address, tmp_path / "backup.db"))
+    assert (tmp_path / "backup.db").read_text() == "mine"
+    with pytest.raises(ConfigError, match="directory of"):
+        asyncio.run(back_up(address, tmp_path / "nowhere" / "backup.db"))
+
+
+def test_restore_into_a_store_changes_nothing(target, tmp_path):
+    in_store(f"sqlite:///{tmp_path}/store.db", filled)
+    in_store(target, lambda store: store.runs.create(new_run(name="mine")))
+    before = contents(target)
+    with pytest.raises(ConfigError, match=r"there already|has tables already"):
+        asyncio.run(restore(tmp_path / "store.db", target))
+    assert contents(target) == before
+
+
+def test_backup_of_nothing_and_restore_of_no_backup_make_no_file(address, tmp_path):
+    async def made():
+        # An empty file for SQLite, an empty database for a server.
+        await build_engine(parse_url(address), create=True, timeout_s=5).connect().start()
+
+    with pytest.raises(StoreMissing):
+        asyncio.run(back_up(f"sqlite:///{tmp_path}/none.db", tmp_path / "backup.db"))
+    (tmp_path / "store.db").touch()
+    with pytest.raises(StoreMissing, match="is empty"):
+        asyncio.run(back_up(address, tmp_path / "backup.db"))
+    with pytest.raises(StoreMissing):
+        asyncio.run(restore(tmp_path / "none.db", address))
+    (tmp_path / "notes.db").write_text("these are notes, not a database " * 40)
+    with pytest.raises(StoreError, match="is not a SQLite database"):
+        asyncio.run(restore(tmp_path / "notes.db", f"sqlite:///{tmp_path}/restored.db"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.db", "store.db"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("DELETE FROM journal WHERE run_id = 'r0001' AND seq = 5", "r0001 holds 39 rows up to 39"),
+        ("DELETE FROM journal WHERE run_id = 'r0001' AND seq = 39", "r0001 holds 39 rows up to 38"),
+        ("UPDATE runs SET head_hash = 'x' WHERE run_id = 'r0001'", "r0001 ends with another hash"),
+        ("UPDATE runs SET head_hash = 'x' WHERE run_id = 'r0003'", "r0003 ends with another hash"),
+        ("UPDATE runs SET events = 0 WHERE run_id = 'r0002'", "r0002 holds 7 rows up to 6"),
+    ],
+)
+def test_examination_finds_a_journal_that_does_not_end_as_its_run_says(address, statement, problem):
+    in_store(address, filled)
+    assert asyncio.run(examine(address, full=False)).ok
+    changed(address, statement)
+    found = asyncio.run(examine(address, full=False))
+    assert not found.ok
+    assert [line for line in found.problems if problem in line] == list(found.problems[:1])
+
+
+def test_examination_reads_every_row_only_when_asked(address):
+    in_store(address, filled)
+    changed(address, "UPDATE journal SET kind = 'other' WHERE run_id = 'r0002' AND seq = 2")
+    assert asyncio.run(examine(address, full=False)).ok
+    assert asyncio.run(examine(address, full=True)).problems == (
+        "chain of r0002: row 2 (other) was changed after it was written",
+    )
+
+
+def test_examination_tells_what_an_upgrade_would_do(address):
+    old_store(address, "0001", marked=True)
+    found = asyncio.run(examine(address, full=True))
+    assert (found.ok, found.state, found.revision, found.problems) == (False, "behind", "0001", ())
+    assert [title[:4] for title in found.pending] == list(REVISIONS[1:])
+    assert found.rows == {"runs": 1, "journal": 6}
+
+
+def test_examination_of_tables_without_a_revision_says_which_it_is_or_that_it_is_none(address):
+    async def unmark():
+        async with alone(parse_url(address), writes=True) as connection:
+            await connection.run_sync(unmarked)
+
+    in_store(address, filled)
+    asyncio.run(unmark())
+    found = asyncio.run(examine(address, full=False))
+    assert (found.ok, found.state, found.revision) == (False, "unmarked", HEAD)
+    changed(address, "ALTER TABLE leases ADD COLUMN mine TEXT")
+    found = asyncio.run(examine(address, full=False))
+    assert (found.ok, found.revision, found.pending) == (False, None, ())
+    assert "columns of table 'leases'" in found.problems[0]
+
+
+def test_examination_finds_a_damaged_page_and_rows_without_parents(tmp_path):
+    path = tmp_path / "store.db"
+    in_store(f"sqlite:///{path}", filled)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("UPDATE slow_reports SET job = 'other'")
+        other.commit()
+    problems = asyncio.run(examine(f"sqlite:///{path}", full=False)).problems
+    assert any("belongs to no row of slot_claims" in line for line in problems)
+    content = bytearray(path.read_bytes())
+    content[-4096:] = b"\x5a" * 4096
+    path.write_bytes(content)
+    assert any("damaged" in line for line in asyncio.run(examine(f"sqlite:///{path}", full=False)).problems)
