@@ -18,6 +18,7 @@ WIDTH, PANEL, GAP, TOP, BOTTOM = 940.0, 170.0, 62.0, 30.0, 28.0
 LEFT, RIGHT = 64.0, 690.0
 FLOOR = 0.1
 DATES = 6
+MARKED = 40  # a line of more points is drawn without a mark on each
 DAY_NS = 86_400_000_000_000
 Report = dict[str, Any]
 
@@ -113,7 +114,8 @@ def _lines(lines: Sequence[Series], across: Scale, down: Scale) -> list[Child]:
         color, shape = f"s{position % SERIES_COLORS}", SERIES_SHAPES[position % len(SERIES_SHAPES)]
         points = [(across(at), down(value)) for at, value in one.points]
         shapes.append(path(points, f"series {color}"))
-        shapes += [marker(shape, x, y, f"mark {color}", 3.5) for x, y in points]
+        marked = points if len(points) <= MARKED else points[-1:]
+        shapes += [marker(shape, x, y, f"mark {color}", 3.5) for x, y in marked]
         x, y = points[-1]
         shapes += [
             line(x + 6, y, RIGHT + 18, end, f"leader {color}"),

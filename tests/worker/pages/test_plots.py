@@ -106,6 +106,13 @@ def test_drift_plot_of_the_first_report_alone_draws_its_points():
     assert len(tree.all("polyline", "series")) == 5
 
 
+def test_drift_plot_of_many_reports_keeps_every_point_and_marks_the_last():
+    reports = [copy.deepcopy(REPORT) | {"known_at": REPORT["known_at"] + k * 10**15} for k in range(41)]
+    tree = drawn(drift_plot(reports))
+    assert {len(str(one.attributes["points"]).split()) for one in tree.all("polyline", "series")} == {41}
+    assert len(tree.all("circle", "s0")) == 2 * 3  # the last point and its name, in each of three panels
+
+
 def test_drift_plot_alarm_lies_above_the_limit():
     loud = copy.deepcopy(REPORT)
     loud["decay"] = [row | {"level": 1e9} for row in loud["decay"][:1]]
