@@ -12,10 +12,12 @@ from benchmarks.cold_start import time_starts
 from benchmarks.consolidation_budget import DELAYS_S, measure
 from benchmarks.embedded import time_backtest
 from benchmarks.engine import SIZES, time_engine
+from benchmarks.gate_worlds import time_worlds
 from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
 from benchmarks.live_step import time_steps
 from benchmarks.memory import time_memory
 from benchmarks.peer_table import time_peers
+from benchmarks.statistics_speed import time_statistics
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "benchmarks.md"
 
@@ -41,6 +43,10 @@ def all_sections() -> list[str]:
     """Everything, in the order of the page."""
     limit, *growth = engine_sections()
     peers = page.peer_section(time_peers(tell))
+    tell("the statistics of the slow loop")
+    growth.append(page.statistics_section(time_statistics()))
+    tell("worlds with known truth")
+    growth.append(page.worlds_section(time_worlds()))
     tell("consolidation by a model that answers late")
     shares = [asyncio.run(measure(delay_s, None)) for delay_s in DELAYS_S]
     tell("cold and cached starts")

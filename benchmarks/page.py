@@ -1,6 +1,7 @@
 """The text of docs/reference/benchmarks.md: sections from measurements, no measuring here."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from benchmarks.clock import REPEATS
 from benchmarks.cold_start import Start
@@ -8,10 +9,12 @@ from benchmarks.consolidation_budget import Share, budget_table
 from benchmarks.crossing import ENTRY
 from benchmarks.embedded import BacktestTiming
 from benchmarks.engine import EngineTiming
+from benchmarks.gate_worlds import worlds_tables
 from benchmarks.growth import BARS_EACH, Growth, Weight
 from benchmarks.live_step import FEATURES, RULES, STEPS, Steps, steps_table
 from benchmarks.memory import RETRIEVALS, WIDTH, Retrievals, memory_table
 from benchmarks.peer_table import CAP_S, Block, peer_tables
+from benchmarks.statistics_speed import Timed, speed_table
 from tools.docs_pages import table
 from worker.environment import environment
 
@@ -128,6 +131,32 @@ The shipped budgets per event, against a local server that speaks the Messages A
 not there in time is decided by the deterministic tier. The two last columns are wall time.
 
 {budget_table(shares)}"""
+
+
+def statistics_section(found: list[Timed]) -> str:
+    """The slow loop's statistics at size."""
+    return f"""## The statistics of the slow loop
+
+Fixed bets in both directions over every observation; an interval is some forty evaluations of that. Trades
+are put into clusters of three levels and blocks of a week.
+
+{speed_table(found)}"""
+
+
+def worlds_section(document: Mapping[str, Any]) -> str:
+    """The gate where the truth is known."""
+    return f"""## The gate on worlds with known truth
+
+Outcomes in R of 12 or 24 cells, five trades a week in each, looked at every week of a year by the gate of the
+slow loop ([how it decides](../explanation/the-gate.md)). `walk` is a random walk between stop and target with
+costs, `t3` has fat tails, `ar1` autocorrelation, and in `shock` all cells share a weekly shock. Null worlds
+have nothing to find. In planted ones a cell loses 0.4R a trade; power is the share of years in which that was
+recommended against, the delay counts its trades. In decaying ones a playbook that earned 0.2R loses 0.3R from
+its 260th trade on; power and delay are the decay detector's. The last two columns are a count with a win-rate
+cut (20 trades, under 40 % winners) and weekly t-tests (two-sided, 5 %) on the same draws. `thinktwice worlds`
+prints the same.
+
+{worlds_tables(dict(document))}"""
 
 
 def start_section(starts: Mapping[str, Start]) -> str:
