@@ -73,6 +73,11 @@ class LlmSettings(Contract):
         description="tables of `model`, `input_usd`, `output_usd`, `cache_write_usd`, "
         "`cache_read_usd`: US dollars per million tokens of every model in use",
     )
+    thinking_off: tuple[str, ...] = Field(
+        default=("claude-haiku-5-5",),
+        description="models asked not to think first: their thoughts would take the time and the tokens of "
+        "the reply; a model that cannot do without is left out",
+    )
     quote_per_usd: float = Field(default=1.0, gt=0, description="account currency for one US dollar")
     per_event: EventLimits = EventLimits()
     per_day: ModelLimits = ModelLimits()
@@ -84,6 +89,10 @@ class LlmSettings(Contract):
     stall_ms: float = Field(
         default=10_000.0, gt=0, description="longest silence within the streamed reply of the slow model"
     )
+
+    def may_think(self, model: str) -> bool:
+        """Whether a model may think before it answers."""
+        return model not in self.thinking_off
 
     def price(self, model: str) -> ModelPrice | None:
         """The price of a model; None when the table does not have it."""

@@ -75,7 +75,13 @@ class Panel:
         self._max_tokens = max_tokens
         self._clock = SimulatedClock()
         self.account = ModelAccount(settings.llm, JournalWriter(MemorySink()), self._clock)
-        caller = Caller(settings.llm.provider, settings.llm.fast_model, PROMPT, template.hash)
+        caller = Caller(
+            settings.llm.provider,
+            settings.llm.fast_model,
+            PROMPT,
+            template.hash,
+            settings.llm.may_think(settings.llm.fast_model),
+        )
         self._model = AccountedModel(caller, source, self.account, TickGuard())
 
     async def sample(self, plan: AnsweredConsolidation) -> Sample:

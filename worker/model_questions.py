@@ -126,7 +126,7 @@ def demand_same_questions(questions: RecordedQuestions, template: PromptTemplate
 
 
 def _key(call: RecordedCall, template: PromptTemplate, text: str) -> str:
-    caller = Caller(call.provider, call.model, call.prompt, call.prompt_hash)
+    caller = Caller(call.provider, call.model, call.prompt, call.prompt_hash, call.thinking)
     return question_key(caller, template.system, text, call.max_tokens)
 
 

@@ -101,7 +101,14 @@ def configured_models(settings: Settings, guard: TickGuard, environment: Mapping
     llm = settings.llm
 
     def opened(name: str, stall_ms: float | None = None) -> RetryingModel:
-        model = AnthropicModel(name, api_key=key, guard=guard, base_url=base_url, stall_ms=stall_ms)
+        model = AnthropicModel(
+            name,
+            api_key=key,
+            guard=guard,
+            base_url=base_url,
+            stall_ms=stall_ms,
+            thinking=settings.llm.may_think(name),
+        )
         model.open()
         return RetryingModel(model, attempts=llm.attempts, first_wait_ms=llm.first_wait_ms)
 
@@ -141,7 +148,7 @@ def accounted_models(
         source = _source(model, cassette)
         if source is None:
             return None
-        caller = Caller(provider, name, prompt, load_prompt(prompt).hash)
+        caller = Caller(provider, name, prompt, load_prompt(prompt).hash, settings.llm.may_think(name))
         return AccountedModel(caller, source, account, guard)
 
     llm, who = settings.llm, settings.policy_loop.strategist

@@ -58,6 +58,7 @@ class AnthropicModel:
         guard: TickGuard,
         base_url: str | None = None,
         stall_ms: float | None = None,
+        thinking: bool = True,
     ) -> None:
         """Hold the settings; nothing is imported or opened before the first call.
 
@@ -68,12 +69,14 @@ class AnthropicModel:
             base_url: of the API; None leaves the SDK's default.
             stall_ms: the reply is streamed, and given up after a silence this long, pings not counted;
                 None: it comes whole.
+            thinking: False asks the model not to think first; its thoughts count towards the reply's bound.
         """
         self._model = model
         self._api_key = api_key
         self._guard = guard
         self._base_url = base_url
         self._stall_ms = stall_ms
+        self._thinking = thinking
         self._client: AsyncAnthropic | None = None
 
     async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
@@ -150,17 +153,19 @@ class AnthropicModel:
     async def _receive(
         self, client: "AsyncAnthropic", system: str, prompt: str, max_tokens: int, received: bytearray
     ) -> WireMessage:
-        streamed: dict[str, Any] = {} if self._stall_ms is None else {"stream": True}
+        further: dict[str, Any] = {} if self._stall_ms is None else {"stream": True}
+        if not self._thinking:
+            further["thinking"] = {"type": "disabled"}
         async with client.messages.with_streaming_response.create(
             model=self._model,
             max_tokens=max_tokens,
             system=[{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}],
             messages=[{"role": "user", "content": prompt}],
             extra_headers={"accept-encoding": "identity"},  # a compressed reply has no bound
-            **streamed,
+            **further,
         ) as response:
             declared = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if declared != ("text/event-stream" if streamed else "application/json"):
+            if declared != ("application/json" if self._stall_ms is None else "text/event-stream"):
                 raise ValueError(f"a reply of type {declared!r}")
             if self._stall_ms is not None:
                 return await _read_events(response, received, self._stall_ms / 1_000)

@@ -8,9 +8,11 @@ that can be sent back. Pure functions over the reply's text; what it means for a
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from services.model_calls.reply_text import object_without_repeats
 
 LONGEST_REPLY = 20_000
 MOST_CHANGES = 20
@@ -121,7 +123,7 @@ def read_reply(text: str) -> Reply | ReplyFault:
     if len(text) > LONGEST_REPLY:
         return _malformed(f"{len(text)} characters, more than {LONGEST_REPLY}")
     try:
-        json.loads(text, object_pairs_hook=_no_repeats)
+        json.loads(text, object_pairs_hook=object_without_repeats)
         return _REPLY.validate_json(text)
     except ValidationError as error:
         return _malformed(first_problem(error))
@@ -145,14 +147,6 @@ def first_problem(error: ValidationError) -> str:
     limits = sorted(first.get("ctx", {}).items())
     told = ", ".join(f"{name} {str(value)[:SHOWN]}" for name, value in limits if name != "error")
     return f"{place}: {first['type'].replace('_', ' ')}{f' ({told})' if told else ''}"
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    if len(set(keys)) != len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice[:SHOWN]!r} stands twice")
-    return dict(pairs)
 
 
 def _malformed(message: str) -> ReplyFault:

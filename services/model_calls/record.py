@@ -30,12 +30,19 @@ class Caller:
         model: id as the provider names it.
         prompt: name of the template under `prompts/`.
         prompt_hash: content hash of that template.
+        thinking: whether the model may think before it answers.
     """
 
     provider: str
     model: str
     prompt: str
     prompt_hash: str
+    thinking: bool = True
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What else it is asked with, apart from the bound of the reply; empty for the provider's own."""
+        return {} if self.thinking else {"thinking": "disabled"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ def question_key(caller: Caller, system: str, prompt: str, max_tokens: int) -> s
             "provider": caller.provider,
             "model": caller.model,
             "prompt_hash": caller.prompt_hash,
-            "parameters": {"max_tokens": max_tokens},
+            "parameters": {"max_tokens": max_tokens, **caller.parameters},
             "input_hash": content_hash({"system": system, "prompt": prompt}),
         }
     )
@@ -98,6 +105,7 @@ class RecordedCall(Contract):
     prompt: str
     prompt_hash: str
     max_tokens: int
+    thinking: bool = True
     outcome: str
     text: str = ""
     answered_by: str | None = None
@@ -144,6 +152,7 @@ def _recorded(question: Question, latency_ms: float, **outcome: Any) -> Recorded
         prompt=caller.prompt,
         prompt_hash=caller.prompt_hash,
         max_tokens=question.max_tokens,
+        thinking=caller.thinking,
         latency_ms=latency_ms,
         **outcome,
     )

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -19,6 +19,7 @@ from prompts import PromptTemplate
 from schemas.canonical import canonical_json
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
+from services.model_calls.reply_text import object_without_repeats
 from services.policy_checks.findings import status_of
 from services.quoting import quoted_json
 from trading_core.features import FEATURES
@@ -111,7 +112,7 @@ def _read(text: str) -> ConsolidationReply | Finding:
     if len(text) > LONGEST_REPLY:
         return _malformed(f"{len(text)} characters, more than {LONGEST_REPLY}")
     try:
-        json.loads(text, object_pairs_hook=_no_repeats)
+        json.loads(text, object_pairs_hook=object_without_repeats)
         return ConsolidationReply.model_validate_json(text)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
@@ -124,13 +125,6 @@ def _read(text: str) -> ConsolidationReply | Finding:
         return _malformed(str(error))
     except RecursionError:
         return _malformed("nested too deeply")
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    if len(set(keys)) != len(keys):
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice")
-    return dict(pairs)
 
 
 def _citation_refusal(reply: ConsolidationReply, findings: Sequence[Finding]) -> Finding | None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from schemas.config import ExecutionSettings, PolicyLoopSettings, Settings
 from schemas.errors import ConfigError, ModelError
 from schemas.language_model import RunLimits
+from services.model_calls.record import Caller, question_key
 from services.ports import ModelReply
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, events, message, stream
@@ -81,6 +83,25 @@ def test_run_with_a_model_strategist_marks_one_static_part_and_keeps_the_snapsho
     assert len({body["messages"][0]["content"] for body in strategist.asked}) == len(strategist.asked)
     snapshots = [row["snapshot"] for row in made.of("policy_snapshot")]
     assert all(asked.snapshot in snapshots for asked in strategist.questions)
+
+
+@pytest.mark.parametrize("off", [(), ("claude-test",)])
+def test_run_asks_a_model_not_to_think_only_where_the_settings_say_so_and_keys_it_apart(monkeypatch, off):
+    with desk(monkeypatch, first_plan) as strategist:
+        made = run(proposing(thinking_off=off))
+    assert {json.dumps(body.get("thinking")) for body in strategist.asked} == {
+        '{"type": "disabled"}' if off else "null"
+    }
+    calls = [row["call"] for row in made.of("model_call")]
+    assert {call["thinking"] for call in calls} == {not off}
+    first = calls[0]
+    other = Caller(
+        first["provider"], first["model"], first["prompt"], first["prompt_hash"], not first["thinking"]
+    )
+    body = strategist.asked[0]
+    asked = (body["system"][0]["text"], body["messages"][0]["content"], body["max_tokens"])
+    assert question_key(replace(other, thinking=first["thinking"]), *asked) == first["key"]
+    assert question_key(other, *asked) != first["key"]
 
 
 def test_run_with_a_model_strategist_asks_only_what_was_known_at_the_bar(monkeypatch):

@@ -15,9 +15,11 @@ from trading_core.tick_guard import TickGuard
 KEY = "test-key-that-must-not-leak"
 
 
-async def _complete(handler, deadline_ms=5_000.0, guard=None):
+async def _complete(handler, deadline_ms=5_000.0, guard=None, **options):
     async with serve(handler) as server:
-        model = AnthropicModel("claude-test", api_key=KEY, guard=guard or TickGuard(), base_url=server.url)
+        model = AnthropicModel(
+            "claude-test", api_key=KEY, guard=guard or TickGuard(), base_url=server.url, **options
+        )
         try:
             reply = await model.complete(
                 system="Be brief.", prompt="2+2?", max_tokens=64, deadline_ms=deadline_ms
@@ -49,6 +51,12 @@ def test_anthropic_good_reply_is_text_with_its_usage():
     assert body["system"][0]["text"] == "Be brief."
     assert body["system"][0]["cache_control"] == {"type": "ephemeral"}
     assert body["max_tokens"] == 64
+
+
+def test_anthropic_model_is_asked_not_to_think_only_where_that_is_set():
+    for options, sent in (({}, None), ({"thinking": False}, {"type": "disabled"})):
+        _, server = complete(answer(message("4")), **options)
+        assert server.requests[0][1].get("thinking") == sent
 
 
 def test_anthropic_model_satisfies_the_port():

@@ -9,7 +9,7 @@ from typing import Any
 
 from schemas.reflection import NoLearnZone, PolicyLevelReflectionRequest
 from schemas.regime import RegimeLabels
-from schemas.vocabulary import PolicyState, Structure, Trend, VolatilityBand
+from schemas.vocabulary import Direction, PolicyState, Structure, Trend, VolatilityBand
 from services.playbooks.rendering import number_text, render_rules, rule_texts
 from services.policy_checks.expectation import expectation_of
 from services.policy_checks.plan_levels import PlanLevels, read_levels
@@ -497,7 +497,7 @@ def text_about_something_else(request: Request) -> Request:
 
 @fault("text_contradicts_direction", "rationale_misses_playbook")
 def text_of_the_other_direction(request: Request) -> Request:
-    other = "short" if request.proposal.direction == "long" else "long"
+    other: Direction = "short" if request.proposal.direction == "long" else "long"
     terms = ", ".join(request.playbook.rationale_terms[other])
     return plan(request, thesis=f"Go {other}: {terms}.", rationale=f"The picture is {terms}.")
 

@@ -37,8 +37,6 @@ TIMEFRAMES = ("1m", "5m", "15m", "1h", "4h", "1d")
 STATES = (PolicyState.IDLE, PolicyState.IDLE, PolicyState.COOLDOWN, PolicyState.INVALIDATED)
 ATR_SHARE = (0.003, 0.06)  # of the close
 COSTS_OF_RISK = 0.1  # a round trip, of the risk
-# At 1R a reward of 1 leaves the scale-out of mean reversion no place before the target.
-OUT_OF_PLACE = {("mean_reversion", "reward", 1.0)}
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ def _version(
         return playbook, None
     name = rng.choice(sorted(playbook.parameters))
     parameter = playbook.parameters[name]
-    value = rng.choice([at for at in parameter.grid if (playbook.id, name, at) not in OUT_OF_PLACE])
+    value = rng.choice(parameter.grid)
     if kind == "plan":
         return playbook, {name: value}
     moved = {f"parameters.{name}": changed(parameter, {"value": value}), "version": 2, "known_at": NOW - DAY}

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from schemas.canonical import canonical_json
 from schemas.config import ReflectionSettings
+from schemas.reflection import Finding
 from schemas.vocabulary import ReflectionStatus
 from services.policy_checks import expectation, memory
 from services.policy_checks.coherence import COHERENCE_CRITICS
@@ -122,7 +123,9 @@ def test_checks_each_critic_alone_answers_any_request_with_findings(
             "snapshot.features": {**request.snapshot.features, **features},
         },
     )
-    found = {critic.__name__: critic(spoiled) for critic in INVARIANT_CRITICS}
+    found: dict[str, Finding | tuple[Finding, ...] | None] = {
+        critic.__name__: critic(spoiled) for critic in INVARIANT_CRITICS
+    }
     if not any(found.values()):  # a broken invariant ends it: the dearer critics never see such a request
         levels = read_levels(spoiled)
         found |= {critic.__name__: critic(spoiled, levels) for critic in COHERENCE_CRITICS}
