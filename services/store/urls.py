@@ -11,6 +11,7 @@ from sqlalchemy.exc import ArgumentError
 from schemas.errors import ConfigError, nearest
 
 SCHEMES = ("sqlite", "postgresql", "postgres")
+OPTIONS = ("host", "password", "port", "ssl", "sslmode", "user")
 FORMS = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE"
 
 
@@ -85,6 +86,23 @@ def _postgresql(text: str, rest: str) -> StoreUrl:
         raise ConfigError(f"--db {shown!r} cannot be read as an address: {FORMS}") from error
     if not url.database:
         raise ConfigError(f"--db {shown!r} names no database: {FORMS}")
+    _check_options(url, shown)
+    if not _is_port(url.port) or not _is_port(url.query.get("port")):
+        raise ConfigError(f"--db {shown!r}: a port is a number from 1 to 65535: {FORMS}")
     if "sslmode" in url.query:
         url = url.update_query_dict({"ssl": url.query["sslmode"]}).difference_update_query(["sslmode"])
     return StoreUrl("postgresql", shown, server=url)
+
+
+def _check_options(url: URL, shown: str) -> None:
+    for name, value in url.query.items():
+        if name not in OPTIONS or not isinstance(value, str):
+            wrong = "is given twice" if name in OPTIONS else "is not known"
+            raise ConfigError(
+                f"--db {shown!r}: option {name!r} {wrong}: the options are {', '.join(OPTIONS)}, each once."
+                f"{nearest(name, OPTIONS)}"
+            )
+
+
+def _is_port(value: object) -> bool:
+    return value is None or (str(value).isdecimal() and 0 < int(str(value)) < 65536)

@@ -148,6 +148,10 @@ def test_store_error_says_what_is_wrong_in_one_line(said, problem):
         ("postgresql://u:s3cret@host", "names no database"),
         ("postgresql://u:s3cret@host:port/db", "cannot be read"),
         ("u:s3cret@host/db", "has no scheme"),
+        ("postgresql://u:s3cret@host:99999/db", "from 1 to 65535"),
+        ("postgresql://u:s3cret@host/db?port=x", "from 1 to 65535"),
+        ("postgresql://u:s3cret@host/db?sslmod=require", "'sslmod' is not known.*Did you mean 'sslmode'"),
+        ("postgresql://u:s3cret@host/db?port=1&port=2", "'port' is given twice"),
     ],
 )
 def test_store_address_that_is_none_is_refused_without_the_password(address, problem):

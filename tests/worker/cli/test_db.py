@@ -1,0 +1,167 @@
+"""`thinktwice db` on both databases: what it prints, what it exits with, and what it never prints."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from services.store.migrations import HEAD
+from tests.services.store.test_migrations import old_store
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request, tmp_path):
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
+    return request.getfixturevalue("postgres_url")
+
+
+def password(address):
+    return urlsplit(address).password or "no password"
+
+
+def printed(shell, *words, code=0):
+    done = shell.run("db", *words, "--json")
+    assert done.exit_code == code, done.output
+    return json.loads(done.stdout)
+
+
+def test_db_upgrade_makes_a_store_and_changes_nothing_the_second_time(shell, address):
+    first = printed(shell, "upgrade", "--db", address)
+    assert (first["state"], first["before"], first["revision"]) == ("empty", None, HEAD)
+    assert first["applied"]
+    again = printed(shell, "upgrade", "--db", address)
+    assert (again["state"], again["before"], again["applied"]) == ("current", HEAD, [])
+    assert password(address) not in json.dumps([first, again])
+    assert shell.run("runs", "--db", address).output == ""
+
+
+def test_db_check_is_behind_until_the_upgrade(shell, address):
+    old_store(address, "0001", marked=False)
+    behind = shell.run("db", "check", "--db", address)
+    assert behind.exit_code == 1
+    assert "pending   0002 Leases" in behind.stdout
+    assert "thinktwice db upgrade" in behind.stdout
+    assert "applied   0002 Leases" in shell.run("db", "upgrade", "--db", address).stdout
+    current = shell.run("db", "check", "--full", "--db", address)
+    assert current.exit_code == 0
+    assert f"revision  {HEAD} (current)" in current.stdout
+    assert "nothing is broken" in current.stdout
+    assert password(address) not in behind.output + current.output
+
+
+def test_db_backup_restore_and_the_reading_commands_agree(shell, address, tmp_path):
+    run = ("--db", address)
+    assert shell.backtest(*run).exit_code == 0
+    copied = printed(shell, "backup", "kept.db", *run)
+    assert copied["ok"]
+    assert copied["store"] == "sqlite:///kept.db"
+    restored = printed(shell, "restore", "kept.db", "--db", "sqlite:///again.db")
+    assert restored["rows"] == copied["rows"]
+    journals = {
+        shell.run("journal", "latest", "--jsonl", "--db", where).stdout
+        for where in (address, "sqlite:///kept.db", "sqlite:///again.db")
+    }
+    assert len(journals) == 1
+    assert len(next(iter(journals)).splitlines()) == copied["rows"]["journal"] > 0
+    assert "is there already" in shell.complaint("db", "backup", "kept.db", *run)
+
+
+def test_db_commands_tell_a_broken_chain_by_exit_code_1(shell):
+    assert shell.backtest().exit_code == 0
+    with closing(sqlite3.connect("thinktwice.db")) as store:
+        store.execute("UPDATE journal SET payload = '{}' WHERE seq = 1")
+        store.commit()
+    assert shell.run("db", "check").exit_code == 0
+    for words in (
+        ["check", "--full"],
+        ["backup", "kept.db"],
+        ["restore", "kept.db", "--db", "sqlite:///b.db"],
+    ):
+        done = shell.run("db", *words)
+        assert done.exit_code == 1
+        assert "BROKEN    chain of r0001: row 1" in done.stdout
+    assert printed(shell, "check", "--full", code=1)["ok"] is False
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["check"], "there is no store"),
+        (["backup", "kept.db"], "there is no store"),
+        (["restore", "kept.db"], "there is no store at sqlite:///kept.db"),
+        (["backup"], "FILE"),
+        (["upgrade", "--db", "sqlite:///no/where.db"], "directory of store"),
+        (["check", "--db", "mysql://me:s3cret@host/db"], "scheme 'mysql'"),
+        (["upgrade", "--db", "postgresql://me:s3cret@127.0.0.1:1/db"], "cannot be reached"),
+        (["restore", "kept.db", "--db", "postgresql://me:s3cret@host"], "names no database"),
+    ],
+)
+def test_db_command_that_cannot_work_says_why_in_one_line(shell, words, said):
+    complaint = shell.complaint("db", *words)
+    assert said in complaint
+    assert "s3cret" not in complaint
+    assert list(shell.folder.iterdir()) == []
+
+
+def test_writing_command_on_an_older_database_names_the_next_step(shell, postgres_url):
+    old_store(postgres_url, "0001", marked=True)
+    words = ("backtest", "--symbols", "AAPL", "--to", "2000-03-31", "--db", postgres_url)
+    complaint = shell.complaint(*words)
+    assert "thinktwice db upgrade" in complaint
+    assert password(postgres_url) not in complaint
+    assert shell.run("runs", "--db", postgres_url).stdout.count("r0001") == 1
+    assert shell.run("db", "upgrade", "--db", postgres_url).exit_code == 0
+    assert shell.run(*words).exit_code == 0
+
+
+def test_db_upgrades_of_two_processes_at_once_both_end_well(postgres_url):
+    old_store(postgres_url, "0001", marked=False)
+    command = [sys.executable, "-m", "worker.cli", "db", "upgrade", "--json", "--db", postgres_url]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) for _ in range(2)]
+    told = [json.loads(process.communicate(timeout=120)[0]) for process in started]
+    assert [process.returncode for process in started] == [0, 0]
+    assert sorted(one["state"] for one in told) == ["current", "unmarked"]
+
+
+def test_database_that_refuses_the_password_is_named_without_it(shell, postgres_url):
+    wrong = postgres_url.replace(password(postgres_url), "wr0ng-s3cret")
+    for words in (["runs"], ["db", "check"], ["db", "upgrade"], ["journal", "latest"]):
+        complaint = shell.complaint(*words, "--db", wrong)
+        assert "refused the user or password" in complaint
+        assert "wr0ng-s3cret" not in complaint
+        assert ":***@" in complaint
+
+
+SCHEMES = ("postgresql", "postgres", "postgresql+asyncpg", "sqlite", "", "POSTGRESQL")
+USERS = ("", "me@", "me:S3CRET@", ":S3CRET@", "me:S3CRET@S3CRET@", "me:S3CRET:S3CRET@", "%zz:S3CRET@")
+HOSTS = ("127.0.0.1:1", "[::1]:1", "", "127.0.0.1:x", "127.0.0.1:99999999", "[", "127.0.0.1:1,127.0.0.1:2")
+DATABASES = ("", "/", "/db", "/%00", "/d b#x", "/\0")
+QUERIES = (
+    "",
+    "?",
+    "?=",
+    "?sslmode=disable",
+    "?ssl=maybe",
+    "?port=1&port=2",
+    "?port=x",
+    "?password=S3CRET",
+    "?a=b",
+)
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(*map(st.sampled_from, (SCHEMES, USERS, HOSTS, DATABASES, QUERIES)))
+def test_any_address_ends_in_one_line_without_the_password(shell, scheme, user, host, database, query):
+    complaint = shell.complaint("db", "check", "--db", f"{scheme}://{user}{host}{database}{query}")
+    if scheme != "sqlite":
+        assert "S3CRET" not in complaint
