@@ -4,6 +4,7 @@ import asyncio
 import json as json_text
 import sys
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,14 +15,13 @@ from schemas.errors import ConfigError, InvariantViolation
 from worker.cli.console import complain, time_option
 from worker.cli.options import DbOption
 from worker.figures import shown_time
-from worker.settings import load_settings
+from worker.settings import ResolvedSettings, load_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from worker.scheduler.ports import Clock, EventSink
     from worker.scheduler.slow_worker import SlowWorker
 
-FREE_SECTIONS = frozenset({"high_level", "runtime"})
 RESULTS = frozenset(
     {
         "slot_skipped",
@@ -40,7 +40,7 @@ def worker(
         Path | None,
         typer.Argument(
             metavar="CONFIG",
-            help="TOML file; its [high_level] is in force, the rest must be the run's. [as the run was made]",
+            help="TOML file; its [high_level] is in force, all else in it must be as the run was made.",
             show_default=False,
         ),
     ] = None,
@@ -70,14 +70,13 @@ def worker(
     if at is not None and not once:
         raise ConfigError("--at names a past moment: it goes with --once")
     moment = None if at is None else time_option(at, "--at")
-    resolved = load_settings(config, flags={"runtime.db": ("--db", db)}).settings
-    if code := asyncio.run(_work(config, resolved, run, moment, once=once, period_s=period, json=json)):
+    resolved = load_settings(config, flags={"runtime.db": ("--db", db)})
+    if code := asyncio.run(_work(resolved, run, moment, once=once, period_s=period, json=json)):
         raise typer.Exit(code)
 
 
 async def _work(
-    config: Path | None,
-    settings: Settings,
+    given: ResolvedSettings,
     run: str,
     moment: int | None,
     *,
@@ -91,12 +90,13 @@ async def _work(
     from worker.scheduler.slot_runner import RunOfSlots
     from worker.scheduler.wiring import assemble_worker
 
-    record = await _find(settings.runtime.db, run)
-    in_force = _settings_of(record, settings, config)
+    address = given.settings.runtime.db
+    record = await _find(address, run)
+    in_force = _settings_of(record, given)
     clock: Clock = SystemClock() if moment is None else SimulatedClock(moment)
     told: list[str] = []
     note = _sink(record.run_id, clock, told, json=json)
-    async with await open_store(settings.runtime.db, create=True) as store:
+    async with await open_store(address, create=True) as store:
         lease_ms = int(3_000 * period_s)
         made = assemble_worker(store, RunOfSlots(record.run_id, in_force), clock, note, lease_ms=lease_ms)
         if once:
@@ -116,25 +116,27 @@ async def _find(address: str, run: str) -> "RunRecord":
         return await store.runs.find(run)
 
 
-def _settings_of(record: "RunRecord", given: Settings, config: Path | None) -> Settings:
-    """The run's settings; with a CONFIG, its `[high_level]` among them.
+def _settings_of(record: "RunRecord", given: ResolvedSettings) -> Settings:
+    """The run's settings, with what is given for `[high_level]` in their place.
 
     Raises:
-        ConfigError: CONFIG is about another run: other sections differ as well.
+        ConfigError: a value that is given for another section is not the run's.
     """
     from worker.replay import stored_settings
 
     stored = stored_settings(record)
-    if config is None:
-        return stored
-    names = [name for name in Settings.model_fields if name not in FREE_SECTIONS]
-    differing = [name for name in names if getattr(stored, name) != getattr(given, name)]
-    if differing:
-        raise ConfigError(
-            f"run {record.run_id} was made with other settings than {config} ({', '.join(differing)}): "
-            "only [high_level] may differ, name the run with --run"
-        )
-    return stored.model_copy(update={"high_level": given.high_level})
+    changed: dict[str, Any] = {}
+    for key, origin in given.origins.items():
+        section, _, name = key.partition(".")
+        value, made_with = (reduce(getattr, key.split("."), tree) for tree in (given.settings, stored))
+        if section == "high_level":
+            changed[name] = value
+        elif section != "runtime" and value != made_with:
+            raise ConfigError(
+                f"{key} is {value!r} ({origin}) and run {record.run_id} was made with {made_with!r}: only "
+                "[high_level] may differ; name another run with --run"
+            )
+    return stored.model_copy(update={"high_level": stored.high_level.model_copy(update=changed)})
 
 
 async def _look_once(

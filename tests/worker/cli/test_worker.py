@@ -100,9 +100,9 @@ def test_worker_config_sets_the_cadence_and_nothing_else(stored):
     weekly.write_text('[high_level]\ninterval = "weekly"\n')
     printed = stored.run("worker", "weekly.toml", "--once", "--at", "2024-01-10").stdout
     assert "slot 2024-01-08 is due (slot)" in printed
-    weekly.write_text("[gate]\nq = 0.2\n[account]\ncash = 5.0\n")
+    weekly.write_text("[policy_loop.regime]\nchop_bars = 90\n")
     said = stored.complaint("worker", "weekly.toml", "--once", "--at", "2024-01-10")
-    assert "made with other settings than weekly.toml (account, gate): only [high_level] may differ" in said
+    assert "policy_loop.regime.chop_bars is 90 (file weekly.toml) and run r0001 was made with 100" in said
 
 
 @pytest.mark.parametrize(
