@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from worker.scheduler.ports import Clock, EventSink
     from worker.scheduler.slow_worker import SlowWorker
 
+QUIET_ONCE = frozenset({"lease_taken", "lease_released"})
 RESULTS = frozenset(
     {
         "slot_skipped",
@@ -95,7 +96,7 @@ async def _work(
     in_force = _settings_of(record, given)
     clock: Clock = SystemClock() if moment is None else SimulatedClock(moment)
     told: list[str] = []
-    note = _sink(record.run_id, clock, told, json=json)
+    note = _sink(record.run_id, clock, told, json=json, quiet=QUIET_ONCE if once else frozenset())
     async with await open_store(address, create=True) as store:
         lease_ms = int(3_000 * period_s)
         made = assemble_worker(store, RunOfSlots(record.run_id, in_force), clock, note, lease_ms=lease_ms)
@@ -176,9 +177,11 @@ async def _serve(made: "SlowWorker", note: "EventSink", period_s: float) -> int:
         return 1
 
 
-def _sink(run_id: str, clock: "Clock", told: list[str], *, json: bool) -> "EventSink":
+def _sink(run_id: str, clock: "Clock", told: list[str], *, json: bool, quiet: frozenset[str]) -> "EventSink":
     def note(name: str, fields: dict[str, Any]) -> None:
         told.append(name)
+        if not json and name in quiet:
+            return
         if json:
             event = {"event": name, "at": clock.now, "run_id": run_id, **fields}
             line, stream = json_text.dumps(event, ensure_ascii=False, allow_nan=False), sys.stdout
