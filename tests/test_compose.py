@@ -1,0 +1,94 @@
+"""The containers start commands that exist, on loopback, with a password that only files hold."""
+
+import os
+import re
+import subprocess
+import sysconfig
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml  # type: ignore[import-untyped]  # ships no types
+from typer.testing import CliRunner
+
+from worker.cli import app
+
+ROOT = Path(__file__).resolve().parent.parent
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
+SERVICES = COMPOSE["services"]
+OURS = [name for name, service in SERVICES.items() if "build" in service]
+DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
+
+
+def instructions(name):
+    return re.findall(rf"^{name} (.+)$", DOCKERFILE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_container_starts_a_command_that_exists(name):
+    done = CliRunner().invoke(app, [*SERVICES[name]["command"], "--help"])
+    assert done.exit_code == 0, done.output
+
+
+def test_containers_are_started_in_the_order_database_tables_worker():
+    assert OURS == ["upgrade", "worker"]
+    assert "healthcheck" in SERVICES["db"]
+    assert SERVICES["upgrade"]["depends_on"] == {"db": {"condition": "service_healthy"}}
+    assert SERVICES["worker"]["depends_on"] == {"upgrade": {"condition": "service_completed_successfully"}}
+
+
+def test_database_is_the_newest_major_and_keeps_its_files_where_that_looks_for_them():
+    assert SERVICES["db"]["image"] == "postgres:18"
+    assert SERVICES["db"]["volumes"] == ["database:/var/lib/postgresql"]
+
+
+def test_ports_are_open_on_loopback_only():
+    ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_password_stands_in_a_file_outside_the_repository_and_nowhere_else():
+    assert COMPOSE["secrets"] == {"db_password": {"file": "./secrets/db_password"}}
+    assert all(service["secrets"] == ["db_password"] for service in SERVICES.values())
+    environments = [service.get("environment", {}) for service in SERVICES.values()]
+    assert [name for one in environments for name in one if "PASSWORD" in name] == ["POSTGRES_PASSWORD_FILE"]
+    assert "/secrets/" in (ROOT / ".gitignore").read_text("utf-8").splitlines()
+
+
+def test_entrypoint_of_the_containers_reaches_a_server_with_the_password_of_the_file(postgres_url, tmp_path):
+    server = urlsplit(postgres_url)
+    (tmp_path / "password").write_text(f"{server.password}\n")
+    [entrypoint] = {tuple(SERVICES[name]["entrypoint"]) for name in OURS}
+    here = {
+        "$$": "$",
+        "/run/secrets/db_password": str(tmp_path / "password"),
+        "//thinktwice:": f"//{server.username}:",
+        "@db:5432/thinktwice": f"@{server.hostname}:{server.port}{server.path}",
+    }
+    words = [*entrypoint, *SERVICES["upgrade"]["command"]]
+    for there, replacement in here.items():
+        assert any(there in word for word in words)
+        words = [word.replace(there, replacement) for word in words]
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+    done = subprocess.run(
+        words, cwd=tmp_path, env=dict(os.environ, PATH=path), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"{server.path} is at revision" in done.stdout
+    assert str(server.password) not in done.stdout + done.stderr
+
+
+def test_image_installs_what_the_hashes_name_and_runs_as_a_plain_user():
+    assert "pip install --require-hashes -r requirements.lock.txt" in instructions("RUN")
+    assert instructions("USER") == ["thinktwice"]
+    assert instructions("ENTRYPOINT") == ['["thinktwice"]']
+
+
+def test_image_holds_every_room_and_nothing_that_is_not_there():
+    copied = [word for line in instructions("COPY") for word in line.split()[:-1]]
+    kept = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    assert all((ROOT / name).exists() for name in copied)
+    assert {"schemas", "trading_core", "services", "agents", "prompts", "worker"} <= set(copied)
+    assert {f"!{name}" for name in copied} <= set(kept)
+    assert kept[0] == "*"
