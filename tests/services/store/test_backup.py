@@ -126,27 +126,34 @@ def test_store_of_an_earlier_revision_is_backed_up_as_it_is_and_restored_as_the_
 
 
 def test_backup_of_a_store_in_use_holds_one_moment(address, tmp_path, monkeypatch):
-    """Rows are appended after the first look at the heads and while the copy is made."""
+    """Rows are appended after the backup has first looked at the store, and before it copies them."""
+    server = address.startswith("postgresql")
 
     async def scenario():
         async with await open_store(address, create=True) as store:
             run_id = (await store.runs.create(new_run())).run_id
             await store.journal.append(run_id, ROWS[:10])
 
-            async def grow(*arguments):
-                found = await heads(*arguments)
-                monkeypatch.setattr(health, "heads", heads)
+            async def grown(connection):
+                monkeypatch.undo()
+                found = await health.heads(connection)
                 await store.journal.append(run_id, ROWS[10:])
                 return found
 
-            heads = health.heads
-            monkeypatch.setattr(health, "heads", grow)
+            async def copied_late(*arguments):
+                monkeypatch.undo()
+                await store.journal.append(run_id, ROWS[10:])
+                await backup._copy_rows(*arguments)
+
+            monkeypatch.setattr(
+                *((backup, "_copy_rows", copied_late) if server else (health, "heads", grown))
+            )
             return await back_up(address, tmp_path / "backup.db")
 
     copied = asyncio.run(scenario())
     assert copied.problems == ()
-    # A server shows the moment of the first statement, a file is copied as it is when it is copied.
-    assert copied.rows["journal"] == (10 if address.startswith("postgresql") else 40)
+    # A server shows the moment of the first statement; a file is copied as it is by then.
+    assert copied.rows["journal"] == (10 if server else 40)
 
 
 def test_broken_chain_is_copied_as_it_is_and_told(target, tmp_path):
