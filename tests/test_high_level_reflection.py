@@ -301,6 +301,48 @@ def test_accepted_change_starts_a_new_epoch_without_the_trades_that_suggested_it
     assert finding(restored, "pullback").n == 320
 
 
+def test_every_accepted_change_halves_what_the_playbook_may_still_spend_and_the_judge_charges_the_same():
+    plain, later = reflect(planted_cell()), reflect(planted_cell(), epochs={"pullback": 2})
+    cell = ("pullback", "sideways/low")
+    assert finding(later, *cell).alpha == pytest.approx(finding(plain, *cell).alpha / 4)
+    assert finding(later, "breakout").alpha == pytest.approx(finding(plain, "breakout").alpha)
+    assert finding(later, *cell).family_id != finding(plain, *cell).family_id
+    assert replan(later).decision is RecommendedAction.POLICY_ADJUST
+    spent = reflect(planted_cell(), epochs={"pullback": 60})
+    assert finding(spent, *cell).grade is EvidenceGrade.SUGGESTIVE
+    assert replan(spent).decision is RecommendedAction.RESEARCH_EXPERIMENT
+    body = {name: getattr(plain, name) for name in type(plain).model_fields} | {"epochs": {"pullback": 60}}
+    assert {item.code for item in replan(type(plain)(**body)).refused} == {"grade_mismatch"}
+
+
+def test_losers_that_only_e_bh_selects_together_are_changed_and_the_judge_selects_them_again():
+    names = [f"loser_{k}" for k in range(8)]
+    books = [playbook(name) for name in names]
+    r = outcomes(40, 130, -0.42)
+    batch = [
+        episode(book, number=k, r=float(value), regime="up/mid")
+        for book in books
+        for k, value in enumerate(r)
+    ]
+    report = reflect(batch, books)
+    first = finding(report, names[0], "up/mid")
+    assert first.grade is EvidenceGrade.SIGNIFICANT
+    assert first.e_value * first.alpha / len(names) < 1.0  # alone, or with its parent, it misses its price
+    refused = [item.code for item in replan(report, books).refused]
+    assert "grade_mismatch" not in refused
+    assert replan(report, books).actions
+
+
+def test_blocks_that_depend_on_each_other_are_widened_in_the_finding():
+    draw = np.random.default_rng(3).standard_normal(100) * 0.5
+    for week in range(1, 100):
+        draw[week] += 0.9 * draw[week - 1]
+    found = finding(reflect([episode(number=k, week=k, r=float(r)) for k, r in enumerate(draw)]), "pullback")
+    assert found.unit in ("month", "quarter")
+    assert found.blocks < 30
+    assert f"unit widened from week to {found.unit}" in found.reason
+
+
 def test_future_in_the_batch_is_a_violation():
     batch = trades(PULLBACK, 1, 30, 0.1)
     known_at = batch[-1].known_at

@@ -59,6 +59,21 @@ def test_slow_loop_remembers_what_the_judge_did_and_what_was_tried() -> None:
     assert requests[-1]["epochs"]["buys_strength"] >= 1
 
 
+def test_slow_loop_charges_a_changed_playbook_half_in_every_new_epoch() -> None:
+    levels: dict[int, set[tuple[int, float]]] = {}
+    for one in planted_run().of("high_level_report"):
+        report = one["report"]
+        tested = [item for item in report["clusters"] if item["playbook_id"] == "buys_strength"]
+        selected = {(item["regime"]) for item in tested if item["grade"] == "significant"}
+        epoch = report["epochs"].get("buys_strength", 0)
+        for item in tested:
+            if item["regime"] is None:
+                whole = item["alpha"] * 2 ** (epoch + 1) / max(len(selected), 1)
+                levels.setdefault(item["family_size"], set()).add((epoch, round(whole, 12)))
+    assert all(len({whole for _, whole in seen}) == 1 for seen in levels.values())
+    assert any(len({epoch for epoch, _ in seen}) > 1 for seen in levels.values())
+
+
 def test_slow_loop_switched_off_skips_with_that_reason_and_learns_nothing() -> None:
     made = session(Settings(high_level=HighLevelSettings(enabled=False)))
     rows = finished(made)
