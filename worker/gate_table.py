@@ -1,7 +1,7 @@
 """A table of anybody's resolved trades, from CSV or Parquet: columns by name, judged row by row.
 
-Nothing is repaired: a value that cannot be used is refused with its file, row, column and the next step.
-Called by `thinktwice gate`.
+Nothing is repaired: a value that cannot be used is refused with its file, row, column and the next step. The
+`trades.csv` of a run is such a table as it stands. Called by `thinktwice gate`.
 """
 
 import re
@@ -22,6 +22,11 @@ from worker.feeds.bar_times import utc_labels, zone_named
 
 REQUIRED = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
 OPTIONAL = ("reference", "looks")
+OWN_NAMES = {
+    "playbook_id": "playbook",
+    "entry_label": "entry_time",
+    "exit_label": "exit_time",
+}  # of trades.csv
 _BAR = re.compile(r"(?P<count>[1-9]\d{0,3})(?P<unit>[smhdwM])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "M": 2_592_000}
 IntArray = npt.NDArray[np.int64]
@@ -72,7 +77,7 @@ def read_trades(path: Path, tz: str | None, reference: float | None, usual: dict
 
 
 def _columns(table: BarTable) -> dict[str, int]:
-    given = [name.strip().lower() for name in table.names]
+    given = [OWN_NAMES.get(name.strip().lower(), name.strip().lower()) for name in table.names]
     missing = [name for name in REQUIRED if name not in given]
     if missing:
         have = ", ".join(repr(name) for name in table.names)

@@ -216,13 +216,19 @@ def _name(row: dict[str, Any]) -> str:
     return visible(" ".join(part for part in parts if part is not None))
 
 
+def _indented(row: dict[str, Any]) -> str:
+    """The last part of a cluster's key, below those that it belongs to."""
+    parts = [part for part in (row["playbook"], row["regime"], row["timeframe"]) if part is not None]
+    return "  " * (len(parts) - 1) + visible(parts[-1])
+
+
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     from rich.markup import escape
 
     mean = "-" if row["mean"] is None else f"{row['mean']:+.2f}"
     least = "-" if row["smallest_detectable"] is None else f"{row['smallest_detectable']:.2f}"
     return (
-        escape(_name(row)),
+        escape(_indented(row)),
         f"{row['n']:,}",
         f"{row['blocks']:,}",
         mean,

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from schemas.canonical import ns_to_datetime
+from schemas.episode import Episode
 from services import playbooks
 from tests.worker.runs import embedded_run
 from worker.cli import app
+from worker.cli.out_folder import trades_csv
 
 HEADER = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
 START = datetime(2024, 1, 1, 9, tzinfo=UTC)
@@ -78,15 +79,9 @@ def test_gate_of_a_backtests_episodes_equals_the_findings_of_its_report(tmp_path
     assert request["epochs"] == {}
     named = set(request["episode_ids"])
     episodes = [one["episode"] for one in made.of("episode") if one["episode"]["episode_id"] in named]
-    rows = [
-        [
-            one["playbook_id"], one["regime"], one["timeframe"],
-            *(ns_to_datetime(one[name]).isoformat() for name in ("entry_label", "exit_label")),
-            repr(one["r"]),
-        ]
-        for one in episodes
-    ]  # fmt: skip
-    document = graded(written(tmp_path, rows), "--playbooks", str(EMBEDDED_PLAYBOOKS))
+    path = tmp_path / "trades.csv"
+    path.write_text(trades_csv([Episode(**one) for one in episodes]), "utf-8")
+    document = graded(str(path), "--playbooks", str(EMBEDDED_PLAYBOOKS))
     assert len(document["clusters"]) == len(report["clusters"]) > 10
     names = {
         "playbook": "playbook_id", "mean": "mean_r", "reference": "reference_r", "lower": "lower_r",
