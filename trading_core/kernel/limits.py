@@ -124,8 +124,8 @@ def start_halt(port: Any, breach: int, t: int, p: Any) -> None:
 def follow_recovery(state: Any, port: Any, t: int, p: Any) -> bool:
     """Keep the books of a drawdown's aftermath; True on the bar of the release.
 
-    From the release the peak starts anew, and risk stays halved until equity passes the high of the
-    `recovery_bars` bars that follow the release. An exposure halt ends below every cap.
+    From the release the peak starts anew, and risk stays halved until equity passes its high of the release
+    and the `recovery_bars` bars after it. An exposure halt ends below every cap.
     """
     if (
         port.exposure_halt == 1
