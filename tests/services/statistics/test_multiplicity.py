@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from online_fdr.e_values import e_bh as online_fdr_e_bh
 
 from schemas.errors import DataError, InvariantViolation
 from services.statistics.epochs import share
@@ -28,6 +29,19 @@ def test_e_bh_selects_what_the_definition_says(values):
     assert {round(np.exp(log_e[name]), 6) for name in e_bh(family, log_e)} <= {
         round(v, 6) for v in ranked[:best]
     }
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_weighted_selection_agrees_with_an_independent_implementation(seed):
+    draw = np.random.default_rng(seed)
+    names = [f"p{k}" if k % 3 else f"p{k}|up/mid" for k in range(int(draw.integers(1, 40)))]
+    family = register_family(names, 0.1, epochs={"p1": int(draw.integers(0, 4))})
+    log_e = dict(zip(names, draw.normal(4.0, 3.0, len(names)), strict=True))
+    weighed = [
+        len(family) * w * np.exp(log_e[n]) for n, w in zip(family.members, family.charged, strict=True)
+    ]
+    theirs = online_fdr_e_bh([float(value) for value in weighed], 0.1)
+    assert e_bh(family, log_e) == tuple(n for n, taken in zip(family.members, theirs, strict=True) if taken)
 
 
 @given(E_VALUES, st.randoms(use_true_random=False))
