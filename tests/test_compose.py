@@ -11,6 +11,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # ships no types
 from typer.testing import CliRunner
 
+from services.store.migrations import HEAD
 from worker.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,7 +57,7 @@ def test_password_stands_in_a_file_outside_the_repository_and_nowhere_else():
     assert "/secrets/" in (ROOT / ".gitignore").read_text("utf-8").splitlines()
 
 
-def test_entrypoint_of_the_containers_reaches_a_server_with_the_password_of_the_file(postgres_url, tmp_path):
+def test_entrypoints_of_two_containers_at_once_make_the_tables_with_the_password(postgres_url, tmp_path):
     server = urlsplit(postgres_url)
     (tmp_path / "password").write_text(f"{server.password}\n")
     [entrypoint] = {tuple(SERVICES[name]["entrypoint"]) for name in OURS}
@@ -71,12 +72,17 @@ def test_entrypoint_of_the_containers_reaches_a_server_with_the_password_of_the_
         assert any(there in word for word in words)
         words = [word.replace(there, replacement) for word in words]
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
-    done = subprocess.run(
-        words, cwd=tmp_path, env=dict(os.environ, PATH=path), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert f"{server.path} is at revision" in done.stdout
-    assert str(server.password) not in done.stdout + done.stderr
+    out, err = subprocess.PIPE, subprocess.STDOUT
+    environment = dict(os.environ, PATH=path)
+    both = [
+        subprocess.Popen(words, cwd=tmp_path, env=environment, text=True, stdout=out, stderr=err)
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=120)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert all(f"{server.path} is at revision {HEAD}" in one for one in said)
+    assert sorted("applied" in one for one in said) == [False, True]
+    assert str(server.password) not in "".join(said)
 
 
 def test_image_installs_what_the_hashes_name_and_runs_as_a_plain_user():

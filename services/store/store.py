@@ -106,12 +106,11 @@ def _upgrade(connection: Connection, url: StoreUrl) -> None:
 
 
 def _check_columns(connection: Connection, url: StoreUrl, found: Standing) -> None:
-    expected = found.tables if found.state != "current" else metadata.tables
+    expected = found.tables if found.state != "current" else set(metadata.tables)
+    present = inspect(connection).get_multi_columns(filter_names=sorted(expected))
+    columns = {name: {column["name"] for column in given} for (_, name), given in present.items()}
     for name in sorted(expected):
-        columns = set()
-        if name in found.tables:
-            columns = {column["name"] for column in inspect(connection).get_columns(name)}
-        if columns == set(metadata.tables[name].c.keys()):
+        if columns.get(name) == set(metadata.tables[name].c.keys()):
             continue
         if found.state != "current":
             raise behind_error(url, found.revision)

@@ -2,8 +2,6 @@
 
 import asyncio
 import sqlite3
-import subprocess
-import sys
 from contextlib import asynccontextmanager
 
 import pytest
@@ -245,19 +243,6 @@ def test_upgrades_at_once_are_made_one_after_the_other(address):
     states = sorted(found.state for found in asyncio.run(scenario()))
     assert states == ["behind", "current", "current", "current"]
     assert stored(address) == (ROWS, True)
-
-
-def test_store_opened_by_a_reader_loads_no_migration_library(tmp_path):
-    program = (
-        "import asyncio, sys\n"
-        "from services.store import open_store\n"
-        "async def opened(create):\n"
-        "    async with await open_store(sys.argv[1], create=create): pass\n"
-        "asyncio.run(opened(True)); asyncio.run(opened(False))\n"
-        "print('alembic' in sys.modules)\n"
-    )
-    command = [sys.executable, "-c", program, f"sqlite:///{tmp_path}/store.db"]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "False\n"
 
 
 def test_interrupted_upgrade_leaves_an_old_store_that_can_be_upgraded(tmp_path, monkeypatch):

@@ -2,10 +2,7 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,8 +11,6 @@ from hypothesis import strategies as st
 
 from services.store.migrations import HEAD
 from tests.services.store.test_migrations import old_store
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -122,15 +117,6 @@ def test_writing_command_on_an_older_database_names_the_next_step(shell, postgre
     assert shell.run("runs", "--db", postgres_url).stdout.count("r0001") == 1
     assert shell.run("db", "upgrade", "--db", postgres_url).exit_code == 0
     assert shell.run(*words).exit_code == 0
-
-
-def test_db_upgrades_of_two_processes_at_once_both_end_well(postgres_url):
-    old_store(postgres_url, "0001", marked=False)
-    command = [sys.executable, "-m", "worker.cli", "db", "upgrade", "--json", "--db", postgres_url]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) for _ in range(2)]
-    told = [json.loads(process.communicate(timeout=120)[0]) for process in started]
-    assert [process.returncode for process in started] == [0, 0]
-    assert sorted(one["state"] for one in told) == ["current", "unmarked"]
 
 
 def test_database_that_refuses_the_password_is_named_without_it(shell, postgres_url):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "scipy", "numpy", "llvmlite")
+HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "scipy", "numpy", "llvmlite", "alembic")
 RUN = "import sys; from worker.cli import app\n"
 LOADED = (
     "try:\n    app({words!r})\nexcept SystemExit as end:\n    code = end.code\n"
