@@ -59,6 +59,9 @@ async def back_up(address: str, path: Path) -> Copy:
         else:
             before = await _heads(url)
             _copy_file(url, partial)
+        # One file without companions, which may be moved and copied as it is.
+        with closing(sqlite3.connect(partial)) as written:
+            written.execute("PRAGMA journal_mode=DELETE")
         return await _examined(_file_url(partial), before)
 
 
@@ -119,12 +122,10 @@ async def _examined(url: StoreUrl, before: health.Heads) -> Copy:
 def _copy_file(source: StoreUrl, target: Path) -> None:
     try:
         with (
-            closing(sqlite3.connect(f"file:{quote(str(source.path))}?mode=ro", uri=True)) as read,
+            closing(sqlite3.connect(f"file:{quote(str(source.path))}?mode=rw", uri=True)) as read,
             closing(sqlite3.connect(target)) as written,
         ):
             read.backup(written)
-            # One file without companions, which may be moved and copied as it is.
-            written.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
         raise store_error(error, source) from error
 

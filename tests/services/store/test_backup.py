@@ -95,12 +95,16 @@ def test_backup_can_be_read_as_a_store_and_is_one_file(address, tmp_path):
     folder = tmp_path / "kept"
     folder.mkdir()
     asyncio.run(back_up(address, folder / "backup.db"))
-    assert [path.name for path in folder.iterdir()] == ["backup.db"]
 
     async def read(store):
         return [row async for row in store.journal.rows("r0001")]
 
     assert in_store(f"sqlite:///{folder}/backup.db", read, create=False) == ROWS
+    asyncio.run(restore(folder / "backup.db", f"sqlite:///{tmp_path}/restored.db"))
+    assert [path.name for path in folder.iterdir()] == ["backup.db"]
+    versions = (folder / "backup.db").read_bytes()[18:20]  # of the file format; 2 wants a log beside the file
+    assert versions == b"\x01\x01"
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(("-wal", "-shm"))] == []
 
 
 def test_restored_store_is_worked_on(target, tmp_path):
