@@ -31,18 +31,17 @@ from services.policy_checks.stems import Phrase, phrase
 class DirectionReading:
     """Phrases of a text that argue for and against a direction, in the order in which they stand.
 
-    `terms` counts the playbook's own terms among the supporting ones: they name the setup itself, and weigh
-    twice what a general word does, whose reading may be mistaken.
+    `sides` holds for each sentence that takes one whether it argues for the direction (1) or against it (-1).
     """
 
     supporting: tuple[str, ...]
     opposing: tuple[str, ...]
-    terms: int = 0
+    sides: tuple[int, ...] = ()
 
     @property
     def contradicts(self) -> bool:
-        """More weight against the direction than for it."""
-        return len(self.opposing) > len(self.supporting) + self.terms
+        """As many sentences against the direction as for it: no list of a playbook's terms outvotes one."""
+        return -1 in self.sides and sum(self.sides) <= 0
 
 
 def read_direction(
@@ -61,13 +60,25 @@ def terms_stated(text: str, terms: Iterable[str]) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def _read(text: str, direction: Direction, own: frozenset[str], other: frozenset[str]) -> DirectionReading:
     reader = ClauseReader(_lexicon(direction, own, other))
-    said = [one for sentence in claimed(text) for one in _outweighed(_claims(reader, sentence))]
-    fresh = [one for one in said if not one.background] or said
+    sentences = [_outweighed(_claims(reader, sentence)) for sentence in claimed(text)]
+    fresh = [[one for one in said if not one.background] for said in sentences]
+    counted = fresh if any(fresh) else sentences
     return DirectionReading(
-        supporting=tuple(one.text for one in fresh if one.sign > 0),
-        opposing=tuple(one.text for one in fresh if one.sign < 0),
-        terms=sum(one.entry.own and one.sign > 0 for one in fresh),
+        supporting=tuple(one.text for said in counted for one in said if one.sign > 0),
+        opposing=tuple(one.text for said in counted for one in said if one.sign < 0),
+        sides=tuple(_side(said) for said in counted if said),
     )
+
+
+def _side(said: list[Said]) -> int:
+    """Which side a sentence takes.
+
+    The playbook's own terms name the setup itself: each weighs twice what a general word does, whose reading
+    may be mistaken, and counts once however often it stands.
+    """
+    terms = {one.text for one in said if one.entry.own and one.sign > 0}
+    general = sum(one.sign for one in said if not (one.entry.own and one.sign > 0))
+    return 1 if general + 2 * len(terms) >= 0 else -1
 
 
 @lru_cache(maxsize=1024)

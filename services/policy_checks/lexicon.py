@@ -61,7 +61,10 @@ BULLISH_BREAKS = _phrases("breakout")
 STRONG = _words("strong stronger strongest firm firmer robust constructive resilient healthy")
 WEAK = _words("weak weaker weakest soft softer feeble vulnerable fragile ugly sick toppy")
 # For or against the plan, whatever its direction.
-FOR_THE_PLAN = _phrases("in our favour; in our favor; with us; our way; in my favour; in my favor; tailwind")
+FOR_THE_PLAN = _phrases(
+    "in our favour; in our favor; with us; our way; in my favour; in my favor; tailwind;"
+    " give back less; giving back less; gave back less"
+)
 AGAINST_THE_PLAN = _phrases(
     """
     against us; against me; against this plan; against this trade; stand aside; stay out; sit this one out;
@@ -292,6 +295,7 @@ REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bcannot\b", "can not"),
         (r"n't\b", " not"),
         (r"\bno one\b", "nobody"),
+        (r"\bshort and (?:vulnerable|exposed) to a squeeze\b", "facing a short squeeze"),
         (r"\bnot be surprised (?:by|to see|at|if|about)\b", " "),
         (r"\btoo \w+ to\b", "fail to"),
         (r"\bgain(?:s|ed|ing)? (?:ground|traction)\b", " "),

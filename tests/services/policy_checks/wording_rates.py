@@ -46,13 +46,18 @@ def passing(name: str) -> Share:
     return Share(sum(result.status.value == "pass" for result in results), len(results))
 
 
-def contradicting(sentences: tuple[str, ...]) -> Share:
-    """Sentences against a plan that are read so, over every playbook and direction."""
-    found = [
-        read_direction(worded(sentence, playbook, direction), direction, *_terms(playbook, direction))
-        for sentence in sentences
-        for playbook, direction in PLANS
-    ]
+def contradicting(sentences: tuple[str, ...], *, after_terms: bool = False) -> Share:
+    """Sentences against a plan that are read so, over every playbook and direction.
+
+    `after_terms` lets each follow what the rules say for the plan: its direction and the playbook's terms.
+    """
+    found = []
+    for sentence in sentences:
+        for playbook, direction in PLANS:
+            own, other = _terms(playbook, direction)
+            text = worded(sentence, playbook, direction)
+            said = f"Go {direction}: {', '.join(own)}. {text}" if after_terms else text
+            found.append(read_direction(said, direction, own, other))
     return Share(sum(reading.contradicts for reading in found), len(found))
 
 
@@ -62,6 +67,7 @@ def rates(name: str) -> dict[str, Share]:
     return {
         "right plans that pass": passing(name),
         "against": contradicting(bank.against),
+        "against after the terms": contradicting(bank.against, after_terms=True),
         "negated": contradicting(bank.negated),
     }
 
