@@ -150,10 +150,8 @@ class PolicyLoopService:
         except CassetteMiss:  # not this run any more: deciding without the reply would pass for a replay
             raise
         except Exception as error:  # noqa: BLE001 - the one boundary of the policy loop
-            record.error("policy_loop", error)
-            self.counters.errors += 1
             self.counters.reflections["error"] += 1
-            ending = self._after_error(boundary, snapshot, f"error: {type(error).__name__}")
+            ending = self._after_error(boundary, snapshot, error, record)
         self.counters.revisions += budget.used
         latency_ms = (time.perf_counter() - started) * 1e3
         self._measure(boundary, latency_ms)
@@ -372,13 +370,25 @@ class PolicyLoopService:
             self._changed(event)
         return Ending(EvaluationOutcome.STOOD_DOWN, reason)
 
-    def _after_error(self, boundary: Boundary, snapshot: PolicySnapshot | None, reason: str) -> Ending:
-        """As after a block: the previous policy stays only if the invariants pass on this snapshot."""
-        if snapshot is None:
-            return Ending(EvaluationOutcome.ERROR, reason, self._stand_down(boundary, reason).policy)
-        invariants = invariant_context(self._settings, snapshot, self._playbooks, self._engine.bars.symbols)
-        ending = self._fall_back(boundary, snapshot, reason, invariants, True)
-        return Ending(EvaluationOutcome.ERROR, reason, ending.policy)
+    def _after_error(
+        self, boundary: Boundary, snapshot: PolicySnapshot | None, error: Exception, record: PolicyJournal
+    ) -> Ending:
+        """As after a block: the previous policy stays only if the invariants pass on this snapshot.
+
+        What failed may be one of them: a second error is recorded too, and the symbol stands down.
+        """
+        record.error("policy_loop", error)
+        self.counters.errors += 1
+        reason = f"error: {type(error).__name__}"
+        if snapshot is not None:
+            try:
+                context = self._settings, snapshot, self._playbooks, self._engine.bars.symbols
+                ending = self._fall_back(boundary, snapshot, reason, invariant_context(*context), True)
+                return Ending(EvaluationOutcome.ERROR, reason, ending.policy)
+            except Exception as second:  # noqa: BLE001 - the same boundary, on its way out
+                record.error("policy_loop", second)
+                self.counters.errors += 1
+        return Ending(EvaluationOutcome.ERROR, reason, self._stand_down(boundary, reason).policy)
 
     def replan(self) -> None:
         """Retire every frozen policy; every symbol without a position gets a boundary at its next close."""

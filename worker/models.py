@@ -8,6 +8,7 @@ seconds and would otherwise eat the first deadline.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from agents.language_models.accounted import AccountedModel, LiveSource, RecordedSource, ReplySource
 from agents.language_models.anthropic import AnthropicModel
@@ -60,7 +61,30 @@ def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
         raise ConfigError(
             f"{who} needs a key: set {KEY_VARIABLE}, play a cassette with --llm replay, or use {instead!r}"
         )
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigError(f"{KEY_VARIABLE} holds a blank, a line end or another character that no key has")
     return key
+
+
+def model_address(environment: Mapping[str, str]) -> str | None:
+    """Where the models are asked; None leaves it to the SDK.
+
+    Raises:
+        ConfigError: the variable holds no address of a server.
+    """
+    address = environment.get(URL_VARIABLE)
+    if address is None:
+        return None
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port or a bracket that is none
+        usable = False
+    if not usable or not address.isascii() or not address.isprintable() or " " in address:
+        raise ConfigError(
+            f"{URL_VARIABLE} is {address[:80]!r}: give http://HOST:PORT or https://HOST, or unset it"
+        )
+    return address
 
 
 def models_in_use(settings: Settings) -> tuple[str, ...]:
@@ -81,7 +105,8 @@ def check_models(settings: Settings, environment: Mapping[str, str]) -> None:
     """
     if not settings.uses_models:
         return
-    model_key(settings, environment)
+    if model_key(settings, environment) is not None:
+        model_address(environment)
     for model in models_in_use(settings):
         price_for(settings.llm, model)
     configured_cassette(settings)
@@ -97,7 +122,7 @@ def configured_models(settings: Settings, guard: TickGuard, environment: Mapping
     key = model_key(settings, environment)
     if key is None:
         return Models()
-    base_url = environment.get(URL_VARIABLE)
+    base_url = model_address(environment)
     llm = settings.llm
 
     def opened(name: str, stall_ms: float | None = None) -> RetryingModel:

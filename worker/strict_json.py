@@ -18,6 +18,7 @@ MAX_DEPTH = 32
 LARGEST = 2**63 - 1
 LONGEST_INTEGER = 20
 SHOWN = 60
+LONGEST_REASON = 400
 
 Steps = tuple[int | str, ...]
 
@@ -66,6 +67,7 @@ def read_json(data: bytes, source: str) -> Any:
 def refused(source: str, steps: Steps, reason: str) -> DataError:
     """The error for the value at `steps`."""
     where = place(steps)
+    reason = reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 3]}..."
     return DataError(f"{source}: {where + ': ' if where else ''}{reason}", place=where, reason=reason)
 
 

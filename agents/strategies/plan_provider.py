@@ -16,7 +16,7 @@ from schemas.reflection import (
     ReflectionInvocationMeta,
 )
 from schemas.snapshot import PolicySnapshot
-from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
+from schemas.vocabulary import InvocationOutcome, PlanKind, PolicyEventKind, ReflectionStatus
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import Plan, PlanEnd, PlanRound, PlaybookReader, Revision, RevisionBudget, Strategist
 from trading_core.rules import LintFinding
@@ -85,7 +85,7 @@ class ReflectingPlanProvider:
         answer: StrategistAnswer,
         proposal: PolicyProposal,
     ) -> PlanRound:
-        source = snapshot.events[0] if snapshot.events else "none"
+        source = _source(snapshot)
         if self._reflection is None:
             meta = ReflectionInvocationMeta(
                 cadence="policy_loop",
@@ -103,3 +103,9 @@ class ReflectingPlanProvider:
         )
         result = await self._reflection.reflect(request, source=source, lint=self._linter(snapshot, proposal))
         return PlanRound(answer, request, result)
+
+
+def _source(snapshot: PolicySnapshot) -> str:
+    """The event that chooses the budget: a heartbeat only when nothing else opened the boundary."""
+    urgent = (name for name in snapshot.events if name != PolicyEventKind.HEARTBEAT)
+    return next(urgent, snapshot.events[0] if snapshot.events else "none")

@@ -21,7 +21,7 @@ from tests.worker.strategist_wire import Decision, StrategistOnTheWire, first_pl
 from tests.worker.test_session_over_the_wire import NEVER_OPENS, trades
 from tests.worker.wire import wire
 from trading_core.tick_guard import TickGuard
-from worker.models import Models, configured_models, models_in_use
+from worker.models import Models, check_models, configured_models, models_in_use
 
 SLICE = ("2003-01-01", "2003-09-30")
 BAD = ("prose", "lone_surrogate", "wrong_model", "refusal", "cut_at_max_tokens", "status_401", "status_529",
@@ -83,6 +83,23 @@ def test_run_with_a_model_strategist_marks_one_static_part_and_keeps_the_snapsho
     assert len({body["messages"][0]["content"] for body in strategist.asked}) == len(strategist.asked)
     snapshots = [row["snapshot"] for row in made.of("policy_snapshot")]
     assert all(asked.snapshot in snapshots for asked in strategist.questions)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        *(("ANTHROPIC_BASE_URL", url) for url in ("http://[::1", "not a url", "ftp://x", "http://x:99999",
+                                                  "https://", "http://x:0", "http://ex ample", "")),
+        *(("ANTHROPIC_API_KEY", key) for key in (" ", "two words", "line\n", "schl\u00fcssel")),
+    ],
+)  # fmt: skip
+def test_address_or_key_that_cannot_be_is_refused_before_anything_runs(variable, value):
+    environment = {"ANTHROPIC_API_KEY": "k", variable: value}
+    with pytest.raises(ConfigError, match=variable) as caught:
+        check_models(proposing(), environment)
+    assert variable == "ANTHROPIC_BASE_URL" or value.strip() == "" or value not in str(caught.value)
+    with pytest.raises(ConfigError, match=variable):
+        configured_models(proposing(), TickGuard(), environment)
 
 
 @pytest.mark.parametrize("off", [(), ("claude-test",)])

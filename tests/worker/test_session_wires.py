@@ -250,6 +250,32 @@ def test_session_reflection_and_judge_see_the_same_snapshot_and_proposal_hash() 
             assert one["proposal_hash"] in proposals
 
 
+def test_session_error_of_a_guardrail_itself_is_recorded_twice_and_the_symbol_stands_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a guardrail that breaks")
+
+    made = session()
+    monkeypatch.setattr("services.policy_loop_service.invariant_context", broken)
+    rows = finished(made)
+    counters = made.policy_loop.counters
+    assert counters.errors == len(payloads(rows, "error")) == 2 * counters.outcomes["error"] > 10
+    assert payloads(rows, "policy_frozen") == payloads(rows, "order_accepted") == []
+
+
+def test_session_heartbeat_with_another_event_is_reflected_as_that_event() -> None:
+    rows = finished(session())
+    seen = {one["snapshot_hash"]: one["snapshot"]["events"] for one in payloads(rows, "policy_snapshot")}
+    sources = [
+        (one["result"]["meta"]["source"], seen[one["snapshot_hash"]])
+        for one in payloads(rows, "policy_reflection")
+    ]
+    both = [source for source, events in sources if "heartbeat" in events and len(events) > 1]
+    assert both
+    assert "heartbeat" not in both
+
+
 def test_session_reflection_off_says_so_on_every_proposal_and_runs_no_slow_loop() -> None:
     made = session(Settings(reflection=ReflectionSettings(mode="off")))
     rows = finished(made)
