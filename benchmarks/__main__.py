@@ -17,6 +17,7 @@ from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
 from benchmarks.live_step import time_steps
 from benchmarks.memory import time_memory
 from benchmarks.peer_table import time_peers
+from benchmarks.policy_loop import time_loops
 from benchmarks.statistics_speed import time_statistics
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "benchmarks.md"
@@ -47,6 +48,8 @@ def all_sections() -> list[str]:
     growth.append(page.statistics_section(time_statistics()))
     tell("worlds with known truth")
     growth.append(page.worlds_section(time_worlds()))
+    tell("the policy loop")
+    growth.append(page.loop_section(time_loops()))
     tell("consolidation by a model that answers late")
     shares = [asyncio.run(measure(delay_s, None)) for delay_s in DELAYS_S]
     tell("cold and cached starts")

@@ -14,6 +14,7 @@ from benchmarks.growth import BARS_EACH, Growth, Weight
 from benchmarks.live_step import FEATURES, RULES, STEPS, Steps, steps_table
 from benchmarks.memory import RETRIEVALS, WIDTH, Retrievals, memory_table
 from benchmarks.peer_table import CAP_S, Block, peer_tables
+from benchmarks.policy_loop import LoopTiming, loop_table
 from benchmarks.statistics_speed import Timed, speed_table
 from tools.docs_pages import table
 from worker.environment import environment
@@ -121,6 +122,17 @@ One contrastive retrieval: every eligible episode of {WIDTH} features is looked 
 index. {RETRIEVALS} seeded questions each, none of them the same.
 
 {memory_table(found)}"""
+
+
+def loop_section(timings: Sequence[LoopTiming]) -> str:
+    """The policy loop."""
+    return f"""## The policy loop
+
+Whole runs with the `rules` strategist and the deterministic reflection, every proposal reflected on; the
+heartbeat of minute bars is 15 bars. Evaluations per second and the reflection's quantiles are wall time: an
+evaluation is snapshot, strategist, reflection with its memory, judge, freeze and journal.
+
+{loop_table(timings)}"""
 
 
 def consolidation_section(shares: Sequence[Share]) -> str:

@@ -1,0 +1,89 @@
+"""What the policy loop costs: the embedded bars, and 100,000 minute bars with a heartbeat every 15.
+
+Both runs are deterministic, with full reflection, in this process, with compiled code at hand.
+`uv run python -m benchmarks.policy_loop` prints the table.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.walks import walk
+from schemas.config import Settings
+from schemas.errors import ConfigError
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from tools.docs_pages import table
+from trading_core.bars import BarSeries
+from worker.backtest import run_backtest
+from worker.sample_data import load_embedded_bars
+
+INTRADAY_BARS = 100_000
+SEED = 7
+
+
+@dataclass(frozen=True)
+class LoopTiming:
+    """One run: its JSON document, and the wall and CPU seconds from bars to document."""
+
+    name: str
+    document: dict[str, Any]
+    wall_s: float
+    cpu_s: float
+
+
+def time_loops() -> list[LoopTiming]:
+    """The embedded daily bars, then a walk of minutes."""
+    run(load_embedded_bars(start="2003-01-01", end="2003-06-30"))  # compiled code and caches
+    return [
+        timed("embedded, 1d", load_embedded_bars()),
+        timed(f"walk of {INTRADAY_BARS:,} bars, 1m", walk(SEED, INTRADAY_BARS)),
+    ]
+
+
+def timed(name: str, bars: BarSeries) -> LoopTiming:
+    """One run.
+
+    Raises:
+        ConfigError: it ended with errors, so its times say nothing.
+    """
+    started, spent = time.perf_counter(), time.process_time()
+    document = run(bars)
+    wall_s, cpu_s = time.perf_counter() - started, time.process_time() - spent
+    if document["errors"]:
+        raise ConfigError(f"the run on {name} ended with {document['errors']} errors: mend it, then time it")
+    return LoopTiming(name, document, wall_s, cpu_s)
+
+
+def run(bars: BarSeries) -> dict[str, Any]:
+    """The document of a run with the shipped settings, its journal in memory."""
+    done = asyncio.run(run_backtest(Settings(), bars, JournalWriter(MemorySink())))
+    return done.document("bench", "memory")
+
+
+def loop_table(timings: Sequence[LoopTiming]) -> str:
+    """One line a run."""
+    rows = []
+    for one in timings:
+        loop, timing = one.document["policy_loop"], one.document["timing"]
+        reflected = loop["reflection_latency_ms"]
+        rows.append(
+            (
+                one.name, f"{one.document['data']['bars']:,}", f"{loop['evaluations']:,}",
+                f"{loop['evaluations'] / timing['policy_s']:,.0f}",
+                *(f"{reflected[name]:.2f}" for name in ("p50", "p95", "p99")),
+                f"{timing['policy_s'] / timing['total_s']:.0%}", f"{one.wall_s:.1f}", f"{one.cpu_s:.1f}",
+            )
+        )  # fmt: skip
+    names = (
+        "run", "bars", "evaluations", "evaluations per s", "reflection p50, ms", "p95", "p99",
+        "policy loop's share of the time", "run, wall s", "CPU s",
+    )  # fmt: skip
+    return table(names, rows)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(loop_table(time_loops()) + "\n")
