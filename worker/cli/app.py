@@ -21,6 +21,7 @@ from worker.cli import (
     gate,
     journal,
     model,
+    prompt_commands,
     report,
     reports,
     runs,
@@ -101,5 +102,6 @@ app.command("gate")(gate.gate)
 app.command("worlds")(worlds.worlds)
 app.command("worker")(worker.worker)
 app.add_typer(model.app, name="model")
+app.add_typer(prompt_commands.app, name="prompts")
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")

@@ -130,7 +130,7 @@ async def _spread(
     from worker.model_spread import spread_of_run
 
     template = read_template(prompt)
-    questions, settings = await _recorded(run, db, config, llm, cassette)
+    questions, settings = await recorded_questions(run, db, config, llm, cassette)
     with progress_bar("spread", Interrupts(), "replies") as progress:
         return await spread_of_run(
             questions, settings, template, os.environ, samples=samples, limit=limit, progress=progress
@@ -145,12 +145,12 @@ async def _compare(
     from worker.model_questions import read_template
 
     template = read_template(prompt)
-    questions, settings = await _recorded(run, db, config, llm, cassette)
+    questions, settings = await recorded_questions(run, db, config, llm, cassette)
     with progress_bar("compare", Interrupts(), "replies") as progress:
         return await compare_run(questions, settings, template, os.environ, limit=limit, progress=progress)
 
 
-async def _recorded(
+async def recorded_questions(
     run: str, db: str | None, config: Path | None, llm: str | None, cassette: str | None
 ) -> tuple["RecordedQuestions", Settings]:
     """What the run asked, and the settings to ask with: the run's, with what is given now before them."""

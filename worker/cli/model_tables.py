@@ -50,6 +50,7 @@ def render_comparison(document: Document) -> None:
     rows = [
         ("prompt", f"{prompt['recorded'][:16]} -> {prompt['asked'][:16]}"),
         ("model", f"{model['recorded']} -> {model['asked']}"),
+        *((f"{name} prompt", counts(said)) for name, said in document.get("verdicts", {}).items()),
         ("answered", f"{document['answered']:,} of {document['questions']:,} questions"),
         ("unchanged", f"{document['unchanged']:,}"),
         ("stricter", f"{document['stricter']:,}"),

@@ -52,6 +52,8 @@ def stored_run(shell):
         ["schema"],
         ["schema", "PolicyLevelReflectionRequest"],
         ["check", "--help"],
+        ["model", "--help"],
+        ["prompts", "diff", "--help"],
     ],
 )
 def test_reading_command_loads_no_heavy_library(stored_run, words):
