@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from schemas.canonical import content_hash
 from schemas.contract import Contract, Nanoseconds
 from schemas.language_model import LlmSettings as LlmSettings
+from schemas.live_settings import FeedSettings, OperationsSettings
 from schemas.reflection import NoLearnZone
 from schemas.regime import RegimeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind
@@ -310,6 +311,8 @@ class RuntimeSettings(Contract):
         "played from `cassette`, without key or network",
     )
     cassette: str | None = Field(default=None, description="file of recorded replies, JSON lines")
+    feed: FeedSettings = FeedSettings()
+    operations: OperationsSettings = OperationsSettings()
 
 
 class Settings(Contract):

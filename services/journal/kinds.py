@@ -35,4 +35,8 @@ LOOP_KINDS: frozenset[str] = frozenset(
         RUN_FINISHED,
     }
 )
-JOURNAL_KINDS: frozenset[str] = TICK_KINDS | LOOP_KINDS
+# What came from outside while a run was live: recorded, and read back when the run is replayed.
+INPUT_KINDS: frozenset[str] = frozenset(
+    {"feed_anomaly", "entries_blocked", "answer_arrived", "report_arrived", "operator_command"}
+)
+JOURNAL_KINDS: frozenset[str] = TICK_KINDS | LOOP_KINDS | INPUT_KINDS

@@ -1,0 +1,104 @@
+"""MarketFeed: where the bars of a trading loop come from, row by row, and what was wrong with them.
+
+A feed hands over closed bars only, in order of their labels, each label once. Whatever was wrong on the way
+(duplicates, late, missing, conflicting, stale bars, a lost connection) comes as an anomaly of its own, once,
+before the row that it concerns. Declared here for the trading loop, implemented in `worker.feeds`.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+from trading_core.growing_bars import Bar
+
+
+class FeedAnomalyKind(StrEnum):
+    """What can be wrong with a feed."""
+
+    DUPLICATE = "duplicate"  # the same bar again: dropped
+    CONFLICT = "conflict"  # the same label with other values: the first stays, entries are blocked
+    LATE = "late"  # a bar of a label that was handed over already: never traded again
+    MISSING = "missing"  # no bar of a symbol for a label
+    INVALID = "invalid"  # values that cannot be a bar, or a label off the grid
+    UNCLOSED = "unclosed"  # a bar that is not over yet
+    STALE = "stale"  # no bar of a symbol for too long
+    FRESH = "fresh"  # a stale symbol has bars again
+    REFILLED = "refilled"  # a gap was filled from the source's history
+    DISCONNECTED = "disconnected"
+    RECONNECTED = "reconnected"
+    CLOCK = "clock"  # wall clock and monotonic clock disagree, or the source's clock differs from ours
+
+
+@dataclass(frozen=True)
+class BarRow:
+    """The closed bars of one label.
+
+    Attributes:
+        label: ns, after that of the row before.
+        bars: by symbol; a symbol without a bar is absent.
+        blocked: symbols that may not enter on this row, each with the reason (stale data, a conflict, a bar
+            that is known too late to be traded). Stops and other exits run on.
+        history: a bar from before the run began: it warms up features, nothing is decided on it.
+    """
+
+    label: int
+    bars: Mapping[str, Bar]
+    blocked: Mapping[str, str] = field(default_factory=dict)
+    history: bool = False
+
+
+@dataclass(frozen=True)
+class FeedAnomaly:
+    """Something that was wrong, told once.
+
+    Attributes:
+        kind: what.
+        symbol: whose bar; None for the feed as a whole.
+        label: ns of the bar; None where there is no bar.
+        detail: plain data: values, counts, reasons. Nothing measured by a wall clock.
+    """
+
+    kind: FeedAnomalyKind
+    symbol: str | None
+    label: int | None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+class MarketFeed(Protocol):
+    """Rows of closed bars.
+
+    Attributes:
+        name: as given by the user, for example `replay` or `ccxt:kraken`.
+        symbols: sorted; the columns of every row.
+        timeframe: for example `1m`.
+        label: whether labels are opens or closes of bars.
+        lock_step: whether the feed waits for policy loop and slow loop (recorded bars), or runs on (live).
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - see the class
+    @property
+    def symbols(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def timeframe(self) -> str: ...  # noqa: D102
+    @property
+    def label(self) -> Literal["open", "close"]: ...  # noqa: D102
+    @property
+    def lock_step(self) -> bool: ...  # noqa: D102
+
+    def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
+        """Rows with labels after `after`, and anomalies; ends when the bars end.
+
+        Args:
+            after: ns, label of the last row that was taken; None for the first start. Rows between it and
+                the present are refilled from the source's history.
+
+        Raises:
+            FeedError: the source is gone for good, or does not know a symbol or the timeframe.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give back connections and files."""
+        ...
