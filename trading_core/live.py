@@ -5,7 +5,7 @@ gives the bits that a block would give. Called by whoever has bars arriving one 
 nobody and knows no policy loop.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from schemas.config import NoTradeWindow
 from trading_core.growing_bars import Bar, GrowingBars
 from trading_core.kernel.fresh import no_trade_flags
+from trading_core.kernel.records import FLAG_NO_TRADE
 from trading_core.regime import RegimeTracker
 from trading_core.rules import RuleColumns
 from trading_core.trigger_engine import Advance, TriggerEngine
@@ -58,17 +59,37 @@ class LiveStep:
         Raises:
             DataError: the row cannot be; nothing has changed then.
         """
-        row = self.bars.append(label, bars)
-        self._regime.extend()
-        self.engine.extend(self._flags(row))
+        self.take(label, bars)
         done = []
         while not self.engine.done:
             done.append(self.engine.advance())
         return tuple(done)
 
-    def _flags(self, row: int) -> npt.NDArray[np.uint8]:
+    def take(self, label: int, bars: Mapping[str, Bar], blocked: Collection[str] = ()) -> int:
+        """Take in one row without validating it; the engine's next advance does.
+
+        Args:
+            label: ns, after the last one.
+            bars: the row's bars by symbol.
+            blocked: symbols that order no entry at this row; exits run on.
+
+        Returns:
+            The number of the row.
+
+        Raises:
+            DataError: the row cannot be; nothing has changed then.
+        """
+        row = self.bars.append(label, bars)
+        self._regime.extend()
+        self.engine.extend(self._flags(row, blocked))
+        return row
+
+    def _flags(self, row: int, blocked: Collection[str]) -> npt.NDArray[np.uint8]:
         flags = self._regime.columns.flags[row : row + 1]
         if self._windows:
             closes = self.bars.close_times[row : row + 1]
             flags = flags | no_trade_flags(closes, self.bars.symbols, self._windows)
+        if blocked:
+            shut = np.isin(self.bars.symbols, sorted(blocked))
+            flags = flags | np.where(shut, FLAG_NO_TRADE, 0).astype(np.uint8)
         return flags
