@@ -13,28 +13,34 @@ from services.store.failures import StoreMissing
 from services.store.journal_repository import JournalRepository
 from services.store.leases import LeaseRepository
 from services.store.opening import check_file, transaction
+from services.store.operator_requests import OperatorRequests
 from services.store.reports import ReportRepository
 from services.store.revision import Standing, ahead_error, behind_error, make_tables, standing
 from services.store.run_repository import RunRepository
-from services.store.tables import metadata
+from services.store.tables import OPERATOR, WORKER, metadata
 from services.store.urls import StoreUrl, parse_url
 
 
 class Store:
     """An open store with its repositories; close it, or use it as an async context manager.
 
-    `has_worker_tables` is false for a store that no worker has opened yet: it holds runs and no reports.
+    `has_worker_tables` and `has_operator_tables` are false for an older store that was opened for reading: it
+    holds runs, but no reports of a worker, or no requests of an operator.
     """
 
-    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, has_worker_tables: bool = True) -> None:
+    def __init__(
+        self, engine: AsyncEngine, url: StoreUrl, tables: frozenset[str] = frozenset(metadata.tables)
+    ) -> None:
         self._engine = engine
         self.url = url.text
-        self.has_worker_tables = has_worker_tables
+        self.has_worker_tables = tables >= WORKER
+        self.has_operator_tables = tables >= OPERATOR
         self.runs = RunRepository(engine, url)
         self.journal = JournalRepository(engine, url)
         self.leases = LeaseRepository(engine, url)
         self.claims = ClaimRepository(engine, url)
         self.reports = ReportRepository(engine, url)
+        self.operator = OperatorRequests(engine, url)
 
     async def close(self) -> None:
         """Release every connection."""
@@ -68,15 +74,15 @@ async def open_store(address: str, *, create: bool, timeout_s: float = 5.0) -> S
     engine = build_engine(url, create=create, timeout_s=timeout_s)
     try:
         async with transaction(engine, url, writes=create) as connection:
-            complete = await connection.run_sync(_check_tables, url, create)
+            tables = await connection.run_sync(_checked_tables, url, create)
     except BaseException:
         await engine.dispose()
         raise
-    return Store(engine, url, has_worker_tables=complete)
+    return Store(engine, url, tables)
 
 
-def _check_tables(connection: Connection, url: StoreUrl, create: bool) -> bool:
-    """Whether every table is there; on `create` an empty store gets them, and a SQLite file is upgraded."""
+def _checked_tables(connection: Connection, url: StoreUrl, create: bool) -> frozenset[str]:
+    """Our tables there; on `create` an empty store gets them, and a SQLite file is upgraded."""
     found = standing(connection, url)
     if found.state == "empty":
         return _made(connection, url, create)
@@ -89,14 +95,14 @@ def _check_tables(connection: Connection, url: StoreUrl, create: bool) -> bool:
         _upgrade(connection, url)
         found = standing(connection, url)
     _check_columns(connection, url, found)
-    return found.tables == set(metadata.tables)
+    return found.tables
 
 
-def _made(connection: Connection, url: StoreUrl, create: bool) -> bool:
+def _made(connection: Connection, url: StoreUrl, create: bool) -> frozenset[str]:
     if not create:
         raise StoreMissing(f"store {url.text} is empty: `thinktwice backtest` fills it, or give another --db")
     make_tables(connection)
-    return True
+    return frozenset(metadata.tables)
 
 
 def _upgrade(connection: Connection, url: StoreUrl) -> None:

@@ -3,7 +3,8 @@
 `journal` keeps its rowid on SQLite; no other table's name contains `journal`. `runs` holds what is not
 hashed: the run's name, its data, its environment and its last document. The others are the worker's: who may
 act (`leases`), what became of each slot (`slot_claims`), what was reported, what waits for the judge, and
-what the judge said. Their wall times are ms of the database's clock, slots are ns.
+what the judge said; then the operator's: what a trading process is asked, and reports on demand. Their wall
+times are ms of the database's clock, slots are ns.
 """
 
 from sqlalchemy import (
@@ -20,6 +21,8 @@ from sqlalchemy import (
 
 metadata = MetaData()
 CORE = frozenset({"runs", "journal"})
+WORKER = frozenset({"leases", "slot_claims", "slow_reports", "report_inbox", "report_verdicts"})
+OPERATOR = frozenset({"operator_requests", "reports_on_demand"})
 
 runs = Table(
     "runs",
@@ -131,4 +134,34 @@ report_verdicts = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("decided_ms", BigInteger, nullable=False),
     _of_slot("slow_reports"),
+)
+
+operator_requests = Table(
+    "operator_requests",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("asked_ms", BigInteger, nullable=False),
+    Column("answered_ms", BigInteger, nullable=True),
+    Column("result", Text, nullable=True),
+)
+
+reports_on_demand = Table(
+    "reports_on_demand",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    Column("report_id", Text, primary_key=True),
+    Column("known_at", BigInteger, nullable=False),
+    Column("request_hash", Text, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("report", Text, nullable=False),
+    Column("telemetry", Text, nullable=False),
+    Column("written_ms", BigInteger, nullable=False),
+    Column("verdict_id", Text, nullable=True),
+    Column("verdict", Text, nullable=True),
+    Column("calls", Text, nullable=True),
+    Column("decided_ms", BigInteger, nullable=True),
 )

@@ -1,0 +1,151 @@
+"""What an operator asks of a process that trades, numbered by run, and what the process answered.
+
+A command line cannot reach into another process: it writes a request, the trading process takes what waits
+at its next bar close and answers. Requests of a run are answered once, in the order of their numbers.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Row, Select, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from schemas.canonical import canonical_json
+from schemas.errors import ConfigError
+from services.store.database_time import now_ms
+from services.store.engine import WRITES
+from services.store.failures import store_errors
+from services.store.tables import operator_requests, runs
+from services.store.urls import StoreUrl
+
+RequestKind = Literal["kill_switch", "rollback", "replan", "stop"]
+Outcome = Literal["done", "refused"]
+FIELDS: dict[RequestKind, dict[str, tuple[type, ...]]] = {
+    "kill_switch": {"on": (bool,)},
+    "rollback": {"playbook_id": (str,)},
+    "replan": {"report_id": (str, type(None))},
+    "stop": {},
+}
+
+
+@dataclass(frozen=True)
+class OperatorRequest:
+    """One request.
+
+    Attributes:
+        run_id: whose process is asked.
+        number: 1 and up within a run, in the order of asking.
+        kind: what is asked.
+        payload: kill_switch {on}, rollback {playbook_id}, replan {report_id or null}, stop {}.
+        state: waiting, done or refused.
+        asked_ms: database time.
+        answered_ms: database time; None while it waits.
+        result: what the process said; None while it waits.
+    """
+
+    run_id: str
+    number: int
+    kind: RequestKind
+    payload: dict[str, Any]
+    state: Literal["waiting", "done", "refused"]
+    asked_ms: int
+    answered_ms: int | None
+    result: dict[str, Any] | None
+
+
+class OperatorRequests:
+    """Queues requests and keeps their answers."""
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+        self._engine = engine
+        self._writer = engine.execution_options(**{WRITES: True})
+        self._url = url
+
+    async def put(self, run_id: str, kind: RequestKind, payload: dict[str, Any]) -> int:
+        """Number of the request in its run.
+
+        Asking again what was asked last and still waits is no second request: the number stays.
+
+        Raises:
+            ConfigError: the payload is not one of this kind, there is no such run, or it is not running.
+        """
+        _demand_fields(kind, payload)
+        text = canonical_json(payload)
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                await self._demand_running(connection, run_id)
+                newest = (await connection.execute(_newest(run_id))).one_or_none()
+                if newest is not None and (newest.state, newest.kind, newest.payload) == (
+                    "waiting",
+                    kind,
+                    text,
+                ):
+                    return int(newest.number)
+                number = 1 if newest is None else int(newest.number) + 1
+                row = {"run_id": run_id, "number": number, "kind": kind, "payload": text, "state": "waiting"}
+                row["asked_ms"] = now_ms(self._url.dialect)
+                await connection.execute(operator_requests.insert().values(row))
+        return number
+
+    async def waiting(self, run_id: str) -> list[OperatorRequest]:
+        """Requests without an answer, in the order of their numbers."""
+        return await self._found(_of(run_id) & (operator_requests.c.state == "waiting"))
+
+    async def all(self, run_id: str) -> list[OperatorRequest]:
+        """Every request to a run, in the order of their numbers."""
+        return await self._found(_of(run_id))
+
+    async def answer(self, run_id: str, number: int, outcome: Outcome, result: dict[str, Any]) -> bool:
+        """Whether this is the request's answer; false when it was answered before, or never asked."""
+        waits = (
+            _of(run_id) & (operator_requests.c.number == number) & (operator_requests.c.state == "waiting")
+        )
+        values = {
+            "state": outcome,
+            "result": canonical_json(result),
+            "answered_ms": now_ms(self._url.dialect),
+        }
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                changed = await connection.execute(update(operator_requests).where(waits).values(values))
+        return changed.rowcount == 1
+
+    async def _found(self, wanted: ColumnElement[bool]) -> list[OperatorRequest]:
+        query = select(operator_requests).where(wanted).order_by(operator_requests.c.number)
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                return [_request(row) for row in (await connection.execute(query)).all()]
+
+    async def _demand_running(self, connection: AsyncConnection, run_id: str) -> None:
+        """The run's row stays locked: no second number at once, and no end of the run in between."""
+        of_run = select(runs.c.status).where(runs.c.run_id == run_id).with_for_update()
+        status = await connection.scalar(of_run)
+        if status != "running":
+            found = "there is no such run" if status is None else f"it is {status}"
+            raise ConfigError(f"run {run_id!r} takes no requests, {found}: see `thinktwice runs`")
+
+
+def _demand_fields(kind: RequestKind, payload: dict[str, Any]) -> None:
+    fields = FIELDS.get(kind)
+    if fields is None:
+        raise ConfigError(f"no request {kind!r}: the kinds are {', '.join(FIELDS)}")
+    fit = payload.keys() == fields.keys()
+    if not fit or not all(isinstance(payload[name], kinds) for name, kinds in fields.items()):
+        raise ConfigError(f"a {kind} request has the fields {sorted(fields)}, not {payload!r}")
+
+
+def _of(run_id: str) -> ColumnElement[bool]:
+    return operator_requests.c.run_id == run_id
+
+
+def _newest(run_id: str) -> Select[Any]:
+    last = select(func.max(operator_requests.c.number)).where(_of(run_id)).scalar_subquery()
+    return select(operator_requests).where(_of(run_id), operator_requests.c.number == last)
+
+
+def _request(row: Row[Any]) -> OperatorRequest:
+    values = dict(row._mapping)
+    values["payload"] = json.loads(values["payload"])
+    values["result"] = None if values["result"] is None else json.loads(values["result"])
+    return OperatorRequest(**values)
