@@ -37,7 +37,8 @@ class ExchangeSettings(Contract):
     """How the public data of an exchange is read."""
 
     rest_url: Annotated[str | None, AfterValidator(_rest_address)] = Field(
-        default=None, description="gateway instead of the exchange's own hosts; the exchange's paths follow it"
+        default=None,
+        description="gateway in place of the hosts of the exchange, whose paths follow it",
     )
     ws_url: Annotated[str | None, AfterValidator(_socket_address)] = Field(
         default=None, description="the same for its websocket"
