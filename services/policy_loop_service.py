@@ -7,7 +7,8 @@ no order comes from it.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from schemas.config import Settings
 from schemas.errors import CassetteMiss, InvalidProposal, InvariantViolation
@@ -64,8 +65,36 @@ class Ending:
     policy: FrozenPolicy | None = None
 
 
+@dataclass
+class Evaluation:
+    """One evaluation on its way from the boundary to what comes of it.
+
+    Attributes:
+        boundary, record, budget, event_id: fixed when it begins.
+        asked, snapshot: what it looked at; None when that failed.
+        effect: what is to be done; None until somebody thought about it.
+        failed: whether that is what follows a failure.
+        deferred: what the fast path wanted and may not do.
+        latency_ms: time spent thinking; telemetry.
+    """
+
+    boundary: Boundary
+    record: PolicyJournal
+    budget: RevisionBudget
+    event_id: str
+    asked: Standing | None = None
+    snapshot: PolicySnapshot | None = None
+    effect: Callable[[], Ending] | None = None
+    failed: bool = False
+    deferred: list[DeferredItem] = field(default_factory=list)
+    latency_ms: float = 0.0
+
+
 class PolicyLoopService:
     """Policy loop of one run.
+
+    `on_boundary` waits for the answer. A live feed does not: it takes the three steps apart, `open` at the
+    boundary, `think` beside the bars, and `close` at the bar at which the answer is there.
 
     Attributes:
         provider: where plans come from.
@@ -105,7 +134,19 @@ class PolicyLoopService:
         self.tick_seen: Callable[[TickValidationEvent], None] = lambda event: None
 
     async def on_boundary(self, boundary: Boundary) -> None:
-        """Gate one boundary; evaluate it when the gate admits it."""
+        """Gate one boundary and evaluate it when the gate admits it, waiting for the answer."""
+        evaluation = self.open(boundary)
+        if evaluation is not None:
+            await self.think(evaluation)
+            self.close(evaluation)
+
+    def open(self, boundary: Boundary, *, history: bool = False) -> Evaluation | None:
+        """Gate one boundary; an evaluation with its snapshot when the gate admits it.
+
+        Args:
+            boundary: of the last validated bar.
+            history: the bar lies before the run: nothing is decided on it.
+        """
         bars = self._engine.bars
         own = int(self._engine.state["own"][boundary.s])
         facts = BoundaryFacts(
@@ -114,7 +155,7 @@ class PolicyLoopService:
             overrides=boundary.overrides,
             own_bar=own,
             last_evaluation_bar=self._last_evaluation.get(boundary.s),
-            warming_up=self._builder.regime(boundary.t, boundary.s) is None,
+            warming_up=history or self._builder.regime(boundary.t, boundary.s) is None,
             in_flight=boundary.s in self._in_flight,
         )
         decision = decide(facts, self._settings.policy_loop, bars.timeframe)
@@ -127,38 +168,79 @@ class PolicyLoopService:
         for skip in decision.skips:
             record.skip(boundary, skip)
         if not decision.evaluate:
-            return
+            return None
         self._in_flight.add(boundary.s)
         self._last_evaluation[boundary.s] = own
         self._engine.mark_evaluated(boundary.s)
-        try:
-            await self._evaluate(boundary, record)
-        finally:
-            self._in_flight.discard(boundary.s)
-
-    async def _evaluate(self, boundary: Boundary, record: PolicyJournal) -> None:
-        started = time.perf_counter()
         self.counters.evaluations += 1
-        budget = RevisionBudget(self._settings.policy_loop.max_revisions)
-        snapshot: PolicySnapshot | None = None
+        evaluation = Evaluation(
+            boundary, record, RevisionBudget(self._settings.policy_loop.max_revisions), record.event_id
+        )
+        self._look(evaluation)
+        return evaluation
+
+    def _look(self, evaluation: Evaluation) -> None:
+        """Take the snapshot: what the account and the market are as the evaluation begins."""
+        boundary = evaluation.boundary
         try:
-            asked = self._builder.standing(boundary.s)
-            snapshot = self._builder.build(boundary, self.in_force(boundary.s), self.opened_by(boundary.s))
-            record.snapshot(snapshot)
-            self.decided_in(snapshot.regime)
-            ending = await self._decide(boundary, snapshot, asked, budget, record)
-        except CassetteMiss:  # not this run any more: deciding without the reply would pass for a replay
-            raise
-        except Exception as error:  # noqa: BLE001 - the one boundary of the policy loop
-            self.counters.reflections["error"] += 1
-            ending = self._after_error(boundary, snapshot, error, record)
-        self.counters.revisions += budget.used
-        latency_ms = (time.perf_counter() - started) * 1e3
+            evaluation.asked = self._builder.standing(boundary.s)
+            evaluation.snapshot = self._builder.build(
+                boundary, self.in_force(boundary.s), self.opened_by(boundary.s)
+            )
+            self.decided_in(evaluation.snapshot.regime)
+        except Exception as error:  # noqa: BLE001 - the boundary of the policy loop, see `think`
+            evaluation.effect = self._failed(evaluation, error)
+
+    async def think(self, evaluation: Evaluation) -> None:
+        """Ask strategist, reflection and judge; the engine is neither read nor changed meanwhile."""
+        snapshot, started = evaluation.snapshot, time.perf_counter()
+        if snapshot is not None:
+            try:
+                evaluation.record.snapshot(snapshot)
+                evaluation.effect = await self._concluded(evaluation, snapshot)
+            except CassetteMiss:  # not this run any more: deciding without the reply would pass for a replay
+                raise
+            except Exception as error:  # noqa: BLE001 - the one boundary of the policy loop
+                evaluation.effect = self._failed(evaluation, error)
+        evaluation.latency_ms += (time.perf_counter() - started) * 1e3
+
+    def close(self, evaluation: Evaluation) -> None:
+        """Carry out what the evaluation came to, at the bar at which its answer is there."""
+        boundary, started = evaluation.boundary, time.perf_counter()
+        ending = self._ending(evaluation)
+        self._in_flight.discard(boundary.s)
+        self.counters.revisions += evaluation.budget.used
+        latency_ms = evaluation.latency_ms + (time.perf_counter() - started) * 1e3
         self._measure(boundary, latency_ms)
         self.counters.outcomes[str(ending.outcome)] += 1
         policy_id = None if ending.policy is None else ending.policy.policy_id
-        seen = None if snapshot is None else snapshot.content_hash
-        record.evaluation(seen, ending.outcome, ending.reason, budget.used, policy_id, latency_ms)
+        seen = None if evaluation.snapshot is None else evaluation.snapshot.content_hash
+        evaluation.record.evaluation(
+            seen, ending.outcome, ending.reason, evaluation.budget.used, policy_id, latency_ms
+        )
+
+    def _ending(self, evaluation: Evaluation) -> Ending:
+        for item in evaluation.deferred:
+            self.deferred.append(item)
+        stale = self._why_stale(evaluation)
+        if stale is not None:
+            return Ending(EvaluationOutcome.STALE, stale)
+        if evaluation.effect is None:
+            raise InvariantViolation("an evaluation is closed before anybody thought about it")
+        try:
+            return evaluation.effect()
+        except Exception as error:  # noqa: BLE001 - the boundary of the policy loop, see `think`
+            return self._failed(evaluation, error)()
+
+    def _failed(self, evaluation: Evaluation, error: Exception) -> Callable[[], Ending]:
+        """What follows a failure; it is recorded and counted when it is carried out."""
+
+        def effect() -> Ending:
+            return self._after_error(evaluation.boundary, evaluation.snapshot, error, evaluation.record)
+
+        evaluation.failed = True
+        self.counters.reflections["error"] += 1
+        return effect
 
     def _measure(self, boundary: Boundary, latency_ms: float) -> None:
         self.counters.evaluation_ms.append(latency_ms)
@@ -179,14 +261,9 @@ class PolicyLoopService:
     def _policy(self, reference: int) -> FrozenPolicy | None:
         return None if reference < 0 else self.policies[self._engine.tag(reference).policy_id]
 
-    async def _decide(
-        self,
-        boundary: Boundary,
-        snapshot: PolicySnapshot,
-        asked: Standing,
-        budget: RevisionBudget,
-        record: PolicyJournal,
-    ) -> Ending:
+    async def _concluded(self, evaluation: Evaluation, snapshot: PolicySnapshot) -> Callable[[], Ending]:
+        """What is to be done once the answer has arrived; nothing of it is done here."""
+        boundary, budget, record = evaluation.boundary, evaluation.budget, evaluation.record
         invariants = invariant_context(self._settings, snapshot, self._playbooks, self._engine.bars.symbols)
         revision: Revision | None = None
         rounds = 0
@@ -195,40 +272,42 @@ class PolicyLoopService:
             for one in plan.rounds:
                 record.round(rounds, snapshot, one)
                 self.counters.count_round(one)
-                self._note_deferred(snapshot, one)
+                evaluation.deferred += _deferred(snapshot, one)
                 rounds += 1
-            if (stale := self._why_stale(boundary, asked)) is not None:
-                return Ending(EvaluationOutcome.STALE, stale)
             if plan.end is PlanEnd.NO_PROPOSAL:
-                return self._without_proposal(boundary, snapshot, plan, invariants)
+                return partial(self._without_proposal, boundary, snapshot, plan, invariants)
             if plan.end is not PlanEnd.PASSED:
                 await self._judged_refusal(snapshot, plan, record)
-                return self._refused(boundary, snapshot, plan, invariants)
+                return partial(self._refused, boundary, snapshot, plan, invariants)
             if snapshot.position is not None:
-                return Ending(
-                    EvaluationOutcome.HELD,
-                    "a position is open: keep or tighten only",
-                    self.opened_by(boundary.s),
-                )
+                return partial(self._held, boundary)
             verdict = await self._verdict(snapshot, plan)
             record.verdict(verdict)
             self.counters.decisions[str(verdict.decision)] += 1
-            if (stale := self._why_stale(boundary, asked)) is not None:
-                return Ending(EvaluationOutcome.STALE, stale)
             if verdict.decision is JudgeDecision.APPROVE:
-                return self._freeze(boundary, snapshot, plan, verdict, record)
+                return partial(self._freeze, boundary, snapshot, plan, verdict, record)
             if verdict.decision is not JudgeDecision.REVISE:
                 keep = verdict.decision is JudgeDecision.REJECT
-                return self._fall_back(boundary, snapshot, f"judge: {verdict.reason}", invariants, keep)
+                reason = f"judge: {verdict.reason}"
+                return partial(self._fall_back, boundary, snapshot, reason, invariants, keep)
             if not budget.take():
-                return self._stand_down(boundary, "judge asked for a revision and none is left")
+                reason = "judge asked for a revision and none is left"
+                return partial(self._stand_down, boundary, reason)
             revision = self._revision(plan, verdict, budget)
 
-    def _why_stale(self, boundary: Boundary, asked: Standing) -> str | None:
-        """Why nothing may come of an answer any more; a feed that waits for its answers has no reason."""
-        return why_stale(
-            asked, self._builder.standing(boundary.s), self._settings.policy_loop.max_answer_bars
-        )
+    def _held(self, boundary: Boundary) -> Ending:
+        reason = "a position is open: keep or tighten only"
+        return Ending(EvaluationOutcome.HELD, reason, self.opened_by(boundary.s))
+
+    def _why_stale(self, evaluation: Evaluation) -> str | None:
+        """Why nothing may come of an answer any more; a feed that waits for its answers has no reason.
+
+        A failure is no answer: what follows it depends on the present, not on what was asked.
+        """
+        if evaluation.failed or evaluation.asked is None:
+            return None
+        now = self._builder.standing(evaluation.boundary.s)
+        return why_stale(evaluation.asked, now, self._settings.policy_loop.max_answer_bars)
 
     async def _judged_refusal(self, snapshot: PolicySnapshot, plan: Plan, record: PolicyJournal) -> None:
         """The judge's word on a plan that the reflection did not pass: recorded, and it cannot loosen it."""
@@ -253,19 +332,6 @@ class PolicyLoopService:
             raise InvalidProposal("the judge asked to revise a plan without a proposal")
         findings = reflection.findings if isinstance(reflection, PolicyLevelReflectionResult) else ()
         return Revision(proposal, findings, f"judge: {verdict.reason}", budget.used)
-
-    def _note_deferred(self, snapshot: PolicySnapshot, one: PlanRound) -> None:
-        """What the fast path wanted but may not do waits for the next high-level request."""
-        if isinstance(one.reflection, PolicyLevelReflectionResult):
-            self.deferred += [
-                DeferredItem(
-                    raised_at=snapshot.ts_event,
-                    symbol=snapshot.symbol,
-                    text=text,
-                    reflection_hash=one.reflection.content_hash,
-                )
-                for text in one.reflection.deferred
-            ]
 
     def _freeze(
         self,
@@ -415,3 +481,18 @@ class PolicyLoopService:
             self._engine.request_boundary(s)
             retired.append(symbol)
         return tuple(retired)
+
+
+def _deferred(snapshot: PolicySnapshot, one: PlanRound) -> list[DeferredItem]:
+    """What the fast path wanted but may not do: it waits for the next high-level request."""
+    if not isinstance(one.reflection, PolicyLevelReflectionResult):
+        return []
+    return [
+        DeferredItem(
+            raised_at=snapshot.ts_event,
+            symbol=snapshot.symbol,
+            text=text,
+            reflection_hash=one.reflection.content_hash,
+        )
+        for text in one.reflection.deferred
+    ]

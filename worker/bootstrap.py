@@ -81,8 +81,9 @@ def assemble(
     for text in playbook_rules(books, bars.timeframe):  # any other rule is computed where it is needed
         for s in range(len(bars.symbols)):
             columns.place(text, s)
-    features = {name: columns.features.scattered(name) for name in names}
-    builder = SnapshotBuilder(engine, regimes, features, remembered, expectations.reader(), playbooks, clock)
+    builder = SnapshotBuilder(
+        engine, regimes, columns.features, names, remembered, expectations.reader(), playbooks, clock
+    )
     judge = JudgeAgentClient(settings.judge, settings.gate)
 
     def frozen(policy_id: str) -> PolicyProposal | None:

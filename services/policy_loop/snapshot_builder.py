@@ -4,10 +4,9 @@ It reads rows up to the decision bar only and passes the clock to every reader. 
 whoever gets the snapshot sees nothing else of the market.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeView
@@ -16,6 +15,7 @@ from services.clock import SimulatedClock
 from services.policy_loop.staleness import Standing
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
 from services.regime_reader import regime_view
+from trading_core.features.columns import FeatureColumns
 from trading_core.kernel.state_machine import STATES
 from trading_core.regime import RegimeColumns
 from trading_core.trigger_engine import Boundary, TriggerEngine
@@ -29,7 +29,8 @@ class SnapshotBuilder:
     Args:
         engine: state, bars and portfolio.
         regimes: regime columns (T, S).
-        features: feature columns by name, each (T, S).
+        features: where the feature columns stand; they grow with the bars.
+        names: the features that a snapshot holds.
         memory, expectations, playbooks: readers.
         clock: refuses anything later than the decision bar.
     """
@@ -38,7 +39,8 @@ class SnapshotBuilder:
         self,
         engine: TriggerEngine,
         regimes: RegimeColumns,
-        features: Mapping[str, npt.NDArray[np.float64]],
+        features: FeatureColumns,
+        names: Sequence[str],
         memory: MemoryReader,
         expectations: ExpectationReader,
         playbooks: PlaybookReader,
@@ -46,12 +48,14 @@ class SnapshotBuilder:
     ) -> None:
         self._engine = engine
         self._regimes = regimes
+        symbols = range(len(engine.bars.symbols))
         self._features = features
+        self._places = [{name: features.place(name, s).index for name in names} for s in symbols]
         self._memory = memory
         self._expectations = expectations
         self._playbooks = playbooks
         self._clock = clock
-        self._first_row = [int(np.argmax(bars)) for bars in engine.bars.present.T]
+        self._first_rows: dict[int, int] = {}
 
     def regime(self, t: int, s: int) -> RegimeView | None:
         """Regime of symbol `s` at row `t`, None while warming up."""
@@ -91,7 +95,7 @@ class SnapshotBuilder:
                 self._expectations.summary(version.definition, now) for version in self._playbooks.active()
             ),
             data_window=DataWindow(
-                first_label=int(bars.times[self._first_row[s]]),
+                first_label=int(bars.times[self._first_row(s)]),
                 last_label=int(bars.times[t]),
                 bars=int(state["own"]),
             ),
@@ -120,12 +124,16 @@ class SnapshotBuilder:
         )
 
     def _feature_values(self, t: int, s: int) -> dict[str, float | None]:
-        raw = {name: getattr(self._engine.bars, name) for name in RAW}
-        values: dict[str, float | None] = {}
-        for name, column in (*raw.items(), *self._features.items()):
-            value = float(column[t, s])
-            values[name] = value if np.isfinite(value) else None
-        return values
+        bars, numbers = self._engine.bars, self._features.bank.numbers
+        values = {name: float(getattr(bars, name)[t, s]) for name in RAW}
+        values |= {name: float(numbers[index, t]) for name, index in self._places[s].items()}
+        return {name: value if np.isfinite(value) else None for name, value in values.items()}
+
+    def _first_row(self, s: int) -> int:
+        """Row of the symbol's first bar; it has one by the time anybody asks."""
+        if s not in self._first_rows:
+            self._first_rows[s] = int(np.argmax(self._engine.bars.present[:, s]))
+        return self._first_rows[s]
 
     def _position(self, t: int, s: int, opened_by: FrozenPolicy | None) -> PositionView | None:
         state = self._engine.state[s]
