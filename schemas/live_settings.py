@@ -1,7 +1,22 @@
 """Settings of a live run: its feed, and how it is operated. Parts of `runtime`, never hashed."""
 
+from typing import Literal, get_args
+
+from pydantic import Field
+
 from schemas.contract import Contract
 from schemas.exchange_settings import ExchangeSettings
+
+NotificationKind = Literal[
+    "envelope_breach",
+    "plan_blocked",
+    "approval_waits",
+    "feed_stale",
+    "safe_mode",
+    "store_away",
+    "error",
+    "recovered",
+]
 
 
 class FeedSettings(Contract):
@@ -11,4 +26,46 @@ class FeedSettings(Contract):
 
 
 class OperationsSettings(Contract):
-    """Logs, metrics, health and notifications of a running process."""
+    """Logs, metrics, health and notifications of a running process. Secrets never stand here."""
+
+    log_format: Literal["console", "json"] = Field(
+        default="console", description="`console` for a reader, `json` for a program: one object a line"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="least level that is logged"
+    )
+    log_file: str | None = Field(
+        default=None, description="file that gets every record, reopened when it is rotated; None: stderr"
+    )
+    host: str = Field(
+        default="127.0.0.1",
+        description="address of the endpoint; one that others reach demands THINKTWICE_OPERATIONS_TOKEN",
+    )
+    port: int | None = Field(
+        default=None, ge=0, le=65_535, description="port of the endpoint; 0: any free one. None: no endpoint"
+    )
+    hosts: tuple[str, ...] = Field(
+        default=(), description="names besides its address by which the endpoint may be called"
+    )
+    ready_lag_bars: int = Field(
+        default=3, ge=1, le=1_000, description="bars without a new bar after which a process is not ready"
+    )
+    notify: tuple[NotificationKind, ...] = Field(
+        default=get_args(NotificationKind),
+        description="what is sent to THINKTWICE_WEBHOOK_URL, where it is set",
+    )
+    notify_window_s: float = Field(
+        default=300.0,
+        ge=0,
+        le=86_400,
+        description="the same news is sent once within it; repeats are counted",
+    )
+    start_limit: int = Field(
+        default=5,
+        ge=1,
+        le=1_000,
+        description="starts after a crash within `start_window_s` that are one too many",
+    )
+    start_window_s: int = Field(
+        default=600, ge=1, le=86_400, description="time in which starts are counted; then safe mode"
+    )
