@@ -133,16 +133,16 @@ class AnthropicModel:
         try:
             async with asyncio.timeout(deadline_ms / 1_000):
                 return await self._receive(client, system, prompt, max_tokens, received)
-        except (TimeoutError, APITimeoutError):
+        except (TimeoutError, APITimeoutError) as error:
             reason = f"no whole reply within {deadline_ms:.0f} ms"
-            return self._failure("timeout", reason, received, retryable=True)
+            return self._failure("timeout", reason, received, retryable=True, **_sent(error))
         except APIStatusError as error:
             return self._from_status(error)
         except DecodingError:
             return self._failure("malformed", "the reply cannot be decompressed", received, retryable=True)
         except (APIConnectionError, HTTPError) as error:
             reason = f"no connection: {type(error.__cause__ or error).__name__}"
-            return self._failure("network", reason, received, retryable=True)
+            return self._failure("network", reason, received, retryable=True, **_sent(error))
         except StreamFailure as error:
             kind = KIND_OF_EVENT.get(error.type, "rejected")
             return self._failure(kind, str(error), received, retryable=kind != "rejected")
@@ -227,6 +227,14 @@ class AnthropicModel:
             raw=raw[:RAW_CHARACTERS],
             **context,
         )
+
+
+def _sent(error: Exception) -> dict[str, int]:
+    """That no request was sent, where no connection was made: nothing of it can be billed then."""
+    from httpx2 import ConnectError, ConnectTimeout
+
+    unsent = isinstance(error.__cause__ or error, (ConnectError, ConnectTimeout))
+    return {"requests": 0} if unsent else {}
 
 
 async def _read_events(response: Any, received: bytearray, stall_s: float) -> WireMessage:

@@ -50,19 +50,20 @@ class RetryingModel:
         Raises:
             ModelError: the failure that ended it.
         """
-        start, requests = self._timer(), 0
+        start, attempts, sent = self._timer(), 0, 0
         while True:
             left_ms = deadline_ms - self._since(start)
-            requests += 1
+            attempts += 1
             try:
                 reply = await self._model.complete(
                     system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=left_ms
                 )
-                return replace(reply, requests=requests, latency_ms=self._since(start))
+                return replace(reply, requests=sent + reply.requests, latency_ms=self._since(start))
             except ModelError as error:
                 failure = error
-            failure.context["requests"] = requests
-            wait_ms = self._wait_ms(failure, requests)
+            sent += failure.context.get("requests", 1)  # one that found no connection sent nothing
+            failure.context["requests"] = sent
+            wait_ms = self._wait_ms(failure, attempts)
             if wait_ms is None or self._since(start) + wait_ms >= deadline_ms:
                 raise failure
             await self._sleep(wait_ms / 1_000)
@@ -73,11 +74,11 @@ class RetryingModel:
         if close is not None:
             await close()
 
-    def _wait_ms(self, failure: ModelError, requests: int) -> float | None:
+    def _wait_ms(self, failure: ModelError, attempts: int) -> float | None:
         """How long to wait before the next request; None: there is none."""
-        if requests >= self._attempts or failure.context.get("kind") not in PASSING:
+        if attempts >= self._attempts or failure.context.get("kind") not in PASSING:
             return None
-        own: float = self._first_wait_ms * 2.0 ** (requests - 1)
+        own: float = self._first_wait_ms * 2.0 ** (attempts - 1)
         asked: float = failure.context.get("retry_after_ms", 0.0)
         return max(own, asked)
 

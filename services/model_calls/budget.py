@@ -63,7 +63,8 @@ def estimate(question: Question) -> Usage:
 def used_by(call: RecordedCall, question: Question, price: ModelPrice) -> tuple[Spent, bool]:
     """What a call used, and whether its tokens are estimated.
 
-    A call that never left, or that the provider turned away with a status, has no tokens to pay.
+    A call that never left (the ledger, the clock or a refused connection ended it: no request was sent), or
+    that the provider turned away with a status, has no tokens to pay.
     """
     usage, guessed = call.usage, False
     if usage is None and call.requests and call.outcome in UNTOLD:

@@ -8,7 +8,8 @@ from schemas.config import LlmSettings, ReflectionSettings, Settings
 from schemas.language_model import EventLimits, ModelPrice, RunLimits
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.worker.runs import Run, embedded_bars, run_on
-from tests.worker.wire import GOOD, wire
+from tests.worker.wire import GOOD, NOBODY, wire
+from worker.models import KEY_VARIABLE, URL_VARIABLE
 
 SLICE = ("2003-01-01", "2003-12-31")
 PRICES = (
@@ -107,3 +108,15 @@ def test_run_limit_of_an_event_begins_anew_at_every_evaluation(monkeypatch):
     moments = [(row.symbol, row.known_at) for row in asked]
     assert len(moments) == len(set(moments)) > 5
     assert None not in {row.symbol for row in asked}
+
+
+def test_run_with_nobody_at_the_address_pays_for_nothing(by_rules, monkeypatch):
+    monkeypatch.setenv(KEY_VARIABLE, "test-key")
+    monkeypatch.setenv(URL_VARIABLE, NOBODY)
+    run = run_on(embedded_bars(*SLICE), full(breaker_failures=NEVER_OPENS, attempts=1))
+    model = run.document["model"]
+    assert model["outcomes"] == {"network": model["calls"]}
+    assert model["calls"] > 5
+    assert (model["requests"], model["usd"]) == (0, 0.0)
+    assert run.document["performance"]["model_cost"] == 0.0
+    assert trades(run) == trades(by_rules)

@@ -136,6 +136,21 @@ def test_anthropic_error_holds_neither_key_nor_request(handler):
     assert KEY not in "".join(traceback.format_exception(error)) + str(error.context)
 
 
+def test_anthropic_refused_connection_sent_no_request_and_a_reset_one_did():
+    async def run():
+        async with serve(reset) as server:
+            url = server.url
+        model = AnthropicModel("claude-test", api_key=KEY, guard=TickGuard(), base_url=url)
+        with pytest.raises(ModelError) as caught:
+            await model.complete(system="s", prompt="p", max_tokens=8, deadline_ms=5_000)
+        await model.close()
+        return caught.value.context
+
+    refused = asyncio.run(run())
+    assert (refused["kind"], refused["requests"]) == ("network", 0)
+    assert "requests" not in failure(reset).context
+
+
 def test_anthropic_call_inside_the_tick_path_error_and_nothing_is_sent():
     guard = TickGuard()
 

@@ -79,6 +79,16 @@ def test_retrying_attempts_are_bounded_and_the_last_failure_is_told():
     assert caught.value.context["requests"] == 3
 
 
+def test_retrying_attempts_that_found_no_connection_are_attempts_but_no_requests():
+    unsent = [failed("network", requests=0) for _ in range(3)]
+    with pytest.raises(ModelError) as caught:
+        run(Scripted(*unsent))
+    assert caught.value.context["requests"] == 0
+    scripted = Scripted(failed("network", requests=0), failed("network"), REPLY)
+    assert run(scripted).requests == 2
+    assert scripted.waits == [20.0, 40.0]
+
+
 def test_retrying_one_attempt_never_waits():
     scripted = Scripted(failed("throttled", retry_after_ms=0.0), REPLY)
     with pytest.raises(ModelError):

@@ -97,6 +97,12 @@ def test_used_by_a_call_nobody_counted_is_the_estimate(kind):
     assert spent.usd == pytest.approx(NEEDED_USD)
 
 
+def test_used_by_a_call_that_found_no_connection_is_nothing():
+    call = record_failure(QUESTION, ModelError("x", kind="network", requests=0), 1.0)
+    spent, guessed = used_by(call, QUESTION, PRICE)
+    assert (spent.calls, spent.tokens, spent.usd, guessed) == (1, 0, 0.0, False)
+
+
 @pytest.mark.parametrize("kind", ["throttled", "overloaded", "rejected", "server", "error"])
 def test_used_by_a_call_that_was_turned_away_is_free_but_counted(kind):
     call = record_failure(QUESTION, ModelError("x", kind=kind), 1.0)
