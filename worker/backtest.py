@@ -16,6 +16,7 @@ from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.models import Models
 from worker.run_result import RunResult
+from worker.session import Session
 from worker.timing import Timing
 from worker.warm_up import compile_engine
 
@@ -31,6 +32,7 @@ async def run_backtest(
     progress: Progress | None = None,
     models: Models | None = None,
     cassette: Cassette | None = None,
+    prepare: Callable[[Session], None] | None = None,
 ) -> RunResult:
     """Run over all bars, recording into `journal`.
 
@@ -42,6 +44,7 @@ async def run_backtest(
         progress: called with rows done and rows in all.
         models: language models to ask; None makes the configured ones.
         cassette: recorded replies to play instead of asking a model.
+        prepare: changes the session once it has begun; only the ablation has a use for it.
 
     Raises:
         InvariantViolation: a guarantee of the engine did not hold.
@@ -51,6 +54,8 @@ async def run_backtest(
     timing = Timing(compile_s=compile_engine())
     session = assemble(settings, bars, journal, definitions, models, cassette)
     session.begin()
+    if prepare is not None:
+        prepare(session)
     rows = bars.shape[0]
     try:
         while not session.engine.done:

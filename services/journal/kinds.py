@@ -32,6 +32,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "model_breaker",
         "playbook_version",
         "error",
+        "run_random_veto",
         RUN_FINISHED,
     }
 )

@@ -20,7 +20,7 @@ from worker.models import Models
 
 REFERENCE = DOCS / "reference"
 OPEN = re.compile(r"\.[A-Z]+$")
-NEVER_IN_THESE_RUNS = {"error"}
+NEVER_IN_THESE_RUNS = {"error", "run_random_veto"}
 
 
 @cache
