@@ -80,10 +80,17 @@ class HighLevelReflectionService:
     ) -> None:
         self._gate = gate
         self._settings = high_level
+        self._prompts = prompts
         self._prompt = prompts(PROMPT_NAME)
         self._grid = grid
         self._model = model
         self._timer = timer
+
+    def by_rules(self) -> "HighLevelReflectionService":
+        """The same reflection without a model: the rule text is the narrative."""
+        return HighLevelReflectionService(
+            self._gate, self._settings, self._prompts, self._grid, timer=self._timer
+        )
 
     async def reflect(
         self,

@@ -23,6 +23,7 @@ from schemas.judge import ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import (
     HighLevelReflectionReport,
+    HighLevelReflectionRequest,
     JudgeActionSeen,
     UntradedSignal,
 )
@@ -32,7 +33,15 @@ from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.policy_loop_service import PolicyLoopService
 from services.ports import EventJournal, Judge, PlaybookReader
-from services.slow_loop.cadence import CadenceFacts, Run, Skip, due, examine_early, next_slot
+from services.slow_loop.cadence import (
+    CadenceFacts,
+    Run,
+    Skip,
+    due,
+    examine_early,
+    next_slot,
+    structural_permission,
+)
 from services.slow_loop.drift_window import DriftWindow
 from services.slow_loop.requests import (
     LoopStanding,
@@ -113,6 +122,10 @@ class SlowLoopService:
         times = self._bars.close_times
         return row + int(np.searchsorted(times[row:], self._next_slot, side="left"))
 
+    def slot_closed_by(self, row: int) -> bool:
+        """Whether the close of bar `row` reaches the next slot."""
+        return int(self._bars.close_times[row]) >= self._next_slot
+
     def record(self, episode: Episode) -> None:
         """A resolved episode; evidence from its `known_at` on, which never falls from one to the next."""
         self.episodes.append(episode)
@@ -181,15 +194,18 @@ class SlowLoopService:
             return
         await self._run(decision, row, now)
 
-    async def reflect_now(self, row: int) -> HighLevelReflectionReport:
-        """A report on demand, as of the close of bar `row`.
+    async def reflect_now(self, row: int) -> tuple[HighLevelReflectionRequest, HighLevelReflectionReport]:
+        """A request as of the close of bar `row`, and the report on it, by rules alone.
 
-        Monitoring only, it changes nothing and resets nothing.
+        It changes nothing and resets nothing. What it may recommend is what a slot would be allowed to.
         """
         now = int(self._bars.close_times[row])
-        run = Run(now, "batch", structural_allowed=False)
+        allowed, override = structural_permission(self._facts(now))
+        run = Run(now, "batch", allowed, override)
         facts = self._request_facts(run, row, now)
-        return await self._reflection.reflect(build_request(run, facts), facts.batch(), self._definitions())
+        request = build_request(run, facts)
+        report = await self._reflection.by_rules().reflect(request, facts.batch(), self._definitions())
+        return request, report
 
     def _definitions(self) -> tuple[PlaybookDefinition, ...]:
         return tuple(version.definition for version in self._playbooks.active())

@@ -224,7 +224,7 @@ async def too_few_samples_stay_monitor_only() -> ScenarioResult:
     while not session.engine.done and len(session.slow_loop.episodes) < 12:
         await session.step(timing)
     skips = dict(sorted(session.slow_loop.counters.skips.items()))
-    report = await session.slow_loop.reflect_now(session.engine.t - 1)
+    _, report = await session.slow_loop.reflect_now(session.engine.t - 1)
     actions = sorted({str(one.action) for one in report.recommendations} or {"none"})
     grades = sorted({str(cluster.grade) for cluster in report.clusters})
     passed = (

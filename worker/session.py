@@ -1,6 +1,7 @@
 """One trading session: the engine with both loops, stepped from boundary to boundary.
 
-The same step serves backtest and replay; a runner only decides where bars come from and when to flush.
+The same step serves backtest, replay and paper trading on a feed that waits; a runner only decides where bars
+come from and when to flush. On a feed that runs on, `worker.trading` takes the step apart.
 """
 
 import time
@@ -14,6 +15,7 @@ from schemas.reflection import TickValidationEvent, TickValidationResult
 from schemas.vocabulary import OverrideReason, TickEventKind
 from services.clock import SimulatedClock
 from services.episode_builder import EpisodeContext, build_episode
+from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.account import ModelAccount
@@ -25,6 +27,7 @@ from services.policy_loop_service import PolicyLoopService
 from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService, journal_version
 from trading_core.bars import BarSeries
+from trading_core.live import LiveStep
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
 from worker.models import Models
@@ -52,6 +55,8 @@ class Session:
     slow_loop: SlowLoopService
     model_account: ModelAccount
     models: Models
+    live: LiveStep
+    events: ParkingJournal
     bars_validated: int = 0
 
     def begin(self) -> None:
@@ -74,29 +79,48 @@ class Session:
         for version in self.registry.reader().active():
             journal_version(self.journal, version, max(first, version.since))
 
-    async def step(self, timing: Timing) -> None:
+    async def step(self, timing: Timing, *, history: bool = False) -> None:
         """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop.
 
-        That order holds in every runner.
+        That order holds in every runner. On `history` nothing is decided.
         """
-        learning = self.settings.reflection.mode != "off"
-        engine, started = self.engine, time.perf_counter()
-        until = self.slow_loop.next_row(engine.t) + 1 if learning else None
-        step = engine.advance(until)
-        row = step.t - 1
-        timing.engine_s += time.perf_counter() - started
-        self.clock.advance(int(self.bars.close_times[row]))
-        self._record(step)
+        step = self.validate(timing)
         started = time.perf_counter()
         for boundary in step.boundaries:
-            self.model_account.open_event(self.bars.symbols[boundary.s])
-            await self.policy_loop.on_boundary(boundary)
+            evaluation = self.policy_loop.open(boundary, history=history)
+            if evaluation is not None:
+                self.model_account.open_event(self.bars.symbols[boundary.s])
+                await self.policy_loop.think(evaluation)
+                self.policy_loop.close(evaluation)
         timing.policy_s += time.perf_counter() - started
-        self._collect_blocked()
-        if learning:
+        self.collect_blocked()
+        await self.reflect_slowly(step, timing)
+
+    def validate(self, timing: Timing) -> Advance:
+        """Validate bars to the next boundary or slot and record what happened; waits for nobody."""
+        engine, started = self.engine, time.perf_counter()
+        until = self.slow_loop.next_row(engine.t) + 1 if self.learning else None
+        step = engine.advance(until)
+        timing.engine_s += time.perf_counter() - started
+        self.clock.advance(int(self.bars.close_times[step.t - 1]))
+        self._record(step)
+        return step
+
+    async def reflect_slowly(self, step: Advance, timing: Timing) -> None:
+        """Let the slow loop look, if the step ended at a boundary or a slot.
+
+        Where else a step ends depends on how many bars there were to validate, and decides nothing.
+        """
+        row = step.t - 1
+        if self.learning and (step.boundaries or self.slow_loop.slot_closed_by(row)):
             self.model_account.open_event()
             await self.slow_loop.on_row(row)
             timing.slow_s = self.slow_loop.counters.seconds
+
+    @property
+    def learning(self) -> bool:
+        """Whether there is a slow loop at all."""
+        return self.settings.reflection.mode != "off"
 
     def _record(self, step: Advance) -> None:
         self.bars_validated += step.bars_validated
@@ -132,7 +156,8 @@ class Session:
         self.expectations.record(episode)
         self.slow_loop.record(episode)
 
-    def _collect_blocked(self) -> None:
+    def collect_blocked(self) -> None:
+        """Hand proposals that a reflection blocked to the untraded signals."""
         for row, s, proposal in self.policy_loop.blocked:
             self.untraded.blocked(s, row, proposal)
         self.policy_loop.blocked.clear()

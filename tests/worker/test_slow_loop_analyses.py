@@ -104,7 +104,7 @@ def test_slow_loop_window_leaves_out_what_the_judge_did_before_it() -> None:
     short._settings = Settings(
         high_level=HighLevelSettings(window_bars=row - int(session.bars.close_times.searchsorted(acted[-1])))
     )
-    whole, window = (asyncio.run(loop.reflect_now(row)) for loop in (session.slow_loop, short))
+    whole, window = (asyncio.run(loop.reflect_now(row))[1] for loop in (session.slow_loop, short))
     assert {one.at for one in whole.judge_history} >= set(acted)
     assert {one.at for one in window.judge_history} == {at for at in acted if at >= acted[-1]}
     assert len(window.judge_actions_seen) < len(whole.judge_actions_seen)

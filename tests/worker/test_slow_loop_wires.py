@@ -101,7 +101,7 @@ def test_slow_loop_next_request_carries_what_the_fast_path_deferred() -> None:
     finished(made)
     assert made.policy_loop.deferred
     row = made.engine.t - 1
-    report = asyncio.run(made.slow_loop.reflect_now(row))
+    _, report = asyncio.run(made.slow_loop.reflect_now(row))
     assert any("a trigger on gaps" in text for text in report.deferred_seen)
 
 

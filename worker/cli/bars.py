@@ -8,6 +8,7 @@ from schemas.config import Settings
 from schemas.errors import ConfigError
 
 if TYPE_CHECKING:
+    from services.store import RunRecord
     from trading_core.bars import BarSeries
 
 EMBEDDED_TIMEFRAME = "1d"
@@ -37,6 +38,14 @@ def load_bars(settings: Settings) -> "BarSeries":
         start=runtime.start,
         end=runtime.end,
     )
+
+
+def settings_of_bars(record: "RunRecord", settings: Settings, data: Path | None) -> Settings:
+    """The settings with which a stored run's bars are found again, whatever their file is called now."""
+    path = record.data["path"] if data is None else str(data)
+    runtime = settings.runtime.model_copy(update={"data": path})
+    symbols = settings.data.model_copy(update={"symbols": tuple(record.data["symbols"])})
+    return settings.model_copy(update={"runtime": runtime, "data": symbols})
 
 
 def _check_embedded(settings: Settings) -> None:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
 from worker.cli import wiring
-from worker.cli.bars import load_bars
+from worker.cli.bars import load_bars, settings_of_bars
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import progress_bar
@@ -70,7 +69,7 @@ async def _replayed(store: "Store", record: "RunRecord", data: Path | None) -> R
         settings = stored_settings(record)
     except ConfigError as error:
         return ReplayReport(False, 0, record.events, None, str(error))
-    bars = load_bars(_bars_of(record, settings, data))
+    bars = load_bars(settings_of_bars(record, settings, data))
     runner, definitions = wiring.backtest_runner(), wiring.playbooks(settings)
     with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
         return await replay_run(
@@ -81,14 +80,6 @@ async def _replayed(store: "Store", record: "RunRecord", data: Path | None) -> R
 async def _references(store: "Store", record: "RunRecord") -> ReferenceReport:
     index = await JournalIndex.read(store.journal.rows(record.run_id))
     return check_references(index, finished=record.status == "finished")
-
-
-def _bars_of(record: "RunRecord", settings: Settings, data: Path | None) -> Settings:
-    """The settings with which the run's bars are found again, whatever their file is called now."""
-    path = record.data["path"] if data is None else str(data)
-    runtime = settings.runtime.model_copy(update={"data": path})
-    symbols = settings.data.model_copy(update={"symbols": tuple(record.data["symbols"])})
-    return settings.model_copy(update={"runtime": runtime, "data": symbols})
 
 
 def _render(result: dict[str, Any]) -> None:
