@@ -4,19 +4,13 @@ The guardrails come in the request's `InvariantContext`; an empty list of allowe
 allows all of them. Which part of a plan is missing is asked here too: a plan without a stop is no plan.
 """
 
-import re
-from collections.abc import Iterator
-from datetime import UTC, datetime
-
-from schemas.canonical import datetime_to_ns
 from schemas.reflection import Finding, NoLearnZone, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, PolicyState, Severity
+from services.policy_checks.dates import days_in
 from services.policy_checks.findings import Critic, run_critics
 from services.policy_checks.remedies import own_rule
 
-ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 SHORTEST_CITED_REASON = 4
-DAY_NS = 86_400 * 1_000_000_000
 IN_POSITION = (PolicyState.POSITION_OPEN, PolicyState.HOLD_LOCK)
 
 
@@ -125,13 +119,15 @@ def entry_while_in_position(request: PolicyLevelReflectionRequest) -> Finding | 
 
 
 def risk_fraction_is_over_cap(request: PolicyLevelReflectionRequest) -> Finding | None:
-    """Risk per trade, of the playbook or of the account, above the cap."""
-    cap = request.invariants.max_risk_fraction
-    asked = max(request.playbook.risk_fraction, request.snapshot.risk.risk_fraction)
+    """Risk per trade of the playbook above the cap.
+
+    The account's own limit is no part of this: the cap is never below it, and the engine clamps to it.
+    """
+    cap, asked = request.invariants.max_risk_fraction, request.playbook.risk_fraction
     if asked > cap:
         return _blocker(
             "risk_fraction_over_cap",
-            f"risk fraction {asked!r} is over the cap {cap!r}",
+            f"risk fraction {asked!r} of the playbook is over the cap {cap!r}",
             Remedy(field="risk_fraction", op="at_most", value=cap),
         )
     return None
@@ -166,7 +162,7 @@ def no_learn_zone_is_cited(request: PolicyLevelReflectionRequest) -> Finding | N
         reason = zone.reason.strip().casefold()
         if len(reason) >= SHORTEST_CITED_REASON and reason in text.casefold():
             return _blocker("no_learn_zone_cited", f"the text argues with the no-learn zone {zone.reason!r}")
-        for day, start, end in _dates_in(text):
+        for day, start, end in days_in(text):
             if start <= zone.end and zone.start < end:
                 return _blocker("no_learn_zone_cited", f"{day} lies in the no-learn zone {zone.reason!r}")
     return None
@@ -276,14 +272,3 @@ def _missing(request: PolicyLevelReflectionRequest, role: str, code: str, messag
 def _zones_of(request: PolicyLevelReflectionRequest) -> tuple[NoLearnZone, ...]:
     symbol = request.snapshot.symbol
     return tuple(zone for zone in request.invariants.no_learn_zones if zone.symbol in (None, symbol))
-
-
-def _dates_in(text: str) -> Iterator[tuple[str, int, int]]:
-    """ISO dates in a text as (text, first ns of the day, first ns of the next)."""
-    for found in ISO_DATE.finditer(text):
-        year, month, day = (int(part) for part in found.groups())
-        try:
-            start = datetime_to_ns(datetime(year, month, day, tzinfo=UTC))
-        except ValueError:
-            continue
-        yield found.group(0), start, start + DAY_NS

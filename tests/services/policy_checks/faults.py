@@ -349,11 +349,6 @@ def risk_cap_broken(request: Request) -> Request:
     return changed(request, {"invariants.max_risk_fraction": request.playbook.risk_fraction / 2})
 
 
-@fault("risk_fraction_over_cap")
-def account_risks_more_than_the_cap(request: Request) -> Request:
-    return changed(request, {"snapshot.risk.risk_fraction": 0.03})
-
-
 @fault("exposure_cap_reached")
 def exposure_cap_broken(request: Request) -> Request:
     return changed(request, {"snapshot.risk.gross_exposure": 1.01})

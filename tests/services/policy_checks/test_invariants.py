@@ -74,7 +74,6 @@ def test_invariants_direction_without_rules_is_found():
         ("snapshot.risk.kill_switch", True, "kill_switch"),
         ("snapshot.risk.halted", True, "trading_halted"),
         ("snapshot.risk.gross_exposure", 1.2, "exposure_cap_reached"),
-        ("snapshot.risk.risk_fraction", 0.011, "risk_fraction_over_cap"),
         ("proposal.activation", " ", "missing_entry"),
     ],
 )
@@ -94,6 +93,39 @@ def test_invariants_text_citing_a_no_learn_zone_is_found(text):
 def test_invariants_text_citing_another_day_finds_nothing(text):
     request = changed(right_request(), {"invariants.no_learn_zones": (ZONE,), "proposal.rationale": text})
     assert check_invariants(request) == ()
+
+
+# NOW is 2010-01-01; the zone lasts from 2009-12-29 to 2009-12-30.
+@pytest.mark.parametrize(
+    "day",
+    [
+        "2009-12-29T09:30:00Z", "2009-12-29t09:30", "2009-12-29 09:30", "2009/12/29", "2009.12.29",
+        "2009-12-30", "29 December 2009", "29 Dec 2009", "29th of December, 2009", "29-Dec-2009", "December 29, 2009",
+        "december 29th 2009", "Dec. 29, 2009", "Dec 30 2009",
+    ],
+)  # fmt: skip
+def test_invariants_day_of_a_no_learn_zone_is_found_however_it_is_written(day):
+    texts = {"proposal.rationale": f"An uptrend as on {day}, and a dip."}
+    request = changed(right_request(), {"invariants.no_learn_zones": (ZONE,), **texts})
+    (found,) = check_invariants(request)
+    assert found.code == "no_learn_zone_cited"
+    assert found.message.startswith(day[:10])
+
+
+@pytest.mark.parametrize(
+    "day",
+    [
+        "2009-12-28T23:59:59Z", "2009/12/31", "28 December 2009", "December 31, 2009", "31 Nov 2009",
+        "29 December 2010", "29/12/2009", "12009-12-29", "2009-12-290", "2009-12/29", "29 Decade 2009",
+    ],
+)  # fmt: skip
+def test_invariants_another_day_is_not_found_however_it_is_written(day):
+    texts = {"proposal.rationale": f"An uptrend as on {day}, and a dip."}
+    assert check_invariants(changed(right_request(), {"invariants.no_learn_zones": (ZONE,), **texts})) == ()
+
+
+def test_invariants_risk_of_the_account_is_clamped_and_no_finding():
+    assert check_invariants(changed(right_request(), {"snapshot.risk.risk_fraction": 0.02})) == ()
 
 
 def test_invariants_playbook_known_at_the_snapshot_itself_finds_nothing():
