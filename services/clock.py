@@ -1,6 +1,12 @@
 """The simulated clock: the one `now` that every reader of something that can teach has to pass."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 from schemas.errors import InvariantViolation
+
+_PINNED: ContextVar[int | None] = ContextVar("pinned_bar_time", default=None)
 
 
 class SimulatedClock:
@@ -11,8 +17,22 @@ class SimulatedClock:
 
     @property
     def now(self) -> int:
-        """Close of the last bar that was validated."""
-        return self._now
+        """Close of the last bar that was validated; inside `pinned`, the time given there."""
+        pinned = _PINNED.get()
+        return self._now if pinned is None else pinned
+
+    @contextmanager
+    def pinned(self, now: int) -> Iterator[None]:
+        """For whatever this task does inside, the clock stands at `now`, while bars go on elsewhere.
+
+        An evaluation beside a live feed sees the present of its own boundary, as it does in a replay.
+        """
+        self.check(now)
+        token = _PINNED.set(now)
+        try:
+            yield
+        finally:
+            _PINNED.reset(token)
 
     def advance(self, now: int) -> None:
         """Move forward to `now`.
@@ -30,7 +50,7 @@ class SimulatedClock:
         Raises:
             InvariantViolation: `known_at` lies after the clock.
         """
-        if known_at > self._now:
+        if known_at > self.now:
             raise InvariantViolation(
-                f"a read as of {known_at} lies after the clock {self._now}: that is the future"
+                f"a read as of {known_at} lies after the clock {self.now}: that is the future"
             )

@@ -207,6 +207,7 @@ class PolicyLoopService:
     def close(self, evaluation: Evaluation) -> None:
         """Carry out what the evaluation came to, at the bar at which its answer is there."""
         boundary, started = evaluation.boundary, time.perf_counter()
+        evaluation.record.arrived(int(self._engine.bars.close_times[self._engine.t - 1]))
         ending = self._ending(evaluation)
         self._in_flight.discard(boundary.s)
         self.counters.revisions += evaluation.budget.used

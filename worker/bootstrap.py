@@ -17,6 +17,7 @@ from schemas.proposal import PolicyProposal
 from schemas.snapshot import PolicySnapshot
 from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
+from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.account import ModelAccount
@@ -33,14 +34,16 @@ from services.slow_loop.standing_ledger import StandingLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService
 from trading_core.bars import BarSeries
+from trading_core.growing_bars import GrowingBars
 from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
-from trading_core.regime import RegimeColumns, regime_columns
+from trading_core.live import LiveStep
+from trading_core.regime import RegimeColumns, RegimeTracker
 from trading_core.rule_bank import SharedColumns
 from trading_core.rules import LintFinding, RuleColumns, lint, parse
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
-from worker.models import Models, accounted_models, configured_cassette, configured_models
+from worker.models import Models, RecordedPast, accounted_models, configured_cassette, configured_models
 from worker.session import Session
 
 
@@ -51,28 +54,32 @@ def assemble(
     definitions: Sequence[PlaybookDefinition] | None = None,
     models: Models | None = None,
     cassette: Cassette | None = None,
+    recorded: RecordedPast | None = None,
 ) -> Session:
     """A session over `bars`, ready for `begin`.
 
     Args:
         settings: the resolved configuration.
-        bars: all bars that the session will see.
+        bars: all bars that the session will see, or the first of those that will come.
         journal: empty writer.
         definitions: playbooks; None loads the configured folder or the embedded ones.
         models: language models to ask; None makes the configured ones.
         cassette: recorded replies to play instead; None plays the configured one, if there is one.
+        recorded: replies of a run that goes on: played until its past is over, then models are asked.
 
     Raises:
         ConfigError: a playbook file is wrong, or mode `full` or the strategist has no model.
     """
     books = definitions if definitions is not None else load_playbooks(_folder(settings))
     guard, clock = TickGuard(), SimulatedClock(int(bars.times[0]))
+    events = ParkingJournal(journal)
     tape = cassette if cassette is not None else configured_cassette(settings)
     asked = models or (Models() if tape is not None else configured_models(settings, guard, os.environ))
-    account = ModelAccount(settings.llm, journal, clock)
-    minds = accounted_models(settings, asked, account, guard, tape)
+    account = ModelAccount(settings.llm, events, clock)
+    minds = accounted_models(settings, asked, account, guard, tape, recorded)
     columns = RuleColumns(bars)
-    regimes = regime_columns(bars, settings.policy_loop.regime, columns.features)
+    tracker = RegimeTracker(bars, settings.policy_loop.regime, columns.features)
+    regimes = tracker.columns
     engine = _engine(settings, bars, columns, regimes, guard)
     memory, expectations = EpisodeMemory(settings.memory, clock, guard), ExpectationBook(clock)
     registry = PlaybookRegistry(books, guard, int(bars.times[0]))
@@ -92,7 +99,7 @@ def assemble(
 
     strategist = _strategist(settings, playbooks, minds, frozen)
     provider = _provider(settings, strategist, playbooks, remembered, minds, linter(bars, columns))
-    policy_loop = PolicyLoopService(settings, engine, columns, builder, provider, judge, playbooks, journal)
+    policy_loop = PolicyLoopService(settings, engine, columns, builder, provider, judge, playbooks, events)
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard)
     untraded = UntradedSignals(bars, columns, settings.execution)
     ledgers = StandingLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
@@ -103,14 +110,17 @@ def assemble(
         judge,
         lifecycle,
         playbooks,
-        ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, journal),
+        ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, events),
         untraded,
         policy_loop,
-        journal,
+        events,
     )
+    live = None
+    if isinstance(bars, GrowingBars):
+        live = LiveStep(bars, columns, tracker, engine, settings.envelope.no_trade_windows)
     return Session(
         settings, bars, journal, guard, clock, engine, memory, expectations, registry, lifecycle, untraded,
-        policy_loop, slow_loop, account, asked,
+        policy_loop, slow_loop, account, asked, live, events,
     )  # fmt: skip
 
 

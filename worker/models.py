@@ -5,12 +5,18 @@ only and is not needed to play back. Clients are opened before the first bar, be
 seconds and would otherwise eat the first deadline.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from agents.language_models.accounted import AccountedModel, LiveSource, RecordedSource, ReplySource
+from agents.language_models.accounted import (
+    AccountedModel,
+    LiveSource,
+    RecordedSource,
+    ReplySource,
+    SplicedSource,
+)
 from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.cassette import Cassette, CassetteWriter, read_cassette
 from agents.language_models.retrying import RetryingModel
@@ -27,6 +33,14 @@ from trading_core.tick_guard import TickGuard
 
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
 URL_VARIABLE = "ANTHROPIC_BASE_URL"
+
+
+@dataclass(frozen=True)
+class RecordedPast:
+    """The replies of a run that goes on, and whether it still stands where they were recorded."""
+
+    cassette: Cassette
+    lasts: Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -156,7 +170,12 @@ def configured_cassette(settings: Settings) -> Cassette | None:
 
 
 def accounted_models(
-    settings: Settings, models: Models, account: ModelAccount, guard: TickGuard, cassette: Cassette | None
+    settings: Settings,
+    models: Models,
+    account: ModelAccount,
+    guard: TickGuard,
+    cassette: Cassette | None,
+    past: RecordedPast | None = None,
 ) -> Models:
     """The models as a run uses them: admitted, recorded and paid for, or played back from the cassette.
 
@@ -170,7 +189,7 @@ def accounted_models(
         account.keep = writer.keep
 
     def accounted(model: LanguageModel | None, provider: str, name: str, prompt: str) -> LanguageModel | None:
-        source = _source(model, cassette)
+        source = _source(model, cassette, past)
         if source is None:
             return None
         caller = Caller(provider, name, prompt, load_prompt(prompt).hash, settings.llm.may_think(name))
@@ -187,10 +206,14 @@ def accounted_models(
     )
 
 
-def _source(model: LanguageModel | None, cassette: Cassette | None) -> ReplySource | None:
-    if cassette is not None:
-        return RecordedSource(cassette)
-    return None if model is None else LiveSource(model)
+def _source(
+    model: LanguageModel | None, cassette: Cassette | None, past: RecordedPast | None
+) -> ReplySource | None:
+    live = LiveSource(model) if cassette is None and model is not None else None
+    present: ReplySource | None = live if cassette is None else RecordedSource(cassette)
+    if past is None or present is None:
+        return present
+    return SplicedSource(past.lasts, RecordedSource(past.cassette), present)
 
 
 def _writer(settings: Settings) -> CassetteWriter | None:

@@ -55,7 +55,7 @@ class Session:
     slow_loop: SlowLoopService
     model_account: ModelAccount
     models: Models
-    live: LiveStep
+    live: LiveStep | None
     events: ParkingJournal
     bars_validated: int = 0
 

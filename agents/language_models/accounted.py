@@ -97,6 +97,27 @@ class RecordedSource:
         return call
 
 
+class SplicedSource:
+    """Plays back while the past of a run is replayed, then asks: how a run goes on after a restart.
+
+    Args:
+        past: whether the run still stands in its recorded past.
+        recorded, live: the two sources.
+    """
+
+    def __init__(self, past: Callable[[], bool], recorded: ReplySource, live: ReplySource) -> None:
+        self._past = past
+        self._recorded = recorded
+        self._live = live
+
+    async def ask(
+        self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
+    ) -> RecordedCall:
+        """The outcome from whichever source is due."""
+        source = self._recorded if self._past() else self._live
+        return await source.ask(question, deadline_ms, settle)
+
+
 class AccountedModel:
     """`LanguageModel` of one prompt of one run."""
 

@@ -17,6 +17,7 @@ from schemas.reflection import MemoryCase, MemorySummary
 from schemas.snapshot import MemoryBaseRates
 from schemas.vocabulary import Direction
 from services.clock import SimulatedClock
+from services.memory.deadline import present_retrievals
 from services.memory.reuse import Answers
 from services.memory.scan import DISTANCE_UNIT, LOSERS, NONE, WINNERS, Found, IntArray
 from services.memory.store import Population, Populations
@@ -71,8 +72,9 @@ class EpisodeMemory:
         """A reading side for the fast path.
 
         Args:
-            deadline_ms: after which a retrieval falls back to base rates, in live trading; None (backtest,
-                replay) lets no clock decide what is retrieved.
+            deadline_ms: after which a retrieval falls back to base rates; None lets no clock decide what is
+                retrieved, but inside `deadline.retrievals`: there the budget of the settings is the deadline,
+                or what a live run recorded of it.
         """
         return MemoryView(
             self._populations,
@@ -144,7 +146,7 @@ class MemoryView:
                 not hold as many ranks in [0, 1] as the episodes.
         """
         self._admit(known_at)
-        self._answers.turn_to(known_at, self._populations.added)
+        self._answers.turn_to(known_at, self._added())
         kept = self._answers.summaries.get(query)
         if kept is not None:
             self._telemetry.reused += 1
@@ -180,6 +182,15 @@ class MemoryView:
         self._guard.forbid("memory_reads")
         self._clock.check(known_at)
 
+    def _added(self) -> int:
+        """Episodes that this evaluation can know of: bars may go on and add others meanwhile."""
+        present = present_retrievals()
+        if present is None:
+            return self._populations.added
+        if present.added is None:
+            present.added = self._populations.added
+        return present.added
+
     def _elapsed_ms(self, started: int) -> float:
         return (self._timer() - started) / NS_PER_MS
 
@@ -193,8 +204,10 @@ class MemoryView:
         population = self._populations.of(query.playbook_id, query.direction)
         if population is None:
             return MemorySummary(known_at=known_at, base_rates=_rates(0, 0, 0), insufficient=BUCKETS)
-        found = population.nearest(point, known_at, self._quotas, self._lateness(started))
+        number = _opened()
+        found = population.nearest(point, known_at, self._quotas, self._lateness(started, number))
         if found is None:
+            _missed(number)
             return MemorySummary(
                 known_at=known_at,
                 base_rates=_rates(*population.counts(known_at)),
@@ -203,9 +216,29 @@ class MemoryView:
             )
         return _summary(population, found, known_at)
 
-    def _lateness(self, started: int) -> Callable[[], bool] | None:
-        deadline_ms = self._deadline_ms
+    def _lateness(self, started: int, number: int | None) -> Callable[[], bool] | None:
+        present, deadline_ms = present_retrievals(), self._deadline_ms
+        if present is not None and present.recorded is not None:
+            late = number in present.recorded
+            return lambda: late
+        if present is not None:
+            deadline_ms = self._budget_ms
         return None if deadline_ms is None else lambda: self._elapsed_ms(started) > deadline_ms
+
+
+def _opened() -> int | None:
+    """Number of a retrieval among those of its evaluation; None where nobody counts."""
+    present = present_retrievals()
+    if present is None:
+        return None
+    present.count += 1
+    return present.count - 1
+
+
+def _missed(number: int | None) -> None:
+    present = present_retrievals()
+    if present is not None and number is not None:
+        present.late.append(number)
 
 
 def _summary(population: Population, found: Found, known_at: int) -> MemorySummary:

@@ -32,6 +32,7 @@ class PolicyJournal:
         self._symbol = symbol
         self._label = label
         self._ts = ts_event
+        self._known_at = ts_event
         self._bar_ns = bar_ns
         self.event_id = content_id([symbol, label, "boundary"])
 
@@ -39,11 +40,15 @@ class PolicyJournal:
         self._journal.append(
             kind,
             ts_event=self._ts,
-            known_at=self._ts,
+            known_at=self._known_at,
             symbol=self._symbol,
             payload=payload,
             telemetry=telemetry,
         )
+
+    def arrived(self, now: int) -> None:
+        """The answer is there: what follows is known from now, ns, not from the boundary."""
+        self._known_at = max(self._ts, now)
 
     def event(self, boundary: Boundary, decision: GateDecision) -> None:
         """The policy event itself, whatever comes of it."""
