@@ -20,8 +20,54 @@ NotificationKind = Literal[
 
 
 class FeedSettings(Contract):
-    """How bars are taken from a live source."""
+    """How bars are taken from a live source, and what blocks entries."""
 
+    grace_s: float = Field(
+        default=5.0,
+        ge=0,
+        le=3_600,
+        description="time after the close of a bar in which every symbol is waited for; then the row goes "
+        "without those that are missing",
+    )
+    quarantine_bars: int = Field(
+        default=20,
+        ge=0,
+        le=100_000,
+        description="clean bars without entries after two bars of one label and symbol disagreed",
+    )
+    stale_after_bars: int = Field(
+        default=3, ge=1, le=100_000, description="bars without a bar of a symbol that make it stale"
+    )
+    max_row_age_bars: float = Field(
+        default=1.0,
+        gt=0,
+        le=1_000,
+        description="bars after its close up to which a row may still open positions; later ones only close",
+    )
+    history_bars: int = Field(
+        default=300,
+        ge=0,
+        le=100_000,
+        description="rows from before the start that warm up features; nothing is decided on them",
+    )
+    continuous: bool | None = Field(
+        default=None,
+        description="whether the market trades round the clock, so that a label without any bar is a gap; "
+        "None: an exchange of ccxt does, a file does not",
+    )
+    poll_s: float = Field(default=1.0, gt=0, le=3_600, description="time between two looks at a growing file")
+    gone_s: float = Field(
+        default=60.0,
+        ge=0,
+        le=86_400,
+        description="time that a file may be away or unreadable, as while it is replaced; then the feed ends",
+    )
+    clock_jump_s: float = Field(
+        default=2.0,
+        gt=0,
+        le=3_600,
+        description="difference between our clocks, or to the source's, from which on entries wait",
+    )
     exchange: ExchangeSettings = ExchangeSettings()
 
 
@@ -52,20 +98,18 @@ class OperationsSettings(Contract):
     )
     notify: tuple[NotificationKind, ...] = Field(
         default=get_args(NotificationKind),
-        description="what is sent to THINKTWICE_WEBHOOK_URL, where it is set",
+        description="what is sent to THINKTWICE_WEBHOOK_URL",
     )
     notify_window_s: float = Field(
         default=300.0,
         ge=0,
         le=86_400,
-        description="the same news is sent once within it; repeats are counted",
+        description="the same news is sent once within it, repeats count",
     )
     start_limit: int = Field(
         default=5,
         ge=1,
         le=1_000,
-        description="starts after a crash within `start_window_s` that are one too many",
+        description="crashes within `start_window_s` that end in safe mode",
     )
-    start_window_s: int = Field(
-        default=600, ge=1, le=86_400, description="time in which starts are counted; then safe mode"
-    )
+    start_window_s: int = Field(default=600, ge=1, le=86_400, description="time in which crashes are counted")

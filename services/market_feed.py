@@ -57,12 +57,14 @@ class FeedAnomaly:
         symbol: whose bar; None for the feed as a whole.
         label: ns of the bar; None where there is no bar.
         detail: plain data: values, counts, reasons. Nothing measured by a wall clock.
+        measured: what clocks and waits measured; beside the hash, never in it.
     """
 
     kind: FeedAnomalyKind
     symbol: str | None
     label: int | None
     detail: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
 
 class MarketFeed(Protocol):
@@ -99,6 +101,10 @@ class MarketFeed(Protocol):
         """
         ...
 
+    def last_labels(self) -> dict[str, int]:
+        """The label (ns) of the last bar of each symbol that was handed over; absent where there is none."""
+        ...
+
     async def close(self) -> None:
-        """Give back connections and files."""
+        """Give back connections and files; a running `items` ends."""
         ...
