@@ -133,9 +133,9 @@ class PolicyLoopService:
         self.decided_in: Callable[[RegimeView | None], None] = lambda regime: None
         self.tick_seen: Callable[[TickValidationEvent], None] = lambda event: None
 
-    async def on_boundary(self, boundary: Boundary) -> None:
-        """Gate one boundary and evaluate it when the gate admits it, waiting for the answer."""
-        evaluation = self.open(boundary)
+    async def on_boundary(self, boundary: Boundary, *, history: bool = False) -> None:
+        """Gate one boundary and evaluate it when the gate admits it, waiting for the answer; see `open`."""
+        evaluation = self.open(boundary, history=history)
         if evaluation is not None:
             await self.think(evaluation)
             self.close(evaluation)

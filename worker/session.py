@@ -87,11 +87,8 @@ class Session:
         step = self.validate(timing)
         started = time.perf_counter()
         for boundary in step.boundaries:
-            evaluation = self.policy_loop.open(boundary, history=history)
-            if evaluation is not None:
-                self.model_account.open_event(self.bars.symbols[boundary.s])
-                await self.policy_loop.think(evaluation)
-                self.policy_loop.close(evaluation)
+            self.model_account.open_event(self.bars.symbols[boundary.s])
+            await self.policy_loop.on_boundary(boundary, history=history)
         timing.policy_s += time.perf_counter() - started
         self.collect_blocked()
         await self.reflect_slowly(step, timing)

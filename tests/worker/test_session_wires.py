@@ -161,9 +161,9 @@ def test_session_boundary_of_a_symbol_that_is_being_answered_is_skipped_as_singl
     loop, entered, again = made.policy_loop, [0], list[Any]()
     provide, on_boundary = loop.provider.provide, loop.on_boundary
 
-    async def remembered(boundary: Any) -> None:
+    async def remembered(boundary: Any, **named: Any) -> None:
         again[:] = [boundary]
-        await on_boundary(boundary)
+        await on_boundary(boundary, **named)
 
     async def twice(*args: Any, **named: Any) -> Plan:
         entered[0] += 1
