@@ -29,7 +29,6 @@ from schemas.vocabulary import (
     EvaluationOutcome,
     JudgeDecision,
     PlanKind,
-    PolicyEventKind,
     Severity,
 )
 from services.policy_checks.invariants import check_invariants
@@ -127,7 +126,7 @@ class PolicyLoopService:
         self._in_flight: set[int] = set()
         self.policies: dict[str, FrozenPolicy] = {}
         self.structures: dict[str, str] = {}
-        self.counters = PolicyCounters()
+        self.counters = PolicyCounters(settings.reflection)
         self.blocked: list[tuple[int, int, PolicyProposal]] = []
         self.deferred: list[DeferredItem] = []
         self.decided_in: Callable[[RegimeView | None], None] = lambda regime: None
@@ -212,7 +211,7 @@ class PolicyLoopService:
         self._in_flight.discard(boundary.s)
         self.counters.revisions += evaluation.budget.used
         latency_ms = evaluation.latency_ms + (time.perf_counter() - started) * 1e3
-        self._measure(boundary, latency_ms)
+        self.counters.evaluation_ms.append(latency_ms)
         self.counters.outcomes[str(ending.outcome)] += 1
         policy_id = None if ending.policy is None else ending.policy.policy_id
         seen = None if evaluation.snapshot is None else evaluation.snapshot.content_hash
@@ -242,14 +241,6 @@ class PolicyLoopService:
         evaluation.failed = True
         self.counters.reflections["error"] += 1
         return effect
-
-    def _measure(self, boundary: Boundary, latency_ms: float) -> None:
-        self.counters.evaluation_ms.append(latency_ms)
-        quiet = boundary.events == (PolicyEventKind.HEARTBEAT,) and not boundary.overrides
-        reflection = self._settings.reflection
-        self.counters.over_budget += latency_ms > (
-            reflection.budget_heartbeat_ms if quiet else reflection.budget_event_ms
-        )
 
     def in_force(self, s: int) -> FrozenPolicy | None:
         """The frozen policy in force for a symbol, if any."""

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from schemas.config import ReflectionSettings
 from schemas.reflection import PolicyLevelReflectionResult
 from schemas.vocabulary import InvocationOutcome, PolicyEventKind
 from services.latencies import quantiles
@@ -17,8 +18,14 @@ from trading_core.trigger_engine import Boundary
 
 @dataclass
 class PolicyCounters:
-    """One per run; the policy loop writes it, the summary reads it."""
+    """One per run; the policy loop writes it, the summary reads it.
 
+    Attributes:
+        budgets: where the time budgets of a reflection stand.
+        over_budget: reflections that took longer than theirs, a slow strategist left out.
+    """
+
+    budgets: ReflectionSettings = field(default_factory=ReflectionSettings)
     events: Counter[str] = field(default_factory=Counter)
     skips: Counter[str] = field(default_factory=Counter)
     overrides: Counter[str] = field(default_factory=Counter)
@@ -56,8 +63,13 @@ class PolicyCounters:
             self.invocations[str(reflection.meta.outcome)] += 1
             self.finding_codes.update(finding.code for finding in reflection.findings)
             self.reflection_ms.append(reflection.meta.latency_ms)
+            self.over_budget += reflection.meta.latency_ms > self._budget_ms(reflection.meta.source)
         elif reflection is not None:
             self.invocations[str(reflection.outcome)] += 1
+
+    def _budget_ms(self, source: str) -> float:
+        heartbeat = source == PolicyEventKind.HEARTBEAT
+        return self.budgets.budget_heartbeat_ms if heartbeat else self.budgets.budget_event_ms
 
     def document(self) -> dict[str, Any]:
         """The `policy_loop` part of the run's JSON document."""

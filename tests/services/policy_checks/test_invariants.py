@@ -100,7 +100,8 @@ def test_invariants_text_citing_another_day_finds_nothing(text):
     "day",
     [
         "2009-12-29T09:30:00Z", "2009-12-29t09:30", "2009-12-29 09:30", "2009/12/29", "2009.12.29",
-        "2009-12-30", "29 December 2009", "29 Dec 2009", "29th of December, 2009", "29-Dec-2009", "December 29, 2009",
+        "2009-12-30", "29 December 2009",
+        "29 Dec 2009", "29th of December, 2009", "29-Dec-2009", "December 29, 2009",
         "december 29th 2009", "Dec. 29, 2009", "Dec 30 2009",
     ],
 )  # fmt: skip
