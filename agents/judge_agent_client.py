@@ -1,9 +1,11 @@
 """The judge as its callers see it: one object, two questions.
 
-Implements `services.ports.Judge` with the deterministic rules. It writes nothing and applies nothing: a
-verdict is journalled by whoever asked, and actions go through the playbook lifecycle.
+Implements `services.ports.Judge` with the deterministic rules; over reports a model may be asked as well,
+which can only drop what the rules accepted. It writes nothing and applies nothing: a verdict is journalled by
+whoever asked, and actions go through the playbook lifecycle.
 """
 
+from agents.judge_model import Fallback, by_rules, weighed
 from agents.judge_replanning import replan
 from agents.judge_rules import judge_boundary
 from schemas.config import GateSettings, JudgeSettings
@@ -17,14 +19,21 @@ from schemas.reflection import (
 )
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import JudgeDecision, RecommendedAction
+from services.ports import LanguageModel
 
 
 class JudgeAgentClient:
-    """Deterministic judge with counters of what it decided; grades reports again with `gate`."""
+    """The judge with counters of what it decided; grades reports again with `gate`.
 
-    def __init__(self, settings: JudgeSettings, gate: GateSettings | None = None) -> None:
+    Where the settings ask for a model's opinion on reports and none is given, the verdicts say so.
+    """
+
+    def __init__(
+        self, settings: JudgeSettings, gate: GateSettings | None = None, model: LanguageModel | None = None
+    ) -> None:
         self._settings = settings
         self._gate = gate or GateSettings()
+        self._model = model
         self.boundary_counts = dict.fromkeys(JudgeDecision, 0)
         self.replan_counts = dict.fromkeys(RecommendedAction, 0)
 
@@ -48,5 +57,9 @@ class JudgeAgentClient:
     ) -> ReplanVerdict:
         """Turn a report into typed actions, or hold; the report is evidence, never a command."""
         verdict = replan(report, definitions, open_experiments, self._settings, self._gate)
+        if self._model is not None:
+            verdict = await weighed(verdict, report, self._model)
+        elif self._settings.replan != "rules":
+            verdict = by_rules(verdict, Fallback.NO_MODEL)
         self.replan_counts[verdict.decision] += 1
         return verdict

@@ -64,7 +64,7 @@ def replan(
         evidence += item.evidence_refs
     report_id = report.content_hash[:16]
     return ReplanVerdict(
-        decision=_decision(accepted),
+        decision=decision_of(accepted),
         report_id=report_id,
         actions=tuple(accepted),
         refused=tuple(refused),
@@ -179,7 +179,8 @@ def _tested_as(finding: ClusterFinding, report: HighLevelReflectionReport) -> st
     return hypothesis(finding.playbook_id, finding.regime, finding.timeframe if len(frames) > 1 else None)
 
 
-def _decision(actions: Sequence[JudgeAction]) -> RecommendedAction:
+def decision_of(actions: Sequence[JudgeAction]) -> RecommendedAction:
+    """The strongest decision that some of these actions make; hold without any."""
     made = [action for action, kinds in KINDS.items() for item in actions if item.kind in kinds]
     return max(made, key=STRENGTH.__getitem__, default=RecommendedAction.HOLD)
 

@@ -270,8 +270,13 @@ class GateSettings(Contract):
 
 
 class JudgeSettings(Contract):
-    """Bounds of the judge's actions and of the lifecycle that follows them."""
+    """Who judges reports, the bounds of the judge's actions, and the lifecycle that follows them."""
 
+    replan: Literal["rules", "anthropic"] = Field(
+        default="rules",
+        description="who judges reports: `rules`, or `anthropic`: after the rules the model "
+        "`llm.slow_model`, which may drop actions and add none; its failures leave what the rules decided",
+    )
     minimum_eligible_playbooks: int = Field(default=2, le=MAX_COUNT, ge=2)
     action_ttl_bars: int = Field(default=252, le=MAX_COUNT, ge=1)
     shadow_ttl_bars: int = Field(default=756, le=MAX_COUNT, ge=1)
@@ -346,8 +351,8 @@ class Settings(Contract):
             raise ValueError(f"runtime.llm {mode!r} needs a file: set runtime.cassette (--cassette FILE)")
         if mode != "live" and not self.uses_models:
             raise ValueError(
-                f"runtime.llm {mode!r} has no model to speak for: use reflection.mode 'full' or "
-                "policy_loop.strategist 'anthropic'"
+                f"runtime.llm {mode!r} has no model to speak for: use reflection.mode 'full', "
+                "policy_loop.strategist 'anthropic' or judge.replan 'anthropic'"
             )
         if mode == "live" and cassette is not None:
             raise ValueError("runtime.cassette is not used with runtime.llm 'live': say record or replay")
@@ -356,7 +361,10 @@ class Settings(Contract):
     @property
     def uses_models(self) -> bool:
         """Whether any part of a run asks a language model."""
-        return self.reflection.mode == "full" or self.policy_loop.strategist != "rules"
+        return self.reflection.mode == "full" or "anthropic" in (
+            self.policy_loop.strategist,
+            self.judge.replan,
+        )
 
     def hashed(self) -> dict[str, Any]:
         """Everything but `runtime`, as plain data."""

@@ -72,7 +72,11 @@ class RefusedAction(Contract):
 
 
 class ReplanVerdict(Contract):
-    """What the judge made of one report; the report is its evidence."""
+    """What the judge made of one report; the report is its evidence.
+
+    `model` is who had the last word, `fallback` why the rules did in a model's place, `prompt_hash` the text
+    with which a model was asked.
+    """
 
     decision: RecommendedAction
     report_id: str
@@ -82,3 +86,5 @@ class ReplanVerdict(Contract):
     evidence_ids: tuple[str, ...] = ()
     known_at: int
     model: str = "rules"
+    prompt_hash: str | None = None
+    fallback: str | None = None

@@ -91,7 +91,9 @@ def assemble(
     builder = SnapshotBuilder(
         engine, regimes, columns.features, names, remembered, expectations.reader(), playbooks, clock
     )
-    judge = JudgeAgentClient(settings.judge, settings.gate)
+    if settings.judge.replan != "rules" and minds.judge is None:
+        raise ConfigError("judge.replan asks a model but none was given: use 'rules'")
+    judge = JudgeAgentClient(settings.judge, settings.gate, minds.judge)
 
     def frozen(policy_id: str) -> PolicyProposal | None:
         policy = policy_loop.policies.get(policy_id)

@@ -1,4 +1,4 @@
-"""The language models of a run: those of mode `full`, the strategist's, or none where rules decide alone.
+"""The language models of a run: of mode `full`, of the strategist, of the judge, or none where rules decide.
 
 They are asked live, asked and kept in a cassette, or played back from one. The key comes from the environment
 only and is not needed to play back. Clients are opened before the first bar, because importing the SDK takes
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from agents.judge_model import PROMPT as JUDGE_PROMPT
 from agents.language_models.accounted import (
     AccountedModel,
     LiveSource,
@@ -45,15 +46,16 @@ class RecordedPast:
 
 @dataclass(frozen=True)
 class Models:
-    """Models of the fast reflection, of the report's narrative and of the strategist; None: rules alone."""
+    """Models of the fast reflection, the report's narrative, the strategist, the judge; None: rules alone."""
 
     fast: LanguageModel | None = None
     slow: LanguageModel | None = None
     strategist: LanguageModel | None = None
+    judge: LanguageModel | None = None
 
     async def close(self) -> None:
         """Close the connections of live models."""
-        for model in (self.fast, self.slow, self.strategist):
+        for model in (self.fast, self.slow, self.strategist, self.judge):
             close = getattr(model, "close", None)
             if close is not None:
                 await close()
@@ -70,8 +72,10 @@ def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
     key = environment.get(KEY_VARIABLE, "")
     if not key:
         who, instead = ("reflection mode 'full'", "deterministic")
-        if settings.reflection.mode != "full":
+        if settings.policy_loop.strategist != "rules" and settings.reflection.mode != "full":
             who, instead = f"strategist {settings.policy_loop.strategist!r}", "rules"
+        elif settings.reflection.mode != "full":
+            who, instead = f"judge.replan {settings.judge.replan!r}", "rules"
         raise ConfigError(
             f"{who} needs a key: set {KEY_VARIABLE}, play a cassette with --llm replay, or use {instead!r}"
         )
@@ -108,6 +112,8 @@ def models_in_use(settings: Settings) -> tuple[str, ...]:
         names += [settings.llm.fast_model, settings.llm.slow_model]
     if settings.policy_loop.strategist != "rules":
         names.append(settings.llm.strategist_model)
+    if settings.judge.replan != "rules":
+        names.append(settings.llm.slow_model)
     return tuple(dict.fromkeys(names))
 
 
@@ -156,6 +162,7 @@ def configured_models(settings: Settings, guard: TickGuard, environment: Mapping
         fast=opened(llm.fast_model) if full else None,
         slow=opened(llm.slow_model, llm.stall_ms) if full else None,
         strategist=opened(llm.strategist_model) if proposes else None,
+        judge=opened(llm.slow_model, llm.stall_ms) if settings.judge.replan != "rules" else None,
     )
 
 
@@ -195,7 +202,7 @@ def accounted_models(
         caller = Caller(provider, name, prompt, load_prompt(prompt).hash, settings.llm.may_think(name))
         return AccountedModel(caller, source, account, guard)
 
-    llm, who = settings.llm, settings.policy_loop.strategist
+    llm, who, judge = settings.llm, settings.policy_loop.strategist, settings.judge.replan
     full = settings.reflection.mode == "full"
     return Models(
         fast=accounted(models.fast, llm.provider, llm.fast_model, FAST_PROMPT) if full else None,
@@ -203,6 +210,7 @@ def accounted_models(
         strategist=None
         if who == "rules"
         else accounted(models.strategist, who, llm.strategist_model, STRATEGIST_PROMPT),
+        judge=None if judge == "rules" else accounted(models.judge, judge, llm.slow_model, JUDGE_PROMPT),
     )
 
 

@@ -1,0 +1,164 @@
+"""The model judge: it may drop actions that the rules accepted, and nothing else.
+
+Its reply is a closed wire model: ids of the accepted actions that stay, and a reason. It cannot add an
+action, change one or bring a refused one back; such a reply counts for nothing, as does none, and the verdict
+of the rules stands with the reason in `fallback`. Called by the judge client.
+"""
+
+import asyncio
+import json
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.judge_replanning import decision_of
+from agents.strategies.strategist_reply import first_problem
+from prompts import load_prompt
+from schemas.errors import ModelError
+from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
+from schemas.reflection import HighLevelReflectionReport
+from services.model_calls.record import TIMEOUT
+from services.model_calls.reply_text import object_without_repeats
+from services.ports import LanguageModel, ModelReply
+from services.quoting import quoted_json, visible
+
+PROMPT = "judge_replanning"
+MAX_TOKENS = 1_500
+DEADLINE_MS = 60_000.0
+GRACE_MS = 20.0
+LONGEST_REPLY = 20_000
+MOST_ACTIONS = 100
+SHOWN = 40
+DROPPED = "dropped_by_model"
+
+
+class Fallback(StrEnum):
+    """Why the rules decide alone although a model was to be asked; a failed call adds its own kind."""
+
+    NO_MODEL = "no_model"
+    NOTHING_TO_DROP = "nothing_to_drop"
+    MALFORMED = "reply_malformed"
+    REPEATED_ACTION = "repeated_action"
+    UNKNOWN_ACTION = "unknown_action"
+    REFUSED_ACTION = "refused_action"
+
+
+class KeepReply(BaseModel):
+    """Which actions stay."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    keep: tuple[str, ...] = Field(max_length=MOST_ACTIONS)
+    reason: Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+class ReplyFault(ValueError):
+    """A reply that counts for nothing."""
+
+    def __init__(self, kind: Fallback, detail: str) -> None:
+        super().__init__(f"{kind}: {visible(detail)}")
+
+
+def by_rules(verdict: ReplanVerdict, why: str) -> ReplanVerdict:
+    """The verdict of the rules, with the reason why no model took part in it."""
+    return verdict.model_copy(update={"fallback": why})
+
+
+async def weighed(
+    verdict: ReplanVerdict,
+    report: HighLevelReflectionReport,
+    model: LanguageModel,
+    deadline_ms: float = DEADLINE_MS,
+) -> ReplanVerdict:
+    """The verdict of the rules less the actions that the model dropped.
+
+    Where the model did not answer, or not in the way it was asked, the verdict of the rules with `fallback`.
+    """
+    if not verdict.actions:
+        return by_rules(verdict, Fallback.NOTHING_TO_DROP)
+    try:
+        reply = await _asked(verdict, report, model, deadline_ms)
+        kept = read_reply(reply.text, len(verdict.actions), len(verdict.refused))
+    except TimeoutError:
+        return by_rules(verdict, TIMEOUT)
+    except ModelError as error:
+        return by_rules(verdict, str(error.context.get("kind", "error")))
+    except ReplyFault as fault:
+        return by_rules(verdict, str(fault))
+    return _without_the_others(verdict, kept, reply.model)
+
+
+def read_reply(text: str, accepted: int, refused: int) -> KeepReply:
+    """The reply in a model's text; `accepted` and `refused` are how many actions it was shown.
+
+    Raises:
+        ReplyFault: there is none, or it keeps what was not offered.
+    """
+    reply = _wire(text)
+    if len(set(reply.keep)) < len(reply.keep):
+        raise ReplyFault(Fallback.REPEATED_ACTION, "an action is kept twice")
+    for name in reply.keep:
+        if name in _names("r", refused):
+            raise ReplyFault(Fallback.REFUSED_ACTION, f"{name} stays refused")
+        if name not in _names("a", accepted):
+            raise ReplyFault(Fallback.UNKNOWN_ACTION, f"{name[:SHOWN]!r} was not offered")
+    return reply
+
+
+def _wire(text: str) -> KeepReply:
+    if len(text) > LONGEST_REPLY:
+        raise ReplyFault(Fallback.MALFORMED, f"{len(text)} characters, more than {LONGEST_REPLY}")
+    try:
+        json.loads(text, object_pairs_hook=object_without_repeats)
+        return KeepReply.model_validate_json(text)
+    except ValidationError as error:
+        raise ReplyFault(Fallback.MALFORMED, first_problem(error)) from error
+    except RecursionError as error:
+        raise ReplyFault(Fallback.MALFORMED, "nested too deeply") from error
+    except json.JSONDecodeError as error:
+        raise ReplyFault(Fallback.MALFORMED, "the reply is not one JSON object and nothing else") from error
+    except ValueError as error:
+        raise ReplyFault(Fallback.MALFORMED, str(error)) from error
+
+
+async def _asked(
+    verdict: ReplanVerdict, report: HighLevelReflectionReport, model: LanguageModel, deadline_ms: float
+) -> ModelReply:
+    prompt = load_prompt(PROMPT)
+    actions = zip(_names("a", len(verdict.actions)), verdict.actions, strict=True)
+    refused = zip(_names("r", len(verdict.refused)), verdict.refused, strict=True)
+    request = prompt.render(
+        actions=quoted_json([{"id": name, **action.payload()} for name, action in actions]),
+        refused=quoted_json([{"id": name, **one.payload()} for name, one in refused]),
+        report=quoted_json(report.payload()),
+    )
+    # The model keeps its deadline and says how it failed; this one is for a model that does not.
+    async with asyncio.timeout((deadline_ms + GRACE_MS) / 1_000):
+        return await model.complete(
+            system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=deadline_ms
+        )
+
+
+def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, model: str) -> ReplanVerdict:
+    named = dict(zip(_names("a", len(verdict.actions)), verdict.actions, strict=True))
+    kept = tuple(action for name, action in named.items() if name in reply.keep)
+    reason = visible(reply.reason)
+    dropped = [_dropped(action, reason) for name, action in named.items() if name not in reply.keep]
+    update: dict[str, Any] = {
+        "decision": decision_of(kept),
+        "actions": kept,
+        "refused": (*verdict.refused, *dropped),
+        "reason": f"{verdict.reason}; the model kept {len(kept)} of {len(named)}: {reason}",
+        "model": model,
+        "prompt_hash": load_prompt(PROMPT).hash,
+    }
+    return verdict.model_copy(update=update)
+
+
+def _dropped(action: JudgeAction, reason: str) -> RefusedAction:
+    return RefusedAction(action=action, code=DROPPED, reason=reason)
+
+
+def _names(letter: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{letter}{number}" for number in range(1, count + 1))
