@@ -31,8 +31,10 @@ from services.model_calls.record import Caller
 from services.policy_level_reflection_service import PROMPT as FAST_PROMPT
 from services.ports import LanguageModel
 from trading_core.tick_guard import TickGuard
+from worker.operations.redaction import masked_addresses
+from worker.operations.secrets import MODEL_KEY, secret
 
-KEY_VARIABLE = "ANTHROPIC_API_KEY"
+KEY_VARIABLE = MODEL_KEY
 URL_VARIABLE = "ANTHROPIC_BASE_URL"
 
 
@@ -69,8 +71,8 @@ def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
     """
     if not settings.uses_models or settings.runtime.llm == "replay":
         return None
-    key = environment.get(KEY_VARIABLE, "")
-    if not key:
+    key = secret(KEY_VARIABLE, environment)
+    if key is None:
         who, instead = ("reflection mode 'full'", "deterministic")
         if settings.policy_loop.strategist != "rules" and settings.reflection.mode != "full":
             who, instead = f"strategist {settings.policy_loop.strategist!r}", "rules"
@@ -100,7 +102,8 @@ def model_address(environment: Mapping[str, str]) -> str | None:
         usable = False
     if not usable or not address.isascii() or not address.isprintable() or " " in address:
         raise ConfigError(
-            f"{URL_VARIABLE} is {address[:80]!r}: give http://HOST:PORT or https://HOST, or unset it"
+            f"{URL_VARIABLE} is {masked_addresses(address)[:80]!r}: give http://HOST:PORT or https://HOST, "
+            "or unset it"
         )
     return address
 

@@ -22,9 +22,11 @@ from pydantic.fields import FieldInfo
 from schemas.config import Settings
 from schemas.contract import Contract
 from schemas.errors import ConfigError, nearest
+from worker.operations.redaction import holds_password, masked_addresses
+from worker.operations.secrets import OURS, STORE_ADDRESS, is_secret_name, secret, where_secrets_belong
 
 PREFIX = "THINKTWICE_"
-NOT_SETTINGS = frozenset({"THINKTWICE_CACHE_DIR"})
+NOT_SETTINGS = frozenset({"THINKTWICE_CACHE_DIR"}) | OURS
 DEFAULT = "default"
 
 
@@ -102,11 +104,20 @@ def _leaves(table: Mapping[str, Any], prefix: str, origin: str) -> Iterator[tupl
     for name, value in table.items():
         key = f"{prefix}{name}"
         if key not in TABLES:
-            yield _known(key, origin), value, origin
+            yield _known(key, origin), _without_secret(key, value, origin), origin
         elif isinstance(value, dict):
             yield from _leaves(value, f"{key}.", origin)
         else:
             raise ConfigError(f"{origin}: {key!r} is a section: write [{key}] with its keys below")
+
+
+def _without_secret(key: str, value: Any, origin: str) -> Any:
+    if isinstance(value, str) and holds_password(value):
+        raise ConfigError(
+            f"{origin}: {key} holds a password: take it out, and give the address in {STORE_ADDRESS}, or in "
+            f"a file that {STORE_ADDRESS}_FILE names"
+        )
+    return value
 
 
 def _read_toml(config: Path) -> dict[str, Any]:
@@ -125,6 +136,8 @@ def _read_toml(config: Path) -> dict[str, Any]:
 def _known(key: str, where: str) -> str:
     if key in FIELDS:
         return key
+    if is_secret_name(key):
+        raise ConfigError(f"{where}: {where_secrets_belong(key)}")
     section, dot, name = key.rpartition(".")
     if not dot:
         section = key
@@ -138,6 +151,9 @@ def _known(key: str, where: str) -> str:
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
+    address = secret(STORE_ADDRESS, environment)
+    if address is not None and STORE_ADDRESS not in environment:
+        yield ENVIRONMENT[STORE_ADDRESS], address, f"env {STORE_ADDRESS}_FILE"
     for name in sorted(environment):
         if not name.startswith(PREFIX) or name in NOT_SETTINGS:
             continue
@@ -213,7 +229,7 @@ def _refused(key: str, value: Any, origin: str, error: ValidationError) -> Confi
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = masked_addresses(repr(value))
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

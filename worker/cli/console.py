@@ -16,7 +16,10 @@ PLAIN_WIDTH = 120
 
 
 def complain(message: str) -> None:
-    """One line on stderr."""
+    """One line on stderr, without the secrets that a library may have put into its message."""
+    from worker.operations.redaction import redactor_of
+
+    message = redactor_of().text(message)
     sys.stderr.write(f"thinktwice: {visible(' '.join(message.split()))}\n")
 
 

@@ -103,8 +103,9 @@ def test_runs_lists_every_run_with_its_status(shell):
 
 
 def test_config_show_names_where_each_value_came_from(shell, monkeypatch):
-    (shell.folder / "mine.toml").write_text("seed = 1\n[runtime]\ndb = 'postgresql://me:s3cret@host/db'\n")
+    (shell.folder / "mine.toml").write_text("seed = 1\n")
     monkeypatch.setenv("THINKTWICE_ACCOUNT__CASH", "5e4")
+    monkeypatch.setenv("THINKTWICE_RUNTIME__DB", "postgresql://me:s3cret@host/db")
     shown = json.loads(shell.run("config", "show", "mine.toml", "--json").stdout)
     assert shown["settings"]["seed"] == {"value": 1, "origin": "file mine.toml"}
     assert shown["settings"]["account.cash"] == {"value": 50_000.0, "origin": "env THINKTWICE_ACCOUNT__CASH"}

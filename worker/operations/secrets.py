@@ -1,0 +1,72 @@
+"""Secrets come from the environment or from files that it names, and from nowhere else.
+
+Every secret NAME may be given as NAME_FILE instead: the path of a file that holds it, as container secrets
+are. Values are never printed; `worker.operations.redaction` keeps them out of everything that is.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from schemas.errors import ConfigError
+
+MODEL_KEY = "ANTHROPIC_API_KEY"
+OPERATIONS_TOKEN = "THINKTWICE_OPERATIONS_TOKEN"
+WEBHOOK_URL = "THINKTWICE_WEBHOOK_URL"
+WEBHOOK_SECRET = "THINKTWICE_WEBHOOK_SECRET"
+STORE_ADDRESS = "THINKTWICE_RUNTIME__DB"
+FILE = "_FILE"
+NAMES = (MODEL_KEY, OPERATIONS_TOKEN, WEBHOOK_URL, WEBHOOK_SECRET, STORE_ADDRESS)
+# Names of ours that are read here and are no settings.
+OURS = frozenset(
+    name + end for name in (OPERATIONS_TOKEN, WEBHOOK_URL, WEBHOOK_SECRET) for end in ("", FILE)
+) | {STORE_ADDRESS + FILE}
+
+LONGEST = 65_536
+LEAST_BYTES = 32
+LEAST_KINDS = 12
+WORDS = ("(api|access|secret|private)_?key", "secret", "token", "passw(or)?d", "passphrase", "webhook_?url")
+SECRET_WORD = re.compile(rf"(^|[_.-]|pg)({'|'.join(WORDS)})$", re.IGNORECASE)
+
+
+def secret(name: str, environment: Mapping[str, str]) -> str | None:
+    """The secret of this name; None when neither NAME nor NAME_FILE is set, or set to nothing.
+
+    Raises:
+        ConfigError: both are set, or the file holds no secret.
+    """
+    given, path = environment.get(name, ""), environment.get(name + FILE, "")
+    if given and path:
+        raise ConfigError(f"{name} and {name + FILE} are both set: unset one of them")
+    return _read(name + FILE, Path(path)) if path else given or None
+
+
+def strong(value: str) -> bool:
+    """Whether a secret may guard an interface that others reach: 32 bytes or more, and not one letter."""
+    return len(value.encode()) >= LEAST_BYTES and len(set(value)) >= LEAST_KINDS
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a setting, field or variable of this name would hold a secret."""
+    return SECRET_WORD.search(name) is not None
+
+
+def where_secrets_belong(name: str) -> str:
+    """What to say to whoever writes a secret into a file of settings."""
+    known = ", ".join(NAMES)
+    return f"{name!r} looks like a secret: give it in the environment or in a file ({known}; or NAME_FILE)"
+
+
+def _read(variable: str, path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LONGEST + 1)
+    except OSError as error:
+        raise ConfigError(f"{variable}: file {str(path)!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        # The cause would carry the bytes of the secret.
+        raise ConfigError(f"{variable}: file {str(path)!r} is not UTF-8 text") from None
+    value = text.rstrip("\r\n")
+    if not value or len(text) > LONGEST or "\n" in value or "\0" in value:
+        raise ConfigError(f"{variable}: file {str(path)!r} does not hold one secret on one line")
+    return value
