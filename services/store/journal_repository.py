@@ -35,13 +35,7 @@ class JournalRepository:
             return
         with store_errors(self._url):
             async with self._writer.begin() as connection:
-                new = await self._not_stored(connection, run_id, rows)
-                if new:
-                    await connection.execute(
-                        journal.insert(), [{"run_id": run_id, **asdict(row)} for row in new]
-                    )
-                    counters = {"events": new[-1].seq + 1, "head_hash": new[-1].hash}
-                    await connection.execute(update(runs).where(runs.c.run_id == run_id).values(counters))
+                await append_rows(connection, run_id, rows)
 
     async def rows(
         self,
@@ -88,27 +82,37 @@ class JournalRepository:
             async with self._engine.begin() as connection:
                 return list((await connection.execute(query)).scalars())
 
-    async def _not_stored(
-        self, connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]
-    ) -> Sequence[JournalRow]:
-        query = select(runs.c.events, runs.c.head_hash, runs.c.status).where(runs.c.run_id == run_id)
-        run = (await connection.execute(query.with_for_update())).one_or_none()
-        if run is None or run.status != "running":
-            state = "unknown" if run is None else run.status
-            raise StoreError(f"run {run_id!r} is {state}: nothing can be appended to it")
-        first = rows[0].seq
-        if first > run.events:
-            raise StoreError(f"run {run_id!r} holds {run.events} rows: row {first} would leave a gap")
-        if first == run.events:
-            if rows[0].prev_hash != run.head_hash:
-                raise StoreError(f"run {run_id!r}: row {first} does not follow the stored head")
-            return rows
-        known = rows[: run.events - first]
-        stored = await connection.scalar(
-            select(journal.c.hash).where(journal.c.run_id == run_id, journal.c.seq == known[-1].seq)
+
+async def append_rows(connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]) -> None:
+    """Store rows inside a transaction of the caller's; see `JournalRepository.append`."""
+    new = await _not_stored(connection, run_id, rows)
+    if new:
+        await connection.execute(journal.insert(), [{"run_id": run_id, **asdict(row)} for row in new])
+        counters = {"events": new[-1].seq + 1, "head_hash": new[-1].hash}
+        await connection.execute(update(runs).where(runs.c.run_id == run_id).values(counters))
+
+
+async def _not_stored(
+    connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]
+) -> Sequence[JournalRow]:
+    query = select(runs.c.events, runs.c.head_hash, runs.c.status).where(runs.c.run_id == run_id)
+    run = (await connection.execute(query.with_for_update())).one_or_none()
+    if run is None or run.status != "running":
+        state = "unknown" if run is None else run.status
+        raise StoreError(f"run {run_id!r} is {state}: nothing can be appended to it")
+    first = rows[0].seq
+    if first > run.events:
+        raise StoreError(f"run {run_id!r} holds {run.events} rows: row {first} would leave a gap")
+    if first == run.events:
+        if rows[0].prev_hash != run.head_hash:
+            raise StoreError(f"run {run_id!r}: row {first} does not follow the stored head")
+        return rows
+    known = rows[: run.events - first]
+    stored = await connection.scalar(
+        select(journal.c.hash).where(journal.c.run_id == run_id, journal.c.seq == known[-1].seq)
+    )
+    if stored != known[-1].hash:
+        raise StoreError(
+            f"run {run_id!r}: row {known[-1].seq} is stored with other content; is another writer active?"
         )
-        if stored != known[-1].hash:
-            raise StoreError(
-                f"run {run_id!r}: row {known[-1].seq} is stored with other content; is another writer active?"
-            )
-        return rows[len(known) :]
+    return rows[len(known) :]

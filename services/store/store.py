@@ -18,6 +18,7 @@ from services.store.reports import ReportRepository
 from services.store.revision import Standing, ahead_error, behind_error, make_tables, standing
 from services.store.run_repository import RunRepository
 from services.store.tables import OPERATOR, WORKER, metadata
+from services.store.trading import TradingRepository
 from services.store.urls import StoreUrl, parse_url
 
 
@@ -40,6 +41,7 @@ class Store:
         self.leases = LeaseRepository(engine, url)
         self.claims = ClaimRepository(engine, url)
         self.reports = ReportRepository(engine, url)
+        self.trading = TradingRepository(engine, url)
         self.operator = OperatorRequests(engine, url)
 
     async def close(self) -> None:

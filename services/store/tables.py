@@ -165,3 +165,40 @@ reports_on_demand = Table(
     Column("calls", Text, nullable=True),
     Column("decided_ms", BigInteger, nullable=True),
 )
+
+paper_bars = Table(
+    "paper_bars",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("label", BigInteger, nullable=False),
+    Column("bars", Text, nullable=False),
+    UniqueConstraint("run_id", "label"),
+)
+
+paper_orders = Table(
+    "paper_orders",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    Column("order_id", Text, primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+)
+
+venue_orders = Table(
+    "venue_orders",
+    metadata,
+    Column("account", Text, primary_key=True),
+    Column("order_id", Text, primary_key=True),
+    Column("instruction", Text, nullable=False),
+    Column("sends", Integer, nullable=False),
+)
+
+trading_processes = Table(
+    "trading_processes",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("seen_ms", BigInteger, nullable=False),
+    Column("signs", Text, nullable=False),
+)

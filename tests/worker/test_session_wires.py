@@ -185,12 +185,12 @@ def test_session_bars_and_boundaries_repeated_within_a_policy_window_reflect_onl
     loop, on_boundary = made.policy_loop, made.policy_loop.on_boundary
     repeated = [0]
 
-    async def thrice(boundary: Any) -> None:
-        await on_boundary(boundary)
+    async def thrice(boundary: Any, **named: Any) -> None:
+        await on_boundary(boundary, **named)
         before = (loop.counters.evaluations, sum(loop.counters.decisions.values()))
         quiet = set(boundary.events) <= {KIND.HEARTBEAT, KIND.REGIME_CHANGE, KIND.VOLATILITY_BAND_SHIFT}
         for _ in range(2 if quiet and not boundary.overrides else 0):
-            await on_boundary(boundary)
+            await on_boundary(boundary, **named)
             repeated[0] += 1
         assert (loop.counters.evaluations, sum(loop.counters.decisions.values())) == before
 

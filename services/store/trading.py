@@ -1,0 +1,213 @@
+"""What a trading process keeps: bars and journal in one transaction a bar, and its orders on their way.
+
+Rows of bars are inputs: with them a run is replayed. An order goes out in three steps that a crash may part:
+it is intended (with the journal, in one transaction), sent to the venue, acknowledged. Whoever starts again
+sends what was intended and not acknowledged; the venue knows an order by its id, which is a hash of what it
+means, so sending twice is one order.
+"""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from schemas.canonical import canonical_json
+from schemas.errors import StoreError
+from services.journal.chain import JournalRow
+from services.store.database_time import now_ms
+from services.store.engine import WRITES
+from services.store.failures import store_errors
+from services.store.journal_repository import append_rows
+from services.store.leases import Lease, demand_tenure
+from services.store.tables import journal, paper_bars, paper_orders, trading_processes, venue_orders
+from services.store.urls import StoreUrl
+
+if TYPE_CHECKING:
+    from services.market_feed import BarRow
+
+PAGE_ROWS = 5_000
+ORDER_KINDS = ("order_accepted", "exit_filled", "scale_out_filled")
+
+
+@dataclass(frozen=True)
+class OutgoingOrder:
+    """An order on its way: the journal row `seq` says what it is."""
+
+    order_id: str
+    seq: int
+    instruction: str
+
+
+@dataclass(frozen=True)
+class ProcessSeen:
+    """What a trading process last said of itself, and how long ago, in ms of the database's clock."""
+
+    owner: str
+    age_ms: int
+    signs: dict[str, Any]
+
+
+class TradingRepository:
+    """Bars, orders and processes of paper runs."""
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+        self._engine = engine
+        self._writer = engine.execution_options(**{WRITES: True})
+        self._url = url
+
+    async def commit(
+        self,
+        lease: Lease,
+        run_id: str,
+        bars: Sequence[tuple[int, "BarRow"]],
+        rows: Sequence[JournalRow],
+    ) -> None:
+        """Bars, journal rows and the orders in them, in one transaction; what is stored already stays.
+
+        Args:
+            lease: of the writer; fenced.
+            run_id: the run.
+            bars: rows of bars with their numbers, from 0.
+            rows: journal rows that follow what is stored.
+
+        Raises:
+            LeaseLost: another process trades this run.
+            StoreError: the store failed, or the rows do not fit what it holds.
+        """
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                await demand_tenure(connection, lease)
+                if bars:
+                    values = [_columns(run_id, number, row) for number, row in bars]
+                    await connection.execute(self._insert(paper_bars, values))
+                if rows:
+                    await append_rows(connection, run_id, rows)
+                orders = [_intended(run_id, row) for row in rows if row.kind in ORDER_KINDS]
+                if orders:
+                    await connection.execute(self._insert(paper_orders, orders))
+
+    async def rows(self, run_id: str) -> AsyncIterator["BarRow"]:
+        """The rows of bars that a run took, in order.
+
+        Raises:
+            StoreError: a row is missing.
+        """
+        expected = 0
+        while True:
+            query = (
+                select(paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars)
+                .where(paper_bars.c.run_id == run_id, paper_bars.c.number >= expected)
+                .order_by(paper_bars.c.number)
+                .limit(PAGE_ROWS)
+            )
+            with store_errors(self._url):
+                async with self._engine.begin() as connection:
+                    page = (await connection.execute(query)).all()
+            for number, label, text in page:
+                if number != expected:
+                    raise StoreError(f"run {run_id!r}: row {expected} of its bars is missing")
+                yield _bar_row(label, text)
+                expected += 1
+            if len(page) < PAGE_ROWS:
+                return
+
+    async def unacknowledged(self, run_id: str) -> list[OutgoingOrder]:
+        """Orders that were intended and not acknowledged, in the order of the journal."""
+        query = (
+            select(paper_orders.c.order_id, paper_orders.c.seq, journal.c.payload)
+            .join_from(
+                paper_orders,
+                journal,
+                (journal.c.run_id == paper_orders.c.run_id) & (journal.c.seq == paper_orders.c.seq),
+            )
+            .where(paper_orders.c.run_id == run_id, paper_orders.c.state == "intended")
+            .order_by(paper_orders.c.seq)
+        )
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                found = (await connection.execute(query)).all()
+        return [OutgoingOrder(*row) for row in found]
+
+    async def acknowledge(self, run_id: str, order_ids: Sequence[str]) -> None:
+        """Note that the venue has these orders."""
+        if not order_ids:
+            return
+        own = (paper_orders.c.run_id == run_id) & paper_orders.c.order_id.in_(order_ids)
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                await connection.execute(update(paper_orders).where(own).values(state="acknowledged"))
+
+    async def send(self, account: str, orders: Sequence[OutgoingOrder]) -> None:
+        """The paper venue takes orders; one that it knows already is counted and is no second order."""
+        if not orders:
+            return
+        values = [
+            {"account": account, "order_id": one.order_id, "instruction": one.instruction, "sends": 1}
+            for one in orders
+        ]
+        insert = postgresql.insert if self._url.dialect == "postgresql" else sqlite.insert
+        statement = insert(venue_orders).values(values)
+        statement = statement.on_conflict_do_update(
+            index_elements=[venue_orders.c.account, venue_orders.c.order_id],
+            set_={"sends": venue_orders.c.sends + 1},
+        )
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                await connection.execute(statement)
+
+    async def at_venue(self, account: str) -> dict[str, int]:
+        """How often each order of an account was sent, by order id."""
+        query = select(venue_orders.c.order_id, venue_orders.c.sends).where(venue_orders.c.account == account)
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                return {order_id: sends for order_id, sends in (await connection.execute(query)).all()}
+
+    async def say(self, run_id: str, owner: str, signs: Mapping[str, Any]) -> None:
+        """Keep what a running process says of itself."""
+        insert = postgresql.insert if self._url.dialect == "postgresql" else sqlite.insert
+        said = {"owner": owner, "seen_ms": now_ms(self._url.dialect), "signs": canonical_json(signs)}
+        statement = insert(trading_processes).values(run_id=run_id, **said)
+        statement = statement.on_conflict_do_update(index_elements=[trading_processes.c.run_id], set_=said)
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                await connection.execute(statement)
+
+    async def seen(self, run_id: str) -> ProcessSeen | None:
+        """What the process of a run last said; None when none ever did."""
+        columns = trading_processes.c
+        age = now_ms(self._url.dialect) - columns.seen_ms
+        query = select(columns.owner, age, columns.signs).where(columns.run_id == run_id)
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                row = (await connection.execute(query)).one_or_none()
+        return None if row is None else ProcessSeen(row[0], int(row[1]), json.loads(row[2]))
+
+    def _insert(self, table: Any, values: list[dict[str, Any]]) -> Any:
+        insert = postgresql.insert if self._url.dialect == "postgresql" else sqlite.insert
+        return insert(table).values(values).on_conflict_do_nothing()
+
+
+def _columns(run_id: str, number: int, row: "BarRow") -> dict[str, Any]:
+    text = canonical_json(
+        {"bars": {symbol: list(bar) for symbol, bar in row.bars.items()}, "blocked": dict(row.blocked)}
+        | ({"history": True} if row.history else {})
+    )
+    return {"run_id": run_id, "number": number, "label": row.label, "bars": text}
+
+
+def _bar_row(label: int, text: str) -> "BarRow":
+    from services.market_feed import BarRow  # a command that only lists runs needs no arrays
+    from trading_core.growing_bars import Bar
+
+    stored = json.loads(text)
+    bars = {symbol: Bar(*map(float, values)) for symbol, values in stored["bars"].items()}
+    return BarRow(label, bars, stored["blocked"], stored.get("history", False))
+
+
+def _intended(run_id: str, row: JournalRow) -> dict[str, Any]:
+    order_id = json.loads(row.payload)["order_id"]
+    return {"run_id": run_id, "order_id": order_id, "seq": row.seq, "state": "intended"}
