@@ -5,7 +5,7 @@ import pytest
 import prompts
 from prompts import PromptError, load_prompt, template_from_text
 
-NAMES = ["policy_level_reflection", "high_level_reflection", "strategist"]
+NAMES = ["policy_level_reflection", "high_level_reflection", "strategist", "judge_replanning"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -26,6 +26,7 @@ def test_load_prompt_embedded_templates_name_what_their_callers_give():
         "snapshot",
     }
     assert load_prompt("high_level_reflection").placeholders == {"report", "evidence"}
+    assert load_prompt("judge_replanning").placeholders == {"actions", "refused", "report"}
     assert load_prompt("strategist").placeholders == {"task", "snapshot", "bases", "revision", "correction"}
 
 
