@@ -6,6 +6,8 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
+from schemas.playbook import PlaybookDefinition
+from schemas.proposal import PolicyProposal
 from schemas.reflection import (
     Finding,
     HighLevelReflectionReport,
@@ -221,3 +223,29 @@ def test_reflection_schema_tick_event_of_known_kind_is_hashed_whole():
         detail={"stop": 9.5},
     )
     assert changed(event, {"detail": {"stop": 9.6}}).content_hash != event.content_hash
+
+
+@pytest.mark.parametrize("name", ["thesis", "rationale", "playbook_id", "activation"])
+def test_contract_half_of_a_surrogate_pair_is_refused_with_the_name_of_its_field(name):
+    values = right_request().proposal.payload() | {name: "a dip \ud800"}
+    with pytest.raises(ValidationError) as caught:
+        PolicyProposal.model_validate(values)
+    (error,) = caught.value.errors()
+    assert (error["loc"], error["type"]) == ((name,), "string_unicode")
+
+
+def test_contract_half_of_a_surrogate_pair_within_a_list_or_a_mapping_is_refused_with_its_place():
+    values = right_request().playbook.model_dump()
+    values["rationale_terms"]["long"] = ("dip", "\udfff")
+    values["parameters"] = dict(values["parameters"]) | {"\udfff": values["parameters"]["stop_atr"]}
+    with pytest.raises(ValidationError) as caught:
+        PlaybookDefinition.model_validate(values)
+    found = {error["loc"][0]: error for error in caught.value.errors()}
+    assert found["rationale_terms"]["loc"] == ("rationale_terms", "long", 1)
+    assert found["parameters"]["loc"][-1] == "[key]"
+    assert {error["type"] for error in found.values()} == {"string_unicode"}
+
+
+def test_contract_whole_surrogate_pair_and_empty_text_are_texts():
+    values = right_request().proposal.payload() | {"thesis": "\U0001f4c8 a dip", "rationale": ""}
+    assert len(PolicyProposal.model_validate(values).content_hash) == 64
