@@ -31,6 +31,12 @@ class RunResult:
         """Close times (ns) and equity at them."""
         return self._session.bars.close_times.tolist(), self._session.engine.equity.tolist()
 
+    @property
+    def gross(self) -> list[float]:
+        """Gross exposure in quote currency at every close."""
+        values: list[float] = self._session.engine.gross.tolist()
+        return values
+
     def document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         """The JSON document: fractions, not percent; drawdown positive; undefined is None."""
         session = self._session

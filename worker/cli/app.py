@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError
 from worker.cli import (
+    ablate,
     backtest,
     check,
     config,
@@ -100,6 +101,7 @@ app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.command("gate")(gate.gate)
 app.command("worlds")(worlds.worlds)
+app.command("ablate")(ablate.ablate)
 app.command("worker")(worker.worker)
 app.add_typer(model.app, name="model")
 app.add_typer(prompt_commands.app, name="prompts")

@@ -70,7 +70,7 @@ async def _replayed(store: "Store", record: "RunRecord", data: Path | None) -> R
     except ConfigError as error:
         return ReplayReport(False, 0, record.events, None, str(error))
     bars = load_bars(settings_of_bars(record, settings, data))
-    runner, definitions = wiring.backtest_runner(), wiring.playbooks(settings)
+    runner, definitions = await wiring.stored_runner(store, record), wiring.playbooks(settings)
     with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
         return await replay_run(
             runner, settings, bars, store, record, definitions=definitions, progress=progress

@@ -10,6 +10,7 @@ from schemas.playbook import PlaybookDefinition
 from worker.recorded_run import BacktestRunner
 
 if TYPE_CHECKING:
+    from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
 
 
@@ -37,6 +38,15 @@ def backtest_runner() -> BacktestRunner:
     from worker.backtest import run_backtest
 
     return run_backtest
+
+
+async def stored_runner(store: "Store", record: "RunRecord") -> BacktestRunner:
+    """What plays a stored run again: the backtest, with the coin of an arm that was vetoed by one."""
+    if record.mode != "ablation":
+        return backtest_runner()
+    from worker.ablation.runner import runner_of
+
+    return await runner_of(store, record)
 
 
 def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:

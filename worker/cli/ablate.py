@@ -1,0 +1,228 @@
+"""`thinktwice ablate`: is each tier worth having, on the same bars with it, without it, and with a coin."""
+
+import asyncio
+import json as json_text
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.config import Settings
+from worker.cli import wiring
+from worker.cli.bars import describe, load_bars
+from worker.cli.console import complain, print_json, stdout_console
+from worker.cli.options import DbOption, JsonOption
+from worker.cli.progress import progress_bar
+from worker.environment import environment
+from worker.interrupts import Interrupts
+from worker.recorded_run import Progress
+from worker.settings import load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from schemas.playbook import PlaybookDefinition
+    from services.store import NewRun, Store
+    from trading_core.bars import BarSeries
+
+MOST_SEEDS = 1_000
+
+
+def ablate(
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="CSV or Parquet file of bars. [embedded daily bars]", show_default=False),
+    ] = None,
+    symbols: Annotated[
+        str | None, typer.Option(help="Symbols, separated by commas. [all of the data]", show_default=False)
+    ] = None,
+    timeframe: Annotated[
+        str | None,
+        typer.Option(help="1m, 5m, 15m, 1h, 4h or 1d. [as the bars are spaced]", show_default=False),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="First bar label, UTC.", show_default=False)
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="TIME", help="Last bar label, UTC; a date is its whole day.", show_default=False
+        ),
+    ] = None,
+    tz: Annotated[
+        str | None,
+        typer.Option(metavar="ZONE", help="Zone of times in the file that have none.", show_default=False),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=0, max=MOST_SEEDS, help="Runs of the random veto, each with its own seed.")
+    ] = 20,
+    keep_all: Annotated[
+        bool,
+        typer.Option("--keep-all", help="Store the run of every seed; else only that of seed 0."),
+    ] = False,
+    llm: Annotated[
+        str | None,
+        typer.Option(help="Replies of the model: live, record or replay. [live]", show_default=False),
+    ] = None,
+    cassette: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Replies to record into, or to replay without a key.", show_default=False
+        ),
+    ] = None,
+    db: DbOption = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Write ablation.json, ablation.md and ablation.html.", show_default=False
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Measure what each tier is worth: the same bars with it and without it, one arm after the other.
+
+    Arms: no reflection; the fast reflection alone (slow loop off); both by rules; both with a model, where
+    one is configured; and no reflection but a coin that vetoes plans as often as the fast reflection did,
+    without looking at them, once for each seed.
+
+    Each answer is helped, hurt or unknown, from the difference of returns after costs in each calendar
+    month (week on intraday bars). It is unknown whenever the interval holds 0, and that is the usual answer:
+    a few years rarely tell. A tier that earned more than nothing but no more than the coin is called no
+    better than chance at the same rate: it traded less, and that was all.
+
+    Every arm is a stored run with mode `ablation` that `thinktwice verify` plays again. The shadow ledger
+    says what refused plans would have made; it belongs to no account.
+    """
+    settings = load_settings(
+        config,
+        flags={
+            "data.symbols": ("--symbols", _names(symbols)),
+            "data.timeframe": ("--timeframe", timeframe),
+            "runtime.data": ("--data", data),
+            "runtime.tz": ("--tz", tz),
+            "runtime.start": ("--from", start),
+            "runtime.end": ("--to", end),
+            "runtime.db": ("--db", db),
+            "runtime.out": ("--out", out),
+            "runtime.llm": ("--llm", llm),
+            "runtime.cassette": ("--cassette", cassette),
+        },
+    ).settings
+    document = _measured(settings, "embedded" if config is None else config.stem, seeds, keep_all)
+    if json:
+        print_json(document)
+    else:
+        from worker.cli.ablation_summary import render
+
+        render(document, stdout_console())
+    wrong = [one["arm"] for one in document["arms"] if one["run"] is not None and one["run"]["errors"]]
+    if wrong:
+        complain(f"errors in {', '.join(wrong)}: see `thinktwice journal RUN --kind error` of its run")
+        raise typer.Exit(1)
+
+
+def _names(symbols: str | None) -> list[str] | None:
+    return None if symbols is None else [name.strip() for name in symbols.split(",") if name.strip()]
+
+
+def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[str, Any]:
+    """Check everything, run every arm, write what was asked for.
+
+    Raises:
+        ConfigError: something is wrong; nothing has been made then.
+    """
+    from services.store import open_store
+    from worker.ablation.arms import Arm, has_model, settings_of
+    from worker.cli.out_folder import OutFolder
+
+    bars = load_bars(settings)
+    definitions = wiring.playbooks(settings)
+    wiring.demand_known_symbols(settings, bars)
+    wiring.demand_models(settings_of(Arm.FULL if has_model(settings) else Arm.DETERMINISTIC, settings))
+    folder = None if settings.runtime.out is None else Path(settings.runtime.out)
+    if folder is not None:
+        OutFolder(folder).check()
+
+    async def measured() -> dict[str, Any]:
+        async with await open_store(settings.runtime.db, create=True) as store:
+            return await _document(settings, bars, definitions, store, name, seeds, keep_all)
+
+    document = asyncio.run(measured())
+    if folder is not None:
+        _write(folder, document)
+    return document
+
+
+async def _document(
+    settings: Settings,
+    bars: "BarSeries",
+    definitions: "Sequence[PlaybookDefinition]",
+    store: "Store",
+    name: str,
+    seeds: int,
+    keep_all: bool,
+) -> dict[str, Any]:
+    from worker.ablation.runner import AblationRunner
+    from worker.ablation.shadow_ledger import shadow_ledger
+    from worker.ablation.worth import worth_document
+
+    with Interrupts() as interrupts:
+
+        @contextmanager
+        def watched(title: str) -> Iterator[Progress]:
+            with progress_bar(title, interrupts) as progress:
+                yield progress
+
+        def new_run(arm: Settings, arm_name: str) -> "NewRun":
+            return _new_run(arm, bars, f"{name}: {arm_name}")
+
+        runner = AblationRunner(settings, bars, definitions, store, new_run, watched, keep_all)
+        ablation = await runner.run(seeds)
+    ledger = await shadow_ledger(ablation, store, bars, settings.execution)
+    worth = worth_document(ablation, ledger, bars.timeframe, settings.seed, settings.gate)
+    return {"data": describe(bars, settings)} | worth
+
+
+def _new_run(settings: Settings, bars: "BarSeries", name: str) -> "NewRun":
+    from services.store import NewRun, masked
+    from worker.ablation.runner import MODE
+
+    config = settings.payload()
+    config["runtime"]["db"] = masked(settings.runtime.db)
+    return NewRun(
+        name=name,
+        created_at=time.time_ns(),
+        mode=MODE,
+        config_hash=settings.config_hash,
+        config=config,
+        data=describe(bars, settings),
+        environment=environment(),
+    )
+
+
+def _write(folder: Path, document: dict[str, Any]) -> None:
+    from schemas.errors import ConfigError
+    from worker.cli.out_folder import replace_file
+    from worker.pages.ablation_html import ablation_html
+    from worker.pages.ablation_markdown import ablation_markdown
+
+    files = {
+        "ablation.json": json_text.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+        "ablation.md": ablation_markdown(document),
+        "ablation.html": ablation_html(document),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            replace_file(folder / name, text)
+    except OSError as error:
+        raise ConfigError(
+            f"--out {str(folder)!r} cannot be written ({error.strerror}): the runs are stored"
+        ) from error

@@ -1,0 +1,99 @@
+"""An ablation as a page: the answers, a picture of every difference, and what they rest on.
+
+Every number comes from the document of `thinktwice ablate`; nothing is computed here. Called by its `--out`.
+"""
+
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from worker.ablation_figures import (
+    ARM_HEAD,
+    PAPER_HEAD,
+    arm_row,
+    chance_line,
+    exposure_line,
+    how_told,
+    paper_row,
+    rates_told,
+    worth_line,
+)
+from worker.pages.layout import bullets, page, section, table
+from worker.pages.markup import Child, tag
+from worker.pages.scale import spanning
+from worker.pages.shapes import figure, line, marker, picture, text
+
+WIDTH, ROW, TOP, BOTTOM = 940.0, 30.0, 26.0, 30.0
+LEFT, RIGHT, FIGURES = 330.0, 740.0, 932.0
+MARKS = {"higher": "mark fine", "lower": "mark missed", "unknown": "mark insufficient_sample"}
+SPANS = {"higher": "span fine", "lower": "span missed", "unknown": "interval insufficient_sample"}
+
+
+def ablation_html(document: dict[str, Any]) -> str:
+    """The page; the same document gives the same bytes."""
+    data = document["data"]
+    parts: list[Child] = [
+        tag("h1", "Worth of each tier"),
+        tag("p", f"{', '.join(data['symbols'])}, {data['timeframe']}, {data['bars']:,} bars.", class_="soft"),
+        tag("p", how_told(document)),
+        _plot(document),
+        *(_tier(one) for one in document["tiers"]),
+        _arms(document),
+        _ledger(document),
+    ]
+    return page("Worth of each tier", *parts)
+
+
+def _tier(one: dict[str, Any]) -> Element:
+    told = [words for words in (worth_line(one), chance_line(one), exposure_line(one)) if words]
+    return section(f"{one['tier'].capitalize()}: {one['answer'] or 'not run'}", bullets(told))
+
+
+def _plot(document: dict[str, Any]) -> Element:
+    """Every comparison on one line: percent of equity a year, with its interval."""
+    rows = []
+    for one in document["tiers"]:
+        for name, found in ((one["tier"], one["difference"]), ("against a coin", one["against_chance"])):
+            if found is not None:
+                rows.append((name, found))
+    edges = [100 * found["per_year"][name] for _, found in rows for name in ("lower", "upper")]
+    scale = spanning([*edges, 0.0], LEFT, RIGHT)
+    foot = TOP + ROW * len(rows) + 4
+    shapes: list[Child] = [text(FIGURES, 14, "% of equity a year", "head", "end")]
+    for tick in scale.ticks():
+        shapes += [
+            line(scale(tick), TOP - 6, scale(tick), foot, "grid"),
+            text(scale(tick), foot + 15, f"{tick:+g} %" if tick else "0", "tick", "middle"),
+        ]
+    shapes.append(line(scale(0.0), TOP - 6, scale(0.0), foot, "reference"))
+    for position, (name, found) in enumerate(rows):
+        y = TOP + ROW * (position + 0.5)
+        mean, lower, upper = (100 * found["per_year"][edge] for edge in ("mean", "lower", "upper"))
+        whole = name != "against a coin"
+        shapes += [
+            text(10 if whole else 26, y + 4, name, "name whole" if whole else "name"),
+            line(scale(lower), y, scale(upper), y, SPANS[found["answer"]]),
+            marker("circle", scale(mean), y, MARKS[found["answer"]]),
+            figure(FIGURES, y + 4, mean, f"{mean:+.2f} [{lower:+.2f}, {upper:+.2f}]"),
+        ]
+    words = "Difference that each tier made, with its interval"
+    return picture(WIDTH, foot + BOTTOM, words, f"{len(rows)} rows; the text below holds them", *shapes)
+
+
+def _arms(document: dict[str, Any]) -> Element:
+    meanings = [f"{one['arm']}: {one['meaning']}" for one in document["arms"]]
+    rows = [arm_row(one) for one in document["arms"]]
+    coin = document["random_veto"]["seeds"]
+    return section(
+        "Arms",
+        table("Returns after costs of models too", ARM_HEAD, rows, ARM_HEAD[2:]),
+        bullets(meanings),
+        tag("p", rates_told(document)) if coin else None,
+    )
+
+
+def _ledger(document: dict[str, Any]) -> Element | None:
+    rows = [paper_row(one) for one in document["shadow_ledger"]]
+    if not rows:
+        return None
+    told = "What refused plans would have made, on paper and after costs. They belong to no account."
+    return section("Shadow ledger", tag("p", told), table("Refused plans", PAPER_HEAD, rows, PAPER_HEAD[1:5]))

@@ -1,0 +1,53 @@
+"""An ablation as a Markdown page: the answers first, then what they rest on. Called by `ablate --out`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from worker.ablation_figures import (
+    ARM_HEAD,
+    PAPER_HEAD,
+    arm_row,
+    chance_line,
+    exposure_line,
+    how_told,
+    paper_row,
+    rates_told,
+    worth_line,
+)
+
+
+def ablation_markdown(document: dict[str, Any]) -> str:
+    """The page of one document of `thinktwice ablate`."""
+    data = document["data"]
+    lines = [
+        "# Worth of each tier",
+        "",
+        f"{_text(', '.join(data['symbols']))}, {data['timeframe']}, {data['bars']:,} bars.",
+        how_told(document),
+        "",
+    ]
+    for one in document["tiers"]:
+        told = [line for line in (worth_line(one), chance_line(one), exposure_line(one)) if line]
+        title = f"## {one['tier'].capitalize()}: {one['answer'] or 'not run'}"
+        lines += [title, "", *(f"- {_text(line)}" for line in told), ""]
+    lines += ["## Arms", "", *_table(ARM_HEAD, [arm_row(one) for one in document["arms"]]), ""]
+    lines += [f"- `{one['arm']}`: {one['meaning']}" for one in document["arms"]] + [""]
+    if document["random_veto"]["seeds"]:
+        lines += [rates_told(document), ""]
+    if document["shadow_ledger"]:
+        rows = [paper_row(one) for one in document["shadow_ledger"]]
+        told = "What refused plans would have made, on paper and after costs. They belong to no account."
+        lines += ["## Shadow ledger", "", told, "", *_table(PAPER_HEAD, rows)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    table = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(map(_text, row)) + " |" for row in table]
+
+
+def _text(words: str) -> str:
+    """Names of symbols come from a file of somebody else: they stay text."""
+    for sign in "\\|`*<[":
+        words = words.replace(sign, f"\\{sign}")
+    return words
