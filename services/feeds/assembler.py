@@ -1,0 +1,261 @@
+"""RowAssembler: bars as they arrive become rows in label order, and every fault is told exactly once.
+
+Pure: no clock and no I/O. A feed gives it every bar with `take`, then asks with `rows` what is due; the same
+bars with the same times give the same items. What it keeps is bounded, whatever a source sends.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from schemas.live_settings import FeedSettings
+from services.feeds.block_reasons import BlockReason
+from services.feeds.label_grid import NS, LabelGrid
+from services.feeds.raw_bar import RawBar, fault
+from services.feeds.symbol_watch import SymbolWatch
+from services.feeds.told import Told
+from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
+from trading_core.growing_bars import Bar
+
+Item = BarRow | FeedAnomaly
+Kind = FeedAnomalyKind
+
+MOST_WAITING = 250_000  # bars that wait for their row
+MOST_LABELS = 512  # rows that are remembered, so that a repetition is told from a late bar
+MOST_STRANGERS = 32  # unknown symbols that are named
+_LONGEST_NAME = 64
+
+
+class RowAssembler:
+    """Rows of some symbols on one time axis."""
+
+    def __init__(
+        self,
+        symbols: Iterable[str],
+        grid: LabelGrid,
+        settings: FeedSettings,
+        *,
+        start: int,
+        after: int | None = None,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
+        """Begin without any bar.
+
+        Args:
+            symbols: the columns of every row.
+            grid: the time axis.
+            settings: how long is waited, and what blocks entries.
+            start: ns, source time at which the feed began. Without `after`, rows that closed until then are
+                history.
+            after: label of the last row that an earlier process took; what lies before is dropped silently.
+            most_waiting: bars that may wait for their row; more are refused.
+        """
+        self.symbols = tuple(sorted(symbols))
+        self.grid = grid
+        self.counts: Counter[Kind] = Counter()
+        self._settings = settings
+        self._start = start
+        self._after = after
+        self._most_waiting = most_waiting
+        self._grace_ns = int(settings.grace_s * NS)
+        self._slack_ns = int(settings.clock_jump_s * NS)
+        self._watches = {symbol: SymbolWatch() for symbol in self.symbols}
+        self._waiting: dict[int, dict[str, Bar]] = {}
+        self._waiting_bars = 0
+        self._handed: dict[int, Mapping[str, Bar]] = {}
+        self._most_labels = max(2, min(MOST_LABELS, MOST_WAITING // len(self.symbols)))
+        self._last = after
+        self._told = Told()
+        self._strangers: set[str] = set()
+
+    def take(self, raw: RawBar, now: int) -> list[FeedAnomaly]:
+        """Keep a bar for its row, or say what is wrong with it.
+
+        Args:
+            raw: the bar as it came.
+            now: ns, source time.
+
+        Returns:
+            At most one anomaly; none when the bar is kept, or when the same was told before.
+        """
+        kind, why = self._judged(raw, now)
+        if kind is None:
+            return []
+        self.counts[kind] += 1
+        if raw.symbol not in self._watches:
+            return self._stranger(raw.symbol[:_LONGEST_NAME])
+        if not self._told.first((kind, raw.symbol, raw.label)):
+            return []
+        if kind is Kind.CONFLICT:
+            waiting = raw.label in self._waiting
+            self._watches[raw.symbol].conflicted(raw.label, waiting, self._settings.quarantine_bars)
+        return [FeedAnomaly(kind, raw.symbol, raw.label, why)]
+
+    def rows(self, now: int, *, hold: bool = False, blocked: BlockReason | None = None) -> list[Item]:
+        """What is due: rows in label order, each after the anomalies that concern it, then stale symbols.
+
+        Args:
+            now: ns, source time.
+            hold: hand over no row, because a gap is being filled; the feed has to end this soon, since stops
+                run on rows.
+            blocked: a reason for which no symbol may enter on these rows.
+        """
+        items: list[Item] = []
+        for label in () if hold else sorted(self._waiting):
+            if now < self._due(label):
+                break
+            items += self._row(label, now, blocked)
+        for symbol, watch in self._watches.items():
+            if not watch.stale and self._is_old(watch, now):
+                items.append(self._stale(symbol, watch))
+        return items
+
+    def next_due(self) -> int | None:
+        """Source time at which the first waiting row goes; None when none waits."""
+        return self._due(min(self._waiting)) if self._waiting else None
+
+    def wanted(self, now: int) -> dict[str, int]:
+        """The first label of each symbol that is over and has not come, where rows have gone before it.
+
+        For a feed that asks its source for the bars of a gap. Only a continuous market has such labels.
+        """
+        if self._last is None or not self.grid.continuous:
+            return {}
+        found = {}
+        for symbol in self.symbols:
+            label = self._last + self.grid.bar_ns
+            while symbol in self._waiting.get(label, ()):
+                label += self.grid.bar_ns
+            if self.grid.close(label) <= now:
+                found[symbol] = label
+        return found
+
+    def last_labels(self) -> dict[str, int]:
+        """The label of each symbol's last bar that was handed over."""
+        return {symbol: watch.last for symbol, watch in self._watches.items() if watch.last is not None}
+
+    def _judged(self, raw: RawBar, now: int) -> tuple[Kind | None, dict[str, Any]]:
+        if raw.symbol not in self._watches:
+            return Kind.INVALID, {}
+        if not self.grid.has(raw.label):
+            return Kind.INVALID, {"reason": "label off the grid", "timeframe": self.grid.timeframe}
+        if self._after is not None and raw.label <= self._after:
+            return None, {}
+        if not raw.closed or self.grid.close(raw.label) > now + self._slack_ns:
+            return Kind.UNCLOSED, {}
+        problem = fault(raw.bar)
+        if problem is not None:
+            return Kind.INVALID, {"reason": problem}
+        return self._placed(raw)
+
+    def _stranger(self, symbol: str) -> list[FeedAnomaly]:
+        """A symbol that was not asked for: told once, and of many only the first."""
+        if symbol in self._strangers or len(self._strangers) > MOST_STRANGERS:
+            return []
+        self._strangers.add(symbol)
+        reason = "unknown symbol" if len(self._strangers) <= MOST_STRANGERS else "many unknown symbols"
+        return [FeedAnomaly(Kind.INVALID, symbol, None, {"reason": reason})]
+
+    def _placed(self, raw: RawBar) -> tuple[Kind | None, dict[str, Any]]:
+        rows = self._waiting if raw.label in self._waiting else self._handed
+        first = rows.get(raw.label, {}).get(raw.symbol)
+        if first is not None:
+            if first == raw.bar:
+                return Kind.DUPLICATE, {}
+            return Kind.CONFLICT, {"kept": list(first), "dropped": list(raw.bar)}
+        if self._last is not None and raw.label <= self._last:
+            return Kind.LATE, {"bar": list(raw.bar), "newest": self._last}
+        if self._waiting_bars >= self._most_waiting:
+            return Kind.INVALID, {"reason": f"{self._most_waiting} bars wait already"}
+        self._waiting.setdefault(raw.label, {})[raw.symbol] = raw.bar
+        self._waiting_bars += 1
+        return None, {}
+
+    def _due(self, label: int) -> int:
+        """When a waiting row may go: all came or were waited for, and so it was with the label before."""
+        ready = self.grid.close(label) + self._grace_ns
+        if len(self._waiting[label]) < len(self.symbols):
+            return ready
+        follows = self._last is not None and label - self._last <= self.grid.bar_ns
+        return self.grid.close(label) - self._slack_ns if follows else ready - self.grid.bar_ns
+
+    def _row(self, label: int, now: int, blocked: BlockReason | None) -> list[Item]:
+        bars = self._waiting.pop(label)
+        self._waiting_bars -= len(bars)
+        history = self._after is None and self.grid.close(label) <= self._start
+        items: list[Item] = [] if history else [*self._gaps(label), *self._absent(label, bars)]
+        late = now - self.grid.close(label) > self._settings.max_row_age_bars * self.grid.bar_ns
+        whole = BlockReason.TOO_LATE if late else blocked
+        reasons: dict[str, str] = {}
+        for symbol, watch in self._watches.items():
+            reason: BlockReason | None = BlockReason.STALE if watch.stale else BlockReason.MISSING
+            if symbol in bars:
+                items += self._fresh(symbol, watch, label, now)
+                reason = watch.arrived(label, self._settings.quarantine_bars)
+            if whole or reason:
+                reasons[symbol] = str(whole or reason)
+        self._last = label
+        self._remember(label, bars)
+        in_order = {symbol: bars[symbol] for symbol in self.symbols if symbol in bars}
+        return [*items, BarRow(label, in_order, {} if history else reasons, history)]
+
+    def _gaps(self, label: int) -> list[FeedAnomaly]:
+        skipped = 0 if self._last is None else self.grid.skipped(self._last, label)
+        if not skipped or self._last is None:
+            return []
+        first, last = self._last + self.grid.bar_ns, label - self.grid.bar_ns
+        return [
+            item
+            for symbol, watch in self._watches.items()
+            for item in self._missed(symbol, watch, first, {"bars": skipped, "to": last})
+        ]
+
+    def _absent(self, label: int, bars: Mapping[str, Bar]) -> list[FeedAnomaly]:
+        return [
+            item
+            for symbol, watch in self._watches.items()
+            if symbol not in bars
+            for item in self._missed(symbol, watch, label, {"bars": 1, "to": label})
+        ]
+
+    def _missed(
+        self, symbol: str, watch: SymbolWatch, label: int, detail: dict[str, Any]
+    ) -> list[FeedAnomaly]:
+        """Bars that did not come; a stale symbol has been told already, and its return tells their number."""
+        watch.missed += detail["bars"]
+        self.counts[Kind.MISSING] += detail["bars"]
+        if watch.stale:
+            watch.unsaid += detail["bars"]
+            return []
+        items = [FeedAnomaly(Kind.MISSING, symbol, label, detail)]
+        if watch.missed >= self._settings.stale_after_bars:
+            items.append(self._stale(symbol, watch))
+        return items
+
+    def _stale(self, symbol: str, watch: SymbolWatch) -> FeedAnomaly:
+        watch.stale = True
+        self.counts[Kind.STALE] += 1
+        return FeedAnomaly(Kind.STALE, symbol, watch.last, {"after_bars": self._settings.stale_after_bars})
+
+    def _fresh(self, symbol: str, watch: SymbolWatch, label: int, now: int) -> list[FeedAnomaly]:
+        """The end of a stale stretch; a bar that is old itself does not end it."""
+        if not watch.stale or (self.grid.continuous and now >= self._old_at(self.grid.close(label))):
+            return []
+        detail = {"missed": watch.unsaid}
+        watch.stale, watch.unsaid = False, 0
+        self.counts[Kind.FRESH] += 1
+        return [FeedAnomaly(Kind.FRESH, symbol, label, detail)]
+
+    def _is_old(self, watch: SymbolWatch, now: int) -> bool:
+        """Whether the watchdog of a symbol goes off; a market with pauses is watched by its rows alone."""
+        if not self.grid.continuous:
+            return False
+        return now >= self._old_at(self._start if watch.last is None else self.grid.close(watch.last))
+
+    def _old_at(self, close: int) -> int:
+        return close + self._settings.stale_after_bars * self.grid.bar_ns + self._grace_ns
+
+    def _remember(self, label: int, bars: Mapping[str, Bar]) -> None:
+        self._handed[label] = bars
+        if len(self._handed) > self._most_labels:
+            del self._handed[next(iter(self._handed))]
