@@ -1,0 +1,151 @@
+"""Playbook definitions into files that the loader reads back: what it reads trades as what was written.
+
+A file holds a version as it stands, bans and a lower risk included; when these end is a fact of a run and
+stands beside the files, in `lifecycle.json`. A folder is written whole or not at all, and only into a place
+that is free or that holds what was written here before.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from schemas.errors import ConfigError, InvariantViolation
+from schemas.playbook import PlaybookDefinition
+from services.playbooks.loader import parse_playbook
+from services.playbooks.measures import revised
+
+MANIFEST = "lifecycle.json"
+CANDIDATES = "candidates"
+MARK = "thinktwice playbooks"
+
+
+def playbook_toml(definition: PlaybookDefinition) -> str:
+    """The text of a playbook file.
+
+    Raises:
+        InvariantViolation: the loader would read something else.
+    """
+    as_file = revised(definition, known_at=None)
+    lines = [*_table("", _without_nothing(as_file.payload()))]
+    text = "\n".join(lines).strip("\n") + "\n"
+    path = Path(f"{definition.id}.toml")
+    if parse_playbook(text.encode(), path).content_hash != as_file.content_hash:
+        raise InvariantViolation(f"playbook {definition.id!r} is read back otherwise than it was written")
+    return text
+
+
+def write_playbooks(
+    folder: Path,
+    active: Sequence[PlaybookDefinition],
+    candidates: Sequence[PlaybookDefinition],
+    manifest: Mapping[str, Any],
+) -> tuple[str, ...]:
+    """Names of the files written: `ID.toml`, `candidates/ID_vN.toml` and `lifecycle.json`.
+
+    The loader reads the active ones when `runtime.playbooks` names the folder, and no candidate.
+
+    Raises:
+        ConfigError: the folder holds something else, or cannot be written; then nothing has changed.
+    """
+    files = {f"{one.id}.toml": playbook_toml(one) for one in active}
+    files |= {f"{CANDIDATES}/{one.id}_v{one.version}.toml": playbook_toml(one) for one in candidates}
+    document = {"made_by": MARK, "files": sorted(files), **manifest}
+    files[MANIFEST] = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        _replace_folder(folder, files)
+    except OSError as error:
+        raise ConfigError(
+            f"--write {str(folder)!r} cannot be written ({error.strerror}): name another folder"
+        ) from error
+    return tuple(files)
+
+
+def demand_writable(folder: Path) -> None:
+    """Refuse a place that `write_playbooks` would refuse, before any work is done for it.
+
+    Raises:
+        ConfigError: it is no folder, or it holds something else.
+    """
+    if not folder.exists():
+        if not folder.absolute().parent.is_dir():
+            raise ConfigError(
+                f"--write {str(folder)!r}: there is no folder {str(folder.parent)!r} to put it in"
+            )
+        return
+    if not folder.is_dir():
+        raise ConfigError(f"--write {str(folder)!r} is a file: name a folder")
+    if any(folder.iterdir()) and not _ours(folder):
+        raise ConfigError(
+            f"--write {str(folder)!r} holds other files: name an empty folder, or one that is not there yet"
+        )
+
+
+def _ours(folder: Path) -> bool:
+    """Whether every file there was written here before; a file that somebody added is not ours to remove."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        named = {*manifest["files"], MANIFEST} if manifest["made_by"] == MARK else set()
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    return bool(named) and there <= named
+
+
+def _replace_folder(folder: Path, files: Mapping[str, str]) -> None:
+    demand_writable(folder)
+    place = folder.absolute()
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as work:
+        made, old = Path(work) / "new", Path(work) / "old"
+        made.mkdir()
+        for name, text in files.items():
+            target = made / name
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(text, "utf-8", newline="\n")
+        if place.exists():
+            os.replace(place, old)
+        try:
+            os.replace(made, place)
+        except BaseException:  # also Ctrl-C: what was there goes back before the work folder is removed
+            if old.exists():
+                shutil.move(old, place)
+            raise
+
+
+def _without_nothing(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The same without fields that are null: TOML has no null, and the reader fills these in."""
+    return {
+        name: _without_nothing(item) if isinstance(item, Mapping) else item
+        for name, item in value.items()
+        if item is not None
+    }
+
+
+def _table(place: str, table: Mapping[str, Any]) -> Iterator[str]:
+    """Plain values first, then the tables below: TOML has no way back up."""
+    plain = {name: item for name, item in table.items() if not isinstance(item, Mapping)}
+    below = {name: item for name, item in table.items() if isinstance(item, Mapping)}
+    if place and (plain or not below):
+        yield from ("", f"[{place}]")
+    for name, item in plain.items():
+        yield f"{name} = {_value(item)}"
+    for name, item in below.items():
+        yield from _table(f"{place}.{name}" if place else name, item)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_value(item) for item in value)}]"
+    return repr(value)
+
+
+def _text(text: str) -> str:
+    """A basic string; JSON escapes all that TOML wants escaped but DEL."""
+    return json.dumps(str(text), ensure_ascii=False).replace("\x7f", "\\u007f")
