@@ -15,6 +15,7 @@ from services.store.leases import LeaseRepository
 from services.store.opening import check_file, transaction
 from services.store.operator_requests import OperatorRequests
 from services.store.reports import ReportRepository
+from services.store.reports_on_demand import OnDemandRepository
 from services.store.revision import Standing, ahead_error, behind_error, make_tables, standing
 from services.store.run_repository import RunRepository
 from services.store.tables import OPERATOR, WORKER, metadata
@@ -42,6 +43,7 @@ class Store:
         self.claims = ClaimRepository(engine, url)
         self.reports = ReportRepository(engine, url)
         self.trading = TradingRepository(engine, url)
+        self.on_demand = OnDemandRepository(engine, url)
         self.operator = OperatorRequests(engine, url)
 
     async def close(self) -> None:

@@ -1,0 +1,123 @@
+"""Reports on demand of a run that is over: kept beside it with their requests, and judged at most once.
+
+They are no rows of the run's journal, so a run stays what it was however often somebody asks about it. The
+same question about the same moment gives the same report, which is kept once.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, select, update
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from schemas.canonical import canonical_json
+from schemas.judge import ReplanVerdict
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from services.slow_loop.artefacts import read_report, read_request, read_verdict, stored_text
+from services.store.database_time import insert_once, now_ms
+from services.store.engine import WRITES
+from services.store.failures import store_errors
+from services.store.tables import reports_on_demand
+from services.store.urls import StoreUrl
+
+ID_LENGTH = 16
+
+
+@dataclass(frozen=True)
+class OnDemandReport:
+    """A report with its request.
+
+    Attributes:
+        known_at: bar close as of which it was made, ns.
+        verdict: the judge's on it, with its id; None before somebody asked.
+        calls: rows of kind `model_call` that the verdict took, raw replies included.
+        written_ms, decided_ms: database time.
+    """
+
+    run_id: str
+    report_id: str
+    known_at: int
+    request: HighLevelReflectionRequest
+    report: HighLevelReflectionReport
+    written_ms: int
+    verdict_id: str | None
+    verdict: ReplanVerdict | None
+    calls: tuple[dict[str, Any], ...]
+    decided_ms: int | None
+
+
+class OnDemandRepository:
+    """Keeps reports on demand and the verdicts on them."""
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+        self._engine = engine
+        self._writer = engine.execution_options(**{WRITES: True})
+        self._url = url
+
+    async def put(
+        self, run_id: str, request: HighLevelReflectionRequest, report: HighLevelReflectionReport
+    ) -> bool:
+        """Whether the report is new; false when it is kept already."""
+        row = {
+            "run_id": run_id,
+            "report_id": report.content_hash[:ID_LENGTH],
+            "known_at": report.known_at,
+            "request_hash": request.content_hash,
+            "request": stored_text(request),
+            "report": stored_text(report),
+            "telemetry": canonical_json(report.telemetry()),
+            "written_ms": now_ms(self._url.dialect),
+        }
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                statement = insert_once(self._url.dialect, reports_on_demand, row)
+                return (await connection.execute(statement)).rowcount == 1
+
+    async def decide(
+        self, run_id: str, report_id: str, verdict: ReplanVerdict, calls: list[dict[str, Any]]
+    ) -> bool:
+        """Whether this is the verdict on the report; false when there is one, or no such report."""
+        values = {
+            "verdict_id": verdict.content_hash[:ID_LENGTH],
+            "verdict": stored_text(verdict),
+            "calls": canonical_json(calls),
+            "decided_ms": now_ms(self._url.dialect),
+        }
+        columns = reports_on_demand.c
+        open_one = (columns.run_id == run_id) & (columns.report_id == report_id) & columns.verdict.is_(None)
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                changed = await connection.execute(update(reports_on_demand).where(open_one).values(values))
+        return changed.rowcount == 1
+
+    async def of_run(self, run_id: str) -> list[OnDemandReport]:
+        """Every report on demand of a run, by the moment it is about."""
+        return await self._found(reports_on_demand.c.run_id == run_id)
+
+    async def named(self, prefix: str) -> list[OnDemandReport]:
+        """Every report, of whatever run, whose id starts so; `prefix` holds hex digits only."""
+        return await self._found(reports_on_demand.c.report_id.startswith(prefix, autoescape=True))
+
+    async def _found(self, wanted: ColumnElement[bool]) -> list[OnDemandReport]:
+        columns = reports_on_demand.c
+        query = select(reports_on_demand).where(wanted)
+        query = query.order_by(columns.run_id, columns.known_at, columns.report_id)
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                return [_report(row) for row in (await connection.execute(query)).all()]
+
+
+def _report(row: Row[Any]) -> OnDemandReport:
+    return OnDemandReport(
+        run_id=row.run_id,
+        report_id=row.report_id,
+        known_at=row.known_at,
+        request=read_request(row.request),
+        report=read_report(row.report),
+        written_ms=row.written_ms,
+        verdict_id=row.verdict_id,
+        verdict=None if row.verdict is None else read_verdict(row.verdict),
+        calls=tuple(json.loads(row.calls or "[]")),
+        decided_ms=row.decided_ms,
+    )

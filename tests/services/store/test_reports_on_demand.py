@@ -1,0 +1,75 @@
+"""Reports on demand are kept once and judged once, on every dialect."""
+
+import asyncio
+
+from services.store import open_store
+from tests.services.store.artefacts import MONDAY, WEEK, report, request, verdict
+from tests.services.store.stores import new_run
+from tests.services.store.test_leases import of_store
+
+CALL = {"kind": "model_call", "payload": {"call": {"text": "{}"}}, "telemetry": None}
+
+
+def with_run(address, scenario):
+    async def opened(store):
+        return await scenario(store, (await store.runs.create(new_run())).run_id)
+
+    return of_store(address, opened)
+
+
+def test_report_on_demand_is_kept_once_with_its_request(address):
+    asked = request()
+    told = report(asked)
+
+    async def scenario(store, run_id):
+        wrote = [await store.on_demand.put(run_id, asked, told) for _ in range(2)]
+        return wrote, await store.on_demand.of_run(run_id)
+
+    wrote, (kept,) = with_run(address, scenario)
+    assert wrote == [True, False]
+    assert (kept.report_id, kept.known_at) == (told.content_hash[:16], told.known_at)
+    assert kept.report.content_hash == told.content_hash
+    assert kept.request.content_hash == told.request_hash
+    assert (kept.verdict, kept.verdict_id, kept.calls, kept.decided_ms) == (None, None, (), None)
+
+
+def test_report_on_demand_is_judged_once_whoever_asks(address):
+    asked = request()
+    told = report(asked)
+    said = [verdict(told, reason=text) for text in "abcd"]
+
+    async def scenario(store, run_id):
+        await store.on_demand.put(run_id, asked, told)
+        report_id = told.content_hash[:16]
+        async with await open_store(address, create=True) as other:
+            decided = [
+                (store, other)[n % 2].on_demand.decide(run_id, report_id, one, [CALL])
+                for n, one in enumerate(said)
+            ]
+            answers = await asyncio.gather(*decided)
+        unknown = await store.on_demand.decide(run_id, "0" * 16, said[0], [])
+        return answers, unknown, await store.on_demand.of_run(run_id)
+
+    answers, unknown, (kept,) = with_run(address, scenario)
+    assert (sorted(answers), unknown) == ([False, False, False, True], False)
+    assert kept.verdict == said[answers.index(True)]
+    assert kept.verdict_id == kept.verdict.content_hash[:16]
+    assert kept.calls == (CALL,)
+
+
+def test_reports_on_demand_are_found_by_run_and_by_the_start_of_their_id(address):
+    asked = [request(MONDAY + n * WEEK) for n in (1, 0)]
+    told = [report(one) for one in asked]
+
+    async def scenario(store, run_id):
+        other = (await store.runs.create(new_run())).run_id
+        for one, its in zip(asked, told, strict=True):
+            await store.on_demand.put(run_id, one, its)
+        await store.on_demand.put(other, asked[0], told[0])
+        named = [await store.on_demand.named(told[0].content_hash[:n]) for n in (16, 6)]
+        return await store.on_demand.of_run(run_id), named, await store.on_demand.named("%")
+
+    of_run, named, nothing = with_run(address, scenario)
+    assert [one.known_at for one in of_run] == [MONDAY, MONDAY + WEEK]
+    assert [[one.run_id for one in found] for found in named] == [["r0001", "r0002"]] * 2
+    assert nothing == []
