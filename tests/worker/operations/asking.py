@@ -1,0 +1,75 @@
+"""Asks an endpoint over a socket of its own, byte by byte as given; and signs to serve."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from schemas.live_settings import OperationsSettings
+from worker.operations.endpoint import Endpoint
+from worker.operations.redaction import Redactor
+from worker.operations.vital_signs import SECOND, VitalSigns
+
+NOW = 1_700_000_000 * SECOND
+
+
+def signs(**given):
+    standing = {
+        "run_id": "r0001",
+        "mode": "paper",
+        "role": "trading",
+        "owner": "host:1:ab",
+        "started": NOW - 3_600 * SECOND,
+        "bar_seconds": 60,
+        "last_bars": {"BTC/USDT": NOW - 60 * SECOND},
+        "last_bar_at": NOW - 5 * SECOND,
+        "feed_ok": True,
+    }
+    return VitalSigns(**(standing | given))
+
+
+@dataclass
+class Told:
+    """A source that says what it was told to."""
+
+    now: VitalSigns = field(default_factory=signs)
+
+    def signs(self):
+        return self.now
+
+
+@dataclass
+class Reply:
+    status: int
+    fields: dict[str, str]
+    body: str
+
+
+def endpoint(source=None, token=None, *, known=(), deadline_s=5.0, **settings):
+    made = OperationsSettings(**({"port": 0} | settings))
+    return Endpoint(source or Told(), made, token, Redactor(known), now=lambda: NOW, deadline_s=deadline_s)
+
+
+async def sent(port, data, host="127.0.0.1"):
+    """Everything that comes back for some bytes, until the other side closes."""
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(data)
+        await writer.drain()
+        return await asyncio.wait_for(reader.read(), 20)
+    finally:
+        writer.close()
+
+
+def parsed(raw):
+    head, _, body = raw.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    fields = dict(line.split(": ", 1) for line in lines)
+    return Reply(int(first.split()[1]), fields, body.decode())
+
+
+def get(path, host="127.0.0.1", method="GET", **fields):
+    extra = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items())
+    return f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{extra}\r\n".encode()
+
+
+async def asked(one, path, **given):
+    return parsed(await sent(one.port, get(path, **given)))

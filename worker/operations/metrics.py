@@ -1,0 +1,135 @@
+"""Vital signs as OpenMetrics text, for Prometheus and everything that reads its format."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+    StateSetMetricFamily,
+)
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from worker.operations.vital_signs import SECOND, VitalSigns
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+PREFIX = "thinktwice"
+STATES = ("running", "safe_mode", "stopping")
+
+
+@dataclass(frozen=True, eq=False)
+class _OneReading(Collector):
+    signs: VitalSigns
+    now: int
+    ready: bool
+
+    def collect(self) -> Iterator[Metric]:
+        yield from _process(self.signs, self.ready)
+        yield from _bars(self.signs, self.now)
+        yield from _store(self.signs, self.now)
+        yield from _policy(self.signs)
+        yield from _account(self.signs)
+        yield from _slow_loop(self.signs)
+
+
+def exposition(signs: VitalSigns, now: int, *, ready: bool) -> bytes:
+    """The text of one scrape; figures of the operating system's view of the process included."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_OneReading(signs, now, ready))
+    ProcessCollector(namespace=PREFIX, registry=registry)
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]  # the library types it not
+    return text
+
+
+def _process(signs: VitalSigns, ready: bool) -> Iterator[Metric]:
+    info = InfoMetricFamily(f"{PREFIX}_run", "What this process works on.")
+    info.add_metric(
+        [], {"run_id": signs.run_id, "mode": signs.mode, "role": signs.role, "owner": signs.owner}
+    )
+    yield info
+    state = StateSetMetricFamily(f"{PREFIX}_state", "Safe mode blocks entries; exits run on.", labels=[])
+    state.add_metric([], {name: name == signs.state for name in STATES})
+    yield state
+    yield _gauge("ready", "1 when bars come and the store can be written.", float(ready))
+    yield _gauge("started_timestamp_seconds", "When the process started.", signs.started / SECOND)
+
+
+def _bars(signs: VitalSigns, now: int) -> Iterator[Metric]:
+    labels = GaugeMetricFamily(
+        f"{PREFIX}_last_bar_timestamp_seconds", "Label of the last bar of a symbol.", labels=["symbol"]
+    )
+    for symbol, label in sorted(signs.last_bars.items()):
+        labels.add_metric([symbol], label / SECOND)
+    yield labels
+    yield _optional("bar_lag_seconds", "Time since the last bar arrived.", signs.bar_lag_s(now))
+    yield CounterMetricFamily(f"{PREFIX}_bars_validated", "Rows through the engine.", signs.bars_validated)
+    yield _optional("feed_up", "1 while bars can come.", signs.feed_ok)
+    yield _gauge("stale_symbols", "Symbols without bars for too long.", len(signs.stale_symbols))
+    latency = GaugeMetricFamily(
+        f"{PREFIX}_tick_latency_seconds", "Time that one row takes.", labels=["quantile"]
+    )
+    for name, value in sorted(signs.tick_latency_ms.items()):
+        if value is not None:
+            latency.add_metric([name], value / 1_000)
+    yield latency
+
+
+def _store(signs: VitalSigns, now: int) -> Iterator[Metric]:
+    away = signs.store_away_since
+    yield _gauge("store_up", "1 when the store could be reached last time.", float(signs.store_ok))
+    yield _gauge(
+        "store_away_seconds", "Time without the store.", 0.0 if away is None else (now - away) / SECOND
+    )
+    yield _gauge("journal_buffered_rows", "Journal rows that wait for the store.", signs.buffered_rows)
+
+
+def _policy(signs: VitalSigns) -> Iterator[Metric]:
+    yield _counted("policy_evaluations", "Policy evaluations.", "outcome", signs.evaluations)
+    yield _counted("policy_skips", "Policy events that started no evaluation.", "reason", signs.skips)
+    yield _gauge("policy_evaluations_in_flight", "Evaluations that wait for an answer.", signs.in_flight)
+    yield CounterMetricFamily(f"{PREFIX}_errors", "Contained failures.", signs.errors)
+    yield CounterMetricFamily(f"{PREFIX}_model_spend_usd", "What models have cost.", signs.model_spend)
+    yield _counted("notifications", "Notifications.", "result", signs.notifications)
+
+
+def _account(signs: VitalSigns) -> Iterator[Metric]:
+    positions = GaugeMetricFamily(
+        f"{PREFIX}_position_quantity", "Open quantity, negative when short.", labels=["symbol"]
+    )
+    for symbol, quantity in sorted(signs.open_positions.items()):
+        positions.add_metric([symbol], quantity)
+    yield positions
+    yield _optional("equity", "Equity in quote currency.", signs.equity)
+    yield _gauge("kill_switch", "1 when the operator has pulled it.", float(signs.kill_switch))
+
+
+def _slow_loop(signs: VitalSigns) -> Iterator[Metric]:
+    for name, what, slot in (
+        ("last", "Slot of the slow loop that was last decided.", signs.slow_loop_last),
+        ("next", "Slot of the slow loop that is due next.", signs.slow_loop_next),
+    ):
+        yield _optional(
+            f"slow_loop_{name}_slot_timestamp_seconds", what, None if slot is None else slot / SECOND
+        )
+
+
+def _gauge(name: str, what: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", what, value)
+
+
+def _optional(name: str, what: str, value: float | None) -> Metric:
+    found = GaugeMetricFamily(f"{PREFIX}_{name}", what, labels=[])
+    if value is not None:
+        found.add_metric([], float(value))
+    return found
+
+
+def _counted(name: str, what: str, label: str, counts: Mapping[str, int]) -> Metric:
+    found = CounterMetricFamily(f"{PREFIX}_{name}", what, labels=[label])
+    for key, count in sorted(counts.items()):
+        found.add_metric([key], count)
+    return found

@@ -1,0 +1,126 @@
+"""What a running process says of itself: read by the endpoint, written by whoever runs.
+
+A `VitalSource` is asked often and must not wait for anything: it hands over what it knows. Whether a process
+is ready is decided here, from its signs and the present, and nowhere else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
+
+State = Literal["running", "safe_mode", "stopping"]
+SECOND = 10**9
+
+
+@dataclass(frozen=True)
+class VitalSigns:
+    """A process as it stands. Times are ns since 1970, UTC; what does not apply is None or empty.
+
+    Attributes:
+        run_id: of the run it works on.
+        mode: for example `paper`.
+        role: `trading`, `slow_loop` or `both`.
+        owner: name of the process in leases and claims.
+        started: when the process started.
+        state: safe mode blocks entries; exits run on.
+        reason: why it is not simply running.
+        bar_seconds: length of a bar, where bars are expected.
+        last_bars: label of the last bar of each symbol.
+        last_bar_at: when the last bar of any symbol arrived; None before the first.
+        bars_validated: rows that went through the engine.
+        store_ok: whether the last attempt to reach the store worked.
+        store_away_since: since when it does not.
+        buffered_rows: journal rows that wait for the store.
+        feed_ok: whether bars can come; None without a feed.
+        feed: name of the feed and what is wrong with it, for a reader.
+        stale_symbols: symbols without bars for too long.
+        evaluations: policy evaluations by outcome.
+        skips: policy events that started no evaluation, by reason.
+        in_flight: evaluations that wait for an answer.
+        errors: contained failures.
+        open_positions: quantity by symbol, negative when short.
+        equity: of the account, in quote currency.
+        kill_switch: whether the operator has pulled it.
+        model_spend: in US dollars, of this run.
+        slow_loop_last: slot that was last decided.
+        slow_loop_next: slot that is due next.
+        tick_latency_ms: quantiles of the time that one row takes, for example `{"p99": 0.8}`.
+        notifications: counts by what became of them.
+    """
+
+    run_id: str
+    mode: str
+    role: Literal["trading", "slow_loop", "both"]
+    owner: str
+    started: int
+    state: State = "running"
+    reason: str | None = None
+    bar_seconds: int | None = None
+    last_bars: Mapping[str, int] = field(default_factory=dict)
+    last_bar_at: int | None = None
+    bars_validated: int = 0
+    store_ok: bool = True
+    store_away_since: int | None = None
+    buffered_rows: int = 0
+    feed_ok: bool | None = None
+    feed: str | None = None
+    stale_symbols: tuple[str, ...] = ()
+    evaluations: Mapping[str, int] = field(default_factory=dict)
+    skips: Mapping[str, int] = field(default_factory=dict)
+    in_flight: int = 0
+    errors: int = 0
+    open_positions: Mapping[str, float] = field(default_factory=dict)
+    equity: float | None = None
+    kill_switch: bool = False
+    model_spend: float = 0.0
+    slow_loop_last: int | None = None
+    slow_loop_next: int | None = None
+    tick_latency_ms: Mapping[str, float | None] = field(default_factory=dict)
+    notifications: Mapping[str, int] = field(default_factory=dict)
+
+    def bar_lag_s(self, now: int) -> float | None:
+        """Seconds since the last bar arrived; None before the first."""
+        return None if self.last_bar_at is None else max(0, now - self.last_bar_at) / SECOND
+
+    def document(self, now: int) -> dict[str, Any]:
+        """Everything as plain data, with the lag at `now`."""
+        return {**asdict(self), "bar_lag_s": self.bar_lag_s(now), "at": now}
+
+
+class VitalSource(Protocol):
+    """Whoever can say how a process is."""
+
+    def signs(self) -> VitalSigns:
+        """The present signs, at once."""
+        ...
+
+
+def not_ready(signs: VitalSigns, now: int, lag_bars: int) -> tuple[str, ...]:
+    """Why a process cannot do its work now; empty when it can.
+
+    Args:
+        signs: of the process.
+        now: ns.
+        lag_bars: bars that may pass without a new one.
+    """
+    reasons = []
+    if signs.state != "running":
+        reasons.append(f"{signs.state}: {signs.reason or 'no reason given'}")
+    if not signs.store_ok:
+        reasons.append(f"store is away, {signs.buffered_rows} rows wait for it")
+    if signs.role != "slow_loop":
+        reasons += _without_bars(signs, now, lag_bars)
+    return tuple(reasons)
+
+
+def _without_bars(signs: VitalSigns, now: int, lag_bars: int) -> list[str]:
+    if signs.feed_ok is False:
+        return [f"feed {signs.feed or ''} is away".replace("  ", " ")]
+    lag = signs.bar_lag_s(now)
+    if lag is None:
+        return ["no bar has come yet"]
+    if signs.bar_seconds is not None and lag > lag_bars * signs.bar_seconds:
+        return [f"no bar for {lag:.0f} s, {lag_bars} bars of {signs.bar_seconds} s are allowed"]
+    if signs.last_bars and set(signs.stale_symbols) >= set(signs.last_bars):
+        return ["every symbol is stale"]
+    return []
