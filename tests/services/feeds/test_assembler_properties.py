@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from schemas.live_settings import FeedSettings
 from services.feeds.label_grid import NS
 from services.feeds.raw_bar import RawBar
+from services.market_feed import FeedAnomaly
 from services.market_feed import FeedAnomalyKind as Kind
 from tests.services.feeds.arrivals import T0, Desk, bar, close, label, raw
 from trading_core.growing_bars import Bar
@@ -56,10 +57,13 @@ def arrivals(found: dict[tuple[int, str], Fate]) -> list[tuple[int, int, RawBar]
 
 
 def driven(events: list[tuple[int, int, RawBar]], count: int) -> Desk:
+    """Bars arrive, and a feed also looks when a row is due."""
     desk = Desk(SYMBOLS, SETTINGS)
+    bars: dict[int, list[RawBar]] = {close(number) + GRACE: [] for number in range(count)}
     for at, _, one in events:
-        desk.take(at, one)
-    desk.take(max([close(count) + GRACE, *(at for at, _, _ in events)]))
+        bars.setdefault(at, []).append(one)
+    for at in sorted(bars):
+        desk.take(at, *bars[at])
     return desk
 
 
@@ -107,9 +111,9 @@ def test_no_symbol_may_enter_on_a_row_without_its_bar_or_right_after_a_conflict(
     desk = driven(arrivals(found), count)
     conflicts: dict[str, int] = dict.fromkeys(SYMBOLS, 0)
     for item in desk.items:
-        if getattr(item, "kind", None) is Kind.CONFLICT:
-            conflicts[item.symbol] = QUARANTINE
-        if hasattr(item, "bars"):
+        if isinstance(item, FeedAnomaly):
+            conflicts.update({str(item.symbol): QUARANTINE} if item.kind is Kind.CONFLICT else {})
+        else:
             for symbol in SYMBOLS:
                 if symbol not in item.bars:
                     assert symbol in item.blocked

@@ -1,0 +1,94 @@
+"""ClockWatch: whether our clock can be believed, and what time it is at the source.
+
+Compares the wall clock with the monotonic one, and with the source's. Pure: readings come in as arguments.
+Bars stay ordered by their labels whatever it finds; it only blocks entries until the source agrees, so that a
+wrong clock can neither open a position nor keep a stop from being seen.
+"""
+
+from typing import NamedTuple
+
+from services.feeds.block_reasons import BlockReason
+from services.market_feed import FeedAnomaly, FeedAnomalyKind
+
+NS = 1_000_000_000
+
+
+class SourceTime(NamedTuple):
+    """The time at the source as far as it is known, ns: it lies between the two."""
+
+    earliest: int
+    latest: int
+
+
+class ClockWatch:
+    """The clocks of one feed."""
+
+    def __init__(self, limit_s: float) -> None:
+        """Begin with trust.
+
+        Args:
+            limit_s: difference from which on clocks disagree. Slewing and leap smearing stay below a second.
+        """
+        self._limit = int(limit_s * NS)
+        self._last: tuple[int, int] | None = None  # wall, monotonic
+        self._anchor: tuple[int, int] | None = None  # a time to be believed, and the monotonic time of it
+        self._doubt = False
+        self._jumped = False  # since the anchor was set
+
+    @property
+    def blocked(self) -> BlockReason | None:
+        """Why no symbol may enter at present."""
+        return BlockReason.CLOCK if self._doubt else None
+
+    def observe(self, wall: int, monotonic: int) -> list[FeedAnomaly]:
+        """Note both of our clocks; an anomaly if the wall clock jumped since the last time.
+
+        A suspended machine is such a jump: its monotonic clock stands still meanwhile.
+        """
+        jump = 0 if self._last is None else (wall - self._last[0]) - (monotonic - self._last[1])
+        self._last = wall, monotonic
+        if abs(jump) > self._limit:
+            self._doubt = self._jumped = True
+            return [_anomaly("jump", jump)]
+        if self._anchor is None:
+            self._anchor = wall, monotonic
+        return []
+
+    def compare(self, source: SourceTime, wall: int, monotonic: int) -> list[FeedAnomaly]:
+        """Note what the source says of its own clock; a disagreement and its end are told once."""
+        self._anchor = (source.earliest + source.latest) // 2, monotonic
+        self._jumped = False
+        apart = self._apart(source, wall)
+        if bool(apart) is self._doubt:
+            return []
+        self._doubt = bool(apart)
+        return [_anomaly("source differs" if apart else "source agrees", apart)]
+
+    def confirm(self, source: SourceTime, wall: int, monotonic: int) -> list[FeedAnomaly]:
+        """Note the time that new bars suggest: it ends a doubt, but begins none, since bars may be late."""
+        if not self._doubt or self._apart(source, wall):
+            return []
+        self._doubt = self._jumped = False
+        self._anchor = wall, monotonic
+        return [_anomaly("source agrees", 0)]
+
+    def now(self, wall: int, monotonic: int) -> int:
+        """The time at the source, ns.
+
+        It runs on the monotonic clock, so a wall clock that is set back does not turn closed bars into open
+        ones. After a jump the later of the two counts: after a suspension only the wall clock is right.
+        """
+        if self._anchor is None:
+            return wall
+        steady = self._anchor[0] + monotonic - self._anchor[1]
+        return max(steady, wall) if self._jumped else steady
+
+    def _apart(self, source: SourceTime, wall: int) -> int:
+        """By how much our clock is ahead of the source's; 0 within the limit."""
+        ahead, behind = wall - source.latest, source.earliest - wall
+        return ahead if ahead > self._limit else -behind if behind > self._limit else 0
+
+
+def _anomaly(reason: str, ahead: int) -> FeedAnomaly:
+    measured = {"ahead_s": round(ahead / NS, 3)} if ahead else {}
+    return FeedAnomaly(FeedAnomalyKind.CLOCK, None, None, {"reason": reason}, measured)
