@@ -2,7 +2,8 @@
 
 A negation behind an auxiliary turns its whole clause ("sellers could not"), another one what follows it ("no
 sign of sellers"). A word that ends or refutes something turns the phrase next to it ("the rally is over",
-"a false rally"); one that overpowers turns its object, or its subject in the passive ("supply swamps the
+"a false rally"); what the playbook names or who acts is taken back where it stands as what was ("a crash in
+what was an uptrend"); one that overpowers turns its object, or its subject in the passive ("supply swamps the
 rally", "the rally is rejected"). Two turns cancel. Called by `direction_words`.
 """
 
@@ -20,8 +21,9 @@ ACT, AGENT, MOVE, BREAK = 4, 3, 2, 1
 PARTICLE_VERBS = frozenset(stem(word) for word in words_of.PARTICLE_VERBS)
 SHRINKS = frozenset(stem(word) for word in words_of.SHRINKS)
 NEAR = 3  # words between a turning word and a phrase behind it
+NO_NOUN_PHRASE = words_of.PREPOSITIONS | words_of.PLACES | words_of.AUXILIARIES | {"of"}
 
-Role = Literal["claim", "not", "turns", "ends", "refutes", "overpowers"]
+Role = Literal["claim", "not", "turns", "ends", "refutes", "past", "overpowers"]
 
 
 class Entry(NamedTuple):
@@ -74,6 +76,7 @@ class Said:
     turns: int = 0
     background: bool = False
     ended: bool = False
+    past: bool = False
 
     def end_it(self, turns: int) -> None:
         """Turn what was ended or refuted, once: "the weak rally is over" says it twice."""
@@ -134,6 +137,9 @@ class ClauseReader:
         """Turn what is ended, refuted or overpowered; the turns that found no phrase in the clause."""
         loose = 0
         for mark in turning:
+            # Without a phrase behind it the subject is what was: "bullish momentum used to be the story".
+            if mark.entry.role == "past" and (_put_behind(words, mark, said) or words[mark.start] != "used"):
+                continue
             if mark.entry.role in ("not", "turns") or not _is_predicate(words, mark):
                 continue
             target = _target(words, mark, said)
@@ -291,12 +297,27 @@ def _is_only_imagined(words: tuple[str, ...], one: Said) -> bool:
     return one.sign < 0 and not words_of.OWN_RISK.isdisjoint(words)
 
 
+def _put_behind(words: tuple[str, ...], mark: Mark, said: list[Said]) -> bool:
+    """Take back the phrase that is told as what was, if there is one; where price went is told as past."""
+    one = next((one for one in said if one.start >= mark.end), None)
+    if one is None or one.start - mark.end > NEAR:
+        return False
+    if not NO_NOUN_PHRASE.isdisjoint(words[mark.end : one.start]):
+        return False
+    if one.entry.rank <= MOVE:
+        one.past = True
+    else:
+        one.end_it(1)
+    return True
+
+
 def _mark_background(clause: Clause, said: list[Said]) -> None:
     """Where price came from is told, not argued; unless the clause turns it."""
     past = clause.background or not words_of.AFRESH.isdisjoint(clause.words)
     for one in said:
         told = (
             past
+            or one.past
             or "been" in clause.words[: 1 + one.start]
             or not words_of.PAST_MOVES.isdisjoint(one.text.split())
         )

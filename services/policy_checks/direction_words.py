@@ -26,6 +26,9 @@ from services.policy_checks.clause_reading import (
 )
 from services.policy_checks.stems import Phrase, phrase
 
+# Beside terms, what a list of them may hold: an adjective, a greeting.
+FEW_WORDS = 2
+
 
 @dataclass(frozen=True)
 class DirectionReading:
@@ -40,7 +43,10 @@ class DirectionReading:
 
     @property
     def contradicts(self) -> bool:
-        """As many sentences against the direction as for it: no list of a playbook's terms outvotes one."""
+        """As many sentences against the direction as for it: no list of a playbook's terms outvotes one.
+
+        Sentences that hold nothing but terms are one list, wherever they stand.
+        """
         return -1 in self.sides and sum(self.sides) <= 0
 
 
@@ -60,14 +66,32 @@ def terms_stated(text: str, terms: Iterable[str]) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def _read(text: str, direction: Direction, own: frozenset[str], other: frozenset[str]) -> DirectionReading:
     reader = ClauseReader(_lexicon(direction, own, other))
-    sentences = [_outweighed(_claims(reader, sentence)) for sentence in claimed(text)]
-    fresh = [[one for one in said if not one.background] for said in sentences]
-    counted = fresh if any(fresh) else sentences
+    sentences = [_read_sentence(reader, sentence) for sentence in claimed(text)]
+    fresh = [(sentence, [one for one in said if not one.background]) for sentence, said in sentences]
+    counted = [pair for pair in (fresh if any(said for _, said in fresh) else sentences) if pair[1]]
+    listed = [said for bare, said in counted if bare]
     return DirectionReading(
-        supporting=tuple(one.text for said in counted for one in said if one.sign > 0),
-        opposing=tuple(one.text for said in counted for one in said if one.sign < 0),
-        sides=tuple(_side(said) for said in counted if said),
+        supporting=tuple(one.text for _, said in counted for one in said if one.sign > 0),
+        opposing=tuple(one.text for _, said in counted for one in said if one.sign < 0),
+        sides=(*(_side(said) for bare, said in counted if not bare), *((1,) if listed else ())),
     )
+
+
+def _read_sentence(reader: ClauseReader, sentence: Sentence) -> tuple[bool, list[Said]]:
+    """Whether a sentence only lists terms of the playbook, and the claims of it that count."""
+    found = _claims(reader, sentence)
+    said = _outweighed(found)
+    return _only_lists(sentence, found), said
+
+
+def _only_lists(sentence: Sentence, found: list[tuple[Clause, list[Said]]]) -> bool:
+    """Whether a sentence names own terms and says next to nothing of them: "There is a fine dip"."""
+    said = [one for _, claims in found for one in claims]
+    if not said or not all(one.entry.own and one.sign > 0 for one in said):
+        return False
+    words = sum(word not in words_of.FILLERS for clause in sentence.clauses for word in clause.words)
+    named = sum(word not in words_of.FILLERS for one in said for word in one.text.split())
+    return words - named <= FEW_WORDS
 
 
 def _side(said: list[Said]) -> int:
@@ -150,6 +174,7 @@ def _turning() -> dict[Phrase, Entry]:
         ("overpowers", words_of.OVERPOWER),
         ("ends", words_of.ENDINGS),
         ("refutes", words_of.REFUTALS),
+        ("past", words_of.PAST),
     )
     return {phrase(text): Entry(role) for role, phrases in roles for text in phrases}
 

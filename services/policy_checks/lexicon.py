@@ -130,6 +130,13 @@ REFUTALS = _phrases(
     of faith; regret; be a stretch; remote
     """
 )
+# What the phrase behind them is said to have been: "a crash in what was an uptrend".
+PAST = _phrases(
+    """
+    what was; what were; what had been; what used to be; what once was; what once were; what was once; what
+    were once; used to be; former; formerly; erstwhile; bygone; cease to be; stop being
+    """
+)
 # What one side does to the other: turns its object, or its subject in the passive.
 OVERPOWER = _phrases(
     """
@@ -152,6 +159,13 @@ PAST_MOVES = _words(
 )
 # Beside its phrase, all that an item of a list may have.
 ITEM_WORDS = _words("any even real true such proper other more kind sort of")
+# Beside the playbook's terms, what makes no statement about them: "there is a dip".
+FILLERS = _words(
+    """
+    a an the this that it its it's there there's here now today is are was were be been being am has have had
+    i we you my our one some and or plus also again so then in of with within at on to for as see got go yes
+    """
+)
 # A place, behind which a negation no longer reaches: "nothing above the high".
 PREPOSITIONS = _words("at from into to on through in by")
 PLACES = _words("above below beyond under between near past ahead beneath behind against")

@@ -125,3 +125,62 @@ def test_terms_stated_ignores_negated_terms_and_inflection():
     assert terms_stated("Pullbacks are bought.", terms) == ("pullbacks",)
     assert terms_stated("There was no pullback.", terms) == ()
     assert terms_stated("It snaps back up.", terms) == ("snaps back up",)
+
+
+PULLBACK = {"own_terms": ("uptrend", "dip", "pullback"), "other_terms": ("downtrend", "relief rally")}
+LISTS = [
+    "Uptrend. Uptrend. Dip. Dip. Pullback.",
+    "It is an uptrend. There is a dip. And a pullback!",
+    "A fine uptrend. A textbook pullback here. Now the dip.",
+    "Uptrend, dip; dip, pullback; pullback, uptrend; uptrend.",
+]
+
+
+@pytest.mark.parametrize("terms", LISTS)
+@pytest.mark.parametrize("against", ["Sellers are in control.", "I expect lower prices.", "Do not buy."])
+def test_direction_words_sentences_of_bare_terms_outvote_no_statement(terms, against):
+    assert not read_direction(terms, "long", **PULLBACK).contradicts
+    for text in (f"{terms} {against}", f"{against} {terms}"):
+        assert read_direction(text, "long", **PULLBACK).contradicts
+
+
+def test_direction_words_sentences_that_state_something_of_their_terms_count_each():
+    text = "The uptrend has been intact for weeks. Price came back in a shallow dip. Sellers are loud."
+    assert not read_direction(text, "long", **PULLBACK).contradicts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A crash in what was an uptrend.",
+        "A crash in what had been a strong uptrend.",
+        "I see the former uptrend.",
+        "This used to be an uptrend.",
+        "It is no longer an uptrend.",
+        "It has ceased to be a pullback.",
+        "What was a dip is a rout now.",
+    ],
+)
+def test_direction_words_term_told_as_what_was_is_taken_back(text):
+    assert read_direction(text, "long", **PULLBACK).contradicts
+    assert terms_stated(text, PULLBACK["own_terms"]) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A dip in what was a downtrend.",
+        "The former downtrend has become an uptrend.",
+        "Buyers return in what used to be a downtrend.",
+        "A dip to what was the ceiling.",
+        "A dip to the former high in an uptrend.",
+        "What was expected of the uptrend has come about.",
+    ],
+)
+def test_direction_words_what_was_of_something_else_leaves_the_term(text):
+    assert not read_direction(text, "long", **PULLBACK).contradicts
+
+
+def test_direction_words_move_told_as_what_was_is_past_and_does_not_turn():
+    assert read_direction("A crash in what was a rally.", "long").contradicts
+    assert not read_direction("Buyers bid for the high of the former rally.", "long").contradicts
