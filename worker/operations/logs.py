@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from types import TracebackType
@@ -80,6 +81,11 @@ class QuietFileHandler(WatchedFileHandler):
             super().emit(record)
         except OSError:
             self.handleError(record)
+
+    def close(self) -> None:
+        """Close the file; what a full disk does not take is lost."""
+        with suppress(OSError):
+            super().close()
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Count a record that could not be rendered or written."""
