@@ -79,12 +79,13 @@ class Session:
         for version in self.registry.reader().active():
             journal_version(self.journal, version, max(first, version.since))
 
-    async def step(self, timing: Timing, *, history: bool = False) -> None:
+    async def step(self, timing: Timing, *, history: bool = False, end: int | None = None) -> None:
         """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop.
 
-        That order holds in every runner. On `history` nothing is decided.
+        That order holds in every runner. On `history` nothing is decided. No bar from row `end` on is looked
+        at.
         """
-        step = self.validate(timing)
+        step = self.validate(timing, end)
         started = time.perf_counter()
         for boundary in step.boundaries:
             self.model_account.open_event(self.bars.symbols[boundary.s])
@@ -93,11 +94,11 @@ class Session:
         self.collect_blocked()
         await self.reflect_slowly(step, timing)
 
-    def validate(self, timing: Timing) -> Advance:
+    def validate(self, timing: Timing, end: int | None = None) -> Advance:
         """Validate bars to the next boundary or slot and record what happened; waits for nobody."""
         engine, started = self.engine, time.perf_counter()
-        until = self.slow_loop.next_row(engine.t) + 1 if self.learning else None
-        step = engine.advance(until)
+        rows = self.bars.shape[0] if end is None else end
+        step = engine.advance(min(rows, self.slow_loop.next_row(engine.t) + 1 if self.learning else rows))
         timing.engine_s += time.perf_counter() - started
         self.clock.advance(int(self.bars.close_times[step.t - 1]))
         self._record(step)
