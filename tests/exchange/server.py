@@ -1,0 +1,230 @@
+"""An exchange on loopback that speaks Binance's public spot protocol, and misbehaves on command.
+
+REST: exchangeInfo, time, klines with limit and paging. Websocket: subscriptions to klines, candles with the
+closed flag. ccxt's own classes talk to it unchanged; nothing happens on it that the test did not ask for.
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from tests.exchange.faults import Fault
+
+MINUTE_MS = 60_000
+INTERVAL_MS = {"1m": MINUTE_MS, "5m": 5 * MINUTE_MS, "1h": 60 * MINUTE_MS, "1d": 1_440 * MINUTE_MS}
+START_MS = 1_700_000_040_000  # 2023-11-14T22:14:00Z, a whole minute
+Candle = tuple[float, float, float, float, float]
+
+
+def candle(k: int, base: float = 100.0) -> Candle:
+    """A possible candle, another one for every k."""
+    middle = base + k % 17
+    return (middle, middle + 2.0, middle - 2.0, middle + (k % 3) - 1.0, 10.0 + k % 5)
+
+
+@dataclass
+class ExchangeServer:
+    """The exchange; use as an async context manager.
+
+    Attributes:
+        symbols: market ids with base and quote.
+        now_ms: its clock, moved by the test.
+        history: candles by market id and interval, by open time; what REST answers.
+        page: most rows of one answer.
+        faults: the next REST requests whose path contains the key meet the next of these instead.
+        requests: every REST request, as path and query.
+        omit_running: REST leaves out the candle that is not over.
+    """
+
+    symbols: dict[str, tuple[str, str]] = field(
+        default_factory=lambda: {"BTCUSDT": ("BTC", "USDT"), "ETHUSDT": ("ETH", "USDT")}
+    )
+    now_ms: int = START_MS
+    history: dict[tuple[str, str], dict[int, Candle]] = field(default_factory=dict)
+    page: int = 1_000
+    faults: dict[str, deque[Fault]] = field(default_factory=dict)
+    requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    omit_running: bool = False
+    inactive: set[str] = field(default_factory=set)
+    refuse_sockets: bool = False
+    subscriptions: list[str] = field(default_factory=list)
+    port: int = 0
+
+    async def __aenter__(self) -> Self:
+        """Listen on a free port of loopback."""
+        app = web.Application()
+        app.router.add_get("/ws/{number}", self._socket)
+        app.router.add_get("/stream/ws/{number}", self._socket)
+        app.router.add_get("/{path:.*}", self._rest)
+        self._sockets: list[tuple[web.WebSocketResponse, web.Request]] = []
+        self._subscribed = asyncio.Condition()
+        self._runner = web.AppRunner(app, shutdown_timeout=0.01, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Cut every connection and stop."""
+        self.abort()
+        await self._runner.cleanup()
+
+    @property
+    def rest_url(self) -> str:
+        """For `runtime.feed.exchange.rest_url`."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def ws_url(self) -> str:
+        """For `runtime.feed.exchange.ws_url`; ccxt tells spot candles by the word `stream`."""
+        return f"ws://127.0.0.1:{self.port}/stream"
+
+    @property
+    def connected(self) -> int:
+        """Websocket connections."""
+        return len(self._sockets)
+
+    def fill(self, market: str, interval: str, first_ms: int, count: int, base: float = 100.0) -> None:
+        """Put a run of possible candles into the history."""
+        step = INTERVAL_MS[interval]
+        rows = self.history.setdefault((market, interval), {})
+        rows.update({first_ms + k * step: candle(k, base) for k in range(count)})
+
+    def fail(self, path: str, *faults: Fault) -> None:
+        """The next requests to a path meet these, one each."""
+        self.faults.setdefault(path, deque()).extend(faults)
+
+    # --- websocket, driven by the test
+
+    async def subscribed(self, count: int) -> None:
+        """Wait until so many subscriptions have come in all."""
+        async with self._subscribed:
+            await self._subscribed.wait_for(lambda: len(self.subscriptions) >= count)
+
+    async def publish(
+        self, market: str, interval: str, open_ms: int, values: Candle, *, closed: bool = False
+    ) -> None:
+        """Send one candle to whoever is connected; history is left as it is."""
+        await self.send(json.dumps(kline_message(market, interval, open_ms, values, closed, self.now_ms)))
+
+    async def send(self, text: str) -> None:
+        """Send one message as it stands."""
+        for socket, _ in self._sockets:
+            await socket.send_str(text)
+
+    async def disconnect(self) -> None:
+        """Close every websocket in order."""
+        for socket, _ in list(self._sockets):
+            await socket.close(code=WSCloseCode.GOING_AWAY, drain=False)
+
+    def abort(self) -> None:
+        """Cut every websocket off."""
+        for _, request in self._sockets:
+            if request.transport is not None:
+                request.transport.abort()
+
+    def cut_inside_a_message(self) -> None:
+        """Send the beginning of a frame, then cut off."""
+        for _, request in self._sockets:
+            if request.transport is not None:
+                request.transport.write(b"\x81\x7e\x01\x00" + b'{"e":"kline","k":{')
+                request.transport.close()
+
+    async def _socket(self, request: web.Request) -> web.StreamResponse:
+        if self.refuse_sockets:
+            return web.Response(status=503, text="no sockets today")
+        socket = web.WebSocketResponse(compress=False)
+        await socket.prepare(request)
+        self._sockets.append((socket, request))
+        try:
+            async for message in socket:
+                if message.type == WSMsgType.TEXT:
+                    await self._heard(socket, json.loads(message.data))
+        finally:
+            self._sockets = [entry for entry in self._sockets if entry[0] is not socket]
+        return socket
+
+    async def _heard(self, socket: web.WebSocketResponse, message: dict[str, Any]) -> None:
+        if message.get("method") == "SUBSCRIBE":
+            await socket.send_json({"result": None, "id": message["id"]})
+            async with self._subscribed:
+                self.subscriptions.extend(message["params"])
+                self._subscribed.notify_all()
+
+    # --- REST
+
+    async def _rest(self, request: web.Request) -> web.StreamResponse:
+        path = "/" + request.match_info["path"]
+        self.requests.append((path, dict(request.query)))
+        for part, faults in self.faults.items():
+            if part in path and faults:
+                return await faults.popleft()(request)
+        answers = {"/api/v3/exchangeInfo": self._markets, "/api/v3/time": self._time}
+        if path == "/api/v3/klines":
+            return self._klines(request.query)
+        if path.endswith("/exchangeInfo") and path not in answers:
+            return web.json_response({"symbols": []})
+        answer = answers.get(path)
+        return answer() if answer else web.json_response({"code": -1, "msg": "unknown path"}, status=404)
+
+    def _time(self) -> web.Response:
+        return web.json_response({"serverTime": self.now_ms})
+
+    def _markets(self) -> web.Response:
+        rows = [
+            market(name, *pair, active=name not in self.inactive) for name, pair in self.symbols.items()
+        ]
+        return web.json_response({"timezone": "UTC", "symbols": rows})
+
+    def _klines(self, query: Any) -> web.Response:
+        name, interval = query["symbol"], query["interval"]
+        if name not in self.symbols:
+            return web.json_response({"code": -1121, "msg": "Invalid symbol."}, status=400)
+        rows = self.history.get((name, interval), {})
+        first, last = int(query.get("startTime", 0)), int(query.get("endTime", self.now_ms))
+        step = INTERVAL_MS[interval]
+        reached = self.now_ms - step if self.omit_running else self.now_ms
+        keep = [open_ms for open_ms in sorted(rows) if first <= open_ms <= min(last, reached)]
+        limit = min(int(query.get("limit", 500)), self.page)
+        chosen = keep[:limit] if "startTime" in query else keep[-limit:]
+        return web.json_response([rest_row(open_ms, rows[open_ms], step) for open_ms in chosen])
+
+
+def market(name: str, base: str, quote: str, *, active: bool = True) -> dict[str, Any]:
+    """One entry of exchangeInfo."""
+    return {
+        "symbol": name,
+        "status": "TRADING" if active else "BREAK",
+        "baseAsset": base,
+        "baseAssetPrecision": 8,
+        "quoteAsset": quote,
+        "quotePrecision": 8,
+        "quoteAssetPrecision": 8,
+        "orderTypes": ["LIMIT", "MARKET"],
+        "isSpotTradingAllowed": True,
+        "isMarginTradingAllowed": False,
+        "filters": [{"filterType": "PRICE_FILTER", "minPrice": "0.01", "maxPrice": "1000000", "tickSize": "0.01"}],
+        "permissions": ["SPOT"],
+    }
+
+
+def rest_row(open_ms: int, values: Iterable[float], step: int) -> list[Any]:
+    """One row of klines."""
+    o, h, low, c, v = (repr(value) for value in values)
+    return [open_ms, o, h, low, c, v, open_ms + step - 1, "0", 0, "0", "0", "0"]
+
+
+def kline_message(
+    name: str, interval: str, open_ms: int, values: Candle, closed: bool, now_ms: int
+) -> dict[str, Any]:
+    """One kline event."""
+    o, h, low, c, v = (repr(value) for value in values)
+    kline = {"t": open_ms, "T": open_ms + INTERVAL_MS[interval] - 1, "s": name, "i": interval, "f": 1, "L": 2}
+    kline |= {"o": o, "c": c, "h": h, "l": low, "v": v, "n": 1, "x": closed, "q": "0", "V": "0", "Q": "0", "B": "0"}
+    return {"e": "kline", "E": now_ms, "s": name, "k": kline}

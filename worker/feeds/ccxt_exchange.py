@@ -1,0 +1,262 @@
+"""The public data of one exchange: markets, its clock, bars by REST, candles by websocket; every call ends.
+
+A failure is a `FeedError` that says whether to try again; what the operator must mend is an `OperatorError`.
+Called by the feed and by `thinktwice data fetch`. There is no way from here to an account or an order.
+"""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+from schemas.errors import ConfigError, DataError, FeedError, nearest
+from schemas.exchange_settings import ExchangeSettings
+from schemas.vocabulary import TIMEFRAME_SECONDS
+from trading_core.growing_bars import Bar
+from worker.feeds.ccxt_errors import SHAPE_ERRORS, Failure, raise_feed_error
+from worker.feeds.ccxt_open import open_driver
+
+T = TypeVar("T")
+NS_PER_MS = 1_000_000
+DEFAULT_PAGE = 500
+# Markets come in several answers; beside its own time a request waits for its turn.
+_MARKETS_DEADLINE, _REQUEST_DEADLINE = 6, 2
+_CLOSE_S = 5.0
+
+
+class RawBar(NamedTuple):
+    """One bar as an exchange says it, unjudged.
+
+    Attributes:
+        label: ns, its open.
+        bar: values; NaN for what is no number.
+    """
+
+    label: int
+    bar: Bar
+
+
+class PublicExchange:
+    """Reads one exchange. Open it, `load` it once, `close` it in the end."""
+
+    def __init__(self, name: str, settings: ExchangeSettings) -> None:
+        """Open an exchange of ccxt.
+
+        Raises:
+            ConfigError: ccxt is not installed, or knows no such exchange.
+        """
+        self.name = name
+        self._settings = settings
+        self._driver = open_driver(name, settings)
+        self._closed = False
+        _guard_sockets(self._driver)
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether it tells its time."""
+        return bool(self._driver.has.get("fetchTime"))
+
+    @property
+    def has_candles(self) -> bool:
+        """Whether candles come by websocket."""
+        return self._settings.websocket and bool(self._driver.has.get("watchOHLCV"))
+
+    @property
+    def page_bars(self) -> int:
+        """Most bars of one answer, as far as ccxt knows."""
+        features = (self._driver.features or {}).get("spot") or {}
+        limit = (features.get("fetchOHLCV") or {}).get("limit") if isinstance(features, dict) else None
+        return min(int(limit), 1_000) if limit else DEFAULT_PAGE
+
+    async def load(self) -> None:
+        """Learn its markets.
+
+        Raises:
+            FeedError: it cannot be reached, or answers nothing usable.
+        """
+        await self._call(self._driver.load_markets, "markets", factor=_MARKETS_DEADLINE)
+        if not self._driver.markets:
+            raise FeedError(
+                f"{self.name}: markets: the answer holds none",
+                retryable=True,
+                failure=Failure.MALFORMED,
+                retry_after_s=None,
+            )
+
+    def check(self, symbols: Iterable[str], timeframe: str) -> None:
+        """Refuse what the exchange does not offer.
+
+        Raises:
+            ConfigError: it has no bars, or none of this timeframe.
+            DataError: an unknown symbol, or one that is not traded any more.
+        """
+        if not self._driver.has.get("fetchOHLCV"):
+            raise ConfigError(f"{self.name} offers no bars: choose another exchange")
+        offered = [name for name in TIMEFRAME_SECONDS if name in (self._driver.timeframes or {})]
+        if timeframe not in offered:
+            raise ConfigError(
+                f"{self.name} has no bars of {timeframe!r}: it offers {', '.join(offered) or 'none of ours'}"
+            )
+        for symbol in symbols:
+            self._check_symbol(symbol)
+
+    def _check_symbol(self, symbol: str) -> None:
+        markets = self._driver.markets
+        if symbol not in markets:
+            raise DataError(
+                f"{self.name} has no symbol {symbol!r} among its {len(markets)}."
+                f"{nearest(symbol, markets) or ' Write it like ' + repr(min(markets)) + '.'}",
+                symbol=symbol,
+            )
+        if markets[symbol].get("active") is False:
+            raise DataError(f"{self.name} does not trade {symbol!r} any more: choose another", symbol=symbol)
+
+    async def clock_ns(self) -> int | None:
+        """Its time in ns; None where it does not tell.
+
+        Raises:
+            FeedError: it cannot be reached, or answers nothing usable.
+        """
+        if not self.has_clock:
+            return None
+        said = await self._call(self._driver.fetch_time, "time")
+        if not isinstance(said, int):
+            raise self._malformed("time", said)
+        return said * NS_PER_MS
+
+    async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[RawBar]:
+        """Bars with labels from `since_ns` on, ascending as they came; the last may still be running.
+
+        Raises:
+            FeedError: it cannot be reached, or answers nothing usable.
+        """
+        doing = f"bars of {symbol}"
+        since_ms = -(-since_ns // NS_PER_MS)
+        rows = await self._call(lambda: self._driver.fetch_ohlcv(symbol, timeframe, since_ms, limit), doing)
+        found = _raw_bars(rows)
+        if found is None:
+            raise self._malformed(doing, rows)
+        return [raw for raw in found if raw.label >= since_ns]
+
+    @property
+    def many_at_once(self) -> bool:
+        """Whether one wait hears the candles of several symbols."""
+        return bool(self._driver.has.get("watchOHLCVForSymbols"))
+
+    async def next_message(self, symbols: tuple[str, ...], timeframe: str) -> None:
+        """Wait until a candle of one of the symbols has come by websocket, subscribing where needed.
+
+        Args:
+            symbols: exactly one, unless `many_at_once`.
+            timeframe: of the candles.
+
+        Raises:
+            FeedError: the connection failed.
+        """
+        driver = self._driver
+        driver.ws_dial_backoff = {}  # whoever calls waits between two attempts
+        if self.many_at_once:
+            pairs = [[symbol, timeframe] for symbol in symbols]
+            await self._call(lambda: driver.watch_ohlcv_for_symbols(pairs), "candles", factor=None)
+        else:
+            await self._call(lambda: driver.watch_ohlcv(symbols[0], timeframe), "candles", factor=None)
+
+    def candles(self, symbol: str, timeframe: str) -> list[RawBar]:
+        """The newest candles that came by websocket since the last connection began, ascending by arrival."""
+        by_timeframe = (self._driver.ohlcvs or {}).get(symbol) or {}
+        return _raw_bars(list(by_timeframe.get(timeframe) or ())) or []
+
+    async def drop_connections(self) -> None:
+        """Give up every connection at once, also one that hangs, and forget the candles that came by it."""
+        driver = self._driver
+        session, driver.session, driver.tcp_connector = driver.session, None, None
+        if session is not None:
+            await session.close()
+        await self._close_sockets()
+        driver.ohlcvs = {}
+
+    async def close(self) -> None:
+        """Give back every connection; a second time does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        await self.drop_connections()
+        async with asyncio.timeout(_CLOSE_S):
+            await self._driver.close()
+
+    async def _close_sockets(self) -> None:
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await self._driver.close_ws_clients()
+        except (TimeoutError, OSError):
+            self._driver.clients = {}
+
+    async def _call(
+        self, ask: Callable[[], Awaitable[T]], what: str, factor: int | None = _REQUEST_DEADLINE
+    ) -> T:
+        driver = self._driver
+        driver.last_response_headers = None
+        try:
+            async with asyncio.timeout(factor and factor * self._settings.request_timeout_s):
+                return await ask()
+        except asyncio.CancelledError:
+            # ccxt cancels whoever waits for a message when it closes a connection of its own accord.
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise_feed_error(ConnectionError("connection closed"), self._doing(what))
+        except Exception as error:  # noqa: BLE001 - ccxt raises its own tree, and whatever its parsers meet
+            raise_feed_error(error, self._doing(what), driver.last_response_headers)
+
+    def _doing(self, what: str) -> str:
+        return f"{self.name}: {what}"
+
+    def _malformed(self, what: str, answer: Any) -> FeedError:
+        return FeedError(
+            f"{self._doing(what)}: malformed (the answer is a {type(answer).__name__} of another shape)",
+            retryable=True,
+            failure=Failure.MALFORMED,
+            retry_after_s=None,
+        )
+
+
+def _guard_sockets(driver: Any) -> None:
+    """A message that cannot be read ends its connection; ccxt would stop reading and say nothing."""
+    make = driver.client
+
+    def client(url: str) -> Any:
+        made = make(url)
+        if "handle_message" not in vars(made):
+            made.handle_message = _guarded(made)
+        return made
+
+    if hasattr(driver, "handle_message"):
+        driver.client = client
+
+
+def _guarded(client: Any) -> Callable[[Any], None]:
+    read = client.handle_message
+
+    def handle_message(message: Any) -> None:
+        try:
+            read(message)
+        except SHAPE_ERRORS as error:
+            client.on_error(ValueError(f"unreadable message ({type(error).__name__})"))
+
+    return handle_message
+
+
+def _raw_bars(rows: Any) -> list[RawBar] | None:
+    """The rows with values as floats; None when one of them is no row at all."""
+    if not isinstance(rows, list):
+        return None
+    found = []
+    for row in rows:
+        if not isinstance(row, (list, tuple)) or len(row) < 6 or type(row[0]) is not int:
+            return None
+        found.append(RawBar(row[0] * NS_PER_MS, Bar(*map(_number, row[1:6]))))
+    return found
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) else math.nan

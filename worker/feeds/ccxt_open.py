@@ -1,0 +1,109 @@
+"""An exchange of ccxt by its name: opened without keys, pointed at a gateway if one is set, kept quiet.
+
+Only the few methods that `ccxt_exchange` calls are used; nothing here or there signs, orders or withdraws.
+"""
+
+import importlib
+import logging
+import math
+from typing import Any
+from urllib.parse import urlsplit
+
+from schemas.errors import ConfigError, nearest
+from schemas.exchange_settings import ExchangeSettings
+
+INSTALL = "pip install 'thinktwice[live]'"
+CACHED_CANDLES = 64  # of each symbol: every message is compared with all of them
+_SECURE_CLOSE_MS = 250  # ccxt's own pause, so that TLS connections end in order
+
+
+def open_driver(name: str, settings: ExchangeSettings) -> Any:
+    """A ccxt exchange, with websocket where ccxt knows one.
+
+    Raises:
+        ConfigError: ccxt is not installed, or knows no such exchange.
+    """
+    rest, sockets = _libraries()
+    if name not in rest.exchanges:
+        raise ConfigError(
+            f"exchange {name!r} is not one of the {len(rest.exchanges)} that ccxt {rest.__version__} knows."
+            f"{nearest(name, rest.exchanges)}"
+        )
+    room = sockets if name in sockets.exchanges else rest
+    driver = getattr(room, name)(_configuration(settings))
+    _silence(driver)
+    _expect_json(driver, rest.BadResponse)
+    redirect(driver.urls, "http", settings.rest_url)
+    redirect(driver.urls, "ws", settings.ws_url)
+    return driver
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        return importlib.import_module("ccxt.async_support"), importlib.import_module("ccxt.pro")
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"an exchange needs ccxt, which is not installed: run {INSTALL}") from error
+
+
+def _configuration(settings: ExchangeSettings) -> dict[str, Any]:
+    plain = settings.rest_url is not None and settings.rest_url.startswith("http://")
+    seconds = settings.request_timeout_s
+    found: dict[str, Any] = {
+        "enableRateLimit": True,
+        "timeout": seconds * 1_000,
+        "timeout_on_exit": 0 if plain else _SECURE_CLOSE_MS,
+        "newUpdates": True,
+        "verbose": False,
+        "options": {
+            "OHLCVLimit": CACHED_CANDLES,
+            # ccxt cuts it to whole seconds.
+            "ws": {"connectionTimeout": math.ceil(seconds) * 1_000},
+        },
+    }
+    if settings.markets:
+        found["options"]["fetchMarkets"] = {"types": list(settings.markets)}
+    if settings.request_interval_ms is not None:
+        found["rateLimit"] = max(settings.request_interval_ms, 0.001)
+    return found
+
+
+def _silence(driver: Any) -> None:
+    """Ccxt prints whole answers at DEBUG, and complains of objects that were not closed."""
+    logging.getLogger("ccxt").setLevel(logging.ERROR)
+    driver.logger = logging.getLogger("ccxt")
+
+
+def _expect_json(driver: Any, malformed: type[Exception]) -> None:
+    """An answer of success that is not JSON is malformed; ccxt would read it as an empty list of bars."""
+    note, parse = driver.on_rest_response, driver.parse_json
+    succeeded = False
+
+    def on_rest_response(status: int, *rest: Any) -> Any:
+        nonlocal succeeded
+        succeeded = 200 <= status < 300
+        return note(status, *rest)
+
+    def parse_json(text: str) -> Any:
+        value = parse(text)
+        if value is None and succeeded:
+            raise malformed("an answer that is not JSON")
+        return value
+
+    driver.on_rest_response, driver.parse_json = on_rest_response, parse_json
+
+
+def redirect(urls: Any, scheme: str, target: str | None) -> None:
+    """Put another scheme, host and leading path before the path of every address of one kind.
+
+    Args:
+        urls: nested addresses of a ccxt exchange, changed in place.
+        scheme: `http` for http and https, `ws` for ws and wss.
+        target: the gateway; None changes nothing.
+    """
+    if target is None:
+        return
+    for key, value in urls.items():
+        if isinstance(value, dict):
+            redirect(value, scheme, target)
+        elif isinstance(value, str) and value.split("://")[0] in (scheme, f"{scheme}s"):
+            urls[key] = target + urlsplit(value).path
