@@ -22,7 +22,7 @@ from schemas.errors import DataError
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
-_EMPTY_WORDS = ["", "nan", "na", "n/a", "null", "none"]
+EMPTY_WORDS = ["", "nan", "na", "n/a", "null", "none"]
 _SEPARATORS = ",;\t|"
 
 
@@ -144,7 +144,7 @@ def _read_parquet(path: Path, data: bytes, needs: str) -> BarTable:
 
 
 def _read_csv(path: Path, data: bytes, needs: str) -> BarTable:
-    names, separator = _header(path, data)
+    names, separator = csv_header(path, data)
     lines = data.rstrip(b"\r\n") + b"\n"
     if len(lines.splitlines()) < 2:
         raise DataError(f"{path.name} has a header and no rows: it needs {needs}")
@@ -164,7 +164,12 @@ def _read_csv(path: Path, data: bytes, needs: str) -> BarTable:
     return BarTable(path, names, tuple(table.columns), "line", 2)
 
 
-def _header(path: Path, data: bytes) -> tuple[tuple[str, ...], str]:
+def csv_header(path: Path, data: bytes) -> tuple[tuple[str, ...], str]:
+    """The column names in the first line of a CSV file, and what separates them.
+
+    Raises:
+        DataError: no text, or no names.
+    """
     try:
         text = (data.splitlines() or [b""])[0].decode("utf-8-sig")
         separator = max(_SEPARATORS, key=text.count)
@@ -193,7 +198,7 @@ def _is_number(kind: Any) -> bool:
 
 def _without_empty_words(texts: Any) -> Any:
     stripped = pc.utf8_trim_whitespace(texts)
-    empty = pc.is_in(pc.utf8_lower(stripped), value_set=pa.array(_EMPTY_WORDS))
+    empty = pc.is_in(pc.utf8_lower(stripped), value_set=pa.array(EMPTY_WORDS))
     return pc.if_else(empty, pa.scalar(None, pa.string()), stripped)
 
 
