@@ -8,11 +8,20 @@ import pytest
 from schemas.vocabulary import ReflectionStatus, Severity
 from services.policy_checks.coherence import text_contradicts_direction
 from services.policy_checks.plan_levels import read_levels
+from tests.services.policy_checks import wordings_whole as whole
 from tests.services.policy_checks.faults import FAULTS, worded_faults
 from tests.services.policy_checks.plans import PLANS, codes
 from tests.services.policy_checks.remedies_applied import remedied
 from tests.services.policy_checks.right_plans import right_plans
-from tests.services.policy_checks.wording_rates import BANKS, contradicting, rates, reflected
+from tests.services.policy_checks.wording_rates import (
+    BANKS,
+    WHOLE,
+    contradicting,
+    contradicting_whole,
+    passing,
+    rates,
+    reflected,
+)
 
 TUNED, HELD_OUT = right_plans("tuned", BANKS["tuned"]), right_plans("held_out", BANKS["held_out"])
 EVERY_PLAN = TUNED + HELD_OUT
@@ -23,6 +32,8 @@ READ_BEFORE = pytest.mark.parametrize("name", ["tuned", "first", "second", "thir
 DOCS = Path(__file__).parents[3] / "docs"
 # Measured by `wording_rates`; no word of the lexicon was chosen for this bank.
 HELD_OUT_PASS, HELD_OUT_AGAINST, HELD_OUT_NEGATED = 71, 240, 60
+# Whole rationales, measured once after the last change of the reading, which was not tuned on them.
+WHOLE_PASS, WHOLE_AGAINST, WHOLE_AGAINST_AFTER_TERMS, WHOLE_DENIED = 36, 39, 30, 17
 # What no change of the plan can satisfy: its moment, its account, its words.
 BEYOND_THE_PLAN = {
     "kill_switch", "trading_halted", "symbol_not_allowed", "direction_not_allowed", "playbook_not_allowed",
@@ -125,6 +136,19 @@ def test_fault_in_words_held_out_is_found_as_often_as_measured():
     assert contradicting(bank.negated).found >= HELD_OUT_NEGATED
 
 
+def test_whole_rationales_are_read_at_least_as_well_as_measured():
+    texts = [
+        text for bank in (whole.RIGHT, whole.AGAINST, whole.DENIED) for told in bank.values() for text in told
+    ]
+    assert len(texts) == len(set(texts))
+    asked = {(playbook.id, direction) for playbook, direction in PLANS}
+    assert set(whole.RIGHT) == set(whole.AGAINST) == set(whole.DENIED) == asked
+    assert passing(WHOLE).found >= WHOLE_PASS
+    assert contradicting_whole(whole.AGAINST).found >= WHOLE_AGAINST
+    assert contradicting_whole(whole.AGAINST, after_terms=True).found >= WHOLE_AGAINST_AFTER_TERMS
+    assert contradicting_whole(whole.DENIED).found >= WHOLE_DENIED
+
+
 @EVERY_FAULT
 def test_remedy_where_a_finding_has_one_removes_it(fault):
     spoiled = [fault.spoil(plan.request) for plan in SOME_PLANS]
@@ -158,7 +182,7 @@ def test_fault_codes_are_documented():
     assert {code for fault in FAULTS for code in fault.codes if f"| `{code}` |" not in page} == set()
 
 
-@pytest.mark.parametrize("name", BANKS)
+@pytest.mark.parametrize("name", [*BANKS, WHOLE])
 def test_rates_of_each_bank_are_the_documented_ones(name):
     page = (DOCS / "explanation" / "the-fast-reflection.md").read_text("utf-8")
     row = " | ".join([name.replace("_", " "), *(str(share) for share in rates(name).values())])
