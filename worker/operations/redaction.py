@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -46,7 +47,7 @@ PATTERNS = (
 
 
 class Redactor:
-    """Takes known secrets, and whatever looks like one, out of text and of plain data."""
+    """Takes known secrets, and whatever looks like one, out of text and of plain data; NaN becomes text."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         forms = sorted({form for value in known for form in _forms(value)}, key=lambda one: (-len(one), one))
@@ -75,7 +76,7 @@ class Redactor:
             }
         if isinstance(value, (list, tuple, set, frozenset)):
             return [self.value(inner, depth + 1) for inner in value]
-        if value is None or isinstance(value, (bool, int, float)):
+        if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
             return value
         return self.text(str(value))
 

@@ -1,0 +1,352 @@
+"""Notifications over a real connection: what arrives, how often, and what trouble costs the one who tells."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import socket
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.errors import ConfigError
+from schemas.live_settings import OperationsSettings
+from tests.worker.operations.receiver import HANG, OK, receiving, status
+from worker.operations.news import SEVERITIES, News, of_journal, of_worker
+from worker.operations.notifications import MOST_ATTEMPTS, MOST_OF_A_TOPIC, Notifier, configured_webhook
+from worker.operations.redaction import Redactor
+from worker.operations.webhook import Outcome, Webhook, check_webhook
+
+CANARY = "c4nary-0123456789"
+AT = 1_700_000_000 * 10**9
+AWAY = News("store_away", "the store is away", AT, topic="store")
+BACK = News("recovered", "the store is back", AT, topic="store")
+
+
+class Sleeps:
+    """Waits that take no time and are kept."""
+
+    def __init__(self):
+        self.taken = []
+
+    async def __call__(self, seconds):
+        self.taken.append(seconds)
+        await asyncio.sleep(0)
+
+
+class Timer:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Never:
+    """A receiver that answers nothing, or says it is out of order."""
+
+    def __init__(self, error=None):
+        self.error = error
+
+    async def send(self, body, key):
+        if self.error is not None:
+            raise self.error
+        await asyncio.Event().wait()
+        return Outcome("sent", "")
+
+    async def close(self):
+        pass
+
+
+def notifier(receiver, timer=None, **given):
+    settings = OperationsSettings(**{n: given.pop(n) for n in ("notify", "notify_window_s") if n in given})
+    standing = {"sleep": Sleeps(), "first_wait_s": 1.0, "timer": timer or Timer()}
+    return Notifier(receiver, settings, "r0001", "paper", Redactor([CANARY]), **(standing | given))
+
+
+def webhook(url, secret=None, attempt_s=5.0):
+    return Webhook(url, secret, now=lambda: 1_700_000_000.5, attempt_s=attempt_s)
+
+
+def test_news_arrives_as_signed_json_without_secrets():
+    async def play():
+        async with receiving() as there:
+            one = notifier(webhook(there.url, "s3cret-of-the-hook"))
+            one.start()
+            assert one.tell(News("error", f"failed with {CANARY}", AT, "AAPL", detail={"api_key": "x" * 20}))
+            await one.close()
+            return there.got, one.counts
+
+    [(path, fields, body)], counts = asyncio.run(play())
+    assert path == "/hook/abcdefghijklmnopqrst"
+    assert json.loads(body) == {
+        "v": 1,
+        "kind": "error",
+        "severity": "warning",
+        "text": "thinktwice r0001 (paper): failed with ***",
+        "summary": "failed with ***",
+        "run_id": "r0001",
+        "mode": "paper",
+        "at": "2023-11-14T22:13:20+00:00",
+        "about": "AAPL",
+        "detail": {"api_key": "***"},
+        "repeated": 0,
+    }
+    digest = hmac.new(b"s3cret-of-the-hook", b"1700000000." + body, hashlib.sha256).hexdigest()
+    assert fields["x-thinktwice-signature"] == f"t=1700000000,v1={digest}"
+    assert fields["content-type"] == "application/json"
+    assert dict(counts) == {"sent": 1, "dropped": 0}
+
+
+def test_webhook_without_a_secret_signs_nothing():
+    async def play():
+        async with receiving() as there:
+            one = webhook(there.url)
+            assert await one.send(b"{}", "k") == Outcome("sent", "204")
+            await one.close()
+            return there.got
+
+    [(_, fields, _)] = asyncio.run(play())
+    assert "x-thinktwice-signature" not in fields
+    assert fields["idempotency-key"] == "k"
+
+
+@pytest.mark.parametrize(
+    ("script", "attempts", "counts", "waits"),
+    [
+        ([status(500), status(503), OK], 3, {"sent": 1, "retried": 2}, [1.0, 2.0]),
+        ([status(429, "Retry-After: 7"), OK], 2, {"sent": 1, "retried": 1}, [7.0]),
+        ([status(429, "Retry-After: 99999"), OK], 2, {"sent": 1, "retried": 1}, [30.0]),
+        ([status(429, "Retry-After: soon"), OK], 2, {"sent": 1, "retried": 1}, [1.0]),
+        ([status(500)], MOST_ATTEMPTS, {"dropped": 1, "retried": 4}, [1.0, 2.0, 4.0, 8.0]),
+        ([status(404)], 1, {"dropped": 1}, []),
+        ([status(302, "Location: http://127.0.0.1:1/")], 1, {"dropped": 1}, []),
+        ([b"not http\r\n\r\n", OK], 2, {"sent": 1, "retried": 1}, [1.0]),
+    ],
+)
+def test_receiver_in_trouble_is_tried_again_where_that_may_help(script, attempts, counts, waits):
+    async def play():
+        async with receiving(*script) as there:
+            sleeps = Sleeps()
+            one = notifier(webhook(there.url), sleep=sleeps)
+            one.start()
+            one.tell(AWAY)
+            await one.close()
+            return there.got, one.counts, sleeps.taken
+
+    got, found, slept = asyncio.run(play())
+    assert len(got) == attempts
+    assert len({fields["idempotency-key"] for _, fields, _ in got}) == 1
+    assert {name: count for name, count in found.items() if count} == counts
+    assert slept == waits
+
+
+def test_receiver_that_hangs_costs_one_attempt_its_time_and_the_teller_none():
+    async def play():
+        async with receiving(HANG, OK) as there:
+            one = notifier(webhook(there.url, attempt_s=0.1))
+            one.start()
+            one.tell(AWAY)
+            await one.close()
+            return len(there.got), one.counts
+
+    assert asyncio.run(play()) == (2, {"sent": 1, "retried": 1, "dropped": 0})
+
+
+def test_receiver_that_nobody_runs_is_given_up_after_the_attempts():
+    async def play():
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+            one = notifier(webhook(f"http://127.0.0.1:{taken.getsockname()[1]}/x"))
+            one.start()
+            one.tell(AWAY)
+            await one.close()
+            return one.counts
+
+    assert asyncio.run(play()) == {"retried": MOST_ATTEMPTS - 1, "dropped": 1}
+
+
+def test_message_that_is_not_delivered_within_its_deadline_makes_way_for_the_next():
+    async def play():
+        one = notifier(Never(), deadline_s=0.05)
+        one.start()
+        one.tell(AWAY)
+        one.tell(News("error", "x", AT))
+        await one.close()
+        return one.counts
+
+    assert asyncio.run(play()) == {"dropped": 2}
+
+
+def test_receiver_that_raises_is_a_dropped_message_and_the_next_is_tried():
+    async def play():
+        one = notifier(Never(RuntimeError("bug")))
+        one.start()
+        one.tell(AWAY)
+        one.tell(News("error", "x", 10**30))  # a time that no calendar has
+        await one.close()
+        return one.counts
+
+    assert asyncio.run(play()) == {"dropped": 2}
+
+
+def test_full_queue_drops_and_counts_and_never_waits():
+    async def play():
+        one = notifier(Never(), queue=3)
+        told = [one.tell(News("error", "x", AT, f"s{n}")) for n in range(10)]
+        one.start()
+        await one.close(grace_s=0.01)
+        return told, one.counts
+
+    told, counts = asyncio.run(play())
+    assert told == [True] * 3 + [False] * 7
+    assert counts["dropped"] == 10
+
+
+def test_stopping_delivers_what_waits():
+    async def play():
+        async with receiving() as there:
+            one = notifier(webhook(there.url))
+            one.start()
+            for n in range(5):
+                one.tell(News("error", "x", AT, f"s{n}"))
+            await one.close()
+            return len(there.got)
+
+    assert asyncio.run(play()) == 5
+
+
+def test_the_same_news_is_sent_once_in_a_window_and_repeats_are_told_with_the_next():
+    timer, bodies = Timer(), []
+
+    class Kept(Never):
+        async def send(self, body, key):
+            bodies.append(json.loads(body))
+            return Outcome("sent", "")
+
+    async def play():
+        one = notifier(Kept(), timer=timer, notify_window_s=300.0)
+        one.start()
+        assert [one.tell(AWAY), one.tell(AWAY), one.tell(AWAY)] == [True, False, False]
+        assert one.tell(BACK)  # another kind on the same topic is news
+        assert one.tell(AWAY)
+        timer.now = 301.0
+        assert one.tell(AWAY)
+        await one.close()
+        return one.counts
+
+    assert asyncio.run(play())["suppressed"] == 2
+    assert [(body["kind"], body["repeated"]) for body in bodies] == [
+        ("store_away", 0),
+        ("recovered", 2),
+        ("store_away", 0),
+        ("store_away", 0),
+    ]
+
+
+@given(st.lists(st.tuples(st.sampled_from([AWAY, BACK]), st.floats(0, 50)), max_size=60))
+def test_a_topic_that_goes_to_and_fro_is_heard_a_few_times_in_a_window(steps):
+    timer = Timer()
+
+    async def play():
+        one = notifier(Never(), timer=timer, notify_window_s=300.0)
+        sent = []
+        for news, later in steps:
+            timer.now += later
+            if one.tell(news):
+                sent.append(timer.now)
+        return sent
+
+    sent = asyncio.run(play())
+    assert all(sum(at <= other < at + 300 for other in sent) <= 2 * MOST_OF_A_TOPIC for at in sent)
+    assert len(sent) >= min(1, len(steps))
+
+
+def test_kinds_that_are_not_wanted_and_a_missing_receiver_send_nothing():
+    async def play():
+        return (
+            notifier(Never(), notify=("error",)).tell(AWAY),
+            notifier(None).tell(AWAY),
+            notifier(Never()).tell(None),
+        )
+
+    assert asyncio.run(play()) == (False, False, False)
+
+
+def test_large_detail_is_left_out_and_the_message_still_arrives():
+    async def play():
+        async with receiving() as there:
+            one = notifier(webhook(there.url))
+            one.start()
+            one.tell(News("error", "y" * 30_000, AT, detail={"x": "y" * 100_000, "n": float("nan")}))
+            await one.close()
+            return there.got[0][2]
+
+    body = asyncio.run(play())
+    assert len(body) < 16_384
+    assert json.loads(body)["detail"]["left_out_bytes"] > 100_000
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://host/x",
+        "file:///etc/passwd",
+        "host/x",
+        "http:///",
+        "https://host:0/x",
+        "https://ho st/x",
+        "http://[",
+    ],
+)
+def test_address_that_is_no_webhook_is_refused_without_showing_it(url):
+    with pytest.raises(ConfigError, match="THINKTWICE_WEBHOOK_URL is no address") as refused:
+        check_webhook(f"{url}{CANARY}")
+    assert CANARY not in str(refused.value)
+
+
+def test_webhook_comes_from_the_environment_and_shows_no_path(tmp_path):
+    (tmp_path / "url").write_text(f"https://hooks.example.com/{CANARY}\n")
+    made = configured_webhook({"THINKTWICE_WEBHOOK_URL_FILE": str(tmp_path / "url")})
+    assert made is not None
+    assert made.shown == "https://hooks.example.com/***"
+    assert configured_webhook({}) is None
+    asyncio.run(made.close())
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "news"),
+    [
+        ("envelope_breach", {"limit": "max_drawdown"}, "envelope_breach"),
+        ("policy_reflection", {"result": {"status": "block", "findings": [{"code": "x"}]}}, "plan_blocked"),
+        ("policy_reflection", {"result": {"status": "pass", "findings": []}}, None),
+        ("feed_anomaly", {"kind": "stale"}, "feed_stale"),
+        ("feed_anomaly", {"kind": "disconnected"}, "feed_stale"),
+        ("feed_anomaly", {"kind": "fresh"}, "recovered"),
+        ("feed_anomaly", {"kind": "duplicate"}, None),
+        ("entries_blocked", {"reason": "store away"}, "feed_stale"),
+        ("error", {"where": "policy_loop", "type": "ValueError", "message": "x"}, "error"),
+        ("exit_filled", {"r": 1.0}, None),
+    ],
+)
+def test_journal_rows_that_matter_to_a_person_are_news(kind, payload, news):
+    found = of_journal(kind, payload, AT, "AAPL")
+    assert (None if found is None else found.kind) == news
+
+
+@pytest.mark.parametrize(
+    ("event", "news"),
+    [
+        ("store_away", "store_away"),
+        ("store_back", "recovered"),
+        ("slot_failed", "error"),
+        ("lease_taken", None),
+    ],
+)
+def test_events_of_the_worker_that_matter_to_a_person_are_news(event, news):
+    found = of_worker(event, {"reason": "x"}, AT)
+    assert (None if found is None else found.kind) == news
+
+
+def test_every_kind_of_the_settings_has_a_severity():
+    assert set(SEVERITIES) == set(OperationsSettings().notify)

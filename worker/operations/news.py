@@ -1,0 +1,129 @@
+"""News for a person: what happened, as one message, whatever surface carries it.
+
+News is made from what the journal and the worker's own events say, by pure functions: nothing is sent here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from schemas.canonical import ns_to_datetime
+from schemas.live_settings import NotificationKind
+
+Severity = Literal["info", "warning", "critical"]
+SEVERITIES: dict[NotificationKind, Severity] = {
+    "envelope_breach": "critical",
+    "plan_blocked": "warning",
+    "approval_waits": "info",
+    "feed_stale": "warning",
+    "safe_mode": "critical",
+    "store_away": "critical",
+    "error": "warning",
+    "recovered": "info",
+}
+
+
+@dataclass(frozen=True)
+class News:
+    """One thing that a person may want to know.
+
+    Attributes:
+        kind: see `NotificationKind`.
+        summary: one line.
+        at: when it happened, ns.
+        about: what it is about, for example a symbol.
+        topic: what it says something new of: the same kind on one topic is a repetition, another kind is not.
+        detail: plain data.
+    """
+
+    kind: NotificationKind
+    summary: str
+    at: int
+    about: str | None = None
+    topic: str | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Names the topic."""
+        return self.topic or f"{self.kind} {self.about}"
+
+    @property
+    def severity(self) -> Severity:
+        """How much it matters."""
+        return SEVERITIES[self.kind]
+
+    def document(self, run_id: str, mode: str) -> dict[str, Any]:
+        """What is sent; `text` is what chat services show."""
+        moment = ns_to_datetime(self.at).isoformat()
+        return {
+            "v": 1,
+            "kind": self.kind,
+            "severity": self.severity,
+            "text": f"thinktwice {run_id} ({mode}): {self.summary}",
+            "summary": self.summary,
+            "run_id": run_id,
+            "mode": mode,
+            "at": moment,
+            "about": self.about,
+            "detail": dict(self.detail),
+        }
+
+
+def of_journal(kind: str, payload: Mapping[str, Any], at: int, symbol: str | None) -> News | None:
+    """The news in a journal row; None for the many that are none."""
+    if kind == "envelope_breach":
+        limit = str(payload.get("limit"))
+        return News(
+            "envelope_breach", f"limit {limit} broke: flat, and no entries", at, limit, detail=payload
+        )
+    if kind == "policy_reflection":
+        return _blocked(payload, at, symbol)
+    if kind in ("feed_anomaly", "entries_blocked"):
+        return _of_feed(str(payload.get("kind", kind)), payload, at, symbol)
+    if kind == "error":
+        what = f"{payload.get('where')}: {payload.get('type')}"
+        return News("error", what, at, symbol, f"error {what} {symbol}", payload)
+    return None
+
+
+def of_worker(event: str, told: Mapping[str, Any], at: int) -> News | None:
+    """The news in an event of the slow loop's worker; None for the many that are none."""
+    if event == "store_away":
+        return News("store_away", "the store is away; the worker goes on trying", at, None, "store", told)
+    if event == "store_back":
+        return News("recovered", "the store is back", at, None, "store", told)
+    if event in ("slot_failed", "waker_silent", "look_failed", "worker_died"):
+        what = f"{event.replace('_', ' ')}: {told.get('reason', '')}".rstrip(": ")
+        return News("error", what, at, event, detail=told)
+    return None
+
+
+FEED_TROUBLE = {
+    "stale": "{} has no bars",
+    "disconnected": "{} is disconnected",
+    "conflict": "{} has two bars of one label: no entries",
+    "clock": "{} and this machine disagree about the time: no entries",
+    "entries_blocked": "{}: no entries",
+}
+FEED_BACK = ("fresh", "reconnected")
+
+
+def _of_feed(what: str, payload: Mapping[str, Any], at: int, symbol: str | None) -> News | None:
+    who = symbol or "the feed"
+    if what in FEED_TROUBLE:
+        return News("feed_stale", FEED_TROUBLE[what].format(who), at, symbol, f"feed {symbol}", payload)
+    if what in FEED_BACK:
+        return News("recovered", f"{who} has bars again", at, symbol, f"feed {symbol}", payload)
+    return None
+
+
+def _blocked(payload: Mapping[str, Any], at: int, symbol: str | None) -> News | None:
+    result = payload.get("result") or {}
+    if result.get("status") != "block":
+        return None
+    codes = [str(finding.get("code")) for finding in result.get("findings", ())]
+    detail = {"proposal_hash": payload.get("proposal_hash"), "codes": codes}
+    return News(
+        "plan_blocked", f"a plan for {symbol} was blocked: {', '.join(codes)}", at, symbol, detail=detail
+    )

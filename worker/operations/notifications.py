@@ -1,0 +1,205 @@
+"""Notifications: news goes into a short queue at once and leaves it beside the engine, if it can.
+
+Telling never waits and never raises. What does not fit, what the receiver refuses and what is not delivered
+in time is counted as dropped. The same news within a window is sent once; how often it was repeated is said
+with the next. A topic that goes to and fro is heard a few times in a window, then it is left alone.
+"""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from schemas.live_settings import OperationsSettings
+from worker.operations.logs import logger
+from worker.operations.news import News
+from worker.operations.redaction import Redactor
+from worker.operations.secrets import WEBHOOK_SECRET, WEBHOOK_URL, secret
+from worker.operations.webhook import LONGEST_WAIT_S, Outcome, Webhook
+
+QUEUE = 100
+MOST_ATTEMPTS = 5
+FIRST_WAIT_S = 1.0
+DEADLINE_S = 60.0
+MOST_REMEMBERED = 1_000
+MOST_OF_A_TOPIC = 6
+LONGEST_BODY = 16_384
+LONGEST_TEXT = 500
+
+
+class Receiver(Protocol):
+    """Where messages go."""
+
+    async def send(self, body: bytes, key: str) -> Outcome:
+        """One attempt; raises nothing."""
+        ...
+
+    async def close(self) -> None:
+        """Give back connections."""
+        ...
+
+
+@dataclass
+class _Topic:
+    began: float
+    at: float
+    kind: str
+    sent: int = 1
+    repeated: int = 0
+
+
+class Notifier:
+    """Tells one receiver about the news of one run.
+
+    Attributes:
+        counts: by what became of news: sent, suppressed, dropped, retried.
+    """
+
+    def __init__(
+        self,
+        receiver: Receiver | None,
+        settings: OperationsSettings,
+        run_id: str,
+        mode: str,
+        redactor: Redactor,
+        *,
+        timer: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        queue: int = QUEUE,
+        deadline_s: float = DEADLINE_S,
+        first_wait_s: float = FIRST_WAIT_S,
+    ) -> None:
+        self._receiver = receiver
+        self._settings = settings
+        self._run_id = run_id
+        self._mode = mode
+        self._redactor = redactor
+        self._timer = timer
+        self._sleep = sleep
+        self._deadline_s = deadline_s
+        self._first_wait_s = first_wait_s
+        self._waiting: asyncio.Queue[tuple[News, int]] = asyncio.Queue(queue)
+        self._topics: OrderedDict[str, _Topic] = OrderedDict()
+        self._delivering: asyncio.Task[None] | None = None
+        self._log = logger("notifications", run_id=run_id)
+        self.counts: Counter[str] = Counter()
+
+    def tell(self, news: News | None) -> bool:
+        """Whether the news will be delivered, if it can be; from the thread of the event loop, at once."""
+        if news is None or self._receiver is None or news.kind not in self._settings.notify:
+            return False
+        repeated = self._repetitions(news)
+        if repeated is None:
+            self.counts["suppressed"] += 1
+            return False
+        try:
+            self._waiting.put_nowait((news, repeated))
+        except asyncio.QueueFull:
+            self.counts["dropped"] += 1
+            del self._topics[news.key]
+            return False
+        return True
+
+    def start(self) -> None:
+        """Deliver from now on; what was told before waits."""
+        if self._receiver is not None and self._delivering is None:
+            self._delivering = asyncio.create_task(self._deliver(self._receiver))
+
+    async def close(self, grace_s: float = 5.0) -> None:
+        """Deliver what can be delivered within the grace; the rest is dropped."""
+        if self._delivering is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(grace_s):
+                    await self._waiting.join()
+            self._delivering.cancel()
+            await asyncio.gather(self._delivering, return_exceptions=True)
+        self.counts["dropped"] += self._waiting.qsize()
+        if self._receiver is not None:
+            await self._receiver.close()
+
+    def _repetitions(self, news: News) -> int | None:
+        """How often it was repeated since it was last sent; None while it need not be sent again."""
+        now, window = self._timer(), self._settings.notify_window_s
+        topic = self._topics.get(news.key)
+        if topic is None or now - topic.began >= window:
+            before = 0 if topic is None else topic.repeated
+            self._remember(news.key, _Topic(now, now, news.kind))
+            return before
+        if (news.kind == topic.kind and now - topic.at < window) or topic.sent >= MOST_OF_A_TOPIC:
+            topic.repeated += 1
+            return None
+        before, topic.repeated = topic.repeated, 0
+        topic.at, topic.kind, topic.sent = now, news.kind, topic.sent + 1
+        return before
+
+    def _remember(self, key: str, topic: _Topic) -> None:
+        self._topics[key] = topic
+        self._topics.move_to_end(key)
+        if len(self._topics) > MOST_REMEMBERED:
+            self._topics.popitem(last=False)
+
+    async def _deliver(self, receiver: Receiver) -> None:
+        while True:
+            news, repeated = await self._waiting.get()
+            try:
+                await self._within_deadline(receiver, news, repeated)
+            finally:
+                self._waiting.task_done()
+
+    async def _within_deadline(self, receiver: Receiver, news: News, repeated: int) -> None:
+        outcome = Outcome("retry", "no attempt ended in time")
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                outcome = await self._tried(receiver, self._body(news, repeated))
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            self.counts["dropped"] += 1
+            raise
+        except Exception as error:  # noqa: BLE001 - news must not end whoever brings the next
+            outcome = Outcome("refused", type(error).__name__)
+        self.counts["sent" if outcome.result == "sent" else "dropped"] += 1
+        if outcome.result != "sent":
+            self._log.warning("notification_dropped", kind=news.kind, reason=outcome.why)
+
+    async def _tried(self, receiver: Receiver, body: bytes) -> Outcome:
+        key = hashlib.sha256(body).hexdigest()[:32]
+        wait = self._first_wait_s
+        for attempt in range(MOST_ATTEMPTS):
+            outcome = await receiver.send(body, key)
+            if outcome.result != "retry" or attempt == MOST_ATTEMPTS - 1:
+                break
+            self.counts["retried"] += 1
+            await self._sleep(max(wait, outcome.wait_s))
+            wait = min(2 * wait, LONGEST_WAIT_S)
+        return outcome
+
+    def _body(self, news: News, repeated: int) -> bytes:
+        document = news.document(self._run_id, self._mode) | {"repeated": repeated}
+        cleaned: dict[str, Any] = self._redactor.value(document)
+        body = json.dumps(cleaned, ensure_ascii=True, default=str).encode()
+        if len(body) <= LONGEST_BODY:
+            return body
+        short = {
+            key: value[:LONGEST_TEXT] if isinstance(value, str) else value for key, value in cleaned.items()
+        }
+        return json.dumps(short | {"detail": {"left_out_bytes": len(body)}}, default=str).encode()
+
+
+def configured_webhook(environment: Mapping[str, str]) -> Webhook | None:
+    """The webhook that the environment names, with its library loaded; None without one.
+
+    Raises:
+        ConfigError: it is no address.
+    """
+    url = secret(WEBHOOK_URL, environment)
+    if url is None:
+        return None
+    webhook = Webhook(url, secret(WEBHOOK_SECRET, environment))
+    webhook.open()
+    return webhook
