@@ -237,8 +237,13 @@ class TriggerEngine:
         """Validate bars from `t` to the next boundary, a full buffer, or row `until` (exclusive).
 
         Raises:
-            InvariantViolation: an illegal transition, or something forbidden ran inside the tick path.
+            InvariantViolation: an illegal transition, something forbidden ran inside the tick path, or the
+                bars have rows that nobody announced by `extend`.
         """
+        if self.bars.shape[0] != self._known_rows:
+            raise InvariantViolation(
+                f"the bars have {self.bars.shape[0]} rows and the engine knows of {self._known_rows}"
+            )
         end = self.bars.shape[0] if until is None else min(until, self.bars.shape[0])
         before = int(self.portfolio["bars"][0])
         self._count[0] = 0

@@ -7,7 +7,7 @@ unit per trade, so that R is all it yields. Shadow trials, disabled cells and gr
 here, and only from bars at or before the clock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,12 +73,15 @@ class StandingLedgers:
 
         It trades in one regime cell only when a key is given.
         """
-        columns = RuleColumns(self.bars, self.columns.features)
-        engines = [
-            self._engine(definition, direction, start_row, regime_key, columns)
-            for direction in directions
-            if direction in self._envelope.allowed_directions
-        ]
+
+        def engines() -> list[TriggerEngine]:
+            columns = RuleColumns(self.bars, self.columns.features)
+            return [
+                self._engine(definition, direction, start_row, regime_key, columns)
+                for direction in directions
+                if direction in self._envelope.allowed_directions
+            ]
+
         return StandingLedger(self, definition, engines)
 
     def evaluate(
@@ -164,21 +167,33 @@ class StandingLedgers:
 
 
 class StandingLedger:
-    """One playbook version traded on paper; advanced block by block as time goes on."""
+    """One playbook version traded on paper; advanced block by block as time goes on.
+
+    Args:
+        owner: maker.
+        definition: what trades.
+        engines: makes its engines over the bars that are there; a live run gains bars, and then they are made
+            anew and brought to where they stood.
+    """
 
     def __init__(
         self,
         owner: StandingLedgers,
         definition: PlaybookDefinition,
-        engines: list[TriggerEngine],
+        engines: Callable[[], list[TriggerEngine]],
     ) -> None:
         self._owner = owner
-        self._engines = engines
+        self._make = engines
+        self._engines = engines()
+        self._rows = owner.bars.shape[0]
+        self._done = 0
         self.definition = definition
         self.episodes: list[Episode] = []
 
     def advance(self, until: int) -> tuple[Episode, ...]:
         """Validate bars up to row `until` (exclusive); the newly resolved episodes, by exit, then symbol."""
+        self._follow()
+        self._done = max(self._done, until)
         new: list[Episode] = []
         for engine in self._engines:
             while engine.t < until:
@@ -186,6 +201,16 @@ class StandingLedger:
         new.sort(key=lambda one: (one.exit_label, one.symbol, one.direction, one.entry_label))
         self.episodes += new
         return tuple(new)
+
+    def _follow(self) -> None:
+        """Stand on the bars that are there: what was traded before comes out again and is known."""
+        rows = self._owner.bars.shape[0]
+        if rows == self._rows:
+            return
+        self._rows, self._engines = rows, self._make()
+        for engine in self._engines:
+            while engine.t < self._done:
+                engine.advance(self._done)
 
     def _episode(self, trade: Any) -> Episode:
         definition = self.definition
