@@ -91,5 +91,7 @@ def rates_told(document: Part) -> str:
 
 def _yearly(found: Part) -> str:
     year = found["per_year"]
+    if year["lower"] is None:
+        return f"{100 * year['mean']:+.2f} % a year, without bounds"
     mean, lower, upper = (f"{100 * year[name]:+.2f}" for name in ("mean", "lower", "upper"))
     return f"{mean} % a year [{lower}, {upper}]"

@@ -94,11 +94,12 @@ def _tier(tier: Tier, ablation: Ablation, found: dict[str, PairedResult]) -> dic
         empty = dict.fromkeys(("answer", "reason", "exposure", "difference", "against_chance"))
         return named | empty | {"reason": f"not run: {NO_MODEL}"}
     alone, chance = found[tier.name], found.get(f"{tier.name} against chance")
-    answer = answer_of(alone, chance)
     mine, other = ablation.arms[tier.with_], ablation.arms[tier.without]
+    sides = [mine, other, *(ablation.vetoes if chance is not None else ())]
+    failed = sorted({str(one.arm) for one in sides if one.document["errors"]})
     return named | {
-        "answer": answer,
-        "reason": _reason(alone, chance),
+        "answer": "unknown" if failed else answer_of(alone, chance),
+        "reason": f"errors in {', '.join(failed)}" if failed else _reason(alone, chance),
         "exposure": {
             "with": _exposure([mine]),
             "without": _exposure([other]),
@@ -133,18 +134,23 @@ def _beaten(mine: ArmResult, vetoes: Sequence[ArmResult]) -> int:
 
 
 def _shown(one: PairedResult) -> dict[str, Any]:
-    """Per block and, times the blocks of a year, per year; as fractions of equity."""
+    """Per block and per year, as fractions of equity; None for an edge that nothing bounds."""
     edges = {"mean": one.mean, "lower": one.lower, "upper": one.upper}
     return {
         "answer": one.answer,
         "unit": one.unit,
         "blocks": one.blocks,
         "differing": one.differing,
-        "per_block": {name: round(value, DIGITS) for name, value in edges.items()},
-        "per_year": {name: round(value * one.a_year, DIGITS) for name, value in edges.items()},
+        "per_block": {name: _finite(value) for name, value in edges.items()},
+        "per_year": {name: _finite(value * one.a_year) for name, value in edges.items()},
         "p_value": round(one.p_value, DIGITS),
         "level": round(one.level, DIGITS),
     }
+
+
+def _finite(value: float) -> float | None:
+    """None for an edge that too few differing blocks leave open."""
+    return round(value, DIGITS) if np.isfinite(value) else None
 
 
 def _exposure(results: Sequence[ArmResult]) -> dict[str, float]:

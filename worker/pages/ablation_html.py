@@ -50,10 +50,10 @@ def _tier(one: dict[str, Any]) -> Element:
 
 def _plot(document: dict[str, Any]) -> Element:
     """Every comparison on one line: percent of equity a year, with its interval."""
-    rows = []
+    rows: list[tuple[str, dict[str, Any]]] = []
     for one in document["tiers"]:
         for name, found in ((one["tier"], one["difference"]), ("against a coin", one["against_chance"])):
-            if found is not None:
+            if found is not None and found["per_year"]["lower"] is not None:
                 rows.append((name, found))
     edges = [100 * found["per_year"][name] for _, found in rows for name in ("lower", "upper")]
     scale = spanning([*edges, 0.0], LEFT, RIGHT)
@@ -76,7 +76,7 @@ def _plot(document: dict[str, Any]) -> Element:
             figure(FIGURES, y + 4, mean, f"{mean:+.2f} [{lower:+.2f}, {upper:+.2f}]"),
         ]
     words = "Difference that each tier made, with its interval"
-    return picture(WIDTH, foot + BOTTOM, words, f"{len(rows)} rows; the text below holds them", *shapes)
+    return picture(WIDTH, foot + BOTTOM, words, f"{len(rows)} rows; what has bounds, as below", *shapes)
 
 
 def _arms(document: dict[str, Any]) -> Element:

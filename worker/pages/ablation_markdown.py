@@ -34,16 +34,16 @@ def ablation_markdown(document: dict[str, Any]) -> str:
     lines += [f"- `{one['arm']}`: {one['meaning']}" for one in document["arms"]] + [""]
     if document["random_veto"]["seeds"]:
         lines += [rates_told(document), ""]
-    if document["shadow_ledger"]:
-        rows = [paper_row(one) for one in document["shadow_ledger"]]
-        told = "What refused plans would have made, on paper and after costs. They belong to no account."
-        lines += ["## Shadow ledger", "", told, "", *_table(PAPER_HEAD, rows)]
+    paper = [paper_row(one) for one in document["shadow_ledger"]]
+    if paper:
+        words = "What refused plans would have made, on paper and after costs. They belong to no account."
+        lines += ["## Shadow ledger", "", words, "", *_table(PAPER_HEAD, paper)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     table = [head, ["---"] * len(head), *rows]
-    return ["| " + " | ".join(map(_text, row)) + " |" for row in table]
+    return ["| " + " | ".join(_text(cell) for cell in row) + " |" for row in table]
 
 
 def _text(words: str) -> str:
