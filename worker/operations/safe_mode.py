@@ -1,0 +1,107 @@
+"""Safe mode: when in doubt no entries, while stops and every other exit run on.
+
+A pure state machine. Something raises a reason; a soft one ends when it is gone, a hard one only when the
+operator says so after it is gone, because nobody else can know that the run is whole. Whoever drives it
+journals the changes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+
+class SafeModeReason(StrEnum):
+    """Why no entries are taken."""
+
+    STORE_AWAY = "store_away"  # what is decided could be lost
+    FEED_STALE = "feed_stale"  # no symbol has bars
+    CLOCK_JUMP = "clock_jump"  # wall and monotonic clock disagree, until the feed agrees with the wall clock
+    JOURNAL_MISMATCH = "journal_mismatch"  # what is stored is not what this process decided
+    CRASH_LOOP = "crash_loop"  # too many starts after a crash
+
+
+HARD = frozenset({SafeModeReason.JOURNAL_MISMATCH, SafeModeReason.CRASH_LOOP})
+
+
+@dataclass(frozen=True)
+class Held:
+    """A reason in force: since when, what was seen, and whether a hard one is known to be gone."""
+
+    reason: SafeModeReason
+    since: int
+    detail: str = ""
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """One step, to be journalled and told: `left` and `entered` are of safe mode as a whole."""
+
+    kind: Literal["raised", "gone", "ended", "entered", "left"]
+    at: int
+    reason: SafeModeReason | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class SafeMode:
+    """Reasons in force, in the order of their names; each at most once."""
+
+    held: tuple[Held, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """Whether entries are blocked; exits never are."""
+        return bool(self.held)
+
+    @property
+    def summary(self) -> str | None:
+        """The reasons in words; None outside safe mode."""
+        return "; ".join(_words(one) for one in self.held) or None
+
+    def raised(
+        self, reason: SafeModeReason, at: int, detail: str = ""
+    ) -> tuple["SafeMode", tuple[Change, ...]]:
+        """With a reason in force. One that is in force already keeps its beginning and is no change."""
+        before = self._of(reason)
+        if before is not None and not before.gone:
+            return self, ()
+        since = at if before is None else before.since
+        changed = self._with(reason, Held(reason, since, detail))
+        changes = (Change("raised", at, reason, detail),)
+        return changed, changes if self.active else (Change("entered", at), *changes)
+
+    def cleared(self, reason: SafeModeReason, at: int) -> tuple["SafeMode", tuple[Change, ...]]:
+        """With a reason found gone: a soft one ends, a hard one then waits for the operator."""
+        before = self._of(reason)
+        if before is None or before.gone:
+            return self, ()
+        if reason in HARD:
+            waits = Held(reason, before.since, before.detail, gone=True)
+            return self._with(reason, waits), (Change("gone", at, reason),)
+        return self._ended({reason}, at)
+
+    def released(self, at: int) -> tuple["SafeMode", tuple[Change, ...]]:
+        """With the hard reasons ended that are gone: the operator's word. What still holds stays."""
+        return self._ended({one.reason for one in self.held if one.gone}, at)
+
+    def _ended(self, reasons: Iterable[SafeModeReason], at: int) -> tuple["SafeMode", tuple[Change, ...]]:
+        ended = sorted(reasons)
+        if not ended:
+            return self, ()
+        left = SafeMode(tuple(one for one in self.held if one.reason not in ended))
+        changes = tuple(Change("ended", at, reason) for reason in ended)
+        return left, changes if left.active else (*changes, Change("left", at))
+
+    def _of(self, reason: SafeModeReason) -> Held | None:
+        return next((one for one in self.held if one.reason == reason), None)
+
+    def _with(self, reason: SafeModeReason, held: Held) -> "SafeMode":
+        others = [one for one in self.held if one.reason != reason]
+        return SafeMode(tuple(sorted([*others, held], key=lambda one: one.reason)))
+
+
+def _words(held: Held) -> str:
+    detail = f" ({held.detail})" if held.detail else ""
+    return f"{held.reason}{detail}{', gone, waits for the operator' if held.gone else ''}"
