@@ -152,8 +152,8 @@ class SlowLoopService:
         try:
             if slot is not None:
                 self._failed = False
-                self._retire_changed(self._trials.step(row, now), now)
-                self._retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
+                self.retire_changed(self._trials.step(row, now), now)
+                self.retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
                 await self._examine(self._facts(slot), row, now)
             elif self._batch_may_be_full(now) and examine_early(self._facts(now)):
                 await self._examine(self._facts(now), row, now)
@@ -321,11 +321,11 @@ class SlowLoopService:
             self.counters.refused[refusal.code] += 1
             self._append(now, "action_refused", {"verdict_id": verdict_id, **refusal.payload()})
         self._last_structural = run.slot
-        self._retire_changed(changed, now)
+        self.retire_changed(changed, now)
         if any(action.kind == "replan" for action in verdict.actions):
             self._policy_loop.replan()
 
-    def _retire_changed(self, changed: tuple[PlaybookVersion, ...], now: int) -> None:
+    def retire_changed(self, changed: tuple[PlaybookVersion, ...], now: int) -> None:
         """Journal every transition.
 
         Policies of a replaced version go out of force, positions keep their exits. A version that becomes

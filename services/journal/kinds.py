@@ -20,6 +20,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "boundary_verdict",
         "policy_frozen",
         "policy_evaluation",
+        "entries_blocked",
         "episode",
         "shadow_episode",
         "slow_skip",
@@ -36,8 +37,8 @@ LOOP_KINDS: frozenset[str] = frozenset(
         RUN_FINISHED,
     }
 )
-# What came from outside while a run was live: recorded, and read back when the run is replayed.
+# What came from outside between two rows of bars of a live run; read back when the run is replayed.
 INPUT_KINDS: frozenset[str] = frozenset(
-    {"feed_anomaly", "entries_blocked", "answer_arrived", "report_arrived", "operator_command"}
+    {"feed_anomaly", "answer_arrived", "report_arrived", "operator_command"}
 )
 JOURNAL_KINDS: frozenset[str] = TICK_KINDS | LOOP_KINDS | INPUT_KINDS

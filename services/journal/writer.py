@@ -44,6 +44,11 @@ class JournalWriter:
         """Number of rows appended so far, flushed or not."""
         return self._events
 
+    @property
+    def waiting(self) -> int:
+        """Number of rows that are not flushed."""
+        return len(self._buffer)
+
     def append(
         self,
         kind: str,

@@ -33,6 +33,11 @@ CAUSES: tuple[tuple[str, str, bool], ...] = (
     ("disk is full", "cannot be written, the disk is full: free some space", False),
     ("disk i/o", "cannot be read or written (disk I/O error): check the disk", False),
     ("password authentication", "refused the user or password: check the --db address", False),
+    ("terminating connection", "closed the connection: it is shutting down or starting again", True),
+    ("connection was closed", "closed the connection: check that the server runs", True),
+    ("connection is closed", "closed the connection: check that the server runs", True),
+    ("the database system is", "is starting up or shutting down: try again in a moment", True),
+    ("too many clients", "has no connection left: try again in a moment", True),
     ('role "', "has no such role: create it, or check the --db address", False),
     ('database "', "has no such database: create it, or check the --db address", False),
 )

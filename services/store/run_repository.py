@@ -58,6 +58,19 @@ class RunRepository:
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not running: it cannot be marked {status}")
 
+    async def reopen(self, run_id: str) -> None:
+        """Let an interrupted run go on.
+
+        Raises:
+            StoreError: the run is not interrupted.
+        """
+        interrupted = (runs.c.run_id == run_id) & (runs.c.status == "interrupted")
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                result = await connection.execute(update(runs).where(interrupted).values(status="running"))
+        if result.rowcount != 1:
+            raise StoreError(f"run {run_id!r} is not interrupted: it cannot go on")
+
     async def all(self) -> list[RunRecord]:
         """Every run, oldest first."""
         with store_errors(self._url):

@@ -22,6 +22,7 @@ from worker.cli import (
     gate,
     journal,
     model,
+    paper,
     prompt_commands,
     report,
     reports,
@@ -90,6 +91,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("backtest")(backtest.backtest)
+app.command("paper")(paper.paper)
 app.command("verify")(verify.verify)
 app.command("journal")(journal.journal)
 app.command("runs")(runs.runs)

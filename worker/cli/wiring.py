@@ -10,6 +10,7 @@ from schemas.playbook import PlaybookDefinition
 from worker.recorded_run import BacktestRunner
 
 if TYPE_CHECKING:
+    from services.market_feed import MarketFeed
     from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
 
@@ -91,3 +92,16 @@ def demand_models(settings: Settings) -> None:
     from worker.models import check_models
 
     check_models(settings, os.environ)
+
+
+def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":
+    """The feed of a paper run.
+
+    Raises:
+        ConfigError: there is no such feed, or it cannot be opened.
+        DataError: its bar file cannot be used.
+    """
+    from worker.cli.bars import load_bars
+    from worker.feeds.replay import ReplayFeed
+
+    return ReplayFeed(load_bars(settings), None if speed == "max" else float(speed))

@@ -1,0 +1,160 @@
+"""`thinktwice paper`: the trading loop alone, on a feed; it goes on where it was left, however it ended."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.errors import ConfigError
+from worker.cli import wiring
+from worker.cli.console import complain, print_json, stdout_console
+from worker.cli.options import DbOption, JsonOption
+from worker.settings import ResolvedSettings, load_settings
+
+if TYPE_CHECKING:
+    from worker.trading.runner import PaperOutcome
+
+
+def paper(
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
+    ] = None,
+    feed: Annotated[
+        str, typer.Option(help="replay (recorded bars), csv (a growing file) or ccxt:NAME (an exchange).")
+    ] = "replay",
+    data: Annotated[
+        str | None,
+        typer.Option(help="Bar file of replay and csv. [embedded daily bars]", show_default=False),
+    ] = None,
+    speed: Annotated[str, typer.Option(help="Of a replay: seconds of bar time in a second, or max.")] = "max",
+    symbols: Annotated[
+        str | None, typer.Option(help="Symbols, separated by commas. [all of the data]", show_default=False)
+    ] = None,
+    timeframe: Annotated[
+        str | None,
+        typer.Option(help="1m, 5m, 15m, 1h, 4h or 1d. [as the bars are spaced]", show_default=False),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="First bar label, UTC.", show_default=False)
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="TIME", help="Last bar label, UTC; a date is its whole day.", show_default=False
+        ),
+    ] = None,
+    tz: Annotated[
+        str | None,
+        typer.Option(metavar="ZONE", help="Zone of times in the file that have none.", show_default=False),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="What a label means: open or close of its bar. [open]", show_default=False),
+    ] = None,
+    strategist: Annotated[
+        str | None, typer.Option(help="Who proposes: rules or anthropic. [rules]", show_default=False)
+    ] = None,
+    reflection: Annotated[
+        str | None, typer.Option(help="off, deterministic or full. [deterministic]", show_default=False)
+    ] = None,
+    llm: Annotated[
+        str | None,
+        typer.Option(help="Replies of the model: live, record or replay. [live]", show_default=False),
+    ] = None,
+    cassette: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Replies to record into, or to replay without a key.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of every draw. [0]", show_default=False)] = None,
+    db: DbOption = None,
+    new: Annotated[
+        bool, typer.Option("--new", help="Trade a new run, even if one was left that could go on.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Trade on paper, bar by bar: durable after every bar, and the same run again after a crash.
+
+    A run that was stopped or killed goes on when the same command is given again: what is stored is
+    played and compared first. At the end of a replay the document of the run is printed, as by `backtest`.
+    """
+    resolved = load_settings(
+        config,
+        flags={
+            "seed": ("--seed", seed),
+            "data.symbols": ("--symbols", _names(symbols)),
+            "data.timeframe": ("--timeframe", timeframe),
+            "data.label": ("--label", label),
+            "policy_loop.strategist": ("--strategist", strategist),
+            "reflection.mode": ("--reflection", reflection),
+            "runtime.data": ("--data", data),
+            "runtime.tz": ("--tz", tz),
+            "runtime.start": ("--from", start),
+            "runtime.end": ("--to", end),
+            "runtime.db": ("--db", db),
+            "runtime.llm": ("--llm", llm),
+            "runtime.cassette": ("--cassette", cassette),
+        },
+    )
+    outcome = asyncio.run(
+        _traded(resolved, feed, speed, "embedded" if config is None else config.stem, new=new)
+    )
+    _show(outcome, json=json)
+
+
+def _names(symbols: str | None) -> list[str] | None:
+    return None if symbols is None else [name.strip() for name in symbols.split(",") if name.strip()]
+
+
+async def _traded(
+    resolved: ResolvedSettings, feed_text: str, speed: str, name: str, *, new: bool
+) -> "PaperOutcome":
+    from services.store import open_store
+    from worker.scheduler.wiring import new_owner
+    from worker.trading.runner import PaperProcess
+
+    settings = resolved.settings
+    feed = wiring.open_feed(feed_text, settings, speed)
+    definitions = wiring.playbooks(settings)
+    wiring.demand_models(settings)
+    try:
+        async with await open_store(settings.runtime.db, create=True) as store:
+            process = PaperProcess(settings, feed, store, new_owner(), _told, definitions=definitions)
+            loop = asyncio.get_running_loop()
+            for signum in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(signum, process.stop, signum.name)
+            return await process.run(name, new=new)
+    finally:
+        await feed.close()
+
+
+def _told(kind: str, detail: dict[str, Any]) -> None:
+    if kind not in ("lease_taken", "lease_released"):
+        told = ", ".join(f"{name} {value}" for name, value in detail.items())
+        complain(f"{kind.replace('_', ' ')}: {told}")
+
+
+def _show(outcome: "PaperOutcome", *, json: bool) -> None:
+    document, run_id = outcome.document, outcome.record.run_id
+    if document is None:
+        if outcome.stopped is None:
+            raise ConfigError("the feed ended before its first bar: nothing was traded")
+        complain(
+            f"stopped by {outcome.stopped}: run {run_id} is stored up to here; the same command goes on"
+        )
+        raise typer.Exit(0 if outcome.stopped != "SIGINT" else 128 + signal.SIGINT)
+    if json:
+        print_json(document)
+    else:
+        from worker.cli.summary import render
+
+        render(document, stdout_console(), [])
+    if document["errors"]:
+        complain(
+            f"{document['errors']} errors in run {run_id}: see `thinktwice journal {run_id} --kind error`"
+        )
+        raise typer.Exit(1)

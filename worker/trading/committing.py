@@ -1,0 +1,110 @@
+"""Committing: waiting for the store where the feed waits, and beside the bars where it does not.
+
+A store that is away stops nothing: rows gather in memory, entries are blocked, stops run on, and everything
+is written, in order, once it is back.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from schemas.errors import StoreError
+from services.journal.writer import JournalWriter
+from services.store.leases import LeaseLost
+from worker.trading.keeper import Keeper
+
+FIRST_WAIT_S = 0.1
+LONGEST_WAIT_S = 1.0
+MOST_WAITING = 3  # rows of bars: a store that is slower than this is treated as away
+STORE_AWAY = "the store is away"
+
+Note = Callable[[str, dict[str, Any]], None]
+
+
+class Committing:
+    """Brings what the keeper holds into the store.
+
+    Attributes:
+        away_since: monotonic seconds since when the store has failed; None while it answers.
+        failures: how often a commit failed.
+    """
+
+    def __init__(
+        self,
+        journal: JournalWriter,
+        keeper: Keeper,
+        note: Note,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._journal = journal
+        self._keeper = keeper
+        self._note = note
+        self._sleep = sleep
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.away_since: float | None = None
+        self.failures = 0
+
+    @property
+    def behind(self) -> bool:
+        """Whether entries have to wait for the store."""
+        return self.away_since is not None or self._keeper.waiting >= MOST_WAITING
+
+    async def commit(self) -> None:
+        """Store everything, waiting for the store as long as it takes.
+
+        Raises:
+            LeaseLost: another process trades this run.
+            StoreError: waiting will not help (disk full, not writable, other rows stored).
+        """
+        wait_s = FIRST_WAIT_S
+        while True:
+            try:
+                await self._once()
+            except StoreError as error:
+                if isinstance(error, LeaseLost) or not error.retryable:
+                    raise
+                self._failed(error)
+                await self._sleep(wait_s)
+                wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+            else:
+                return
+
+    def wake(self) -> None:
+        """Store everything beside the bars; returns at once."""
+        self._wake.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._work(), name="committing")
+
+    def check(self) -> None:
+        """Raise what ended the task, if something did."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.result()
+
+    async def close(self) -> None:
+        """Stop committing beside the bars."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await self.commit()
+
+    async def _once(self) -> None:
+        if self._journal.waiting:
+            await self._journal.flush()
+        elif self._keeper.waiting:
+            await self._keeper.write([])
+        if self.away_since is not None:
+            self._note("store_back", {"away_s": round(time.monotonic() - self.away_since, 3)})
+            self.away_since = None
+
+    def _failed(self, error: StoreError) -> None:
+        self.failures += 1
+        if self.away_since is None:
+            self.away_since = time.monotonic()
+            self._note("store_away", {"reason": str(error)})

@@ -1,0 +1,175 @@
+"""The trading desk: a session that is fed one row, one anomaly, one answer, one command at a time.
+
+It is the same for a feed that waits and for one that runs on, for the present and for a recovery from what is
+stored: whoever drives it decides where the next input comes from.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from schemas.config import Settings
+from schemas.errors import InvariantViolation
+from schemas.playbook import PlaybookDefinition
+from services.journal.writer import JournalWriter
+from services.market_feed import BarRow, FeedAnomaly
+from services.policy_loop_service import Evaluation
+from trading_core.bars import COLUMNS, BarSeries
+from trading_core.growing_bars import GrowingBars
+from worker.bootstrap import assemble
+from worker.models import Models, RecordedPast
+from worker.session import Session
+from worker.timing import Timing
+
+
+@dataclass(frozen=True)
+class Market:
+    """What is traded: the axes of every row."""
+
+    symbols: tuple[str, ...]
+    timeframe: str
+    label: Literal["open", "close"]
+
+
+class TradingDesk:
+    """One paper run.
+
+    Args:
+        settings: the resolved configuration.
+        market: what is traded.
+        journal: writer of the run.
+        lock_step: whether rows wait for the policy loop and the slow loop.
+        definitions: playbooks; None loads the configured folder or the embedded ones.
+        models: language models to ask; None makes the configured ones.
+        past: recorded replies of a run that goes on.
+        ask: takes an evaluation of a feed that runs on; returns at once.
+
+    Attributes:
+        timing: what took how long.
+        rows: rows taken so far.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        market: Market,
+        journal: JournalWriter,
+        *,
+        lock_step: bool,
+        ask: Callable[[Evaluation], None],
+        definitions: Sequence[PlaybookDefinition] | None = None,
+        models: Models | None = None,
+        past: RecordedPast | None = None,
+    ) -> None:
+        self.settings = settings
+        self.market = market
+        self.journal = journal
+        self.lock_step = lock_step
+        self.timing = Timing(compile_s=0.0)
+        self.rows = 0
+        self.blocked: Mapping[str, str] = {}
+        self._ask = ask
+        self._definitions = definitions
+        self._models = models
+        self._past = past
+        self._session: Session | None = None
+        self._early: list[FeedAnomaly] = []
+
+    @property
+    def begun(self) -> bool:
+        """Whether the first row has come."""
+        return self._session is not None
+
+    @property
+    def session(self) -> Session:
+        """The session; it begins with the first row.
+
+        Raises:
+            InvariantViolation: there was no row yet.
+        """
+        if self._session is None:
+            raise InvariantViolation("a paper run begins with its first row, and there was none yet")
+        return self._session
+
+    async def take(self, row: BarRow) -> None:
+        """Validate one row, and on a feed that waits everything that follows from it."""
+        if self._session is None:
+            self._session = self._opened(row)
+            self._session.begin()
+        else:
+            live = self._session.live
+            if live is None:
+                raise InvariantViolation("the session of a paper run cannot grow")
+            live.take(row.label, row.bars, tuple(row.blocked))
+        self.rows += 1
+        self._note_blocked(row)
+        await self._step(row)
+        early, self._early = self._early, []
+        for anomaly in early:
+            self.note(anomaly)
+
+    async def _step(self, row: BarRow) -> None:
+        session = self.session
+        while not session.engine.done:
+            if self.lock_step:
+                await session.step(self.timing, history=row.history)
+                continue
+            step = session.validate(self.timing)
+            for boundary in step.boundaries:
+                evaluation = session.policy_loop.open(boundary, history=row.history)
+                if evaluation is not None:
+                    self._ask(evaluation)
+            await session.reflect_slowly(step, self.timing)
+
+    def note(self, anomaly: FeedAnomaly) -> None:
+        """Journal what was wrong with the feed; before the first row it waits for it."""
+        if self._session is None:
+            self._early.append(anomaly)
+            return
+        self.note_plain(
+            {
+                "anomaly": str(anomaly.kind),
+                "symbol": anomaly.symbol,
+                "bar_label": anomaly.label,
+                "detail": dict(anomaly.detail),
+            }
+        )
+
+    def note_plain(self, payload: dict[str, Any]) -> None:
+        """Journal an anomaly as it is stored."""
+        now = self.session.clock.now
+        self.journal.append(
+            "feed_anomaly", ts_event=now, known_at=now, symbol=payload["symbol"], payload=payload
+        )
+
+    def _note_blocked(self, row: BarRow) -> None:
+        """Who may not enter, when that changes."""
+        blocked = dict(sorted(row.blocked.items()))
+        if blocked == self.blocked:
+            return
+        self.blocked = blocked
+        known = int(self.session.bars.close_times[self.rows - 1])
+        payload = {"bar_label": row.label, "blocked": blocked}
+        self.journal.append("entries_blocked", ts_event=known, known_at=known, payload=payload)
+
+    def _opened(self, row: BarRow) -> Session:
+        bars = GrowingBars(_series(self.market, row))
+        return assemble(
+            self.settings, bars, self.journal, self._definitions, self._models, recorded=self._past
+        )
+
+
+def _series(market: Market, row: BarRow) -> BarSeries:
+    """One row as a series."""
+    shape = (1, len(market.symbols))
+    columns = {name: np.full(shape, np.nan) for name in COLUMNS}
+    present = np.zeros(shape, dtype=np.bool_)
+    for s, symbol in enumerate(market.symbols):
+        if symbol in row.bars:
+            present[0, s] = True
+            for name, value in zip(COLUMNS, row.bars[symbol], strict=True):
+                columns[name][0, s] = value
+    times = np.array([row.label], dtype=np.int64)
+    return BarSeries(times, market.symbols, market.timeframe, market.label, **columns, present=present)

@@ -1,0 +1,88 @@
+"""The keeper: bars and journal rows into the store, one transaction a bar, and orders on to the venue.
+
+A crash may come between any two steps. Before the transaction the bar has not happened, and the feed hands it
+over again; after it the orders in it are intended, and whoever starts again sends them. While the store is
+away everything waits here, in order; nothing is dropped.
+"""
+
+import json
+from collections.abc import Sequence
+
+from schemas.errors import InvariantViolation
+from services.journal.chain import JournalRow
+from services.market_feed import BarRow
+from services.store import Store
+from services.store.leases import Lease
+from services.store.trading import ORDER_KINDS, OutgoingOrder
+from worker.scheduler.ports import CrashPoints, NoCrash
+
+CRASH_POINTS = ("validated", "committed", "sent", "acknowledged")
+
+
+class Keeper:
+    """Sink of a paper run's journal.
+
+    Attributes:
+        lease: of this process; None until it is held.
+        orders: how many were sent.
+    """
+
+    def __init__(self, store: Store, run_id: str, account: str, points: CrashPoints | None = None) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._account = account
+        self._points = points or NoCrash()
+        self._bars: list[tuple[int, BarRow]] = []
+        self.lease: Lease | None = None
+        self.orders = 0
+
+    @property
+    def venue_account(self) -> str:
+        """The account at the venue: runs of one store do not share orders."""
+        return f"{self._account}/{self._run_id}"
+
+    @property
+    def waiting(self) -> int:
+        """Rows of bars that are not stored yet."""
+        return len(self._bars)
+
+    def bar(self, number: int, row: BarRow) -> None:
+        """A row that was validated; it is stored with what follows from it."""
+        self._points.reached("validated")
+        self._bars.append((number, row))
+
+    async def write(self, rows: list[JournalRow]) -> None:
+        """Store what waits and these rows, then send the orders in them; the same rows again change nothing.
+
+        Raises:
+            LeaseLost: another process trades this run.
+            StoreError: the store is away; everything waits.
+        """
+        if self.lease is None:
+            raise InvariantViolation("a paper run is written without a lease")
+        bars = list(self._bars)
+        await self._store.trading.commit(self.lease, self._run_id, bars, rows)
+        self._points.reached("committed")
+        del self._bars[: len(bars)]
+        await self._pass_on(
+            [
+                OutgoingOrder(json.loads(row.payload)["order_id"], row.seq, row.payload)
+                for row in rows
+                if row.kind in ORDER_KINDS
+            ]
+        )
+
+    async def reconcile(self) -> int:
+        """Send what a process before this one intended and did not see acknowledged; how many there were."""
+        orders = await self._store.trading.unacknowledged(self._run_id)
+        await self._pass_on(orders)
+        return len(orders)
+
+    async def _pass_on(self, orders: Sequence[OutgoingOrder]) -> None:
+        if not orders:
+            return
+        await self._store.trading.send(self.venue_account, orders)
+        self._points.reached("sent")
+        await self._store.trading.acknowledge(self._run_id, [one.order_id for one in orders])
+        self._points.reached("acknowledged")
+        self.orders += len(orders)

@@ -1,0 +1,300 @@
+"""`run_paper`: trade one run on one feed until the feed ends, somebody stops it, or it cannot go on.
+
+Start and recovery are one path: find the run, take its lease, play what is stored, send what was not
+acknowledged, then take new bars. On a feed that waits every row is committed before the next is taken; on one
+that runs on, models and store work beside the bars.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from schemas.config import Settings
+from schemas.errors import ConfigError, StoreError
+from schemas.playbook import PlaybookDefinition
+from services.journal.writer import JournalWriter
+from services.market_feed import BarRow, FeedAnomaly, MarketFeed
+from services.policy_loop_service import Evaluation
+from services.store import RunRecord, Store
+from worker.models import Models
+from worker.run_result import RunResult
+from worker.scheduler.ports import CrashPoints
+from worker.scheduler.tenure import Tenure
+from worker.trading.answers import AnswerDesk
+from worker.trading.commands import carry_out
+from worker.trading.committing import STORE_AWAY, Committing, Note
+from worker.trading.desk import Market, TradingDesk
+from worker.trading.keeper import Keeper
+from worker.trading.recovery import RecoveringSink, past_of, recover
+from worker.trading.runs import free_the_dead, lease_name, run_to_trade
+from worker.trading.script import Player, read_script
+from worker.warm_up import compile_engine
+
+LEASE_MS = 10_000
+LOOK_S = 0.5
+
+
+@dataclass(frozen=True)
+class PaperOutcome:
+    """How a paper process ended.
+
+    Attributes:
+        record: the run as stored.
+        result: what was traded; None when no row ever came.
+        document: the JSON document of a run whose feed ended; None for one that goes on.
+        stopped: what stopped it; None when its feed ended.
+    """
+
+    record: RunRecord
+    result: RunResult | None
+    document: dict[str, Any] | None
+    stopped: str | None
+
+
+class PaperProcess:
+    """One process that trades one run.
+
+    Args:
+        settings: the resolved configuration.
+        feed: where bars come from; the caller closes it.
+        store: open, with every table.
+        owner: unique among processes, `HOST:PID:TOKEN`.
+        note: told of everything that happens beside the bars.
+        definitions: playbooks; None loads the configured folder or the embedded ones.
+        models: language models to ask; None makes the configured ones.
+        points: told of every step; for tests.
+        progress: called with rows recovered and rows taken.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        feed: MarketFeed,
+        store: Store,
+        owner: str,
+        note: Note,
+        *,
+        definitions: Sequence[PlaybookDefinition] | None = None,
+        models: Models | None = None,
+        points: CrashPoints | None = None,
+        progress: Callable[[int, int], None] = lambda recovered, taken: None,
+    ) -> None:
+        self._settings = settings
+        self._feed = feed
+        self._store = store
+        self._owner = owner
+        self._note = note
+        self._definitions = definitions
+        self._models = models
+        self._points = points
+        self._progress = progress
+        self._stop = asyncio.Event()
+        self._why: str | None = None
+        self._started = time.time_ns()
+        self.recovered = 0
+        self.answers: AnswerDesk | None = None
+
+    def stop(self, why: str) -> None:
+        """Ask for a graceful stop: the row in hand is finished and stored."""
+        self._why = self._why or why
+        self._stop.set()
+
+    async def run(self, name: str, *, new: bool = False) -> PaperOutcome:
+        """Trade until the feed ends or somebody stops it.
+
+        Args:
+            name: what the operator would call the run.
+            new: do not go on with a run that was left behind.
+
+        Raises:
+            ConfigError: the run is being traded elsewhere, or does not come out as it was stored.
+            LeaseLost: another process took over.
+            StoreError: the store cannot be written and waiting will not help.
+            FeedError: the feed is gone for good.
+        """
+        began = time.perf_counter()
+        compiled_s = compile_engine()
+        record = await run_to_trade(self._store, self._settings, self._feed, name, new=new)
+        await free_the_dead(self._store, lease_name(record.run_id))
+        tenure = Tenure(self._store.leases, lease_name(record.run_id), self._owner, LEASE_MS, self._note)
+        lease = await self._lease(tenure, record)
+        try:
+            async with tenure.kept(lease):
+                record = await self._store.runs.find(record.run_id)
+                self.keeper = Keeper(self._store, record.run_id, self._settings.account.name, self._points)
+                self.keeper.lease = lease
+                await self._open(record)
+                self.desk.timing.compile_s = compiled_s
+                try:
+                    return await self._trade(record, began)
+                finally:
+                    await self._put_down()
+        finally:
+            with suppress(StoreError):
+                await tenure.release()
+
+    async def _lease(self, tenure: Tenure, record: RunRecord) -> Any:
+        lease = await tenure.take()
+        until = time.monotonic() + 2 * LEASE_MS / 1_000
+        while lease is None and time.monotonic() < until and not self._stop.is_set():
+            await asyncio.sleep(LOOK_S)
+            lease = await tenure.take()
+        if lease is None:
+            holder = await self._store.leases.holder(lease_name(record.run_id))
+            by = "another process" if holder is None else repr(holder.owner)
+            raise ConfigError(
+                f"run {record.run_id} is being traded by {by}: stop that one, or trade a new run with --new"
+            )
+        return lease
+
+    async def _open(self, record: RunRecord) -> None:
+        """The desk, brought to where its run stands."""
+        sink = RecoveringSink(self._store, record.run_id, record.events, self.keeper)
+        journal = JournalWriter(sink, self._settings.runtime.flush_rows)
+        script = await read_script(self._store, record.run_id)
+        player = Player(script)
+        self._ask: Callable[[Evaluation], None] = player.ask
+        feed = self._feed
+        self.desk = TradingDesk(
+            self._settings,
+            Market(feed.symbols, feed.timeframe, feed.label),
+            journal,
+            lock_step=feed.lock_step,
+            ask=lambda evaluation: self._ask(evaluation),
+            definitions=self._definitions,
+            models=self._models,
+            past=await past_of(self._store, record, sink) if self._settings.uses_models else None,
+        )
+        self.committing = Committing(journal, self.keeper, self._note)
+        self._commands_done = {
+            one.payload["number"] for one in script.inputs if one.kind == "operator_command"
+        }
+        self._last = await recover(
+            self._store, record, self.desk, script, player, lambda rows: self._progress(rows, 0)
+        )
+        self.recovered = self.desk.rows
+        reconciled = await self.keeper.reconcile()
+        if self.recovered:
+            told = {"rows": self.recovered, "events": journal.events, "orders_sent_again": reconciled}
+            self._note("recovered", {"run_id": record.run_id, **told})
+        self._ask = self._ask_beside
+        for evaluation in script.unanswered:
+            self._ask(evaluation)
+
+    def _ask_beside(self, evaluation: Evaluation) -> None:
+        if self.answers is None:
+            self.answers = AnswerDesk(self.desk.session, self.committing.wake)
+        self.answers.ask(evaluation)
+
+    async def _put_down(self) -> None:
+        if self.answers is not None:
+            await self.answers.close()
+        await self.committing.close()
+        if self.desk.begun:
+            await self.desk.session.models.close()
+
+    async def _trade(self, record: RunRecord, began: float) -> PaperOutcome:
+        looking = asyncio.create_task(self._look_around(record), name="looking around")
+        try:
+            async with aclosing(self._items()) as items:
+                async for item in items:
+                    self._check(looking)
+                    if isinstance(item, FeedAnomaly):
+                        self.desk.note(item)
+                        continue
+                    await self._row(item)
+                    await self._commands(record)
+            self._check(looking)
+            return await self._end(record, began)
+        finally:
+            looking.cancel()
+            await asyncio.wait({looking})
+
+    async def _row(self, row: BarRow) -> None:
+        desk = self.desk
+        if not desk.lock_step and self.committing.behind:
+            shut = dict.fromkeys(desk.market.symbols, STORE_AWAY)
+            row = replace(row, blocked={**shut, **row.blocked})
+        await desk.take(row)
+        self.keeper.bar(desk.rows - 1, row)
+        if desk.lock_step:
+            await self.committing.commit()
+        else:
+            self.committing.wake()
+        self._progress(self.recovered, desk.rows - self.recovered)
+
+    async def _items(self) -> AsyncGenerator[BarRow | FeedAnomaly]:
+        """What the feed hands over, until it ends or somebody asks to stop."""
+        stop = asyncio.create_task(self._stop.wait())
+        items = aiter(self._feed.items(self._last))
+        try:
+            while not self._stop.is_set():
+                coming = asyncio.ensure_future(anext(items))
+                await asyncio.wait({coming, stop}, return_when=asyncio.FIRST_COMPLETED)
+                if not coming.done():
+                    coming.cancel()
+                    await asyncio.wait({coming})
+                    return
+                try:
+                    item = coming.result()
+                except StopAsyncIteration:
+                    return
+                yield item
+        finally:
+            stop.cancel()
+            with suppress(AttributeError):
+                await items.aclose()  # type: ignore[attr-defined]
+
+    def _check(self, looking: "asyncio.Task[None]") -> None:
+        """Raise what went wrong beside the bars."""
+        self.committing.check()
+        if self.answers is not None:
+            self.answers.check()
+        if looking.done():
+            looking.result()
+
+    async def _look_around(self, record: RunRecord) -> None:
+        """Fetch the operator's requests; a store that is away has none."""
+        self._waiting: list[Any] = []
+        while True:
+            with suppress(StoreError):
+                self._waiting = await self._store.operator.waiting(record.run_id)
+                if any(one.kind == "stop" for one in self._waiting) and self.desk.begun:
+                    self.stop("the operator's request")
+            await asyncio.sleep(LOOK_S)
+
+    async def _commands(self, record: RunRecord) -> None:
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            told = {"outcome": "done", "note": "it was carried out before a restart"}
+            if one.number not in self._commands_done:
+                self._commands_done.add(one.number)
+                command = {"number": one.number, "kind": one.kind, "payload": one.payload}
+                told = await carry_out(self.desk, command)
+                await self.committing.commit()
+            outcome: Literal["done", "refused"] = "refused" if told["outcome"] == "refused" else "done"
+            del told["outcome"]
+            await self._store.operator.answer(record.run_id, one.number, outcome, told)
+            self._note("operator_command", {"number": one.number, "kind": one.kind, "outcome": outcome})
+
+    async def _end(self, record: RunRecord, began: float) -> PaperOutcome:
+        if self.answers is not None and self._why is None:
+            await self.answers.settled()
+        if self._why is None and self.desk.begun:
+            self.desk.session.finish()
+        await self.committing.commit()
+        result = None
+        document = None
+        if self.desk.begun:
+            self.desk.timing.total_s = time.perf_counter() - began
+            result = RunResult(self.desk.session, self.desk.timing)
+        if self._why is None and result is not None:
+            document = result.document(record.run_id, self._store.url)
+            await self._store.runs.close(record.run_id, "finished", document)
+        else:
+            await self._store.runs.close(record.run_id, "interrupted")
+        found = await self._store.runs.find(record.run_id)
+        return PaperOutcome(found, result, document, self._why)

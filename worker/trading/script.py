@@ -1,0 +1,101 @@
+"""The script of a stored paper run: its bars, and what else came from outside, at the place where it came.
+
+Bars are stored as rows of their own; anomalies, arrivals of answers and commands stand in the journal,
+between the rows of two bars. Played in that order, a run comes out as it went: `recover` does so to go on
+with it, `verify` to compare.
+"""
+
+import json
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from services.journal.kinds import INPUT_KINDS
+from services.market_feed import BarRow
+from services.policy_loop_service import Evaluation
+from worker.trading.answers import Answer, take_back, think
+from worker.trading.commands import carry_out
+from worker.trading.desk import TradingDesk
+
+if TYPE_CHECKING:
+    from services.store import Store
+
+
+@dataclass(frozen=True)
+class RecordedInput:
+    """An input that stands in the journal as row `seq`."""
+
+    seq: int
+    kind: str
+    payload: dict[str, Any]
+
+
+@dataclass
+class Script:
+    """What is to be played.
+
+    Attributes:
+        inputs: in order of the journal.
+        arrivals: payloads of the answers that arrived, by event id.
+        unanswered: evaluations whose answer never arrived; a restart asks again.
+    """
+
+    inputs: deque[RecordedInput]
+    arrivals: dict[str, dict[str, Any]]
+    unanswered: list[Evaluation] = field(default_factory=list)
+    answers: dict[str, Answer] = field(default_factory=dict)
+
+
+async def read_script(store: "Store", run_id: str) -> Script:
+    """The inputs of a stored run."""
+    inputs = deque(
+        [
+            RecordedInput(row.seq, row.kind, json.loads(row.payload))
+            async for row in store.journal.rows(run_id, kinds=INPUT_KINDS)
+        ]
+    )
+    arrivals = {one.payload["event_id"]: one.payload for one in inputs if one.kind == "answer_arrived"}
+    return Script(inputs, arrivals)
+
+
+class Player:
+    """Plays a script on a desk."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._asked: list[Evaluation] = []
+
+    def ask(self, evaluation: Evaluation) -> None:
+        """Take an evaluation that the desk opened; it thinks after the row."""
+        self._asked.append(evaluation)
+
+    async def play(self, desk: TradingDesk, rows: AsyncIterator[BarRow]) -> AsyncIterator[int]:
+        """Every row with the inputs behind it; yields the number of rows played."""
+        async for row in rows:
+            await desk.take(row)
+            await self._think(desk)
+            await self._inputs(desk)
+            yield desk.rows
+
+    async def _think(self, desk: TradingDesk) -> None:
+        asked, self._asked = self._asked, []
+        for evaluation in asked:
+            arrived = self._script.arrivals.get(evaluation.event_id)
+            if arrived is None:
+                self._script.unanswered.append(evaluation)
+            else:
+                self._script.answers[evaluation.event_id] = await think(
+                    desk.session, evaluation, arrived["late_retrievals"]
+                )
+
+    async def _inputs(self, desk: TradingDesk) -> None:
+        inputs = self._script.inputs
+        while inputs and inputs[0].seq == desk.journal.events:
+            one = inputs.popleft()
+            if one.kind == "feed_anomaly":
+                desk.note_plain(one.payload)
+            elif one.kind == "answer_arrived":
+                take_back(desk.session, self._script.answers.pop(one.payload["event_id"]))
+            else:
+                await carry_out(desk, one.payload)
