@@ -114,6 +114,11 @@ class RowAssembler:
         """Source time at which the first waiting row goes; None when none waits."""
         return self._due(min(self._waiting)) if self._waiting else None
 
+    @property
+    def waiting(self) -> int:
+        """Bars that wait for their row."""
+        return self._waiting_bars
+
     def wanted(self, now: int) -> dict[str, int]:
         """The first label of each symbol that is over and has not come, where rows have gone before it.
 

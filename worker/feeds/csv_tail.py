@@ -1,0 +1,297 @@
+"""CsvTailFeed: follows a growing CSV file, one look after the other, and makes rows of the bars in it.
+
+What stands in the file when the run begins is history; what is appended is traded. A file that is rotated,
+truncated or rewritten is read from its first byte again, without repeating what was handed over. A line that
+cannot be read is told with its number and passed over.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from schemas.errors import DataError, FeedError
+from schemas.live_settings import FeedSettings
+from services.feeds.assembler import Item, RowAssembler
+from services.feeds.clock_watch import ClockWatch, SourceTime
+from services.feeds.label_grid import NS, LabelGrid
+from services.feeds.raw_bar import RawBar
+from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
+from worker.feeds.csv_tail_file import GrowingFile, Piece
+from worker.feeds.csv_tail_rows import CsvRows, Unreadable
+
+MOST_UNREADABLE = 100  # lines of one file that are told one by one
+_PAGE = 100_000  # bars after which rows are made before the end of a file is reached
+
+
+@dataclass(frozen=True)
+class CsvShape:
+    """What a file holds, settled when it is opened.
+
+    Attributes:
+        path: the file.
+        symbols: sorted; others in the file are told and passed over.
+        timeframe: of the bars.
+        label: what a time names.
+        zone: given to times that carry none.
+        name: symbol of a file without a symbol column.
+    """
+
+    path: Path
+    symbols: tuple[str, ...]
+    timeframe: str
+    label: Literal["open", "close"]
+    zone: ZoneInfo | None
+    name: str
+
+
+class CsvTailFeed:
+    """The rows of one growing file."""
+
+    lock_step = False
+
+    def __init__(
+        self,
+        shape: CsvShape,
+        settings: FeedSettings,
+        *,
+        name: str = "csv",
+        wall: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], int] = time.monotonic_ns,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            shape: of the file.
+            settings: waiting and blocking.
+            name: of the feed.
+            wall: our wall clock, ns.
+            monotonic: our monotonic clock, ns.
+            sleep: waits for so many seconds.
+        """
+        self._shape = shape
+        self._settings = settings
+        self._name = name
+        self._wall, self._monotonic, self._sleep = wall, monotonic, sleep
+        self._grid = LabelGrid(shape.timeframe, shape.label, bool(settings.continuous))
+        self._clock = ClockWatch(settings.clock_jump_s)
+        self._file = GrowingFile(shape.path)
+        self._assembler: RowAssembler | None = None
+        self._closed = False
+        self._gone_since: int | None = None
+        self._restarted = False
+        self._unreadable = 0
+        self._floor: int | None = None  # labels up to it were handed over before the file began anew
+        self._begin_file()
+
+    @property
+    def name(self) -> str:
+        """As given by the user."""
+        return self._name
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Sorted."""
+        return self._shape.symbols
+
+    @property
+    def timeframe(self) -> str:
+        """Of the bars."""
+        return self._shape.timeframe
+
+    @property
+    def label(self) -> Literal["open", "close"]:
+        """What a label is of its bar."""
+        return self._shape.label
+
+    async def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
+        """Rows of bars that are over, and anomalies; ends when the feed is closed.
+
+        Args:
+            after: label of the last row that was taken. Without it, the last `history_bars` rows of the file
+                come first, as history; with it, all rows after it, too old ones without entries.
+
+        Raises:
+            FeedError: the file stays away, or is another kind of file now.
+        """
+        try:
+            async for item in self._followed(after):
+                yield item
+        finally:
+            self._file.close()
+
+    def last_labels(self) -> dict[str, int]:
+        """The label of each symbol's last bar that was handed over."""
+        return {} if self._assembler is None else self._assembler.last_labels()
+
+    async def close(self) -> None:
+        """Let go of the file; a running `items` ends at its next look."""
+        self._closed = True
+        self._file.close()
+
+    async def _followed(self, after: int | None) -> AsyncIterator[Item]:
+        self._clock.observe(self._wall(), self._monotonic())
+        start = self._now()
+        assembler = RowAssembler(self.symbols, self._grid, self._settings, start=start, after=after)
+        self._assembler = assembler
+        async for item in self._present(assembler, None if after is not None else start):
+            yield item
+        await self._sleep(self._pause(assembler))
+        while not self._closed:
+            for item in self._clock.observe(self._wall(), self._monotonic()):
+                yield item
+            async for item in self._appended(assembler):
+                yield item
+            for item in assembler.rows(self._now(), blocked=self._clock.blocked):
+                yield item
+            await self._sleep(self._pause(assembler))
+
+    async def _present(self, assembler: RowAssembler, start: int | None) -> AsyncIterator[Item]:
+        """What the file holds at the beginning; of a first start only the newest rows."""
+        recent = _Recent(self._settings.history_bars)
+        async for found in self._bars():
+            if isinstance(found, FeedAnomaly):
+                yield found
+            elif start is not None and self._grid.close(found.label) <= start:
+                recent.keep(found)
+            else:
+                for item in self._taken(assembler, [found]):
+                    yield item
+        for item in self._taken(assembler, recent.bars()):
+            yield item
+        for item in assembler.rows(self._now(), blocked=self._clock.blocked):
+            yield item
+
+    async def _appended(self, assembler: RowAssembler) -> AsyncIterator[Item]:
+        newest = None
+        async for found in self._bars():
+            if isinstance(found, FeedAnomaly):
+                yield found
+                continue
+            for item in self._taken(assembler, [found]):
+                yield item
+            newest = max(newest or found.label, found.label)
+        if newest is not None:
+            close = self._grid.close(newest)
+            source = SourceTime(close, close + self._grid.bar_ns + int(self._settings.grace_s * NS))
+            for item in self._clock.confirm(source, self._wall(), self._monotonic()):
+                yield item
+
+    def _taken(self, assembler: RowAssembler, bars: Iterable[RawBar]) -> Iterable[Item]:
+        for one in bars:
+            if self._floor is not None and one.label <= self._floor:
+                continue
+            yield from assembler.take(one, self._now())
+            if assembler.waiting >= _PAGE:
+                yield from assembler.rows(self._now(), blocked=self._clock.blocked)
+
+    async def _bars(self) -> AsyncIterator[RawBar | FeedAnomaly]:
+        """Everything up to the present end of the file."""
+        while not self._closed:
+            piece = self._file.look()
+            for item in self._happened(piece):
+                yield item
+            if not piece.data:
+                if piece.restart is None:
+                    return
+                continue
+            for found in self._read(piece.data):
+                if isinstance(found, RawBar):
+                    yield found
+                else:
+                    for item in self._complaint(found):
+                        yield item
+            await self._sleep(0.0)
+
+    def _read(self, data: bytes) -> list[RawBar | Unreadable]:
+        try:
+            return self._rows.read(data)
+        except DataError as error:
+            raise FeedError(f"the file of the feed cannot be followed: {error}", retryable=False) from error
+
+    def _happened(self, piece: Piece) -> list[FeedAnomaly]:
+        """What became of the file, told once when it goes and once when it is back."""
+        if piece.gone is not None:
+            return self._away(piece.gone)
+        items = []
+        if piece.restart is not None:
+            if self._gone_since is None and not self._restarted:
+                items.append(self._file_anomaly(FeedAnomalyKind.DISCONNECTED, piece.restart))
+            self._restarted = True
+            items += self._new_file()
+        elif self._restarted or self._gone_since is not None:
+            self._restarted, self._gone_since = False, None
+            items.append(self._file_anomaly(FeedAnomalyKind.RECONNECTED, "read from its beginning"))
+        return items
+
+    def _away(self, reason: str) -> list[FeedAnomaly]:
+        now = self._monotonic()
+        if self._gone_since is None:
+            self._gone_since = now
+            told = not self._restarted
+            items = self._new_file()
+            return [*([self._file_anomaly(FeedAnomalyKind.DISCONNECTED, reason)] if told else []), *items]
+        if now - self._gone_since >= self._settings.gone_s * NS:
+            raise FeedError(
+                f"{str(self._shape.path)!r} has been away for {self._settings.gone_s:g} s ({reason}): put it "
+                "back, or name another file with --data",
+                retryable=True,
+            )
+        return []
+
+    def _new_file(self) -> list[FeedAnomaly]:
+        """Begin a file anew; the half line at the end of the old one is told."""
+        items = [item for line in self._rows.end() for item in self._complaint(line)]
+        labels = self.last_labels().values()
+        self._floor = max(labels, default=None)
+        self._begin_file()
+        return items
+
+    def _begin_file(self) -> None:
+        self._rows = CsvRows(self._shape.path, self._shape.name, self._shape.zone)
+        self._unreadable = 0
+
+    def _complaint(self, found: Unreadable) -> list[FeedAnomaly]:
+        self._unreadable += 1
+        if self._unreadable > MOST_UNREADABLE + 1:
+            return []
+        reason = found.reason if self._unreadable <= MOST_UNREADABLE else "many unreadable lines"
+        detail = {"line": found.line, "reason": reason}
+        return [FeedAnomaly(FeedAnomalyKind.INVALID, None, None, detail)]
+
+    def _file_anomaly(self, kind: FeedAnomalyKind, reason: str) -> FeedAnomaly:
+        return FeedAnomaly(kind, None, None, {"file": self._shape.path.name, "reason": reason})
+
+    def _now(self) -> int:
+        return self._clock.now(self._wall(), self._monotonic())
+
+    def _pause(self, assembler: RowAssembler) -> float:
+        """Until the next look: soon, or when a waiting row is due if that is sooner."""
+        due = assembler.next_due()
+        if due is None or due <= self._now():
+            return self._settings.poll_s
+        return min(self._settings.poll_s, (due - self._now()) / NS)
+
+
+class _Recent:
+    """The bars of the newest labels, of however many are shown."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._rows: dict[int, list[RawBar]] = {}
+
+    def keep(self, found: RawBar) -> None:
+        self._rows.setdefault(found.label, []).append(found)
+        if len(self._rows) > 2 * self._most + 1:
+            self._rows = {label: self._rows[label] for label in self._newest()}
+
+    def bars(self) -> Iterable[RawBar]:
+        for label in self._newest():
+            yield from self._rows[label]
+
+    def _newest(self) -> list[int]:
+        return sorted(self._rows)[-self._most :] if self._most else []

@@ -1,0 +1,88 @@
+"""GrowingFile: the bytes that are appended to a file, and when it is another file than before.
+
+Follows the name, as programs that rotate their output expect: the rest of the old file is read first. Reads a
+bounded piece at a time and never blocks on anything but a regular file.
+"""
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+PIECE = 65_536
+_MEMORY = 64  # last bytes read: if they are others now, the file was rewritten in place
+
+
+class Piece(NamedTuple):
+    """What one look at the file found.
+
+    Attributes:
+        data: appended bytes; empty at the end of the file.
+        restart: why reading begins again at the first byte, else None.
+        gone: why the file cannot be read at present, else None.
+    """
+
+    data: bytes = b""
+    restart: str | None = None
+    gone: str | None = None
+
+
+class GrowingFile:
+    """One name in the file system."""
+
+    def __init__(self, path: Path, piece: int = PIECE) -> None:
+        """Nothing is opened yet."""
+        self._path = path
+        self._piece = piece
+        self._file: BinaryIO | None = None
+        self._offset = 0
+        self._memory = b""
+
+    def look(self) -> Piece:
+        """The next piece, or what happened to the file."""
+        try:
+            if self._file is None:
+                self._open()
+            return self._next()
+        except OSError as error:
+            self.close()
+            return Piece(gone=error.strerror or type(error).__name__)
+
+    def close(self) -> None:
+        """Let go of the file; another look begins at its first byte."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+    def _open(self) -> None:
+        if not stat.S_ISREG(os.stat(self._path).st_mode):
+            raise OSError(0, "no regular file")
+        self._file = self._path.open("rb", buffering=0)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._offset, self._memory = 0, b""
+
+    def _next(self) -> Piece:
+        assert self._file is not None  # noqa: S101 - opened by the only caller
+        descriptor = self._file.fileno()
+        if os.fstat(descriptor).st_size < self._offset:
+            self._begin()
+            return Piece(restart="truncated")
+        if os.pread(descriptor, len(self._memory), self._offset - len(self._memory)) != self._memory:
+            self._begin()
+            return Piece(restart="rewritten")
+        data = os.pread(descriptor, self._piece, self._offset)
+        self._offset += len(data)
+        self._memory = (self._memory + data)[-_MEMORY:]
+        if data:
+            return Piece(data)
+        return self._end(descriptor)
+
+    def _end(self, descriptor: int) -> Piece:
+        """All is read: is the name still that of this file?"""
+        there, here = os.stat(self._path), os.fstat(descriptor)
+        if (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino):
+            return Piece()
+        self.close()
+        return Piece(restart="replaced")

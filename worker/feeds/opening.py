@@ -1,0 +1,104 @@
+"""The feed that an operator names: `replay`, `csv` or `ccxt:NAME`."""
+
+import importlib
+import importlib.util
+import math
+from typing import TYPE_CHECKING
+
+from schemas.config import Settings
+from schemas.errors import ConfigError, nearest
+from services.market_feed import MarketFeed
+
+if TYPE_CHECKING:
+    from trading_core.bars import BarSeries
+
+FEEDS = ("replay", "csv", "ccxt:NAME")
+INSTALL = "pip install 'thinktwice[live]'"
+
+
+def speed_of(text: str) -> float | None:
+    """A speed as an operator gives it: seconds of bar time in a second; None for `max`.
+
+    Raises:
+        ConfigError: neither `max` nor a number above zero.
+    """
+    if text.strip().lower() == "max":
+        return None
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = math.nan
+    if not (math.isfinite(speed) and speed > 0.0):
+        raise ConfigError(
+            f"--speed {text!r} is neither max nor a number above zero: 60 shows an hour in a minute"
+        )
+    return speed
+
+
+def open_feed(
+    text: str, settings: Settings, *, speed: float | None = None, series: "BarSeries | None" = None
+) -> MarketFeed:
+    """The feed of this name.
+
+    Args:
+        text: `replay`, `csv` or `ccxt:NAME`.
+        settings: `data` says which bars, `runtime` where they lie and how they are waited for.
+        speed: of a replay; None: as fast as rows are taken.
+        series: bars of a replay that are loaded already.
+
+    Raises:
+        ConfigError: no such feed, or what it needs is not given or not installed.
+        DataError: the file cannot be used.
+        FeedError: the source cannot be reached.
+    """
+    kind, _, name = text.strip().partition(":")
+    if kind not in ("replay", "csv", "ccxt") or (name and kind != "ccxt"):
+        guess = nearest(text, ("replay", "csv", "ccxt"))
+        raise ConfigError(f"--feed {text!r} is not one of {', '.join(FEEDS)}.{guess}")
+    if kind != "replay" and speed is not None:
+        raise ConfigError(f"--speed {speed:g} is for --feed replay: {text} runs as fast as its bars come")
+    if kind == "replay":
+        return _replay(settings, speed, series)
+    return _csv(settings) if kind == "csv" else _ccxt(text, name, settings)
+
+
+def _replay(settings: Settings, speed: float | None, series: "BarSeries | None") -> MarketFeed:
+    from worker.cli.bars import load_bars
+    from worker.feeds.replay import ReplayFeed
+
+    return ReplayFeed(load_bars(settings) if series is None else series, speed)
+
+
+def _csv(settings: Settings) -> MarketFeed:
+    runtime, data = settings.runtime, settings.data
+    if runtime.data is None:
+        raise ConfigError("--feed csv follows a file: name it with --data FILE")
+    _refuse_range("csv", settings)
+    from worker.feeds.csv_tail import CsvTailFeed
+    from worker.feeds.csv_tail_shape import settled_shape
+
+    shape = settled_shape(
+        runtime.data, symbols=data.symbols, timeframe=data.timeframe, tz=runtime.tz, label=data.label
+    )
+    return CsvTailFeed(shape, runtime.feed)
+
+
+def _ccxt(text: str, name: str, settings: Settings) -> MarketFeed:
+    if not name:
+        raise ConfigError(f"--feed {text!r} names no exchange: write it like ccxt:kraken")
+    if settings.runtime.data is not None:
+        raise ConfigError(f"--data is not used with --feed {text}: its bars come from the exchange")
+    if not settings.data.symbols or settings.data.timeframe is None:
+        raise ConfigError(f"--feed {text} needs --symbols and --timeframe, for example BTC/USDT and 1m")
+    _refuse_range(text, settings)
+    if importlib.util.find_spec("ccxt") is None:
+        raise ConfigError(f"--feed {text} needs ccxt, which is not installed: run {INSTALL}")
+    feed: MarketFeed = importlib.import_module("worker.feeds.ccxt_feed").CcxtFeed(
+        name, settings.data.symbols, settings.data.timeframe, settings.runtime.feed
+    )
+    return feed
+
+
+def _refuse_range(text: str, settings: Settings) -> None:
+    if settings.runtime.start is not None or settings.runtime.end is not None:
+        raise ConfigError(f"--from and --to choose recorded bars: leave them out with --feed {text}")
