@@ -22,10 +22,14 @@ from worker.cli import (
     gate,
     journal,
     model,
+    playbooks,
     paper,
     prompt_commands,
+    reflect,
+    replan,
     report,
     reports,
+    requests,
     runs,
     scenarios,
     schema,
@@ -98,6 +102,10 @@ app.command("runs")(runs.runs)
 app.command("why")(why.why)
 app.command("report")(report.report)
 app.command("reports")(reports.reports)
+app.command("reflect")(reflect.reflect)
+app.command("replan")(replan.replan)
+app.command("kill")(requests.kill)
+app.command("requests")(requests.requests)
 app.command("scenarios")(scenarios.scenarios)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
@@ -105,6 +113,7 @@ app.command("gate")(gate.gate)
 app.command("worlds")(worlds.worlds)
 app.command("ablate")(ablate.ablate)
 app.command("worker")(worker.worker)
+app.add_typer(playbooks.app, name="playbooks")
 app.add_typer(model.app, name="model")
 app.add_typer(prompt_commands.app, name="prompts")
 app.add_typer(config.app, name="config")

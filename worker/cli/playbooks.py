@@ -1,0 +1,239 @@
+"""`thinktwice playbooks`: versions of a run's playbooks, where they came from, and the way back."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.errors import ConfigError, nearest
+from services.quoting import visible
+from worker.cli.console import print_json, stdout_console
+from worker.cli.options import DbOption, JsonOption, open_for_run
+from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
+from worker.cli.reflect import DataOption
+from worker.cli.replan import WriteOption
+from worker.cli.replan_text import change_lines, transition_lines, version_lines, written_lines
+from worker.figures import DASH, r_multiple, shown_time
+from worker.replay import stored_settings
+
+if TYPE_CHECKING:
+    from schemas.playbook import PlaybookVersion
+    from services.store import RunRecord, Store
+    from worker.playbook_history import PlaybookHistory
+    from worker.rebuilding import Rebuilt
+
+LATEST = "latest"
+app = typer.Typer(no_args_is_help=True, help="Versions of playbooks: list them, their history, the way back.")
+RunOption = Annotated[
+    str, typer.Option("--run", metavar="RUN", help="Run id, a unique prefix of one, or 'latest'.")
+]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Id of a playbook.", show_default=False)]
+
+
+@app.command("list")
+def list_playbooks(
+    run: Annotated[
+        str, typer.Argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'.")
+    ] = LATEST,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List every version of every playbook of a run, with its present state."""
+    run_id, versions = asyncio.run(_history(run, None, db))
+    if json:
+        print_json({"run_id": run_id, "versions": versions})
+    else:
+        _render_list(versions)
+
+
+@app.command("history")
+def history(
+    name: NameArgument, run: RunOption = LATEST, db: DbOption = None, json: JsonOption = False
+) -> None:
+    """Show every version of a playbook: how it came, what it changed, evidence and counter-evidence."""
+    run_id, versions = asyncio.run(_history(run, name, db))
+    if json:
+        print_json({"run_id": run_id, "playbook_id": name, "versions": versions})
+        return
+    for one in versions:
+        for line in _version_lines(one):
+            typer.echo(visible(line))
+
+
+@app.command("rollback")
+def rollback(
+    name: NameArgument,
+    run: RunOption = LATEST,
+    write: WriteOption = None,
+    data: DataOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Return a playbook to the last version that traded differently; a run that trades is asked to."""
+    if write is not None:
+        from services.playbooks.writing import demand_writable
+
+        demand_writable(write)
+    found = asyncio.run(_rolled_back(name, run, write, data, db))
+    if json:
+        print_json(found)
+    elif "request" in found:
+        typer.echo(told_request(found))
+    else:
+        _render_rollback(found)
+
+
+async def _history(run: str, name: str | None, db: str | None) -> tuple[str, list[dict[str, Any]]]:
+    store, record = await open_for_run(db, run)
+    async with store:
+        found = await _read(store, record)
+    if name is not None:
+        _demand_known(name, found.names(), record.run_id)
+    return record.run_id, [found.document(one) for one in found.of(name)]
+
+
+async def _read(store: "Store", record: "RunRecord") -> "PlaybookHistory":
+    from worker.playbook_history import KINDS, PlaybookHistory
+
+    found = PlaybookHistory(stored_settings(record))
+    await found.read(store.journal.rows(record.run_id, kinds=KINDS))
+    return found
+
+
+def _demand_known(name: str, known: list[str], run_id: str) -> None:
+    if name not in known:
+        listing = ", ".join(known) or "none"
+        raise ConfigError(f"run {run_id} has no playbook {name!r} (it has {listing}).{nearest(name, known)}")
+
+
+async def _rolled_back(
+    name: str, run: str, write: Path | None, data: Path | None, db: str | None
+) -> dict[str, Any]:
+    store, record = await open_to_write(db, run)
+    async with store:
+        _demand_known(name, (await _read(store, record)).names(), record.run_id)
+        if takes_requests(record):
+            if write is not None:
+                raise ConfigError(
+                    f"run {record.run_id} trades: its playbooks change in it; leave out --write"
+                )
+            return await queue_request(store, record, "rollback", {"playbook_id": name})
+        return _taken_back(await rebuilt_run(store, record, data), name, write)
+
+
+def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, Any]:
+    """Roll back in the rebuilt lifecycle; the run keeps its own."""
+    from worker.playbook_files import shown_version, standing, write_standing
+
+    session, at = rebuilt.session, rebuilt.known_at
+    before = session.registry.reader().get(name)
+    moved = session.lifecycle.rollback(name, at, "rolled back by the operator")
+    versions = standing(session.registry.history())
+    files = None
+    if write is not None:
+        reason = f"rollback of {name}"
+        names = write_standing(write, versions, run_id=rebuilt.run_id, known_at=at, reason=reason)
+        files = {"folder": str(write), "files": list(names)}
+    return {
+        "run_id": rebuilt.run_id,
+        "playbook_id": name,
+        "known_at": at,
+        "transitions": [_moved(one, before) for one in moved],
+        "active": [shown_version(one) for one in versions if one.state == "active"],
+        "written": files,
+    }
+
+
+def _moved(one: "PlaybookVersion", before: "PlaybookVersion") -> dict[str, Any]:
+    """A transition of a rollback; what becomes active is told against what was."""
+    from services.playbooks.version_diff import changes
+    from worker.playbook_files import shown_version
+
+    active = one.state == "active"
+    differs = changes(before.definition, one.definition) if active else ()
+    return {
+        **shown_version(one),
+        "from_version": before.definition.version if active else one.definition.version,
+        "changes": [change.payload() for change in differs],
+    }
+
+
+def _render_list(versions: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    table = Table(
+        "playbook", "version", "state", "since", "trial", "trades", "mean", "paper", "mean", box=None
+    )
+    for one in versions:
+        table.add_row(
+            one["playbook_id"],
+            str(one["version"]),
+            one["state"],
+            shown_time(one["since"]),
+            one["trial"] or DASH,
+            *_counted(one["account"]),
+            *_counted(one["paper"]),
+        )
+    stdout_console().print(table)
+
+
+def _counted(shown: dict[str, Any] | None) -> tuple[str, str]:
+    return (DASH, DASH) if shown is None else (str(shown["n"]), r_multiple(shown["mean_r"]))
+
+
+def _render_rollback(found: dict[str, Any]) -> None:
+    lines = [
+        f"playbook {found['playbook_id']} of {found['run_id']} at {shown_time(found['known_at'])}",
+        *transition_lines(found["transitions"]),
+        *version_lines("active", found["active"]),
+        *written_lines(found["written"]),
+    ]
+    if found["written"] is None:
+        lines.append("Next: --write DIR keeps the playbooks as files to trade with; the run stays as it is.")
+    for line in lines:
+        typer.echo(visible(line))
+
+
+def _version_lines(one: dict[str, Any]) -> Iterator[str]:
+    parent = "from a file" if one["parent"] is None else f"from version {one['parent']}"
+    trial = "" if one["trial"] is None else f", tried as {one['trial']}"
+    yield f"{one['playbook_id']} version {one['version']} ({one['version_hash'][:16]}), {parent}{trial}"
+    yield from (f"  {line}" for line in change_lines(one["changes"]))
+    ids = [
+        f"{name.removesuffix('_id')} {one[name][:16]}"
+        for name in ("report_id", "verdict_id", "action_id")
+        if one[name]
+    ]
+    if ids:
+        yield f"  by {', '.join(ids)}"
+    for step in one["transitions"]:
+        ends = "" if step["expires_at"] is None else f", ends {shown_time(step['expires_at'])}"
+        yield f"  {shown_time(step['known_at'])}  {step['state']}{ends}: {step['reason']}"
+    for title, shown in (
+        ("evidence", one["evidence"]),
+        ("counter-evidence", one["counter_evidence"]),
+        ("on paper", one["paper"]),
+        ("on the account", one["account"]),
+    ):
+        if shown:
+            yield f"  {title}: {_evidence(shown)}"
+    for cell, shown in one["banned_cells"].items():
+        yield f"  on paper in banned {cell}: {_evidence(shown)}"
+
+
+def _evidence(shown: dict[str, Any]) -> str:
+    named = {"n": "n", "blocks": "blocks", "e_value": "E above", "e_value_below": "E below"}
+    parts = [
+        f"{title} {_figure(shown[name])}" for name, title in named.items() if shown.get(name) is not None
+    ]
+    if shown.get("mean_r") is not None:
+        parts.insert(2, f"mean {r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}")
+    if shown.get("lower_r") is not None:
+        parts.append(f"interval {r_multiple(shown['lower_r'])} to {r_multiple(shown['upper_r'])}")
+    return ", ".join(parts)
+
+
+def _figure(value: float) -> str:
+    return f"{value:,d}" if isinstance(value, int) else f"{value:,.4g}"

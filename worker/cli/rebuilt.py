@@ -1,0 +1,92 @@
+"""Runs that commands ask about after they are over, and those that go on and are asked by a request."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schemas.errors import ConfigError
+from worker.cli import wiring
+from worker.cli.bars import load_bars, settings_of_bars
+from worker.cli.options import open_for_run, store_address
+from worker.cli.progress import progress_bar
+from worker.interrupts import Interrupts
+from worker.replay import stored_settings
+
+if TYPE_CHECKING:
+    from services.store import RunRecord, Store
+    from services.store.operator_requests import RequestKind
+    from worker.rebuilding import Rebuilt
+
+PAPER = "paper"
+
+
+async def open_to_write(db: str | None, run: str) -> tuple["Store", "RunRecord"]:
+    """The store with every table, and the named run in it; close the store.
+
+    Raises:
+        ConfigError: there is no such store, or no such run in it; then nothing was made.
+    """
+    from services.store import open_store
+
+    store, record = await open_for_run(db, run)
+    await store.close()
+    return await open_store(store_address(db), create=True), record
+
+
+def takes_requests(record: "RunRecord") -> bool:
+    """Whether a process trades this run and is to be asked; a backtest that goes on is refused.
+
+    Raises:
+        ConfigError: a run of another mode is under way, or was left behind without an end.
+    """
+    if record.status != "running":
+        return False
+    if record.mode == PAPER:
+        return True
+    raise ConfigError(
+        f"run {record.run_id} is a {record.mode} under way, or one that was killed: wait for its end, or "
+        "name a run that is over (`thinktwice runs`)"
+    )
+
+
+async def queue_request(
+    store: "Store", record: "RunRecord", kind: "RequestKind", payload: dict[str, Any]
+) -> dict[str, Any]:
+    """The request with its number, and where its result will show."""
+    number = await store.operator.put(record.run_id, kind, payload)
+    return {
+        "run_id": record.run_id,
+        "request": number,
+        "kind": kind,
+        "payload": payload,
+        "result": f"thinktwice requests {record.run_id}",
+    }
+
+
+def told_request(asked: dict[str, Any]) -> str:
+    """A queued request in one line."""
+    return (
+        f"request {asked['request']} ({asked['kind']}) waits for run {asked['run_id']}: it is taken at the "
+        f"next bar close, its result shows in `{asked['result']}`"
+    )
+
+
+async def rebuilt_run(
+    store: "Store", record: "RunRecord", data: Path | None = None, at: int | None = None
+) -> "Rebuilt":
+    """The session of a backtest as of a time, ns; None for its end.
+
+    Raises:
+        ConfigError: it is not a backtest, its bars cannot be found, or it does not replay as it was stored.
+    """
+    from worker.rebuilding import rebuild
+
+    if record.mode == PAPER:
+        raise ConfigError(
+            f"run {record.run_id} traded on paper: it is asked while it runs; its reports are listed by "
+            f"`thinktwice reports {record.run_id}`"
+        )
+    settings = stored_settings(record)
+    bars = load_bars(settings_of_bars(record, settings, data))
+    definitions = wiring.playbooks(settings)
+    with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
+        return await rebuild(settings, bars, store, record, at=at, definitions=definitions, progress=progress)

@@ -1,0 +1,89 @@
+"""`thinktwice reflect`: a high-level report on demand over a stored run, as of its end or of a time."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from schemas.errors import ConfigError
+from worker.cli.console import print_json, time_option
+from worker.cli.options import DbOption, JsonOption
+from worker.cli.rebuilt import open_to_write, rebuilt_run, takes_requests
+
+DataOption = Annotated[
+    Path | None, typer.Option(help="The run's bar file, if it lies elsewhere now.", show_default=False)
+]
+
+
+def reflect(
+    run: Annotated[
+        str, typer.Argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'.")
+    ] = "latest",
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="As of the last bar that had closed at TIME (ISO, UTC). [the end]",
+            show_default=False,
+        ),
+    ] = None,
+    data: DataOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write the report below DIR/reports as JSON, Markdown and page.",
+            show_default=False,
+        ),
+    ] = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Reflect on a run now: a report like those of its slow loop, which changes nothing in it."""
+    moment = None if at is None else time_option(at, "--at")
+    entry = asyncio.run(_reflected(run, moment, data, db))
+    if out is not None:
+        _write(out, entry)
+    if json:
+        print_json(entry)
+        return
+    from worker.pages.report_markdown import report_markdown
+
+    sys.stdout.write(report_markdown(entry))
+    sys.stdout.write(f"\nNext: `thinktwice replan {entry['report_id']}` asks the judge.\n")
+
+
+async def _reflected(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:
+    from worker.replanning import report_now
+
+    store, record = await open_to_write(db, run)
+    async with store:
+        if takes_requests(record):
+            raise ConfigError(
+                f"run {record.run_id} trades: `thinktwice replan {record.run_id}` asks it for a report and a "
+                "verdict"
+            )
+        request, report = await report_now(await rebuilt_run(store, record, data, at))
+        await store.on_demand.put(record.run_id, request, report)
+    return {
+        "run_id": record.run_id,
+        "report_id": report.content_hash[:16],
+        "request_hash": report.request_hash,
+        "report": report.payload(),
+        "verdict": None,
+    }
+
+
+def _write(folder: Path, entry: dict[str, Any]) -> None:
+    from worker.cli.out_folder import replace_file, report_files
+
+    try:
+        (folder / "reports").mkdir(parents=True, exist_ok=True)
+        for name, text in report_files([entry]).items():
+            replace_file(folder / name, text)
+    except OSError as error:
+        raise ConfigError(
+            f"--out {str(folder)!r} cannot be written ({error.strerror}): name another folder"
+        ) from error

@@ -1,0 +1,227 @@
+"""`thinktwice replan`: ask the judge about a report, and see what its actions change."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from schemas.errors import ConfigError
+from worker.cli.console import print_json
+from worker.cli.options import DbOption, JsonOption
+from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
+from worker.cli.reflect import DataOption
+
+if TYPE_CHECKING:
+    from schemas.judge import ReplanVerdict
+    from schemas.playbook import PlaybookVersion
+    from services.store import RunRecord, Store
+    from worker.rebuilding import Rebuilt
+    from worker.replanning import JudgeName
+    from worker.report_finder import FoundReport
+
+WriteOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Write the playbooks that result as TOML files there; runtime.playbooks reads them.",
+        show_default=False,
+    ),
+]
+
+
+def replan(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|REPORT",
+            help="A run ('latest'): reflect on it now, then judge; or a report by its id or the start of it.",
+            show_default=False,
+        ),
+    ],
+    judge: Annotated[
+        Literal["rules", "model"] | None,
+        typer.Option(help="Who judges; a model may only drop what the rules accept. [as the run's settings]"),
+    ] = None,
+    write: WriteOption = None,
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="The run of REPORT, when several have it.", show_default=False),
+    ] = None,
+    data: DataOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Ask the judge about a report: what it would change and why, what it refuses and why."""
+    if write is not None:
+        from services.playbooks.writing import demand_writable
+
+        demand_writable(write)
+    found = asyncio.run(_answered(target, run, judge, write, data, db))
+    if json:
+        print_json(found)
+    elif "request" in found:
+        typer.echo(told_request(found))
+    else:
+        from worker.cli.replan_text import render
+
+        render(found)
+
+
+async def _answered(
+    target: str,
+    run: str | None,
+    judge: "JudgeName | None",
+    write: Path | None,
+    data: Path | None,
+    db: str | None,
+) -> dict[str, Any]:
+    from worker.report_finder import find_report, names_report
+
+    report_wanted = names_report(target)
+    if not report_wanted and run is not None:
+        raise ConfigError(f"{target!r} names a run: --run goes with a report")
+    store, record = await open_to_write(db, (run or "latest") if report_wanted else target)
+    async with store:
+        if not report_wanted:
+            return await _of_run(store, record, judge, write, data)
+        found = await find_report(store, target, None if run is None else record)
+        record = await store.runs.find(found.run_id)
+        return await _of_report(store, record, found, judge, write, data)
+
+
+async def _of_run(
+    store: "Store", record: "RunRecord", judge: "JudgeName | None", write: Path | None, data: Path | None
+) -> dict[str, Any]:
+    """Reflect on the end of a run, then judge that; ask a process that trades to do so."""
+    from worker.replanning import report_now
+    from worker.report_finder import find_report
+
+    if takes_requests(record):
+        return await _queued(store, record, None, judge, write)
+    rebuilt = await rebuilt_run(store, record, data)
+    request, report = await report_now(rebuilt)
+    await store.on_demand.put(record.run_id, request, report)
+    found = await find_report(store, report.content_hash[:16], record)
+    return await _judged(store, rebuilt, found, judge, write)
+
+
+async def _of_report(
+    store: "Store",
+    record: "RunRecord",
+    found: "FoundReport",
+    judge: "JudgeName | None",
+    write: Path | None,
+    data: Path | None,
+) -> dict[str, Any]:
+    if found.source == "run":
+        return await _judged_in_run(store, found, judge, write)
+    if found.verdict is None and takes_requests(record):
+        return await _queued(store, record, found.report_id, judge, write)
+    return await _judged(store, await rebuilt_run(store, record, data, found.known_at), found, judge, write)
+
+
+async def _queued(
+    store: "Store", record: "RunRecord", report_id: str | None, judge: "JudgeName | None", write: Path | None
+) -> dict[str, Any]:
+    if judge is not None or write is not None:
+        raise ConfigError(
+            f"run {record.run_id} trades: its own judge answers, and its playbooks change in it; leave out "
+            "--judge and --write"
+        )
+    return await queue_request(store, record, "replan", {"report_id": report_id})
+
+
+async def _judged(
+    store: "Store", rebuilt: "Rebuilt", found: "FoundReport", judge: "JudgeName | None", write: Path | None
+) -> dict[str, Any]:
+    """The verdict on a report, made now or before, and its effect on the playbooks as they stood then."""
+    from worker.playbook_files import standing
+    from worker.replan_outcome import outcome
+    from worker.replanning import carry_out
+
+    session = rebuilt.session
+    verdict, judged = await _verdict(store, rebuilt, found, judge)
+    effects = carry_out(session, verdict, session.bars.timeframe)
+    versions = standing(session.registry.history())
+    document = outcome(
+        verdict, effects, versions, lambda key: session.registry.reader().by_hash(key).definition
+    )
+    return _document(found, judged, document) | _written(write, versions, found)
+
+
+async def _verdict(
+    store: "Store", rebuilt: "Rebuilt", found: "FoundReport", judge: "JudgeName | None"
+) -> "tuple[ReplanVerdict, str]":
+    """A report is judged once: the verdict that is there, or a new one, which is kept."""
+    from worker.replanning import judged
+
+    if found.verdict is not None:
+        _demand_no_judge(found, found.verdict, judge)
+        return found.verdict, "before"
+    if found.source == "worker":
+        raise ConfigError(
+            f"report {found.report_id} waits for the judge of its worker: `thinktwice worker --once --run "
+            f"{found.run_id}` lets it judge"
+        )
+    settings = rebuilt.session.settings.judge
+    by: JudgeName = judge or ("rules" if settings.replan == "rules" else "model")
+    verdict, calls = await judged(rebuilt.session, found.report, by, os.environ)
+    if await store.on_demand.decide(found.run_id, found.report_id, verdict, calls):
+        return verdict, "now"
+    kept = [one for one in await store.on_demand.of_run(found.run_id) if one.report_id == found.report_id]
+    return kept[0].verdict or verdict, "before"
+
+
+async def _judged_in_run(
+    store: "Store", found: "FoundReport", judge: "JudgeName | None", write: Path | None
+) -> dict[str, Any]:
+    """What the run itself decided on its report; it is not judged, and nothing of it applied, again."""
+    from worker.playbook_files import standing
+    from worker.replan_outcome import KINDS, outcome, outcome_in_run
+
+    if found.verdict is None:
+        raise ConfigError(
+            f"report {found.report_id} of {found.run_id} was not judged before the run broke off"
+        )
+    _demand_no_judge(found, found.verdict, judge)
+    rows = store.journal.rows(found.run_id, kinds=KINDS, until=found.verdict.known_at)
+    told = await outcome_in_run(rows, found.verdict)
+    by_hash = {one.definition.content_hash: one.definition for one in told.history}
+    versions = standing(told.history)
+    document = outcome(found.verdict, told.effects, versions, by_hash.__getitem__)
+    return _document(found, "in the run", document) | _written(write, versions, found)
+
+
+def _demand_no_judge(found: "FoundReport", verdict: "ReplanVerdict", judge: "JudgeName | None") -> None:
+    if judge is not None and (judge == "rules") != (verdict.model == "rules" and verdict.fallback is None):
+        raise ConfigError(
+            f"report {found.report_id} was judged already (by {verdict.model}, verdict "
+            f"{verdict.content_hash[:16]}): a report is judged once; leave out --judge to see it"
+        )
+
+
+def _document(found: "FoundReport", judged: str, outcome: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "run_id": found.run_id,
+        "report_id": found.report_id,
+        "source": found.source,
+        "known_at": found.known_at,
+        "recommended_action": str(found.report.recommended_action),
+        "insufficient_sample": found.report.insufficient_sample,
+        "judged": judged,
+        **outcome,
+    }
+
+
+def _written(
+    write: Path | None, versions: "tuple[PlaybookVersion, ...]", found: "FoundReport"
+) -> dict[str, Any]:
+    if write is None:
+        return {"written": None}
+    from worker.playbook_files import write_standing
+
+    reason = f"replan on report {found.report_id}"
+    files = write_standing(write, versions, run_id=found.run_id, known_at=found.known_at, reason=reason)
+    return {"written": {"folder": str(write), "files": list(files)}}

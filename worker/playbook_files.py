@@ -1,0 +1,56 @@
+"""The playbooks of a run at a moment as files: active ones to trade with, candidates beside, and their ends.
+
+From a rebuilt session, or from the journal for a moment that the run itself has decided. Called by `replan`
+and `playbooks rollback`.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from schemas.canonical import ns_to_datetime
+from schemas.playbook import PlaybookVersion
+from schemas.vocabulary import VersionState
+from services.playbooks.writing import write_playbooks
+
+OPEN = (VersionState.CANDIDATE, VersionState.SHADOW)
+
+
+def standing(history: Iterable[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
+    """The latest standing of every version, of transitions in order."""
+    latest = {one.definition.content_hash: one for one in history}
+    return tuple(latest.values())
+
+
+def write_standing(
+    folder: Path, versions: Sequence[PlaybookVersion], *, run_id: str, known_at: int, reason: str
+) -> tuple[str, ...]:
+    """Write the versions that are active or on trial; names of the files.
+
+    Raises:
+        ConfigError: the folder holds something else, or cannot be written; then nothing has changed.
+    """
+    active = [one for one in versions if one.state is VersionState.ACTIVE]
+    tried = [one for one in versions if one.state in OPEN]
+    manifest = {
+        "run_id": run_id,
+        "known_at": ns_to_datetime(known_at).isoformat(),
+        "reason": reason,
+        "active": [shown_version(one) for one in active],
+        "candidates": [shown_version(one) for one in tried],
+    }
+    return write_playbooks(
+        folder, [one.definition for one in active], [one.definition for one in tried], manifest
+    )
+
+
+def shown_version(one: PlaybookVersion) -> dict[str, Any]:
+    """A version for a list; `ends` is when its first measure, or its trial, is over."""
+    return {
+        "playbook_id": one.definition.id,
+        "version": one.definition.version,
+        "version_hash": one.definition.content_hash,
+        "state": str(one.state),
+        "reason": one.reason,
+        "ends": None if one.expires_at is None else ns_to_datetime(one.expires_at).isoformat(),
+    }

@@ -1,0 +1,150 @@
+"""Every version of the playbooks of a run: how it came, what it changed, what speaks for it and against it.
+
+Read from the run's journal alone: transitions as they were recorded, trades on the account and on paper.
+Called by `thinktwice playbooks`.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.config import Settings
+from schemas.episode import Episode
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.vocabulary import VersionState
+from services.journal.chain import JournalRow
+from services.playbooks.version_diff import changes
+from services.slow_loop.trial_evidence import rounded, trial_evidence
+from services.statistics.confidence_sequence import confidence_intervals
+from services.statistics.expectancy import Trades, observe, resolve_unit
+
+KINDS = frozenset({"playbook_version", "shadow_episode", "episode"})
+COUNTER = "counter_"
+BANNED = "banned_cell"
+ON_TRIAL = "on trial as "
+
+
+@dataclass
+class VersionHistory:
+    """One version of a playbook with everything that was recorded of it."""
+
+    first: PlaybookVersion
+    transitions: list[tuple[int, PlaybookVersion]] = field(default_factory=list)
+    traded: list[Episode] = field(default_factory=list)
+    on_paper: list[Episode] = field(default_factory=list)
+    banned: dict[str, list[Episode]] = field(default_factory=dict)
+    trial: str | None = None
+
+    @property
+    def definition(self) -> PlaybookDefinition:
+        """What the version is."""
+        return self.first.definition
+
+    @property
+    def latest(self) -> PlaybookVersion:
+        """Where it stands."""
+        return self.transitions[-1][1]
+
+
+class PlaybookHistory:
+    """The versions of every playbook of a run, in order of appearance."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._versions: dict[str, VersionHistory] = {}
+
+    async def read(self, rows: AsyncIterator[JournalRow]) -> None:
+        """Take the rows of a run, in order."""
+        async for row in rows:
+            payload = json.loads(row.payload)
+            if row.kind == "playbook_version":
+                self._moved(row.known_at, payload)
+            elif row.kind == "shadow_episode":
+                self._traded_on_paper(payload)
+            elif row.kind == "episode":
+                self._traded(Episode.model_validate(payload["episode"]))
+
+    def of(self, playbook_id: str | None = None) -> list[VersionHistory]:
+        """Versions of one playbook, or of all."""
+        found = self._versions.values()
+        return [one for one in found if playbook_id in (None, one.definition.id)]
+
+    def names(self) -> list[str]:
+        """Ids of the playbooks."""
+        return sorted({one.definition.id for one in self._versions.values()})
+
+    def document(self, one: VersionHistory) -> dict[str, Any]:
+        """A version as plain data; times in ns, ids as they stand in the journal."""
+        parent = self._versions.get(one.first.parent_hash or "")
+        differs = () if parent is None else changes(parent.definition, one.definition)
+        said = one.latest.evidence
+        return {
+            "playbook_id": one.definition.id,
+            "version": one.definition.version,
+            "version_hash": one.definition.content_hash,
+            "state": str(one.latest.state),
+            "since": one.latest.since,
+            "expires_at": one.latest.expires_at,
+            "trial": one.trial,
+            "parent": None if parent is None else parent.definition.version,
+            "changes": [change.payload() for change in differs],
+            "report_id": one.first.report_id,
+            "verdict_id": one.first.verdict_id,
+            "action_id": one.first.action_id,
+            "transitions": [_transition(at, version) for at, version in one.transitions],
+            "evidence": {name: value for name, value in said.items() if not name.startswith(COUNTER)},
+            "counter_evidence": {
+                name.removeprefix(COUNTER): value for name, value in said.items() if name.startswith(COUNTER)
+            },
+            "account": self._shown(one.traded),
+            "paper": self._shown(one.on_paper),
+            "banned_cells": {cell: self._shown(found) for cell, found in sorted(one.banned.items())},
+        }
+
+    def _moved(self, at: int, payload: dict[str, Any]) -> None:
+        fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
+        version = PlaybookVersion.model_validate(fields)
+        known = self._versions.setdefault(payload["version_hash"], VersionHistory(version))
+        known.transitions.append((at, version))
+        if version.state is VersionState.SHADOW:
+            known.trial = version.reason.removeprefix(ON_TRIAL).partition(":")[0]
+
+    def _traded_on_paper(self, payload: dict[str, Any]) -> None:
+        known = self._versions[payload["version_hash"]]
+        episode = Episode.model_validate(payload["episode"])
+        banned = payload["kind"] == BANNED
+        (known.banned.setdefault(episode.regime, []) if banned else known.on_paper).append(episode)
+
+    def _traded(self, episode: Episode) -> None:
+        self._versions[episode.playbook_hash].traded.append(episode)
+
+    def _shown(self, episodes: list[Episode]) -> dict[str, Any] | None:
+        """Trades, blocks, mean R, e-values on both sides and an interval; None without a trade."""
+        learnable = [one for one in episodes if not one.no_learn]
+        if not learnable:
+            return None
+        gate, alpha = self._settings.gate, self._settings.judge.promotion_alpha
+        trades = Trades.of([(one.exit_label, one.entry_label, one.r) for one in learnable])
+        unit = resolve_unit(gate.bet_unit, learnable[0].timeframe)
+        seen = observe(trades, unit, gate.winsor_low, gate.winsor_high, gate.reference_r)
+        ((lower, upper),) = confidence_intervals([seen], [alpha])
+        return {
+            **trial_evidence(learnable, gate),
+            "alpha": alpha,
+            "lower_r": rounded(lower),
+            "upper_r": rounded(upper),
+        }
+
+
+def _transition(at: int, version: PlaybookVersion) -> dict[str, Any]:
+    return {
+        "known_at": at,
+        "state": str(version.state),
+        "since": version.since,
+        "expires_at": version.expires_at,
+        "reason": version.reason,
+        "report_id": version.report_id,
+        "verdict_id": version.verdict_id,
+        "action_id": version.action_id,
+    }

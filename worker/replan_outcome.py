@@ -1,0 +1,119 @@
+"""What came of a report: the judge's verdict, what each action changed, and what was refused, as plain data.
+
+Two sources tell the same: a verdict carried out on a rebuilt session, and the rows of a run that judged the
+report itself. Called by `thinktwice replan`.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.canonical import content_id, ns_to_datetime
+from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.vocabulary import VersionState
+from services.journal.chain import JournalRow
+from services.playbooks.version_diff import changes
+from worker.playbook_files import OPEN, shown_version
+from worker.replanning import Effect
+
+Parent = Callable[[str], PlaybookDefinition]
+KINDS = frozenset({"playbook_version", "action_refused"})
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What a run did on a verdict of its own: effects by action, and every transition up to then."""
+
+    effects: tuple[Effect, ...]
+    history: tuple[PlaybookVersion, ...]
+
+
+def outcome(
+    verdict: ReplanVerdict, effects: Sequence[Effect], standing: Sequence[PlaybookVersion], parent: Parent
+) -> dict[str, Any]:
+    """The document.
+
+    Args:
+        verdict: of the judge.
+        effects: of its actions, in their order.
+        standing: every playbook version as it stands after them.
+        parent: the definition with a content hash.
+    """
+    late = [_refused(one.refused) for one in effects if one.refused is not None]
+    return {
+        "verdict": {
+            "verdict_id": verdict.content_hash[:16],
+            "decision": str(verdict.decision),
+            "model": verdict.model,
+            "fallback": verdict.fallback,
+            "reason": verdict.reason,
+            "evidence_ids": list(verdict.evidence_ids),
+            "known_at": verdict.known_at,
+        },
+        "actions": [_effect(one, parent) for one in effects],
+        "refused": [_refused(one) for one in verdict.refused] + late,
+        "active": [shown_version(one) for one in standing if one.state is VersionState.ACTIVE],
+        "on_trial": [shown_version(one) for one in standing if one.state in OPEN],
+    }
+
+
+async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict) -> RunOutcome:
+    """What a run journalled on a verdict of its own, read from its rows up to and with that moment."""
+    verdict_id = verdict.content_hash[:16]
+    moved: dict[str, list[PlaybookVersion]] = {}
+    refused: list[RefusedAction] = []
+    history: list[PlaybookVersion] = []
+    async for row in rows:
+        payload = json.loads(row.payload)
+        if row.kind == "action_refused":
+            if payload.pop("verdict_id") == verdict_id:
+                refused.append(RefusedAction.model_validate(payload))
+            continue
+        fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
+        version = PlaybookVersion.model_validate(fields)
+        history.append(version)
+        if row.known_at == verdict.known_at and version.action_id is not None:
+            moved.setdefault(version.action_id, []).append(version)
+    return RunOutcome(
+        tuple(_in_run(action, verdict.report_id, moved, refused) for action in verdict.actions),
+        tuple(history),
+    )
+
+
+def _in_run(
+    action: JudgeAction,
+    report_id: str,
+    moved: dict[str, list[PlaybookVersion]],
+    refused: Sequence[RefusedAction],
+) -> Effect:
+    action_id = content_id({"action": action.payload(), "report_id": report_id})
+    late = next((one for one in refused if one.action == action), None)
+    return Effect(action, tuple(moved.get(action_id, ())), late)
+
+
+def _effect(effect: Effect, parent: Parent) -> dict[str, Any]:
+    return {
+        "action": {name: value for name, value in effect.action.payload().items() if value is not None},
+        "carried_out": effect.refused is None,
+        "transitions": [_transition(one, parent) for one in effect.transitions],
+        "boundaries": list(effect.boundaries),
+    }
+
+
+def _transition(one: PlaybookVersion, parent: Parent) -> dict[str, Any]:
+    """A transition; what a new version changes is told against its parent."""
+    new = one.state in (VersionState.ACTIVE, VersionState.CANDIDATE) and one.parent_hash is not None
+    before = parent(str(one.parent_hash)) if new else one.definition
+    return {
+        **shown_version(one),
+        "since": ns_to_datetime(one.since).isoformat(),
+        "from_version": before.version,
+        "changes": [change.payload() for change in changes(before, one.definition)],
+    }
+
+
+def _refused(one: RefusedAction) -> dict[str, Any]:
+    action = {name: value for name, value in one.action.payload().items() if value is not None}
+    return {"action": action, "code": one.code, "reason": one.reason}

@@ -1,0 +1,131 @@
+"""Judge replanning on demand: a report about a run, the judge's verdict on it, and what its actions would do.
+
+The effect is applied to the lifecycle as it stood at the report's time, rebuilt by a replay, through the same
+door as in a run; the run itself stays as it is. Called by `reflect` and `replan`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agents.judge_agent_client import JudgeAgentClient
+from schemas.config import Settings
+from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
+from schemas.playbook import PlaybookVersion
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.vocabulary import VersionState
+from services.journal.chain import JournalRow
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.model_calls.account import ModelAccount
+from worker.models import accounted_models, check_models, configured_models
+from worker.rebuilding import Rebuilt
+from worker.session import Session
+
+JudgeName = Literal["rules", "model"]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one action did to the rebuilt run.
+
+    Attributes:
+        transitions: playbook versions that moved, in order.
+        refused: why the lifecycle did not carry it out, where it did not.
+        boundaries: symbols whose frozen policy went out of force; they get a boundary at their next close.
+    """
+
+    action: JudgeAction
+    transitions: tuple[PlaybookVersion, ...] = ()
+    refused: RefusedAction | None = None
+    boundaries: tuple[str, ...] = ()
+
+
+async def report_now(rebuilt: Rebuilt) -> tuple[HighLevelReflectionRequest, HighLevelReflectionReport]:
+    """The request and the report as of the bar at which the session stands; nothing in it changes."""
+    return await rebuilt.session.slow_loop.reflect_now(rebuilt.row)
+
+
+async def judged(
+    session: Session, report: HighLevelReflectionReport, judge: JudgeName, environment: Mapping[str, str]
+) -> tuple[ReplanVerdict, list[dict[str, Any]]]:
+    """The verdict on a report under the playbooks in force, and the calls of a model that it took.
+
+    Raises:
+        ConfigError: a model judge without a key, or without a price.
+    """
+    settings = _judging(session.settings, judge)
+    sink = MemorySink()
+    journal = JournalWriter(sink)
+    model = None
+    if judge == "model":
+        check_models(settings, environment)
+        asked = configured_models(settings, session.guard, environment)
+        account = ModelAccount(settings.llm, journal, session.clock)
+        model = accounted_models(settings, asked, account, session.guard, None).judge
+    definitions = tuple(version.definition for version in session.registry.reader().active())
+    experiments = sum(1 for trial in session.lifecycle.shadows() if trial.kind == "experiment")
+    try:
+        client = JudgeAgentClient(settings.judge, settings.gate, model)
+        verdict = await client.replan(report, definitions, experiments)
+    finally:
+        if judge == "model":
+            await asked.close()
+    await journal.flush()
+    return verdict, [
+        {
+            "kind": row.kind,
+            "payload": json.loads(row.payload),
+            "telemetry": json.loads(row.telemetry or "null"),
+        }
+        for row in sink.rows
+    ]
+
+
+def carry_out(session: Session, verdict: ReplanVerdict, timeframe: str) -> tuple[Effect, ...]:
+    """Apply a verdict to the rebuilt session, action by action, and tell what each did."""
+    return tuple(_one(session, verdict, action, timeframe) for action in verdict.actions)
+
+
+def _one(session: Session, verdict: ReplanVerdict, action: JudgeAction, timeframe: str) -> Effect:
+    before = len(session.lifecycle.refused)
+    transitions = session.lifecycle.apply(
+        [action],
+        report_id=verdict.report_id,
+        verdict_id=verdict.content_hash[:16],
+        at=session.clock.now,
+        timeframe=timeframe,
+    )
+    refused = session.lifecycle.refused[before:]
+    return Effect(
+        action, transitions, refused[0] if refused else None, _retired(session, action, transitions)
+    )
+
+
+def _retired(session: Session, action: JudgeAction, moved: tuple[PlaybookVersion, ...]) -> tuple[str, ...]:
+    """As in a run: a replan retires every frozen policy, a new active version those of its playbook."""
+    if action.kind == "replan":
+        return session.policy_loop.retire_playbook(None)
+    names = [one.definition.id for one in moved if one.state is VersionState.ACTIVE]
+    return tuple(symbol for name in names for symbol in session.policy_loop.retire_playbook(name))
+
+
+def _as_recorded(row: JournalRow) -> dict[str, Any]:
+    """A row as a line of a cassette holds it."""
+    measured = json.loads(row.telemetry or "null")
+    return {"kind": row.kind, "payload": json.loads(row.payload), "telemetry": measured}
+
+
+def _judging(settings: Settings, judge: JudgeName) -> Settings:
+    """The run's settings with this judge and no other model, asked live."""
+    return settings.model_copy(
+        update={
+            "judge": settings.judge.model_copy(
+                update={"replan": "rules" if judge == "rules" else "anthropic"}
+            ),
+            "reflection": settings.reflection.model_copy(update={"mode": "deterministic"}),
+            "policy_loop": settings.policy_loop.model_copy(update={"strategist": "rules"}),
+            "runtime": settings.runtime.model_copy(update={"llm": "live", "cassette": None}),
+        }
+    )

@@ -1,0 +1,107 @@
+"""A stored report by the start of its id: of the slow loop of a run, of a worker, or on demand."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from schemas.errors import ConfigError
+from schemas.judge import ReplanVerdict
+from schemas.reflection import HighLevelReflectionReport
+from services.slow_loop.artefacts import with_moments
+from services.store.claims import SlotKey
+from worker.scheduler.slot_runner import JOB
+
+if TYPE_CHECKING:
+    from services.store import RunRecord, Store
+
+REPORT_ID = re.compile(r"[0-9a-f]{1,64}")
+ID_LENGTH = 16
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class FoundReport:
+    """A report and where it is kept.
+
+    Attributes:
+        source: `run`: written and judged inside the run; `worker`; `on_demand`.
+        known_at: ns; when it could be known.
+        verdict: the judge's on it; None while there is none.
+        key: its slot, for a report of a worker.
+    """
+
+    run_id: str
+    report_id: str
+    source: Literal["run", "worker", "on_demand"]
+    known_at: int
+    report: HighLevelReflectionReport
+    verdict: ReplanVerdict | None
+    key: SlotKey | None = None
+
+
+def names_report(target: str) -> bool:
+    """Whether a word names a report and not a run: run ids and `latest` are no hex digits."""
+    return REPORT_ID.fullmatch(target) is not None
+
+
+async def find_report(store: "Store", prefix: str, run: "RunRecord | None") -> FoundReport:
+    """The one report whose id starts so, in one run or in all.
+
+    Raises:
+        ConfigError: there is none, or there are several.
+    """
+    records = [run] if run is not None else await store.runs.all()
+    found = [one for record in records for one in await _of_run(store, record.run_id, prefix[:ID_LENGTH])]
+    where = "in this store" if run is None else f"in run {run.run_id}"
+    if not found:
+        raise ConfigError(f"no report {prefix!r} {where}: see `thinktwice reports RUN`")
+    if len(found) == 1:
+        return found[0]
+    names = sorted({one.report_id for one in found})
+    if len(names) == 1:
+        runs = ", ".join(one.run_id for one in found[:SHOWN])
+        raise ConfigError(f"report {names[0]} is in several runs ({runs}): name one with --run")
+    raise ConfigError(
+        f"report {prefix!r} is not unique {where} ({', '.join(names[:SHOWN])}): give more of it"
+    )
+
+
+async def _of_run(store: "Store", run_id: str, prefix: str) -> list[FoundReport]:
+    found = await _journalled(store, run_id, prefix)
+    if store.has_worker_tables:
+        found += [
+            FoundReport(
+                run_id, one.report_id, "worker", one.report.known_at, one.report, one.verdict, one.key
+            )
+            for one in await store.reports.all(run_id, JOB)
+            if one.report_id.startswith(prefix)
+        ]
+    if store.has_operator_tables:
+        found += [
+            FoundReport(run_id, one.report_id, "on_demand", one.known_at, one.report, one.verdict)
+            for one in await store.on_demand.named(prefix)
+            if one.run_id == run_id
+        ]
+    return found
+
+
+async def _journalled(store: "Store", run_id: str, prefix: str) -> list[FoundReport]:
+    found: dict[str, FoundReport] = {}
+    verdicts: dict[str, ReplanVerdict] = {}
+    async for row in store.journal.rows(run_id, kinds={"high_level_report", "replan_verdict"}):
+        if f'"report_id":"{prefix}' not in row.payload:  # most rows need no reading
+            continue
+        payload = json.loads(row.payload)
+        name = payload["report_id"]
+        if not name.startswith(prefix):
+            continue
+        if row.kind == "replan_verdict":
+            verdicts[name] = ReplanVerdict.model_validate(payload["verdict"])
+        else:
+            report = HighLevelReflectionReport.model_validate(with_moments(payload["report"]))
+            found[name] = FoundReport(run_id, name, "run", row.known_at, report, None)
+    return [
+        FoundReport(run_id, name, "run", one.known_at, one.report, verdicts.get(name))
+        for name, one in found.items()
+    ]
