@@ -222,8 +222,10 @@ def _source(
 ) -> ReplySource | None:
     live = LiveSource(model) if cassette is None and model is not None else None
     present: ReplySource | None = live if cassette is None else RecordedSource(cassette)
-    if past is None or present is None:
+    if past is None:
         return present
+    if present is None:
+        return RecordedSource(past.cassette)
     return SplicedSource(past.lasts, RecordedSource(past.cassette), present)
 
 

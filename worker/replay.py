@@ -94,7 +94,7 @@ async def replay_run(
             problem = f"the replay failed after {journal.events} rows: {error}"
         await journal.flush()
     except ReplayStopped as stop:
-        return _stopped(stop, sink, record)
+        return stopped_report(stop, sink, record)
     if sink.compared < record.events:
         ended = f"the replay ended after {sink.compared} of {record.events} rows"
         return ReplayReport(False, sink.compared, record.events, journal.head_hash, problem or ended)
@@ -111,7 +111,8 @@ async def stored_cassette(store: "Store", record: "RunRecord") -> Cassette:
     return Cassette(f"the journal of {record.run_id}", calls)
 
 
-def _stopped(stop: ReplayStopped, sink: ComparingSink, record: "RunRecord") -> ReplayReport:
+def stopped_report(stop: ReplayStopped, sink: ComparingSink, record: "RunRecord") -> ReplayReport:
+    """What to say of a replay that a difference, or the end of what is stored, has stopped."""
     if stop.row is not None:
         problem = f"row {stop.row.seq} ({stop.row.kind}) differs from the stored one"
         return ReplayReport(False, sink.compared, record.events, None, problem)

@@ -53,13 +53,20 @@ def _render(found: "list[RunRecord]") -> None:
             ns_to_datetime(record.created_at).strftime("%Y-%m-%d %H:%M"),
             record.name,
             _few(record.data["symbols"]),
-            f"{record.data['timeframe']} {record.data['bars']:,}",
+            f"{record.data['timeframe']} {_bars(record)}",
             percent(performance.get("total_return")),
             str(performance.get("trades", "-")),
             f"{record.events:,}",
             record.head_hash[:8],
         )
     stdout_console().print(table)
+
+
+def _bars(record: "RunRecord") -> str:
+    """How many bars it was given; a paper run knows that when its feed has ended."""
+    ended = (record.document or {}).get("data", {})
+    bars = record.data.get("bars", ended.get("bars"))
+    return "-" if bars is None else f"{bars:,}"
 
 
 def _few(symbols: list[str]) -> str:

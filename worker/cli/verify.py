@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
@@ -69,12 +70,21 @@ async def _replayed(store: "Store", record: "RunRecord", data: Path | None) -> R
         settings = stored_settings(record)
     except ConfigError as error:
         return ReplayReport(False, 0, record.events, None, str(error))
+    if record.mode == "paper":
+        return await _replayed_paper(store, record, settings)
     bars = load_bars(settings_of_bars(record, settings, data))
     runner, definitions = await wiring.stored_runner(store, record), wiring.playbooks(settings)
     with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
         return await replay_run(
             runner, settings, bars, store, record, definitions=definitions, progress=progress
         )
+
+
+async def _replayed_paper(store: "Store", record: "RunRecord", settings: Settings) -> ReplayReport:
+    """A paper run keeps what it took in: no bar file is needed."""
+    replay, definitions = wiring.paper_replay(), wiring.playbooks(settings)
+    with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
+        return await replay(settings, store, record, definitions=definitions, progress=progress)
 
 
 async def _references(store: "Store", record: "RunRecord") -> ReferenceReport:

@@ -7,12 +7,29 @@ from typing import TYPE_CHECKING, Protocol
 
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
-from worker.recorded_run import BacktestRunner
+from worker.recorded_run import BacktestRunner, Progress
+from worker.replay import ReplayReport
 
 if TYPE_CHECKING:
     from services.market_feed import MarketFeed
     from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
+
+
+class PaperReplay(Protocol):
+    """`worker.trading.replaying.replay_paper`, by shape."""
+
+    async def __call__(
+        self,
+        settings: Settings,
+        store: "Store",
+        record: "RunRecord",
+        *,
+        definitions: Sequence[PlaybookDefinition] | None = None,
+        progress: Progress | None = None,
+    ) -> ReplayReport:
+        """Play a paper run again and compare."""
+        ...
 
 
 class Scenario(Protocol):
@@ -60,6 +77,13 @@ def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:
 
     folder = settings.runtime.playbooks
     return load_playbooks(None if folder is None else Path(folder))
+
+
+def paper_replay() -> "PaperReplay":
+    """The replay of a paper run."""
+    from worker.trading.replaying import replay_paper
+
+    return replay_paper
 
 
 def scenario_runner() -> Callable[[], Sequence[Scenario]]:
