@@ -16,7 +16,7 @@ from agents.strategies.plan_bases import ID_DIGITS, FrozenPlan, PlanBase, plan_b
 from agents.strategies.plan_changes import answer_of
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import ReplyFault, read_reply
-from prompts import load_prompt
+from prompts import PromptTemplate, load_prompt
 from schemas.canonical import canonical_json
 from schemas.errors import ModelError
 from schemas.proposal import StrategistAnswer
@@ -54,6 +54,7 @@ class ModelStrategist:
         own_rules: bool = True,
         tick: float = 0.0,
         timer: Callable[[], int] = time.perf_counter_ns,
+        prompt: PromptTemplate | None = None,
     ) -> None:
         """Hold readers only.
 
@@ -66,6 +67,7 @@ class ModelStrategist:
             own_rules: whether a plan may have rules in the model's own words; only with a reflection.
             tick: grid of stops; 0: none.
             timer: monotonic ns, for what is left of the deadline.
+            prompt: template of the question; None: the one in use.
         """
         self._model = model
         self._rules = rules
@@ -75,7 +77,7 @@ class ModelStrategist:
         self._own_rules = own_rules
         self._tick = tick
         self._timer = timer
-        self._prompt = load_prompt(PROMPT)
+        self._prompt = prompt or load_prompt(PROMPT)
         self._static: tuple[tuple[str, ...], str] = ((), "")
 
     async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
