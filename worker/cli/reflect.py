@@ -1,6 +1,7 @@
 """`thinktwice reflect`: a high-level report on demand over a stored run, as of its end or of a time."""
 
 import asyncio
+import json as json_text
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -56,6 +57,7 @@ def reflect(
 
 
 async def _reflected(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:
+    from services.slow_loop.artefacts import stored_text
     from worker.replanning import report_now
 
     store, record = await open_to_write(db, run)
@@ -71,7 +73,7 @@ async def _reflected(run: str, at: int | None, data: Path | None, db: str | None
         "run_id": record.run_id,
         "report_id": report.content_hash[:16],
         "request_hash": report.request_hash,
-        "report": report.payload(),
+        "report": json_text.loads(stored_text(report)),
         "verdict": None,
     }
 
