@@ -2,7 +2,9 @@
 
 import asyncio
 import json as json_text
+import logging
 import sys
+import time
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.config import Settings
-from schemas.errors import ConfigError, InvariantViolation
+from schemas.errors import ConfigError, InvariantViolation, StoreError
 from worker.cli.console import complain, time_option
 from worker.cli.options import DbOption
 from worker.figures import shown_time
@@ -19,10 +21,16 @@ from worker.settings import ResolvedSettings, load_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
+    from worker.operations.logs import Logging
+    from worker.operations.running import Prepared
+    from worker.operations.slow_loop_signs import SlowLoopSigns
     from worker.scheduler.ports import Clock, EventSink
-    from worker.scheduler.slow_worker import SlowWorker
+    from worker.scheduler.service import Looks
 
 QUIET_ONCE = frozenset({"lease_taken", "lease_released"})
+LEVELS = dict.fromkeys(
+    ("store_away", "slot_failed", "lease_lost", "look_failed", "look_missed", "waker_silent"), logging.WARNING
+) | {"worker_died": logging.ERROR}
 RESULTS = frozenset(
     {
         "slot_skipped",
@@ -63,6 +71,10 @@ def worker(
         float, typer.Option(min=0.1, max=30.0, help="Seconds between two looks, at most 30.")
     ] = 30.0,
     db: DbOption = None,
+    log_format: Annotated[
+        str | None,
+        typer.Option("--log-format", help="Logs on stderr: console or json. [console]", show_default=False),
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per event, times in ns.")
     ] = False,
@@ -71,15 +83,24 @@ def worker(
     if at is not None and not once:
         raise ConfigError("--at names a past moment: it goes with --once")
     moment = None if at is None else time_option(at, "--at")
-    resolved = load_settings(config, flags={"runtime.db": ("--db", db)})
-    if code := asyncio.run(_work(resolved, run, moment, once=once, period_s=period, json=json)):
-        raise typer.Exit(code)
+    flags = {"runtime.db": ("--db", db), "runtime.operations.log_format": ("--log-format", log_format)}
+    resolved = load_settings(config, flags=flags)
+    from worker.operations.logs import configure_logging
+    from worker.operations.running import prepare
+
+    with configure_logging(resolved.settings) as logs:
+        prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
+        made = _work(resolved, run, moment, logs, prepared, once=once, period_s=period, json=json)
+        if code := asyncio.run(made):
+            raise typer.Exit(code)
 
 
 async def _work(
     given: ResolvedSettings,
     run: str,
     moment: int | None,
+    logs: "Logging",
+    prepared: "Prepared",
     *,
     once: bool,
     period_s: float,
@@ -89,20 +110,24 @@ async def _work(
     from services.store import open_store
     from worker.scheduler.ports import SystemClock
     from worker.scheduler.slot_runner import RunOfSlots
-    from worker.scheduler.wiring import assemble_worker
+    from worker.scheduler.wiring import assemble_worker, new_owner
 
     address = given.settings.runtime.db
     record = await _find(address, run)
     in_force = _settings_of(record, given)
     clock: Clock = SystemClock() if moment is None else SimulatedClock(moment)
     told: list[str] = []
-    note = _sink(record.run_id, clock, told, json=json, quiet=QUIET_ONCE if once else frozenset())
+    sinks = [_sink(record.run_id, clock, told, logs, json=json, quiet=QUIET_ONCE if once else frozenset())]
+    note = _all_of(sinks)
     async with await open_store(address, create=True) as store:
-        lease_ms = int(3_000 * period_s)
-        made = assemble_worker(store, RunOfSlots(record.run_id, in_force), clock, note, lease_ms=lease_ms)
+        lease_ms, owner = int(3_000 * period_s), new_owner()
+        slots = RunOfSlots(record.run_id, in_force)
+        made = assemble_worker(store, slots, clock, note, owner=owner, lease_ms=lease_ms)
         if once:
             return await _look_once(made, store, record, in_force, clock, note, told)
-        return await _serve(made, note, period_s)
+        signs = await _signs(store, record, in_force, clock, owner)
+        sinks.append(signs.note)
+        return await _operate(made, signs, sinks, note, prepared, period_s)
 
 
 async def _find(address: str, run: str) -> "RunRecord":
@@ -140,8 +165,45 @@ def _settings_of(record: "RunRecord", given: ResolvedSettings) -> Settings:
     return stored.model_copy(update={"high_level": stored.high_level.model_copy(update=changed)})
 
 
+async def _signs(
+    store: "Store", record: "RunRecord", settings: Settings, clock: "Clock", owner: str
+) -> "SlowLoopSigns":
+    from worker.operations.slow_loop_signs import SlowLoopSigns
+    from worker.scheduler.slot_runner import JOB
+
+    standing = await store.claims.standing(record.run_id, JOB)
+    interval = settings.high_level.interval_for(record.data["timeframe"])
+    return SlowLoopSigns(record.run_id, record.mode, owner, clock, interval, standing.newest)
+
+
+async def _operate(
+    made: "Looks",
+    signs: "SlowLoopSigns",
+    sinks: "list[EventSink]",
+    note: "EventSink",
+    prepared: "Prepared",
+    period_s: float,
+) -> int:
+    from worker.operations.news import of_worker
+    from worker.operations.running import operated
+    from worker.operations.slow_loop_signs import NoticedLooks
+
+    standing = signs.signs()
+    async with operated(prepared, signs, standing.run_id, standing.mode) as operations:
+
+        def told(name: str, fields: dict[str, Any]) -> None:
+            operations.notifier.tell(of_worker(name, fields, time.time_ns()))
+
+        sinks.append(told)
+        try:
+            return await _serve(NoticedLooks(made, signs, note), note, period_s)
+        except StoreError as error:
+            note("worker_died", {"reason": str(error)})
+            raise
+
+
 async def _look_once(
-    made: "SlowWorker",
+    made: "Looks",
     store: "Store",
     record: "RunRecord",
     settings: Settings,
@@ -164,7 +226,7 @@ async def _look_once(
     return 0
 
 
-async def _serve(made: "SlowWorker", note: "EventSink", period_s: float) -> int:
+async def _serve(made: "Looks", note: "EventSink", period_s: float) -> int:
     from worker.scheduler.service import StopSignals, serve
     from worker.scheduler.watchdog import WorkerSilent
 
@@ -173,25 +235,45 @@ async def _serve(made: "SlowWorker", note: "EventSink", period_s: float) -> int:
     try:
         return await serve(made, stop, note, period_s=period_s)
     except (WorkerSilent, InvariantViolation) as error:
+        note("worker_died", {"reason": str(error)})
         complain(f"{type(error).__name__}: {error}")
         return 1
 
 
-def _sink(run_id: str, clock: "Clock", told: list[str], *, json: bool, quiet: frozenset[str]) -> "EventSink":
+def _all_of(sinks: "list[EventSink]") -> "EventSink":
+    def note(name: str, fields: dict[str, Any]) -> None:
+        for sink in sinks:
+            sink(name, fields)
+
+    return note
+
+
+def _sink(
+    run_id: str, clock: "Clock", told: list[str], logs: "Logging", *, json: bool, quiet: frozenset[str]
+) -> "EventSink":
+    from worker.operations.logs import logger
+
+    log = logger("worker", run_id=run_id)
+
     def note(name: str, fields: dict[str, Any]) -> None:
         told.append(name)
         if not json and name in quiet:
             return
+        shown = json or name in RESULTS
+        log.log(LEVELS.get(name, logging.INFO), name, shown_on_stdout=shown, **fields)
         if json:
-            event = {"event": name, "at": clock.now, "run_id": run_id, **fields}
-            line, stream = json_text.dumps(event, ensure_ascii=False, allow_nan=False), sys.stdout
-        else:
+            event = logs.redactor.value({"event": name, "at": clock.now, "run_id": run_id, **fields})
+            _print(json_text.dumps(event, ensure_ascii=False, allow_nan=False))
+        elif shown:
             line = f"{shown_time(clock.now // 10**9 * 10**9):<20}  {run_id}  {readable(name, fields)}"
-            stream = sys.stdout if name in RESULTS else sys.stderr
-        stream.write(line + "\n")
-        stream.flush()
+            _print(logs.redactor.text(line))
 
     return note
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def readable(name: str, told: dict[str, Any]) -> str:

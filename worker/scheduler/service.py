@@ -8,16 +8,27 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from schemas.errors import StoreError
 from worker.scheduler.ports import EventSink
-from worker.scheduler.slow_worker import SlowWorker
 from worker.scheduler.waker import Waker
 from worker.scheduler.watchdog import Watchdog
 
 OK, CTRL_C = 0, 130
 EXIT_CODES = {signal.SIGTERM: OK, signal.SIGINT: CTRL_C}
+
+
+class Looks(Protocol):
+    """What is woken every period."""
+
+    async def look(self) -> bool:
+        """Whether it had the lease and has looked to the end."""
+        ...
+
+    async def close(self) -> None:
+        """Release the lease."""
+        ...
 
 
 class StopSignals:
@@ -41,7 +52,7 @@ class StopSignals:
 
 
 async def serve(
-    worker: SlowWorker,
+    worker: Looks,
     stop: StopSignals,
     note: EventSink,
     *,
@@ -83,7 +94,7 @@ async def _first(*waiting: "asyncio.Future[Any]") -> None:
         await ended
 
 
-def _patient(worker: SlowWorker, note: EventSink) -> Callable[[], Awaitable[None]]:
+def _patient(worker: Looks, note: EventSink) -> Callable[[], Awaitable[None]]:
     """A look that survives a store which may come back."""
 
     async def look() -> None:

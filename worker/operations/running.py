@@ -1,0 +1,83 @@
+"""What surrounds a process while it runs: endpoint and notifications, opened and closed together.
+
+`prepare` refuses everything that is wrong with the settings and the secrets before anything is made;
+`operated` then holds both open. Whoever runs gives its signs and tells its news, and knows nothing else.
+"""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+
+from schemas.live_settings import OperationsSettings
+from worker.operations.endpoint import Endpoint, guard_of
+from worker.operations.logs import logger
+from worker.operations.notifications import Notifier, configured_webhook
+from worker.operations.redaction import Redactor
+from worker.operations.vital_signs import VitalSigns, VitalSource
+from worker.operations.webhook import Webhook
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Settings and secrets of the operation, checked."""
+
+    settings: OperationsSettings
+    token: str | None
+    webhook: Webhook | None
+    redactor: Redactor
+
+
+@dataclass(frozen=True)
+class Operations:
+    """What is open: the notifier to tell news to, and the endpoint, None where none is wanted."""
+
+    notifier: Notifier
+    endpoint: Endpoint | None
+
+
+@dataclass(frozen=True)
+class _WithNotifications:
+    source: VitalSource
+    notifier: Notifier
+
+    def signs(self) -> VitalSigns:
+        return replace(self.source.signs(), notifications=dict(self.notifier.counts))
+
+
+def prepare(
+    settings: OperationsSettings, redactor: Redactor, environment: Mapping[str, str] | None = None
+) -> Prepared:
+    """The checked operation.
+
+    Raises:
+        ConfigError: the endpoint is not guarded as its address demands, or the webhook is no address.
+    """
+    given = os.environ if environment is None else environment
+    token = guard_of(settings, given) if settings.port is not None else None
+    return Prepared(settings, token, configured_webhook(given), redactor)
+
+
+@asynccontextmanager
+async def operated(
+    prepared: Prepared, source: VitalSource, run_id: str, mode: str
+) -> AsyncIterator[Operations]:
+    """Endpoint and notifier, open while the block runs; what waits is delivered at its end, within seconds.
+
+    Raises:
+        ConfigError: the address of the endpoint cannot be had.
+    """
+    settings = prepared.settings
+    notifier = Notifier(prepared.webhook, settings, run_id, mode, prepared.redactor)
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(notifier.close)
+        endpoint = None
+        if settings.port is not None:
+            seen = _WithNotifications(source, notifier)
+            endpoint = Endpoint(seen, settings, prepared.token, prepared.redactor)
+            await opened.enter_async_context(endpoint)
+            logger("operations", run_id=run_id).info("endpoint_open", host=settings.host, port=endpoint.port)
+        if prepared.webhook is not None:
+            logger("operations", run_id=run_id).info("notifying", webhook=prepared.webhook.shown)
+        notifier.start()
+        yield Operations(notifier, endpoint)

@@ -1,0 +1,89 @@
+"""The vital signs of `thinktwice worker`, read off the events that it notes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from services.slow_loop.cadence import next_slot
+from worker.operations.vital_signs import State, VitalSigns
+from worker.scheduler.ports import Clock, EventSink
+from worker.scheduler.service import Looks
+
+FAILURES = frozenset({"slot_failed", "look_failed", "waker_silent", "worker_died"})
+DECIDED = frozenset({"slot_skipped", "report_written", "slot_failed"})
+
+
+class SlowLoopSigns:
+    """Told of every event of a worker; says how it is.
+
+    Args of the constructor: `interval` is that of the slots, `last` the newest slot that was decided before.
+    """
+
+    def __init__(
+        self, run_id: str, mode: str, owner: str, clock: Clock, interval: Any, last: int | None
+    ) -> None:
+        self._clock = clock
+        self._interval = interval
+        self._last = last
+        self._standing = VitalSigns(run_id, mode, "slow_loop", owner, clock.now)
+        self._state: State = "running"
+        self._reason: str | None = None
+        self._errors = 0
+        self.away_since: int | None = None
+
+    def note(self, name: str, told: Mapping[str, Any]) -> None:
+        """Something happened."""
+        if name == "store_away" and self.away_since is None:
+            self.away_since = self._clock.now
+        elif name == "store_back":
+            self.away_since = None
+        elif name == "standing_by":
+            self._reason = f"standing by, {told.get('held_by')} works"
+        elif name == "lease_taken":
+            self._reason = None
+        elif name == "stopping":
+            self._state, self._reason = "stopping", str(told.get("signal"))
+        self._errors += name in FAILURES
+        if name in DECIDED:
+            self._last = max(self._last or 0, int(told["slot"]))
+
+    def signs(self) -> VitalSigns:
+        """The present signs."""
+        standing = self._standing
+        return VitalSigns(
+            standing.run_id,
+            standing.mode,
+            standing.role,
+            standing.owner,
+            standing.started,
+            state=self._state,
+            reason=self._reason,
+            store_ok=self.away_since is None,
+            store_away_since=self.away_since,
+            errors=self._errors,
+            slow_loop_last=self._last,
+            slow_loop_next=next_slot(self._clock.now, self._interval),
+        )
+
+
+class NoticedLooks:
+    """A worker whose every look that came to its end is a sign that the store is there."""
+
+    def __init__(self, worker: Looks, signs: SlowLoopSigns, note: EventSink) -> None:
+        self._worker = worker
+        self._signs = signs
+        self._note = note
+
+    async def look(self) -> bool:
+        """One look of the worker.
+
+        Raises:
+            StoreError: the store failed.
+        """
+        worked = await self._worker.look()
+        if self._signs.away_since is not None:
+            self._note("store_back", {"away_since": self._signs.away_since})
+        return worked
+
+    async def close(self) -> None:
+        """Release the lease."""
+        await self._worker.close()
