@@ -21,10 +21,10 @@ NS_PER_MS = 1_000_000
 DEFAULT_PAGE = 500
 # Markets come in several answers; beside its own time a request waits for its turn.
 _MARKETS_DEADLINE, _REQUEST_DEADLINE = 6, 2
-_CLOSE_S = 5.0
+_CLOSE_S = 3.0  # for the farewell of a websocket whose other side may hang
 
 
-class RawBar(NamedTuple):
+class Candle(NamedTuple):
     """One bar as an exchange says it, unjudged.
 
     Attributes:
@@ -48,7 +48,7 @@ class PublicExchange:
         self.name = name
         self._settings = settings
         self._driver = open_driver(name, settings)
-        self._closed = False
+        self._shut = False
         _guard_sockets(self._driver)
 
     @property
@@ -124,7 +124,7 @@ class PublicExchange:
             raise self._malformed("time", said)
         return said * NS_PER_MS
 
-    async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[RawBar]:
+    async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[Candle]:
         """Bars with labels from `since_ns` on, ascending as they came; the last may still be running.
 
         Raises:
@@ -133,10 +133,10 @@ class PublicExchange:
         doing = f"bars of {symbol}"
         since_ms = -(-since_ns // NS_PER_MS)
         rows = await self._call(lambda: self._driver.fetch_ohlcv(symbol, timeframe, since_ms, limit), doing)
-        found = _raw_bars(rows)
+        found = _candles(rows)
         if found is None:
             raise self._malformed(doing, rows)
-        return [raw for raw in found if raw.label >= since_ns]
+        return [one for one in found if one.label >= since_ns]
 
     @property
     def many_at_once(self) -> bool:
@@ -161,35 +161,32 @@ class PublicExchange:
         else:
             await self._call(lambda: driver.watch_ohlcv(symbols[0], timeframe), "candles", factor=None)
 
-    def candles(self, symbol: str, timeframe: str) -> list[RawBar]:
+    def candles(self, symbol: str, timeframe: str) -> list[Candle]:
         """The newest candles that came by websocket since the last connection began, ascending by arrival."""
         by_timeframe = (self._driver.ohlcvs or {}).get(symbol) or {}
-        return _raw_bars(list(by_timeframe.get(timeframe) or ())) or []
+        return _candles(list(by_timeframe.get(timeframe) or ())) or []
 
-    async def drop_connections(self) -> None:
-        """Give up every connection at once, also one that hangs, and forget the candles that came by it."""
+    def let_go(self) -> Awaitable[None]:
+        """Forget every websocket and its candles at once; the way to close them, which may take its time."""
         driver = self._driver
-        session, driver.session, driver.tcp_connector = driver.session, None, None
-        if session is not None:
-            await session.close()
-        await self._close_sockets()
-        driver.ohlcvs = {}
+        old = list((driver.clients or {}).values())
+        driver.clients, driver.ohlcvs = {}, {}
+        for client in old:
+            # A connection that is closed late must not take away its successor.
+            client.on_close_callback = client.on_error_callback = _ignored
+        return _closed(old)
 
     async def close(self) -> None:
         """Give back every connection; a second time does nothing."""
-        if self._closed:
+        if self._shut:
             return
-        self._closed = True
-        await self.drop_connections()
-        async with asyncio.timeout(_CLOSE_S):
-            await self._driver.close()
-
-    async def _close_sockets(self) -> None:
-        try:
-            async with asyncio.timeout(_CLOSE_S):
-                await self._driver.close_ws_clients()
-        except (TimeoutError, OSError):
-            self._driver.clients = {}
+        self._shut = True
+        driver = self._driver
+        session, driver.session = driver.session, None
+        if session is not None:
+            await session.close()
+        await self.let_go()
+        await driver.close()
 
     async def _call(
         self, ask: Callable[[], Awaitable[T]], what: str, factor: int | None = _REQUEST_DEADLINE
@@ -220,6 +217,19 @@ class PublicExchange:
         )
 
 
+async def _closed(clients: list[Any]) -> None:
+    if clients:
+        tasks = [asyncio.ensure_future(client.close()) for client in clients]
+        await asyncio.wait(tasks, timeout=_CLOSE_S)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _ignored(*_: Any) -> None:
+    return None
+
+
 def _guard_sockets(driver: Any) -> None:
     """A message that cannot be read ends its connection; ccxt would stop reading and say nothing."""
     make = driver.client
@@ -246,7 +256,7 @@ def _guarded(client: Any) -> Callable[[Any], None]:
     return handle_message
 
 
-def _raw_bars(rows: Any) -> list[RawBar] | None:
+def _candles(rows: Any) -> list[Candle] | None:
     """The rows with values as floats; None when one of them is no row at all."""
     if not isinstance(rows, list):
         return None
@@ -254,7 +264,7 @@ def _raw_bars(rows: Any) -> list[RawBar] | None:
     for row in rows:
         if not isinstance(row, (list, tuple)) or len(row) < 6 or type(row[0]) is not int:
             return None
-        found.append(RawBar(row[0] * NS_PER_MS, Bar(*map(_number, row[1:6]))))
+        found.append(Candle(row[0] * NS_PER_MS, Bar(*map(_number, row[1:6]))))
     return found
 
 

@@ -1,0 +1,133 @@
+"""Asker: asks an exchange for bars beside the feed, which never waits for an answer.
+
+One request of a symbol at a time, a few in all; after a failure, or an answer without what was asked for, it
+waits longer each time.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from schemas.errors import FeedError
+from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from worker.feeds.ccxt_errors import Failure
+from worker.feeds.ccxt_exchange import Candle, PublicExchange
+from worker.feeds.ccxt_link import link_anomaly
+from worker.feeds.ccxt_time import Backoff
+
+NS = 1_000_000_000
+AT_ONCE = 4  # more would wait in ccxt's queue while their deadlines run
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one request.
+
+    Attributes:
+        symbol: asked for.
+        since: ns, the label asked for first.
+        bars: in the order in which they came; None when the request failed.
+    """
+
+    symbol: str
+    since: int
+    bars: list[Candle] | None
+
+
+class Asker:
+    """Requests of one feed."""
+
+    def __init__(
+        self,
+        exchange: PublicExchange,
+        timeframe: str,
+        most_s: float,
+        *,
+        steady: Callable[[], int],
+        wake: asyncio.Event,
+    ) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            exchange: loaded.
+            timeframe: of the bars.
+            most_s: longest wait between two requests for the same, unless the exchange asks for more.
+            steady: clock, ns.
+            wake: set when an answer has come.
+        """
+        self._exchange, self._timeframe, self._most_s = exchange, timeframe, most_s
+        self._steady, self._wake = steady, wake
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._backoffs: dict[str, Backoff] = {}
+        self._not_before: dict[str, int] = {}
+        self._pause_until = 0
+        self._answers: list[Answer] = []
+        self._anomalies: list[FeedAnomaly] = []
+        self._refused: FeedError | None = None
+        self._down = False
+
+    def ask(self, symbol: str, since: int) -> None:
+        """Ask for the bars of a symbol from a label on, unless it is asked for or has to wait."""
+        earliest = max(self._pause_until, self._not_before.get(symbol, 0))
+        if symbol not in self._tasks and self._steady() >= earliest:
+            self._tasks[symbol] = asyncio.create_task(self._request(symbol, since))
+
+    def satisfied(self, symbol: str) -> None:
+        """An answer held what was asked for."""
+        self._backoffs.pop(symbol, None)
+        self._not_before.pop(symbol, None)
+
+    def postpone(self, symbol: str, asked_s: float | None = None) -> None:
+        """An answer did not hold what was asked for: wait before the next."""
+        wait = self._backoffs.setdefault(symbol, Backoff(self._most_s)).next_s(asked_s)
+        self._not_before[symbol] = self._steady() + int(wait * NS)
+
+    def answers(self) -> tuple[list[FeedAnomaly], list[Answer]]:
+        """What has come since the last time.
+
+        Raises:
+            FeedError: the exchange refused in a way that asking again does not mend.
+        """
+        if self._refused is not None:
+            raise self._refused
+        found = self._anomalies, self._answers
+        self._anomalies, self._answers = [], []
+        return found
+
+    async def stop(self) -> None:
+        """Ask no more."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _request(self, symbol: str, since: int) -> None:
+        try:
+            async with self._room:
+                bars = await self._exchange.bars(symbol, self._timeframe, since, self._exchange.page_bars)
+            self._answers.append(Answer(symbol, since, bars))
+            self._up()
+        except FeedError as error:
+            self._failed(symbol, since, error)
+        finally:
+            self._tasks.pop(symbol, None)
+            self._wake.set()
+
+    def _failed(self, symbol: str, since: int, error: FeedError) -> None:
+        if not error.retryable:
+            self._refused = error
+            return
+        asked = error.context.get("retry_after_s")
+        self.postpone(symbol, asked)
+        if error.context["failure"] == Failure.RATE_LIMITED:
+            self._pause_until = max(self._pause_until, self._not_before[symbol])
+        self._answers.append(Answer(symbol, since, None))
+        if not self._down:
+            self._down = True
+            reason = str(error.context["failure"])
+            self._anomalies.append(link_anomaly(FeedAnomalyKind.DISCONNECTED, "rest", reason))
+
+    def _up(self) -> None:
+        if self._down:
+            self._down = False
+            self._anomalies.append(link_anomaly(FeedAnomalyKind.RECONNECTED, "rest"))

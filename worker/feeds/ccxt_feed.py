@@ -1,0 +1,153 @@
+"""CcxtFeed: closed bars of an exchange, by websocket where it has one, by REST where it has not or in doubt.
+
+Candles gather while they run; a bar is taken when it is over and has settled. What the websocket cannot vouch
+for (the first candle of a connection, a silent symbol, everything that was missed) is asked for by REST,
+beside the feed: rows never wait for an answer longer than `grace_s`. Public data only: nothing here trades.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Literal
+
+from schemas.errors import FeedError
+from schemas.live_settings import FeedSettings
+from services.feeds.assembler import Item, RowAssembler
+from services.feeds.label_grid import LabelGrid
+from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
+from worker.feeds.ccxt_exchange import PublicExchange
+from worker.feeds.ccxt_history import Patience, pages
+from worker.feeds.ccxt_live import LiveBars
+from worker.feeds.ccxt_source_clock import SourceClock
+from worker.feeds.ccxt_time import FeedTime, SystemTime
+
+WINDOW_BARS = 1_000  # of history that are held before rows are made of them
+
+
+class CcxtFeed:
+    """The rows of some symbols of one exchange."""
+
+    lock_step = False
+    label: Literal["open", "close"] = "open"
+
+    def __init__(
+        self,
+        exchange: str,
+        symbols: Iterable[str],
+        timeframe: str,
+        settings: FeedSettings,
+        *,
+        time: FeedTime | None = None,
+    ) -> None:
+        """Nothing is connected yet.
+
+        Args:
+            exchange: its name in ccxt.
+            symbols: as ccxt writes them, for example `BTC/USDT`.
+            timeframe: of the bars.
+            settings: waiting, blocking, and how the exchange is reached.
+            time: clocks and waiting.
+
+        Raises:
+            ConfigError: ccxt is not installed, or knows no such exchange.
+        """
+        self.name = f"ccxt:{exchange}"
+        self.symbols = tuple(sorted(set(symbols)))
+        self.timeframe = timeframe
+        self._settings = settings
+        self._time = time or SystemTime()
+        self._exchange = PublicExchange(exchange, settings.exchange)
+        self._grid = LabelGrid(timeframe, self.label, settings.continuous is not False)
+        self._clock = SourceClock(self._exchange, settings.clock_jump_s, self._time)
+        self._assembler: RowAssembler | None = None
+        self._closing = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._running = False
+
+    async def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
+        """Rows with labels after `after`, and anomalies; ends when the feed is closed.
+
+        Args:
+            after: label of the last row that was taken. Without it, `history_bars` rows from before the start
+                come first, as history.
+
+        Raises:
+            ConfigError: the exchange has no such bars.
+            DataError: it has no such symbol.
+            FeedError: it cannot be reached at the start, or refuses for good.
+        """
+        self._running = True
+        try:
+            async for item in self._items(after):
+                if self._closing.is_set():
+                    return
+                yield item
+        except FeedError:
+            if not self._closing.is_set():
+                raise
+        finally:
+            self._running = False
+            await self._exchange.close()
+
+    def last_labels(self) -> dict[str, int]:
+        """The label of each symbol's last bar that was handed over."""
+        return {} if self._assembler is None else self._assembler.last_labels()
+
+    async def close(self) -> None:
+        """Give back every connection; a running `items` ends."""
+        self._closing.set()
+        self._wake.set()
+        if not self._running:
+            await self._exchange.close()
+
+    async def _items(self, after: int | None) -> AsyncIterator[Item]:
+        patience = Patience(most_s=self._settings.exchange.backoff_max_s, sleep=self._sleep)
+        await patience.ask(self._exchange.load)
+        self._exchange.check(self.symbols, self.timeframe)
+        for compared in await patience.ask(self._clock.compare):
+            yield compared
+        start = self._clock.now()
+        assembler = RowAssembler(self.symbols, self._grid, self._settings, start=start, after=after)
+        self._assembler = assembler
+        running = start - start % self._grid.bar_ns
+        back = self._settings.history_bars * self._grid.bar_ns
+        first = running - back if after is None else after + self._grid.bar_ns
+        live = LiveBars(self._exchange, assembler, self._settings, self._clock, first, self._wake)
+        try:
+            async for item in self._past(live, first, patience, refill=after is not None):
+                yield item
+            while not self._closing.is_set():
+                self._wake.clear()
+                for item in live.look():
+                    yield item
+                await self._time.wait(self._wake, live.pause_s())
+        finally:
+            await live.stop()
+
+    async def _past(
+        self, live: LiveBars, first: int, patience: Patience, *, refill: bool
+    ) -> AsyncIterator[Item]:
+        """Rows from `first` to the present, some at a time; after a restart they are a refill."""
+        while first <= live.newest_settled():
+            last = min(live.newest_settled(), first + (WINDOW_BARS - 1) * self._grid.bar_ns)
+            for symbol in self.symbols:
+                labels: list[int] = []
+                async for _, bars in pages(self._exchange, symbol, self.timeframe, first, last, patience):
+                    labels += [one.label for one in bars]
+                    for wrong in live.past(symbol, bars):
+                        yield wrong
+                if refill and labels:
+                    detail = {"bars": len(labels), "to": max(labels)}
+                    yield FeedAnomaly(FeedAnomalyKind.REFILLED, symbol, min(labels), detail)
+            for item in live.rows():
+                yield item
+            first = last + self._grid.bar_ns
+
+    async def _sleep(self, seconds: float) -> None:
+        """Between two attempts at the start; ends early when the feed is closed.
+
+        Raises:
+            FeedError: it was closed.
+        """
+        await self._time.wait(self._closing, seconds)
+        if self._closing.is_set():
+            raise FeedError(f"{self.name}: closed while it was starting", retryable=True)

@@ -1,0 +1,96 @@
+"""SourceClock: what time it is at the exchange, asked for at the start, every hour and after every doubt."""
+
+import asyncio
+
+from schemas.errors import FeedError
+from services.feeds.block_reasons import BlockReason
+from services.feeds.clock_watch import NS, ClockWatch, SourceTime
+from services.market_feed import FeedAnomaly
+from worker.feeds.ccxt_exchange import PublicExchange
+from worker.feeds.ccxt_time import FeedTime
+
+CHECK_S, AGAIN_S = 3_600, 60
+
+
+class SourceClock:
+    """The clocks of this machine beside that of one exchange."""
+
+    def __init__(self, exchange: PublicExchange, limit_s: float, time: FeedTime) -> None:
+        """Begin with trust.
+
+        Args:
+            exchange: loaded before the first look.
+            limit_s: difference from which on clocks disagree.
+            time: our clocks.
+        """
+        self._exchange, self._time = exchange, time
+        self._watch = ClockWatch(limit_s)
+        self._check_at = 0
+        self._task: asyncio.Task[list[FeedAnomaly]] | None = None
+
+    @property
+    def blocked(self) -> BlockReason | None:
+        """Why no symbol may enter at present."""
+        return self._watch.blocked
+
+    def now(self) -> int:
+        """Time at the exchange, ns."""
+        return self._watch.now(self._time.wall(), self._time.steady())
+
+    def steady(self) -> int:
+        """Our clock that only moves forward, ns."""
+        return self._time.steady()
+
+    async def compare(self) -> list[FeedAnomaly]:
+        """Ask the exchange for its time; what there is to tell.
+
+        Raises:
+            FeedError: it cannot be reached, or answers nothing usable.
+        """
+        found = self._watch.observe(self._time.wall(), self._time.steady())
+        self._check_at = self._time.steady() + CHECK_S * NS
+        before = self._time.steady()
+        said = await self._exchange.clock_ns()
+        if said is None:
+            return found
+        after = self._time.steady()
+        return found + self._watch.compare(SourceTime(said, said + after - before), self._time.wall(), after)
+
+    def check_soon(self) -> None:
+        """Ask again with the next look."""
+        self._check_at = 0
+
+    def look(self, newest: int | None, bar_ns: int) -> list[FeedAnomaly]:
+        """Note the time; ask for that of the exchange, beside the feed, when it is due or in doubt.
+
+        Args:
+            newest: label of the newest candle that is running, where there is one.
+            bar_ns: its length.
+        """
+        wall, steady = self._time.wall(), self._time.steady()
+        found = self._watch.observe(wall, steady)
+        if found:
+            self._check_at = 0
+        if not self._exchange.has_clock:
+            if newest is not None:
+                found += self._watch.confirm(SourceTime(newest, newest + bar_ns), wall, steady)
+            return found
+        if self._task is not None and self._task.done():
+            found += self._task.result()
+            self._task = None
+        if self._task is None and steady >= self._check_at:
+            self._task = asyncio.create_task(self._checked())
+        return found
+
+    async def stop(self) -> None:
+        """Ask no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _checked(self) -> list[FeedAnomaly]:
+        try:
+            return await self.compare()
+        except FeedError:
+            self._check_at = self._time.steady() + AGAIN_S * NS
+            return []
