@@ -39,6 +39,11 @@ class ExchangeServer:
         faults: the next REST requests whose path contains the key meet the next of these instead.
         requests: every REST request, as path and query.
         omit_running: REST leaves out the candle that is not over.
+        inactive: markets that are not traded any more.
+        refuse_sockets: a websocket gets a 503.
+        subscriptions: every stream that was subscribed to, in order.
+        port: where it listens; 0: any free one.
+        busy: requests that are not answered yet.
     """
 
     symbols: dict[str, tuple[str, str]] = field(
@@ -54,6 +59,7 @@ class ExchangeServer:
     refuse_sockets: bool = False
     subscriptions: list[str] = field(default_factory=list)
     port: int = 0
+    busy: int = 0
 
     async def __aenter__(self) -> Self:
         """Listen on a free port of loopback."""
@@ -160,6 +166,13 @@ class ExchangeServer:
     # --- REST
 
     async def _rest(self, request: web.Request) -> web.StreamResponse:
+        self.busy += 1
+        try:
+            return await self._answer(request)
+        finally:
+            self.busy -= 1
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = "/" + request.match_info["path"]
         self.requests.append((path, dict(request.query)))
         for part, faults in self.faults.items():

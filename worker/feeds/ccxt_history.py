@@ -70,7 +70,7 @@ async def pages(
         patience: with failures.
 
     Yields:
-        The label from which on the next page begins, and the bars of this one in the order in which they came.
+        The label from which on the next page begins, and the bars of this one in the order they came in.
 
     Raises:
         FeedError: patience is at its end, or an answer leads nowhere.

@@ -26,11 +26,7 @@ SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.02, 1.0
 
 
 class LiveBars:
-    """The bars of one feed from its start on.
-
-    Attributes:
-        wake: set when something came that is worth a look.
-    """
+    """The bars of one feed from its start on."""
 
     def __init__(
         self,
@@ -39,6 +35,7 @@ class LiveBars:
         settings: FeedSettings,
         clock: SourceClock,
         first: int,
+        wake: asyncio.Event,
     ) -> None:
         """Nothing is connected yet; the first look does it.
 
@@ -48,8 +45,8 @@ class LiveBars:
             settings: of the feed.
             clock: compared with the exchange.
             first: label of the first bar that is wanted.
+            wake: set when something came that is worth a look.
         """
-        self.wake = asyncio.Event()
         self._exchange, self._assembler, self._clock = exchange, assembler, clock
         self._grid: LabelGrid = assembler.grid
         self._settings = settings
@@ -63,11 +60,11 @@ class LiveBars:
         self._mute: Counter[str] = Counter()
         self._hole_since: int | None = None
         timeframe, most_s = self._grid.timeframe, settings.exchange.backoff_max_s
-        self._asker = Asker(exchange, timeframe, most_s, steady=clock.steady, wake=self.wake)
+        self._asker = Asker(exchange, timeframe, most_s, steady=clock.steady, wake=wake)
         self._link = None
         if exchange.has_candles:
             self._link = SocketLink(
-                exchange, assembler.symbols, timeframe, settings.exchange, steady=clock.steady, wake=self.wake
+                exchange, assembler.symbols, timeframe, settings.exchange, steady=clock.steady, wake=wake
             )
 
     def look(self) -> list[Item]:
@@ -207,10 +204,8 @@ class LiveBars:
 
     def _holds(self, now: int) -> bool:
         """Whether rows wait for a refill: only for gaps of several bars, and no longer than `grace_s`."""
-        wanted = [self._wanted(symbol, now) for symbol in self._books]
-        if not any(
-            label is not None and self._grid.close(label) + self._grid.bar_ns <= now for label in wanted
-        ):
+        wanted = [label for symbol in self._books if (label := self._wanted(symbol, now)) is not None]
+        if not wanted or self._grid.close(min(wanted)) + self._grid.bar_ns > now:
             self._hole_since = None
             return False
         steady = self._clock.steady()

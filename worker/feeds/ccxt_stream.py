@@ -1,6 +1,6 @@
 """CandleStream: keeps the websocket subscriptions of a feed alive, and tells when they fail.
 
-Candles gather in the exchange object; nobody is woken by each of them, since bars are taken when they are over.
+Candles gather in the exchange object; nobody is woken by each, since bars are taken when they are over.
 """
 
 import asyncio
