@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas.canonical import ns_to_datetime
+from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.episode import Episode
 from schemas.errors import ConfigError, InvariantViolation
 from worker.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
     from services.store import Store
+    from services.store.reports_on_demand import OnDemandReport
 
 REPORT_FILE = re.compile(r"[0-9a-f]{16}\.(json|md|html)|index\.html")
 TRADE_TIMES = ("entry_label", "exit_label", "known_at")
@@ -32,6 +33,16 @@ async def stored_reports(store: "Store", run_id: str) -> list[dict[str, Any]]:
         elif payload["report_id"] in reports:
             reports[payload["report_id"]]["verdict"] = payload["verdict"]
     return list(reports.values())
+
+
+def entry_on_demand(one: "OnDemandReport") -> dict[str, Any]:
+    """A report on demand as `stored_reports` gives the others."""
+    return {
+        "report_id": one.report_id,
+        "request_hash": one.report.request_hash,
+        "report": json.loads(canonical_json(one.report.payload())),
+        "verdict": None if one.verdict is None else json.loads(canonical_json(one.verdict.payload())),
+    }
 
 
 class OutFolder:

@@ -210,7 +210,8 @@ def _version_lines(one: dict[str, Any]) -> Iterator[str]:
         yield f"  by {', '.join(ids)}"
     for step in one["transitions"]:
         ends = "" if step["expires_at"] is None else f", ends {shown_time(step['expires_at'])}"
-        yield f"  {shown_time(step['known_at'])}  {step['state']}{ends}: {step['reason']}"
+        reason = step["reason"].partition(":")[0] if step["state"] == "shadow" else step["reason"]
+        yield f"  {shown_time(step['known_at'])}  {step['state']}{ends}: {reason}"
     for title, shown in (
         ("evidence", one["evidence"]),
         ("counter-evidence", one["counter_evidence"]),

@@ -10,7 +10,7 @@ import typer
 from schemas.errors import ConfigError
 from worker.cli.console import print_json
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
-from worker.cli.out_folder import replace_file, stored_reports
+from worker.cli.out_folder import entry_on_demand, replace_file, stored_reports
 
 LATEST = "latest"
 SHOWN = 5
@@ -30,7 +30,7 @@ def report(
     json: JsonOption = False,
 ) -> None:
     """Print a high-level report of a run as Markdown, or write it as a page with plots."""
-    name, entries = asyncio.run(_stored(run, db))
+    name, entries = asyncio.run(_stored(run, db, on_demand=report_id != LATEST))
     position = _position(entries, report_id, name)
     entry = entries[position]
     if html is not None:
@@ -45,10 +45,14 @@ def report(
         sys.stdout.write(report_markdown(entry))
 
 
-async def _stored(run: str, db: str | None) -> tuple[str, list[dict[str, Any]]]:
+async def _stored(run: str, db: str | None, *, on_demand: bool) -> tuple[str, list[dict[str, Any]]]:
+    """Reports of a run's slow loop in order, then those on demand: the latest is one of its slots."""
     store, record = await open_for_run(db, run)
     async with store:
-        return record.run_id, await stored_reports(store, record.run_id)
+        found = await stored_reports(store, record.run_id)
+        if on_demand and store.has_operator_tables:
+            found += [entry_on_demand(one) for one in await store.on_demand.of_run(record.run_id)]
+        return record.run_id, found
 
 
 def _position(entries: list[dict[str, Any]], wanted: str, run: str) -> int:

@@ -11,10 +11,13 @@ from worker.cli.options import DbOption, JsonOption, open_for_run, store_address
 from worker.figures import shown_time
 
 if TYPE_CHECKING:
+    from schemas.judge import ReplanVerdict
+    from schemas.reflection import HighLevelReflectionReport
     from services.slow_loop.journal_facts import PastRun
     from services.store import RunRecord, Store
     from services.store.claims import Claim
     from services.store.reports import StoredReport
+    from services.store.reports_on_demand import OnDemandReport
 
 LATEST = "latest"
 
@@ -62,34 +65,47 @@ async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     async for row in store.journal.rows(record.run_id, kinds=facts.report_kinds):
         facts.add(row)
     slots = {one.slot: _of_journal(one) for one in facts.runs()}
-    lease = None
+    lease, asked_for = None, []
     if store.has_worker_tables:
         told = {one.key.slot: one for one in await store.reports.all(record.run_id, JOB)}
         for claim in await store.claims.all(record.run_id, JOB):
             slots.setdefault(claim.key.slot, _of_worker(claim, told.get(claim.key.slot)))
         lease = await store.leases.holder(RunOfSlots(record.run_id, settings).lease_name)
+    if store.has_operator_tables:
+        asked_for = [_of_operator(one) for one in await store.on_demand.of_run(record.run_id)]
     return {
         "run_id": record.run_id,
         "lease": None if lease is None else vars(lease),
-        "slots": [slots[slot] for slot in sorted(slots)],
+        "slots": sorted([*slots.values(), *asked_for], key=lambda one: (one["slot"], one["by"])),
     }
 
 
+def _of_operator(one: "OnDemandReport") -> dict[str, Any]:
+    """A report on demand stands at the moment it is about; it is no slot and delays none."""
+    return _of_report("on demand", one.known_at, one.report, one.verdict)
+
+
 def _of_journal(one: "PastRun") -> dict[str, Any]:
+    return _of_report("run", one.slot, one.report, one.verdict)
+
+
+def _of_report(
+    by: str, slot: int, report: "HighLevelReflectionReport", verdict: "ReplanVerdict | None"
+) -> dict[str, Any]:
     return {
-        "slot": one.slot,
-        "by": "run",
+        "slot": slot,
+        "by": by,
         "state": "done",
         "reason": None,
         "facts": {},
         "attempts": 1,
         "epoch": None,
-        "report_id": one.report.content_hash[:16],
-        "episodes": one.report.n_episodes,
-        "recommended_action": str(one.report.recommended_action),
-        "delivery": "waiting" if one.verdict is None else "delivered",
-        "verdict": None if one.verdict is None else str(one.verdict.decision),
-        "actions": None if one.verdict is None else len(one.verdict.actions),
+        "report_id": report.content_hash[:16],
+        "episodes": report.n_episodes,
+        "recommended_action": str(report.recommended_action),
+        "delivery": "waiting" if verdict is None else "delivered",
+        "verdict": None if verdict is None else str(verdict.decision),
+        "actions": None if verdict is None else len(verdict.actions),
     }
 
 
