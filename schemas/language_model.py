@@ -5,11 +5,18 @@ Prices are in US dollars per million tokens, as the provider's model pages liste
 below the length from which some models charge more.
 """
 
-from typing import Literal
+from datetime import date
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from schemas.contract import Contract
+
+
+def _iso_date(text: str) -> str:
+    if date.fromisoformat(text).isoformat() != text:
+        raise ValueError(f"{text!r} is not a date: write it like 2026-06-30")
+    return text
 
 
 class ModelPrice(Contract):
@@ -77,6 +84,11 @@ class LlmSettings(Contract):
         default=("claude-haiku-5-5",),
         description="models asked not to think first: their thoughts would take the time and the tokens of "
         "the reply; a model that cannot do without is left out",
+    )
+    knowledge_cutoff: Annotated[str, AfterValidator(_iso_date)] | None = Field(
+        default=None,
+        description="last day that the models may know, like 2026-06-30; None: as published, see the label "
+        "`contamination` of a run",
     )
     quote_per_usd: float = Field(default=1.0, gt=0, description="account currency for one US dollar")
     per_event: EventLimits = EventLimits()

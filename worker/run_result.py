@@ -10,6 +10,7 @@ from schemas.episode import Episode
 from services.latencies import quantiles
 from services.policy_loop.invariant_context import cost_bps
 from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
+from worker.contamination import Course, contamination, headline
 from worker.session import Session
 from worker.timing import Timing
 
@@ -41,12 +42,15 @@ class RunResult:
         """The JSON document: fractions, not percent; drawdown positive; undefined is None."""
         session = self._session
         policy, slow = session.policy_loop.counters, session.slow_loop.counters
+        seen = contamination(session.settings, self._course())
         return {
             "run_id": run_id,
             "config_hash": session.settings.config_hash,
             "reflection": session.settings.reflection.mode,
             "data": self._data(),
+            "headline": headline(seen),
             "performance": self._performance(),
+            "contamination": seen,
             "tick_validation": session.tick_validation().payload(),
             "strategist": {
                 "name": session.settings.policy_loop.strategist,
@@ -93,20 +97,20 @@ class RunResult:
             "sha256": bars.sha256,
         }
 
+    def _course(self) -> Course:
+        """Trades, and the equity curve with the cash one bar before the first close."""
+        bars = self._session.bars
+        spacing = (bars.close_times[-1] - bars.close_times[0]) // max(1, bars.shape[0] - 1)
+        times = np.concatenate([[bars.close_times[0] - spacing], bars.close_times])
+        curve = np.concatenate([[self._session.settings.account.cash], self._session.engine.equity])
+        return Course(bars, self.trades, curve, times)
+
     def _performance(self) -> dict[str, Any]:
         session = self._session
         bars, engine = session.bars, session.engine
         cash = session.settings.account.cash
-        curve = np.concatenate([[cash], engine.equity])
-        times = np.concatenate(
-            [
-                [
-                    bars.close_times[0]
-                    - (bars.close_times[-1] - bars.close_times[0]) // max(1, bars.shape[0] - 1)
-                ],
-                bars.close_times,
-            ]
-        )
+        course = self._course()
+        curve, times = course.curve, course.times
         r = np.array([episode.r for episode in self.trades])
         cost = cost_bps(session.settings.execution) * 1e-4
         return {

@@ -33,7 +33,7 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
     head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {data['bars']:,} bars"
     console.print(head, soft_wrap=True)
     for title, rows in (
-        ("Performance", _performance(document["performance"], document["open_positions"])),
+        *_performance_parts(document),
         ("Tick validation", _ticks(document["tick_validation"], document["timing"])),
         ("Policy loop", _policy(document)),
         *((("Model", _model(document)),) if _asks_models(document) else ()),
@@ -59,6 +59,30 @@ def _table(title: str, rows: Rows) -> Table:
     for name, value in rows:
         table.add_row(name, value)
     return table
+
+
+def _performance_parts(document: Document) -> Iterable[tuple[str, Rows]]:
+    """The headline first; what models may have read about stands below it and says so."""
+    found, whole = document["contamination"], document["performance"]
+    if found["label"] == "clean":
+        yield "Performance", _performance(whole, document["open_positions"])
+        return
+    if document["headline"] is None:
+        yield "Performance: no headline", [("why", found["reason"])]
+    else:
+        cutoff = found["cutoff"]
+        yield f"Performance after {cutoff}", _part(found["after"], found["bars_after"])
+        told = [("why apart", found["reason"]), *_part(found["before"], found["bars_before"])]
+        yield f"To {cutoff}, contaminated: never a headline", told
+    yield "Whole run, contaminated: never a headline", _performance(whole, document["open_positions"])
+
+
+def _part(figures: Document, bars: int) -> Rows:
+    yield "return", f"{percent(figures['total_return'])}   over {bars:,} bars"
+    fall = percent(figures["max_drawdown"])
+    yield "Sharpe", f"{number(figures['sharpe'])}   largest drawdown {fall}"
+    yield "expectancy", f"{r_multiple(figures['expectancy_r'])} a trade after costs"
+    yield "trades", f"{figures['trades']:,}   won {percent(figures['win_rate'])}"
 
 
 def _performance(performance: Document, open_positions: Sequence[Document]) -> Rows:

@@ -55,6 +55,14 @@ REPORT = {
     "failure_modes": {"chop": 2},
     "deferred_seen": [],
 }
+FIGURES = {
+    "total_return": 0.123,
+    "sharpe": None,
+    "max_drawdown": 0.02,
+    "trades": 1,
+    "win_rate": 1.0,
+    "expectancy_r": 0.97,
+}
 VERDICT = {"decision": "hold", "reason": "monitoring only", "actions": [], "refused": []}
 EPISODE = Episode(
     episode_id="e" * 16,
@@ -195,6 +203,17 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "start": "2000-03-01T00:00:00+00:00",
             "end": "2000-03-31T00:00:00+00:00",
             "sha256": bars.sha256,
+        },
+        "headline": {"window": "whole"} | FIGURES,
+        "contamination": {
+            "label": "clean",
+            "reason": None,
+            "cutoff": None,
+            "models": [],
+            "bars_before": 0,
+            "bars_after": bars.bar_count,
+            "before": dict.fromkeys(FIGURES) | {"trades": 0},
+            "after": FIGURES,
         },
         "performance": {
             "total_return": 0.123,

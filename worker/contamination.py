@@ -1,0 +1,114 @@
+"""Which part of a run its language models may have read about, and which numbers may stand at the top.
+
+The last day that any model in use may know divides the bars; figures before and after it stand apart, and no
+headline comes from the part before. A run by rules alone has no such part: its playbooks and rules are
+written by hand from general principles, never fitted to the embedded bars. Nothing here decides anything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import numpy as np
+
+from agents.language_models.knowledge_cutoffs import Cutoff, cutoffs
+from schemas.canonical import datetime_to_ns
+from schemas.config import Settings
+from schemas.episode import Episode
+from services.statistics.expectancy import Floats, Integers
+from trading_core.accounting import max_drawdown, sharpe
+from trading_core.bars import BarSeries
+from worker.models import models_in_use
+
+Label = Literal["clean", "contaminated", "mixed", "unknown"]
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a run came to: `curve` and `times` have one point before the first close (T + 1,)."""
+
+    bars: BarSeries
+    trades: Sequence[Episode]
+    curve: Floats
+    times: Integers
+
+
+def contamination(settings: Settings, course: Course) -> dict[str, Any]:
+    """The `contamination` part of a run's document."""
+    models = cutoffs(models_in_use(settings), settings.llm.knowledge_cutoff)
+    known = [one.date for one in models if one.date is not None]
+    row, label = _divided(models, course.bars)
+    before = int(course.bars.present[:row].sum())
+    return {
+        "label": label,
+        "reason": _reason(label, models),
+        "cutoff": max(known).isoformat() if known and len(known) == len(models) else None,
+        "models": [
+            {
+                "model": one.model,
+                "cutoff": None if one.date is None else one.date.isoformat(),
+                "kind": one.kind,
+                "source": one.source,
+            }
+            for one in models
+        ],
+        "bars_before": before,
+        "bars_after": course.bars.bar_count - before,
+        "before": _figures(course, 0, row),
+        "after": _figures(course, row, course.bars.shape[0]),
+    }
+
+
+def headline(found: dict[str, Any]) -> dict[str, Any] | None:
+    """The figures that may stand at the top; None when the models may have read about all of the window."""
+    if found["label"] in ("contaminated", "unknown"):
+        return None
+    figures: dict[str, Any] = found["after"]
+    return {"window": "whole" if found["label"] == "clean" else "after_cutoff"} | figures
+
+
+def _divided(models: Sequence[Cutoff], bars: BarSeries) -> tuple[int, Label]:
+    """First row after the cutoff, and the label; a bar belongs to the side on which it closes."""
+    if not models:
+        return 0, "clean"
+    days = [one.date for one in models if one.date is not None]
+    if len(days) < len(models):
+        return bars.shape[0], "unknown"
+    over = datetime.combine(max(days) + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
+    row = int(np.searchsorted(bars.close_times, datetime_to_ns(over), side="right"))
+    if row == 0:
+        return row, "clean"
+    return row, "contaminated" if row == bars.shape[0] else "mixed"
+
+
+def _reason(label: Label, models: Sequence[Cutoff]) -> str | None:
+    """Why there is no headline, or why it is not the whole run; None for a clean run."""
+    if label == "clean":
+        return None
+    if label == "unknown":
+        names = ", ".join(one.model for one in models if one.date is None)
+        return f"no knowledge cutoff is known for {names}: set llm.knowledge_cutoff"
+    last = max((one for one in models if one.date is not None), key=lambda one: (str(one.date), one.model))
+    told = f"{last.model} may know what happened until {last.date} ({last.kind})"
+    return f"{told}: {'all' if label == 'contaminated' else 'part'} of the window lies before"
+
+
+def _figures(course: Course, first: int, end: int) -> dict[str, Any]:
+    """Figures of rows first..end; a trade belongs to the part in which it was entered."""
+    trades = [one for one in course.trades if first <= _row(course.bars, one) < end]
+    r = np.array([one.r for one in trades])
+    curve, times = course.curve[first : end + 1], course.times[first : end + 1]
+    empty = end <= first
+    return {
+        "total_return": None if empty else float(curve[-1] / curve[0]) - 1.0,
+        "sharpe": None if empty else sharpe(curve, times),
+        "max_drawdown": None if empty else max_drawdown(curve),
+        "trades": len(trades),
+        "win_rate": float(np.mean(r > 0.0)) if r.size else None,
+        "expectancy_r": float(np.mean(r)) if r.size else None,
+    }
+
+
+def _row(bars: BarSeries, trade: Episode) -> int:
+    return int(np.searchsorted(bars.times, trade.entry_label))
