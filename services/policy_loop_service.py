@@ -178,6 +178,11 @@ class PolicyLoopService:
         self._look(evaluation)
         return evaluation
 
+    @property
+    def in_flight(self) -> int:
+        """Evaluations whose answer has not arrived."""
+        return len(self._in_flight)
+
     def _look(self, evaluation: Evaluation) -> None:
         """Take the snapshot: what the account and the market are as the evaluation begins."""
         boundary = evaluation.boundary

@@ -145,26 +145,77 @@ class SlowLoopService:
         """
         started = time.perf_counter()
         now = int(self._bars.close_times[row])
-        slot: int | None = None
-        while self._next_slot <= now:
-            slot = self._next_slot
-            self._next_slot = next_slot(slot, self._interval)
+        slot = self._closed_slot(now)
         try:
             if slot is not None:
-                self._failed = False
-                self.retire_changed(self._trials.step(row, now), now)
-                self.retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
+                self._keep_trials(row, now)
                 await self._examine(self._facts(slot), row, now)
             elif self._batch_may_be_full(now) and examine_early(self._facts(now)):
                 await self._examine(self._facts(now), row, now)
         except CassetteMiss:  # not this run any more: a report without the reply would pass for a replay
             raise
         except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
-            self._failed = True
-            self.counters.errors += 1
-            failure = {"where": "slow_loop", "type": type(error).__name__, "message": str(error)}
-            self._append(now, "error", failure)
+            self._contain(error, now)
         self.counters.seconds += time.perf_counter() - started
+
+    def keep_trials(self, row: int) -> None:
+        """What a slot that bar `row` has closed changes without a report, where reports come from elsewhere.
+
+        Trials are promoted or retired on their own evidence, and what has reached its time ends.
+        """
+        now = int(self._bars.close_times[row])
+        if self._closed_slot(now) is None:
+            return
+        try:
+            self._keep_trials(row, now)
+        except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
+            self._contain(error, now)
+
+    async def judged(self, report: HighLevelReflectionReport) -> ReplanVerdict:
+        """The judge's word on a report; nothing is changed by it."""
+        experiments = sum(1 for trial in self._lifecycle.shadows() if trial.kind == "experiment")
+        return await self._judge.replan(report, self._definitions(), experiments)
+
+    def hear(
+        self,
+        request: HighLevelReflectionRequest,
+        report: HighLevelReflectionReport,
+        verdict: ReplanVerdict,
+        row: int,
+    ) -> None:
+        """A report that was made elsewhere, with the verdict on it, arrives at the close of bar `row`."""
+        now = int(self._bars.close_times[row])
+        run = Run(request.slot, "batch", request.structural_allowed, request.structural_override)
+        try:
+            self._asked(request, now)
+            self._answered(request, report, now)
+            self._decided(verdict, run, now)
+        except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
+            self._contain(error, now)
+        self._last_run = request.slot
+        self._last_run_episodes = self._count(request.slot)
+        kept = [one for one in self._policy_loop.deferred if one.raised_at > request.known_at]
+        self._policy_loop.deferred[:] = kept
+        self._override = None
+
+    def _closed_slot(self, now: int) -> int | None:
+        """The newest slot at or before `now` that was not examined yet."""
+        slot: int | None = None
+        while self._next_slot <= now:
+            slot = self._next_slot
+            self._next_slot = next_slot(slot, self._interval)
+        return slot
+
+    def _keep_trials(self, row: int, now: int) -> None:
+        self._failed = False
+        self.retire_changed(self._trials.step(row, now), now)
+        self.retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
+
+    def _contain(self, error: Exception, now: int) -> None:
+        self._failed = True
+        self.counters.errors += 1
+        failure = {"where": "slow_loop", "type": type(error).__name__, "message": str(error)}
+        self._append(now, "error", failure)
 
     def _facts(self, moment: int) -> CadenceFacts:
         fresh = self._learnable[self._last_run_episodes : self._count(moment)]
@@ -227,10 +278,25 @@ class SlowLoopService:
         started = time.perf_counter()
         facts = self._request_facts(run, row, now)
         request = build_request(run, facts)
+        self._asked(request, now)
+        report = await self._reflection.reflect(request, facts.batch(), self._definitions())
+        self._answered(request, report, now)
+        self._decided(await self.judged(report), run, now)
+        self._last_run = run.slot
+        self._last_run_episodes = len(facts.evidence)
+        self._policy_loop.deferred.clear()
+        self._override = None
+        self.drift.close()
+        self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
+
+    def _asked(self, request: HighLevelReflectionRequest, now: int) -> None:
         self._append(
             now, "high_level_request", {"request_hash": request.content_hash, "request": request.payload()}
         )
-        report = await self._reflection.reflect(request, facts.batch(), self._definitions())
+
+    def _answered(
+        self, request: HighLevelReflectionRequest, report: HighLevelReflectionReport, now: int
+    ) -> None:
         self.last_report = report
         report_id = report.content_hash[:16]
         self._append(
@@ -241,13 +307,6 @@ class SlowLoopService:
         )
         self._count_report(report, report_id, now)
         self._tested += [trial_key(trial) for trial in report.grid_trials]
-        await self._replan(report, run, now)
-        self._last_run = run.slot
-        self._last_run_episodes = len(facts.evidence)
-        self._policy_loop.deferred.clear()
-        self._override = None
-        self.drift.close()
-        self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
 
     def _window_start(self, row: int) -> int:
         window = self._settings.high_level.window_bars
@@ -291,9 +350,7 @@ class SlowLoopService:
             }
         )
 
-    async def _replan(self, report: HighLevelReflectionReport, run: Run, now: int) -> None:
-        experiments = sum(1 for trial in self._lifecycle.shadows() if trial.kind == "experiment")
-        verdict = await self._judge.replan(report, self._definitions(), experiments)
+    def _decided(self, verdict: ReplanVerdict, run: Run, now: int) -> None:
         verdict_id = verdict.content_hash[:16]
         self.counters.replans[str(verdict.decision)] += 1
         self.counters.refused.update(one.code for one in verdict.refused)

@@ -115,6 +115,11 @@ class Session:
             await self.slow_loop.on_row(row)
             timing.slow_s = self.slow_loop.counters.seconds
 
+    def keep_trials(self) -> None:
+        """Where reports come from elsewhere: let a slot that is closed by now end what has to end."""
+        if self.learning:
+            self.slow_loop.keep_trials(self.engine.t - 1)
+
     @property
     def learning(self) -> bool:
         """Whether there is a slow loop at all."""

@@ -121,7 +121,9 @@ class TradingDesk:
                 evaluation = session.policy_loop.open(boundary, history=row.history)
                 if evaluation is not None:
                     self._ask(evaluation)
-            await session.reflect_slowly(step, self.timing)
+        if not self.lock_step and not session.policy_loop.in_flight:
+            # Playbooks do not change under an evaluation that is out.
+            session.keep_trials()
 
     def note(self, anomaly: FeedAnomaly) -> None:
         """Journal what was wrong with the feed; before the first row it waits for it."""

@@ -19,6 +19,7 @@ from services.journal.writer import JournalWriter
 from services.market_feed import BarRow, FeedAnomaly, MarketFeed
 from services.policy_loop_service import Evaluation
 from services.store import RunRecord, Store
+from services.store.operator_requests import OperatorRequest
 from worker.models import Models
 from worker.run_result import RunResult
 from worker.scheduler.ports import CrashPoints
@@ -27,6 +28,7 @@ from worker.trading.answers import AnswerDesk
 from worker.trading.commands import carry_out
 from worker.trading.committing import STORE_AWAY, Committing, Note
 from worker.trading.desk import Market, TradingDesk
+from worker.trading.hearing import ReportDesk
 from worker.trading.keeper import Keeper
 from worker.trading.recovery import RecoveringSink, past_of, recover
 from worker.trading.runs import free_the_dead, lease_name, run_to_trade
@@ -35,6 +37,7 @@ from worker.warm_up import compile_engine
 
 LEASE_MS = 10_000
 LOOK_S = 0.5
+CHANGES_PLAYBOOKS = ("rollback", "replan")  # they wait until no evaluation is out
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class PaperProcess:
         self._progress = progress
         self._stop = asyncio.Event()
         self._why: str | None = None
-        self._started = time.time_ns()
+        self._waiting: list[OperatorRequest] = []
         self.recovered = 0
         self.answers: AnswerDesk | None = None
 
@@ -181,6 +184,10 @@ class PaperProcess:
             told = {"rows": self.recovered, "events": journal.events, "orders_sent_again": reconciled}
             self._note("recovered", {"run_id": record.run_id, **told})
         self._ask = self._ask_beside
+        self.reports: ReportDesk | None = None
+        if not feed.lock_step:
+            known = dict(script.verdicts)
+            self.reports = ReportDesk(self._store.reports, record.run_id, self._owner, known)
         for evaluation in script.unanswered:
             self._ask(evaluation)
 
@@ -206,7 +213,8 @@ class PaperProcess:
                         self.desk.note(item)
                         continue
                     await self._row(item)
-                    await self._commands(record)
+                    if self.desk.lock_step:
+                        await self._commands(record)
             self._check(looking)
             return await self._end(record, began)
         finally:
@@ -257,18 +265,32 @@ class PaperProcess:
             looking.result()
 
     async def _look_around(self, record: RunRecord) -> None:
-        """Fetch the operator's requests; a store that is away has none."""
-        self._waiting: list[Any] = []
+        """Fetch the operator's requests and the reports that wait; a store that is away has none."""
         while True:
             with suppress(StoreError):
                 self._waiting = await self._store.operator.waiting(record.run_id)
                 if any(one.kind == "stop" for one in self._waiting) and self.desk.begun:
                     self.stop("the operator's request")
+                if self.desk.begun and not self.desk.lock_step:
+                    await self._commands(record)
+                    await self._reports()
             await asyncio.sleep(LOOK_S)
+
+    async def _reports(self) -> None:
+        if self.reports is None:
+            return
+        session = self.desk.session
+        await self.reports.acknowledge(stored=not self.desk.journal.waiting)
+        await self.reports.look(session)
+        if self.reports.hear(session):
+            self.committing.wake()
 
     async def _commands(self, record: RunRecord) -> None:
         waiting, self._waiting = self._waiting, []
+        flying = self.desk.session.policy_loop.in_flight
         for one in waiting:
+            if flying and one.kind in CHANGES_PLAYBOOKS:
+                continue  # it is still waiting when the next look comes
             told = {"outcome": "done", "note": "it was carried out before a restart"}
             if one.number not in self._commands_done:
                 self._commands_done.add(one.number)

@@ -11,15 +11,22 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from schemas.judge import ReplanVerdict
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.journal.kinds import INPUT_KINDS
 from services.market_feed import BarRow
 from services.policy_loop_service import Evaluation
+from services.slow_loop.artefacts import read_request, with_moments
 from worker.trading.answers import Answer, take_back, think
 from worker.trading.commands import carry_out
 from worker.trading.desk import TradingDesk
+from worker.trading.hearing import hear, judge
 
 if TYPE_CHECKING:
     from services.store import Store
+
+
+REPORT_KINDS = frozenset({"high_level_request", "high_level_report", "replan_verdict"})
 
 
 @dataclass(frozen=True)
@@ -38,11 +45,15 @@ class Script:
     Attributes:
         inputs: in order of the journal.
         arrivals: payloads of the answers that arrived, by event id.
+        reports: requests and reports that arrived from elsewhere, by report id.
+        verdicts: the judge's word on them, with the close of the row at which it was given, ns.
         unanswered: evaluations whose answer never arrived; a restart asks again.
     """
 
     inputs: deque[RecordedInput]
     arrivals: dict[str, dict[str, Any]]
+    reports: dict[str, tuple[HighLevelReflectionRequest, HighLevelReflectionReport]]
+    verdicts: dict[str, tuple[ReplanVerdict, int]]
     unanswered: list[Evaluation] = field(default_factory=list)
     answers: dict[str, Answer] = field(default_factory=dict)
 
@@ -56,7 +67,21 @@ async def read_script(store: "Store", run_id: str) -> Script:
         ]
     )
     arrivals = {one.payload["event_id"]: one.payload for one in inputs if one.kind == "answer_arrived"}
-    return Script(inputs, arrivals)
+    requests: dict[str, HighLevelReflectionRequest] = {}
+    reports: dict[str, tuple[HighLevelReflectionRequest, HighLevelReflectionReport]] = {}
+    verdicts: dict[str, tuple[ReplanVerdict, int]] = {}
+    async for row in store.journal.rows(run_id, kinds=REPORT_KINDS):
+        told = json.loads(row.payload)
+        if row.kind == "high_level_request":
+            text = json.dumps(told["request"])
+            requests[told["request_hash"]] = read_request(text)
+        elif row.kind == "high_level_report":
+            report = HighLevelReflectionReport.model_validate(with_moments(told["report"]))
+            reports[told["report_id"]] = requests[told["request_hash"]], report
+        else:
+            verdict = ReplanVerdict.model_validate(told["verdict"])
+            verdicts[told["report_id"]] = verdict, row.known_at
+    return Script(inputs, arrivals, reports, verdicts)
 
 
 class Player:
@@ -97,5 +122,7 @@ class Player:
                 desk.note_plain(one.payload)
             elif one.kind == "answer_arrived":
                 take_back(desk.session, self._script.answers.pop(one.payload["event_id"]))
+            elif one.kind == "report_arrived":
+                hear(desk.session, await judge(desk.session, *self._script.reports[one.payload["report_id"]]))
             else:
                 await carry_out(desk, one.payload)

@@ -1,0 +1,117 @@
+"""Reports from the inbox: judged beside the bars, heard between two rows, acknowledged once they are stored.
+
+The worker that reflects never writes into the journal of a run. What this process has heard stands there: a
+report that comes again after a crash is acknowledged with the verdict that was given.
+"""
+
+from dataclasses import dataclass
+
+from schemas.judge import ReplanVerdict
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from services.journal.parking import ParkedRow
+from services.slow_loop.inbox import ReportInbox, TakenReport
+from worker.session import Session
+
+HOLD_MS = 60_000
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A report with its verdict, ready to be heard; `taken` is None in a replay."""
+
+    request: HighLevelReflectionRequest
+    report: HighLevelReflectionReport
+    verdict: ReplanVerdict
+    rows: list[ParkedRow]
+    taken: TakenReport | None = None
+
+
+async def judge(
+    session: Session,
+    request: HighLevelReflectionRequest,
+    report: HighLevelReflectionReport,
+    taken: TakenReport | None = None,
+) -> Judged:
+    """Ask the judge beside the bars; what the asking costs is parked."""
+    with session.clock.pinned(min(report.known_at, session.clock.now)), session.events.parking() as rows:
+        session.model_account.open_event()
+        verdict = await session.slow_loop.judged(report)
+    return Judged(request, report, verdict, rows, taken)
+
+
+def hear(session: Session, judged: Judged) -> int:
+    """Let a judged report arrive at the last validated row; the close of that row, ns."""
+    row = session.engine.t - 1
+    now = int(session.bars.close_times[row])
+    payload = {"report_id": judged.report.content_hash[:16], "slot": judged.request.slot}
+    session.journal.append("report_arrived", ts_event=now, known_at=now, payload=payload)
+    session.events.deliver(judged.rows, now)
+    session.slow_loop.hear(judged.request, judged.report, judged.verdict, row)
+    return now
+
+
+class ReportDesk:
+    """Takes one report at a time from the inbox and gives it back with its verdict.
+
+    Args:
+        inbox: where reports wait.
+        run_id: whose.
+        consumer: name of this process.
+        known: reports that stand in the journal already, with their verdicts and the close of their row.
+    """
+
+    def __init__(
+        self,
+        inbox: ReportInbox,
+        run_id: str,
+        consumer: str,
+        known: dict[str, tuple[ReplanVerdict, int]],
+    ) -> None:
+        self._inbox = inbox
+        self._run_id = run_id
+        self._consumer = consumer
+        self._known = known
+        self._heard: tuple[TakenReport, ReplanVerdict, int] | None = None
+        self._ready: Judged | None = None
+
+    async def look(self, session: Session) -> None:
+        """Take and judge the next report, if none is in hand.
+
+        Raises:
+            StoreError: the store is away; the next look tries again.
+        """
+        if self._ready is not None or self._heard is not None:
+            return
+        taken = await self._inbox.take(self._run_id, self._consumer, HOLD_MS)
+        if taken is None:
+            return
+        if taken.report_id in self._known:
+            verdict, arrived_at = self._known[taken.report_id]
+            await self._inbox.deliver(taken, verdict, arrived_at)
+            return
+        self._ready = await judge(session, taken.request, taken.report, taken)
+
+    def hear(self, session: Session) -> bool:
+        """Let what is ready arrive, unless an evaluation is out: playbooks do not change under it.
+
+        Returns:
+            Whether something arrived.
+        """
+        judged = self._ready
+        if judged is None or judged.taken is None or session.policy_loop.in_flight:
+            return False
+        self._ready = None
+        arrived_at = hear(session, judged)
+        self._known[judged.taken.report_id] = (judged.verdict, arrived_at)
+        self._heard = (judged.taken, judged.verdict, arrived_at)
+        return True
+
+    async def acknowledge(self, *, stored: bool) -> None:
+        """Give the verdict back once its rows are stored; a hold that was lost meanwhile is taken again.
+
+        Raises:
+            StoreError: the store is away; the next look tries again.
+        """
+        if self._heard is not None and stored:
+            await self._inbox.deliver(*self._heard)
+            self._heard = None
