@@ -53,7 +53,7 @@ class FeedSettings(Contract):
     continuous: bool | None = Field(
         default=None,
         description="whether the market trades round the clock, so that a label without any bar is a gap; "
-        "None: an exchange of ccxt does, a file does not",
+        "unset: an exchange of ccxt does, a file does not",
     )
     poll_s: float = Field(default=1.0, gt=0, le=3_600, description="time between two looks at a growing file")
     gone_s: float = Field(
