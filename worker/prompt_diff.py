@@ -1,4 +1,6 @@
-"""How do verdicts move from one prompt to another? Both are asked about the same plans of a run.
+"""How do a model's words move from one prompt to another? Both prompts are asked the same questions of a run.
+
+About plans the second reader gives verdicts, at snapshots the strategist makes decisions.
 
 Replies of a prompt are kept in a folder under the hash of its template: what is there is played back, what
 is missing is asked and kept, so the second look at two prompts needs neither key nor network. A prompt whose
@@ -7,21 +9,40 @@ replies were not all taken down leaves no cassette. Called by `thinktwice prompt
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from prompts import PromptTemplate
 from schemas.config import Settings
 from schemas.errors import CassetteMiss, ConfigError
 from services.journal.consolidations import AnsweredConsolidation
+from worker.decision_moves import distribution, moves, paired_test
 from worker.model_comparison import Pair, compared
 from worker.model_panel import Sample, open_panel
 from worker.model_questions import RecordedQuestions, first_of_each
 from worker.model_spread import Progress
+from worker.strategist_panel import Decided, open_strategist
+from worker.strategist_questions import StrategistQuestion, StrategistQuestions
 
 NO_REPLY = "no reply"
+Q = TypeVar("Q")
+A = TypeVar("A")
+Q_in = TypeVar("Q_in", contravariant=True)
+A_out = TypeVar("A_out", covariant=True)
+
+
+class Panel(Protocol[Q_in, A_out]):
+    """A model with one template, asked one question after the other."""
+
+    async def sample(self, question: Q_in, /) -> A_out:
+        """What it answers."""
+        ...
+
+
+Open = Callable[[PromptTemplate, Settings], AbstractAsyncContextManager[Panel[Q, A]]]
 
 
 async def diff_prompts(
@@ -49,15 +70,13 @@ async def diff_prompts(
         ConfigError: the folder or a cassette cannot be used, or no model can be asked.
     """
     plans = first_of_each(questions, templates[0], limit)
-    said: list[list[Sample]] = []
-    for template in templates:
-        done = len(said) * len(plans)
 
-        def told(number: int, _: int, done: int = done) -> None:
-            progress(done + number, 2 * len(plans))
+    def opened(
+        template: PromptTemplate, values: Settings
+    ) -> AbstractAsyncContextManager[Panel[AnsweredConsolidation, Sample]]:
+        return open_panel(values, template, questions.max_tokens, environment)
 
-        said.append(await _samples(questions, settings, template, plans, folder, environment, told))
-    first, second = said
+    first, second = await _both(plans, settings, templates, folder, opened, _has_verdict, progress)
     pairs = [
         Pair(replace(plan, final=before.final), after)
         for plan, before, after in zip(plans, first, second, strict=True)
@@ -65,6 +84,7 @@ async def diff_prompts(
     ]
     return {
         "run_id": questions.run_id,
+        "template": templates[0].name,
         "prompt": {"recorded": templates[0].hash, "asked": templates[1].hash},
         "model": {"recorded": settings.llm.fast_model, "asked": settings.llm.fast_model},
         "verdicts": {"first": _verdicts(first), "second": _verdicts(second)},
@@ -76,37 +96,142 @@ async def diff_prompts(
     }
 
 
-async def _samples(
-    questions: RecordedQuestions,
+async def diff_decisions(
+    questions: StrategistQuestions,
     settings: Settings,
-    template: PromptTemplate,
-    plans: Sequence[AnsweredConsolidation],
+    templates: tuple[PromptTemplate, PromptTemplate],
     folder: Path,
     environment: Mapping[str, str],
+    *,
+    limit: int | None,
     progress: Progress,
-) -> list[Sample]:
-    """One reply about each plan, played back or asked and kept."""
+) -> dict[str, Any]:
+    """The document: decisions of both prompts of the strategist, and the snapshots on which they differ.
+
+    Args:
+        questions: snapshots of a run.
+        settings: model, prices, limits, deadline and envelope.
+        templates: the first prompt and the second.
+        folder: of the cassettes; made when it is not there.
+        environment: for a key, where a prompt has no cassette yet.
+        limit: only the first snapshots.
+        progress: told the replies so far and those in all.
+
+    Raises:
+        ConfigError: the folder or a cassette cannot be used, or no model can be asked.
+    """
+    asked = questions.asked[:limit]
+
+    def opened(
+        template: PromptTemplate, values: Settings
+    ) -> AbstractAsyncContextManager[Panel[StrategistQuestion, Decided]]:
+        return open_strategist(values, template, environment)
+
+    first, second = await _both(asked, settings, templates, folder, opened, _has_decision, progress)
+    told = list(zip(asked, first, second, strict=True))
+    both = [one for one in told if one[1].replied and one[2].replied]
+    pairs = [(before.decision, after.decision) for _, before, after in both]
+    moved = moves(pairs)
+    return {
+        "run_id": questions.run_id,
+        "template": templates[0].name,
+        "prompt": {"first": templates[0].hash, "second": templates[1].hash},
+        "model": settings.llm.strategist_model,
+        "same": not moved and len(both) == len(told),
+        "questions": len(told),
+        "compared": len(both),
+        "unchanged": sum(before == after for before, after in pairs),
+        "other_plan": sum(_only_plan_differs(before, after) for _, before, after in both),
+        "moved": sum(one["count"] for one in moved),
+        "decisions": {
+            "first": distribution([one.decision for one in first]),
+            "second": distribution([one.decision for one in second]),
+        },
+        "moves": moved,
+        "test": paired_test(pairs),
+        "changed": [_moved(*one) for one in both if one[1].decision != one[2].decision],
+        "missing": sum(not one.replied for one in (*first, *second)),
+        "tokens": sum(one.tokens for one in (*first, *second)),
+        "usd": sum(one.usd for one in (*first, *second)),
+        "left_out": questions.left_out,
+    }
+
+
+def _only_plan_differs(before: Decided, after: Decided) -> bool:
+    return before.decision == after.decision and before.plan != after.plan
+
+
+def _moved(question: StrategistQuestion, before: Decided, after: Decided) -> dict[str, Any]:
+    snapshot = question.snapshot
+    return {
+        "seq": question.seq,
+        "known_at": snapshot.known_at,
+        "symbol": snapshot.symbol,
+        "state": str(snapshot.state),
+        "from": before.decision,
+        "to": after.decision,
+    }
+
+
+def _has_verdict(sample: Sample) -> bool:
+    return sample.failure is None
+
+
+def _has_decision(said: Decided) -> bool:
+    return said.replied
+
+
+async def _both(
+    questions: Sequence[Q],
+    settings: Settings,
+    templates: tuple[PromptTemplate, PromptTemplate],
+    folder: Path,
+    opened: Open[Q, A],
+    whole: Callable[[A], bool],
+    progress: Progress,
+) -> tuple[list[A], list[A]]:
+    """What both templates got to hear, each from its cassette or asked and kept."""
+    said: list[list[A]] = []
+    for template in templates:
+        done = len(said) * len(questions)
+
+        def told(number: int, done: int = done) -> None:
+            progress(done + number, 2 * len(questions))
+
+        said.append(await _answers(questions, settings, template, folder, opened, whole, told))
+    return said[0], said[1]
+
+
+async def _answers(
+    questions: Sequence[Q],
+    settings: Settings,
+    template: PromptTemplate,
+    folder: Path,
+    opened: Open[Q, A],
+    whole: Callable[[A], bool],
+    told: Callable[[int], None],
+) -> list[A]:
+    """One answer to each question, played back or asked and kept."""
     kept, part = _files(folder, template)
     replay = kept.exists()
     source = {"llm": "replay", "cassette": str(kept)} if replay else {"llm": "record", "cassette": str(part)}
     values = settings.payload()
     values["runtime"] |= source
-    samples = []
-    async with open_panel(
-        Settings.model_validate(values), template, questions.max_tokens, environment
-    ) as panel:
-        for number, plan in enumerate(plans):
-            progress(number, len(plans))
+    answers = []
+    async with opened(template, Settings.model_validate(values)) as panel:
+        for number, question in enumerate(questions):
+            told(number)
             try:
-                samples.append(await panel.sample(plan))
+                answers.append(await panel.sample(question))
             except CassetteMiss as error:
                 raise ConfigError(
-                    f"{str(kept)!r} was made of other plans or settings: delete it, and they are asked anew"
+                    f"{str(kept)!r} was made of other questions or settings: delete it, and they are asked "
+                    "anew"
                 ) from error
-        progress(len(plans), len(plans))
-    if not replay and all(sample.failure is None for sample in samples):
+        told(len(questions))
+    if not replay and all(whole(one) for one in answers):
         os.replace(part, kept)
-    return samples
+    return answers
 
 
 def _files(folder: Path, template: PromptTemplate) -> tuple[Path, Path]:

@@ -16,6 +16,7 @@ from worker.interrupts import Interrupts
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
+    from services.journal.index import JournalIndex
     from worker.model_questions import RecordedQuestions
 
 MOST_SAMPLES = 1_000
@@ -154,23 +155,32 @@ async def recorded_questions(
     run: str, db: str | None, config: Path | None, llm: str | None, cassette: str | None
 ) -> tuple["RecordedQuestions", Settings]:
     """What the run asked, and the settings to ask with: the run's, with what is given now before them."""
-    from services.journal.index import JournalIndex
     from worker.model_questions import read_questions
+
+    run_id, index, values = await recorded_run(run, db, config)
+    questions = read_questions(run_id, index)
+    values["runtime"] |= {"llm": llm or "live", "cassette": cassette}
+    values["policy_loop"]["strategist"] = "rules"  # it is not asked here, so it needs neither key nor price
+    return questions, valid_settings(values)
+
+
+async def recorded_run(
+    run: str, db: str | None, config: Path | None
+) -> tuple[str, "JournalIndex", dict[str, Any]]:
+    """Id and rows of a run, and its settings as plain data with what is given now of `[llm]`."""
+    from services.journal.index import JournalIndex
     from worker.replay import stored_settings
 
     given = load_settings(config)
     store, record = await open_for_run(db, run)
     async with store:
-        stored = stored_settings(record)
-        questions = read_questions(record.run_id, await JournalIndex.read(store.journal.rows(record.run_id)))
-    values = stored.payload()
-    values["runtime"] |= {"llm": llm or "live", "cassette": cassette}
-    values["policy_loop"]["strategist"] = "rules"  # it is not asked here, so it needs neither key nor price
+        values = stored_settings(record).payload()
+        index = await JournalIndex.read(store.journal.rows(record.run_id))
     asked = given.settings.payload()
     for key in given.origins:
         if key.startswith("llm."):
             _copy(asked, values, key.split("."))
-    return questions, _valid(values)
+    return record.run_id, index, values
 
 
 def _copy(source: dict[str, Any], target: dict[str, Any], steps: list[str]) -> None:
@@ -179,7 +189,12 @@ def _copy(source: dict[str, Any], target: dict[str, Any], steps: list[str]) -> N
     target[steps[-1]] = source[steps[-1]]
 
 
-def _valid(values: dict[str, Any]) -> Settings:
+def valid_settings(values: dict[str, Any]) -> Settings:
+    """Settings of plain data.
+
+    Raises:
+        ConfigError: they do not fit together.
+    """
     from pydantic import ValidationError
 
     try:

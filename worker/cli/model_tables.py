@@ -28,7 +28,7 @@ def render_spread(document: Document) -> None:
         ("verdicts", counts(document["verdicts"])),
         *_cost(document),
     ]
-    _print(f"spread of {source}   {document['model']}   {said}", rows)
+    print_rows(f"spread of {source}   {document['model']}   {said}", rows)
     order = sorted(document["by_question"], key=_agreement)
     lines = [
         [
@@ -40,7 +40,7 @@ def render_spread(document: Document) -> None:
         ]
         for one in order
     ]
-    _table(("bar", "symbol", "playbook", "rules", "recorded", "again", "no verdict", "agreement"), lines)
+    print_table(("bar", "symbol", "playbook", "rules", "recorded", "again", "no verdict", "agreement"), lines)
 
 
 def render_comparison(document: Document) -> None:
@@ -58,17 +58,17 @@ def render_comparison(document: Document) -> None:
         ("sign test", DASH if p_value is None else f"p = {p_value:.3g}"),
         *_cost(document),
     ]
-    _print(f"comparison with {document['run_id']}", rows)
+    print_rows(f"comparison with {document['run_id']}", rows)
     moves = [
         [one["from"], one["to"], str(one["count"]), counts(one["findings"])]
         for one in document["transitions"]
     ]
-    _table(("from", "to", "plans", "with findings"), moves)
+    print_table(("from", "to", "plans", "with findings"), moves)
     lines = [
         [*_place(one), one["from"], one["to"], ", ".join(one["cited"]) or one["refused"] or DASH]
         for one in document["changed"]
     ]
-    _table(("bar", "symbol", "playbook", "rules", "from", "to", "cited"), lines)
+    print_table(("bar", "symbol", "playbook", "rules", "from", "to", "cited"), lines)
 
 
 def _cost(document: Document) -> Iterable[tuple[str, str]]:
@@ -101,7 +101,8 @@ def _agreement(one: Document) -> float:
     return 2.0 if one["agreement"] is None else float(one["agreement"])
 
 
-def _print(title: str, rows: Sequence[tuple[str, str]]) -> None:
+def print_rows(title: str, rows: Sequence[tuple[str, str]]) -> None:
+    """A title and named figures below it."""
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -112,7 +113,8 @@ def _print(title: str, rows: Sequence[tuple[str, str]]) -> None:
     console.print(table)
 
 
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+def print_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    """The first lines under their heads; nothing without one."""
     if not lines:
         return
     table = Table(*head, box=None, padding=(0, 2, 0, 0))

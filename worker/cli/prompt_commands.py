@@ -1,26 +1,27 @@
-"""`thinktwice prompts`: what another wording of a prompt does to the verdicts of a model."""
+"""`thinktwice prompts`: what another wording of a prompt does to what a model says."""
 
 import asyncio
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from worker.cli.console import complain, print_json
-from worker.cli.model import ConfigArgument, LimitOption, recorded_questions
+from worker.cli.model import ConfigArgument, LimitOption, recorded_questions, recorded_run, valid_settings
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.progress import progress_bar
 from worker.interrupts import Interrupts
 
-PRESENT = "present"
+if TYPE_CHECKING:
+    from prompts import PromptTemplate
 
-app = typer.Typer(help="Compare prompts on the plans of a run.", rich_markup_mode=None)
+app = typer.Typer(help="Compare prompts on the questions of a run.", rich_markup_mode=None)
 
 
 @app.callback()
 def prompts() -> None:
-    """Compare prompts on the plans of a run."""
+    """Compare prompts on the questions of a run."""
 
 
 @app.command("diff")
@@ -31,24 +32,23 @@ def diff(
     cassette: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder of replies: played back, or asked and kept.")
     ] = Path("cassettes"),
-    run: Annotated[str, typer.Option(help="Run whose plans are asked about.")] = "latest",
+    run: Annotated[str, typer.Option(help="Run whose questions are asked.")] = "latest",
     limit: LimitOption = None,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show how the verdicts of a model move from prompt A to prompt B, with a paired test.
+    """Show how verdicts or decisions of a model move from prompt A to prompt B, with a paired test.
 
-    Exit 0 when no verdict moved, 1 when one did or a reply is missing. Stores nothing in the run.
+    The placeholders of the templates say which prompt it is: that of the second reader, asked about plans, or
+    that of the strategist, asked at snapshots. Exit 0 when nothing moved, 1 when something did or a reply is
+    missing. Stores nothing in the run.
     """
     document = asyncio.run(_diff(first, second, config, cassette, run, limit, db))
     if json:
         print_json(document)
     else:
-        from worker.cli.model_tables import render_comparison
-
-        render_comparison(document)
-    missing = sum(said.get("no reply", 0) for said in document["verdicts"].values())
-    if missing:
+        _render(document)
+    if missing := _missing(document):
         complain(f"{missing} replies are missing; the prompts they belong to keep no cassette")
     if missing or not document["same"]:
         raise typer.Exit(1)
@@ -57,13 +57,54 @@ def diff(
 async def _diff(
     first: str, second: str, config: Path | None, cassette: Path, run: str, limit: int | None, db: str | None
 ) -> dict[str, Any]:
-    from worker.model_questions import read_template
+    from worker.prompt_kinds import STRATEGIST, read_pair
+
+    templates = read_pair(first, second)
+    if templates[0].name == STRATEGIST:
+        return await _decisions(templates, config, cassette, run, limit, db)
     from worker.prompt_diff import diff_prompts
 
-    templates = tuple(read_template(None if name == PRESENT else Path(name)) for name in (first, second))
     questions, settings = await recorded_questions(run, db, config, None, None)
     with progress_bar("prompts", Interrupts(), "replies") as progress:
         return await diff_prompts(
-            questions, settings, (templates[0], templates[1]), cassette, os.environ,
-            limit=limit, progress=progress,
-        )  # fmt: skip
+            questions, settings, templates, cassette, os.environ, limit=limit, progress=progress
+        )
+
+
+async def _decisions(
+    templates: "tuple[PromptTemplate, PromptTemplate]", config: Path | None, cassette: Path, run: str,
+    limit: int | None, db: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    from worker.prompt_diff import diff_decisions
+    from worker.strategist_questions import read_strategist_questions
+
+    run_id, index, values = await recorded_run(run, db, config)
+    # Nobody else is asked here, so nobody else needs a key or a price.
+    values["policy_loop"]["strategist"] = "anthropic"
+    values["judge"]["replan"] = "rules"
+    if values["reflection"]["mode"] == "full":
+        values["reflection"]["mode"] = "deterministic"
+    settings = valid_settings(values)
+    questions = read_strategist_questions(run_id, index, settings)
+    with progress_bar("prompts", Interrupts(), "answers") as progress:
+        return await diff_decisions(
+            questions, settings, templates, cassette, os.environ, limit=limit, progress=progress
+        )
+
+
+def _render(document: dict[str, Any]) -> None:
+    if "decisions" in document:
+        from worker.cli.decision_tables import render_decisions
+
+        render_decisions(document)
+        return
+    from worker.cli.model_tables import render_comparison
+
+    render_comparison(document)
+
+
+def _missing(document: dict[str, Any]) -> int:
+    """Replies that never came, of both prompts."""
+    if "decisions" in document:
+        return int(document["missing"])
+    return sum(said.get("no reply", 0) for said in document["verdicts"].values())

@@ -1,0 +1,291 @@
+"""`thinktwice prompts diff` on the strategist's prompt: snapshots of a run, asked with two templates."""
+
+import asyncio
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+import prompts
+from tests.agents.language_models.misbehaviour import WHOLE
+from tests.agents.language_models.wire_server import answer, message
+from tests.agents.strategies.questions import ABSTAIN, HOLD, Question, change, propose, question, tighten
+from tests.worker.cli.test_model_commands import Desk
+from tests.worker.strategist_wire import StrategistOnTheWire, first_plan, prompt_of
+from tests.worker.wire import wire
+
+PROMPT = (prompts.FOLDER / "strategist.txt").read_text("utf-8")
+BOLD = PROMPT.replace("You plan; you do not trade.", "You plan boldly; you do not trade.", 1)
+CONFIG = """
+[llm]
+strategist_model = "claude-test"
+strategist_deadline_ms = {deadline}
+attempts = 1
+breaker_failures = 1000
+prices = [{{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }}]
+"""
+Said = dict[str, Any] | str
+Decide = Callable[[Question, bool], Said]
+
+
+class Minds:
+    """A model on the wire that answers each prompt in its own way; a string names a misbehaviour."""
+
+    def __init__(self, decide: Decide) -> None:
+        self._decide = decide
+        self.asked: list[tuple[bool, Question]] = []
+
+    def handler(self, server: Any) -> Any:
+        async def respond(writer: asyncio.StreamWriter) -> None:
+            body = server.requests[-1][1]
+            bold = "boldly" in body["system"][0]["text"]
+            asked = question(prompt_of(body))
+            self.asked.append((bold, asked))
+            said = self._decide(asked, bold)
+            known = WHOLE.get(said) if isinstance(said, str) else None
+            text = said if isinstance(said, str) else json.dumps(said)
+            await (known.handler if known else answer(message(text)))(writer)
+
+        return respond
+
+
+def rules_first(asked: Question, bold: bool) -> Said:
+    return HOLD if asked.task == "manage" else propose(asked.base())
+
+
+@pytest.fixture(scope="module")
+def by_rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with one run by rules."""
+    folder = tmp_path_factory.mktemp("by_rules")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        span = ("--from", "2003-01-01", "--to", "2003-09-30")
+        assert Desk(folder, patch).run("backtest", *span).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def templates(by_rules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    for name in [name for name in os.environ if name.startswith(("THINKTWICE_", "ANTHROPIC_"))]:
+        monkeypatch.delenv(name)
+    assert BOLD != PROMPT
+    (tmp_path / "thinktwice.db").write_bytes((by_rules / "thinktwice.db").read_bytes())
+    (tmp_path / "bold.txt").write_text(BOLD, "utf-8")
+    (tmp_path / "s.toml").write_text(CONFIG.format(deadline=20_000), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return Desk(tmp_path, monkeypatch)
+
+
+def compared(
+    found: Desk, monkeypatch: pytest.MonkeyPatch, decide: Decide, *words: str
+) -> tuple[Result, Minds]:
+    minds, proxy = Minds(decide), Late()
+    with wire(monkeypatch, proxy) as server:
+        proxy.handler = minds.handler(server)
+        return found.run("prompts", "diff", "present", "bold.txt", "s.toml", *words), minds
+
+
+class Late:
+    """A handler whose answer is known once its server is there."""
+
+    handler: Any = None
+
+    async def __call__(self, writer: asyncio.StreamWriter) -> None:
+        await self.handler(writer)
+
+
+def snapshots(found: Desk) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in found.rows().splitlines()]
+    return [row["payload"]["snapshot"] for row in rows if row["kind"] == "policy_snapshot"]
+
+
+def test_prompts_diff_asks_the_strategist_at_each_snapshot_of_the_run_with_both_prompts(
+    templates, monkeypatch
+):
+    before = templates.rows()
+    result, minds = compared(templates, monkeypatch, rules_first, "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    asked = {bold: [one.snapshot for kind, one in minds.asked if kind is bold] for bold in (False, True)}
+    assert asked[False] == asked[True]
+    recorded_ones = snapshots(templates)
+    left_out = sum(document["left_out"].values())
+    assert document["questions"] == len(asked[False]) == len(recorded_ones) - left_out > 10
+    assert [one for one in recorded_ones if one in asked[False]] == asked[False]
+    assert document["template"] == "strategist"
+    assert document["same"]
+    assert (document["moved"], document["missing"], document["test"]["p_value"]) == (0, 0, None)
+    assert document["decisions"]["first"] == document["decisions"]["second"]
+    managed = sum(one.task == "manage" for bold, one in minds.asked if not bold)
+    assert document["decisions"]["first"]["hold"] == managed > 0
+    proposals = {name for name in document["decisions"]["first"] if name.startswith("propose ")}
+    assert {name.rpartition(" ")[2] for name in proposals} <= {"long", "short"}
+    assert len(proposals) > 1
+    assert templates.rows() == before, "nothing is written to the run"
+
+
+def test_prompts_diff_of_the_strategist_offers_the_plans_that_the_rules_of_the_run_proposed(
+    templates, monkeypatch
+):
+    result, _ = compared(templates, monkeypatch, rules_first, "--json")
+    rows = [json.loads(line)["payload"] for line in templates.rows().splitlines()]
+    first = [row for row in rows if row.get("round") == 0 and row.get("answer") == "propose"]
+    wanted = Counter(
+        f"propose {row['proposal']['playbook_id']} {row['proposal']['direction']}" for row in first
+    )
+    found = json.loads(result.stdout)["decisions"]["first"]
+    assert {name: count for name, count in found.items() if name.startswith("propose")} == wanted
+
+
+def test_prompts_diff_of_the_strategist_shows_moves_and_tests_them_in_pairs(templates, monkeypatch):
+    def shy_when_bold(asked: Question, bold: bool) -> Said:
+        return ABSTAIN if bold and asked.task == "choose" else rules_first(asked, bold)
+
+    result, minds = compared(templates, monkeypatch, shy_when_bold, "--json")
+    assert result.exit_code == 1, result.output
+    document = json.loads(result.stdout)
+    choices = sum(asked.task == "choose" for bold, asked in minds.asked if bold)
+    assert document["moved"] == document["decisions"]["second"]["abstain"] == choices > 5
+    assert {one["to"] for one in document["moves"]} == {"abstain"}
+    assert sum(one["count"] for one in document["moves"]) == len(document["changed"]) == choices
+    by_decision = {one["decision"]: one for one in document["test"]["by_decision"]}
+    assert (by_decision["abstain"]["left"], by_decision["abstain"]["entered"]) == (0, choices)
+    assert by_decision["abstain"]["p_value"] == pytest.approx(2 * 0.5**choices)
+    assert document["test"]["p_value"] == pytest.approx(len(by_decision) * 2 * 0.5**choices)
+    assert "hold" not in by_decision
+
+
+# What each reply comes to: the name under which a run counts it.
+CASES = {
+    "reply_malformed": "I would wait.",
+    "unknown_base": propose("0" * 16),
+    "change_refused": "off the grid",
+    "position_open": "in a position",
+    "stop_not_tighter": "too wide",
+    "tighten": "tighter",
+    "refusal": "refusal",
+    "cut": "cut_at_max_tokens",
+    "timeout": "hang",
+}
+
+
+def every_way(asked: Question, turn: int) -> Said:
+    """Another way to answer at each snapshot, by its task."""
+    if asked.task == "manage":
+        position = asked.snapshot["position"]
+        inside = (position["stop"] + asked.snapshot["close"]) / 2
+        ways = (HOLD, tighten(inside), tighten(position["stop"]), propose("0" * 16), ABSTAIN)
+    else:
+        off_grid = propose(asked.base(), change("parameter", 0.123, name="stop_atr"))
+        ways = (ABSTAIN, CASES["reply_malformed"], CASES["unknown_base"], off_grid, "refusal",
+                "cut_at_max_tokens", "hang", HOLD, propose(asked.base()))  # fmt: skip
+    return ways[turn % len(ways)]
+
+
+def test_prompts_diff_of_the_strategist_never_merges_two_outcomes(templates, monkeypatch):
+    (templates.folder / "s.toml").write_text(CONFIG.format(deadline=400), "utf-8")
+    turns: dict[tuple[bool, str, int], int] = {}
+    seen: Counter[tuple[bool, str]] = Counter()
+
+    def decide(asked: Question, bold: bool) -> Said:
+        if not bold:
+            return rules_first(asked, bold)
+        at = (bold, asked.task, asked.snapshot["ts_event"])
+        if at not in turns:
+            turns[at] = seen[bold, asked.task]
+            seen[bold, asked.task] += 1
+        return every_way(asked, turns[at])
+
+    result, _ = compared(templates, monkeypatch, decide, "--json")
+    document = json.loads(result.stdout)
+    second = document["decisions"]["second"]
+    wanted = {*CASES, "hold", "abstain", "no_position"}
+    assert wanted <= set(second), second
+    assert any(name.startswith("propose ") for name in second)
+    assert document["missing"] == 0, "a refusal and a timeout are outcomes, and are kept"
+    again = templates.run("prompts", "diff", "present", "bold.txt", "s.toml", "--json")
+    assert json.loads(again.stdout) == document, "played back, the timeout included"
+
+
+def test_prompts_diff_of_the_strategist_plays_back_without_key_or_network(templates, monkeypatch):
+    words = ("--limit", "4", "--cassette", "kept")
+    result, minds = compared(templates, monkeypatch, rules_first, *words, "--json")
+    assert (result.exit_code, len(minds.asked)) == (0, 8)
+    assert len(list((templates.folder / "kept").iterdir())) == 2
+    again = templates.run("prompts", "diff", "present", "bold.txt", "s.toml", *words, "--json")
+    assert (again.exit_code, json.loads(again.stdout)) == (0, json.loads(result.stdout))
+    shown = templates.run("prompts", "diff", "present", "bold.txt", "s.toml", *words).stdout
+    for part in ("decisions at the snapshots of", "first prompt", "second prompt", "paired test", "4 of 4"):
+        assert part in shown
+    more = ("prompts", "diff", "present", "bold.txt", "s.toml", "--cassette", "kept", "--limit", "6")
+    assert "delete it, and they are asked anew" in templates.complaint(*more)
+
+
+def test_prompts_diff_of_the_strategist_tables_show_what_moved(templates, monkeypatch):
+    def shy_when_bold(asked: Question, bold: bool) -> Said:
+        return ABSTAIN if bold else rules_first(asked, bold)
+
+    shown = compared(templates, monkeypatch, shy_when_bold, "--limit", "6")[0].stdout
+    for part in ("abstain", "propose", "left it", "entered it", "p adjusted", "exact McNemar"):
+        assert part in shown
+
+
+def test_prompts_diff_of_the_strategist_that_cannot_be_asked_is_missing_and_kept_by_nobody(
+    templates, monkeypatch
+):
+    def down_when_bold(asked: Question, bold: bool) -> Said:
+        return "status_401" if bold else rules_first(asked, bold)
+
+    result, _ = compared(templates, monkeypatch, down_when_bold, "--limit", "3", "--json")
+    document = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert document["decisions"]["second"] == {"rejected": 3}
+    assert (document["compared"], document["missing"], document["moved"]) == (0, 3, 0)
+    assert "3 replies are missing" in result.stderr
+    kept = sorted(path.suffix for path in (templates.folder / "cassettes").iterdir())
+    assert kept == [".jsonl", ".part"]
+
+
+def test_prompts_diff_that_cannot_say_which_prompt_is_meant_names_both(templates):
+    fast = (prompts.FOLDER / "policy_level_reflection.txt").read_text("utf-8")
+    (templates.folder / "fast.txt").write_text(fast, "utf-8")
+    (templates.folder / "odd.txt").write_text(BOLD.replace("{{task}}", "{{chore}}"), "utf-8")
+    both = ("policy_level_reflection (", "strategist (", "{{findings}}", "{{bases}}")
+    for names in (("present", "present"), ("fast.txt", "bold.txt"), ("present", "odd.txt")):
+        said = templates.complaint("prompts", "diff", *names)
+        assert [part for part in both if part not in said] == [], said
+
+
+def test_prompts_diff_of_the_strategist_needs_a_key_and_a_price(templates):
+    assert "needs a key" in templates.complaint("prompts", "diff", "present", "bold.txt", "s.toml")
+    (templates.folder / "s.toml").write_text('[llm]\nstrategist_model = "claude-next"\n', "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANTHROPIC_API_KEY", "k")
+        said = templates.complaint("prompts", "diff", "present", "bold.txt", "s.toml")
+    assert "no price for model 'claude-next'" in said
+    assert not Path(templates.folder / "cassettes" / "x").exists()
+
+
+def test_prompts_diff_of_the_strategist_asks_byte_for_byte_what_a_run_with_a_model_asked(
+    templates, monkeypatch
+):
+    run = StrategistOnTheWire(first_plan)
+    with wire(monkeypatch, run) as server:
+        run.server = server
+        span = ("--from", "2003-01-01", "--to", "2003-08-15")
+        assert templates.run("backtest", "s.toml", "--strategist", "anthropic", *span).exit_code == 0
+    first = [body for body in run.asked if question(prompt_of(body)).revision is None]
+    diff = StrategistOnTheWire(first_plan)
+    with wire(monkeypatch, diff) as server:
+        diff.server = server
+        result = templates.run("prompts", "diff", "present", "bold.txt", "s.toml", "--json")
+    assert result.exit_code == 0, result.output
+    assert diff.asked[: len(first)] == first
+    assert len(diff.asked) == 2 * len(first)
+    offered = [base["origin"] for body in first for base in question(prompt_of(body)).bases]
+    assert "in_force" in offered

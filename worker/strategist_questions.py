@@ -1,0 +1,112 @@
+"""What the strategist of a stored run was asked: each recorded snapshot with the playbooks of its moment.
+
+The question is made of the snapshot, the playbook versions that were active when it was taken, and the plans
+frozen before it, so a run by rules holds questions as well as one that asked a model. Revisions are left out:
+they depend on what was answered first. Called by `thinktwice prompts diff`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from pydantic import ValidationError
+
+from agents.strategies.model_strategist import NOTHING_TO_CHOOSE
+from agents.strategies.plan_bases import plan_bases
+from agents.strategies.rule_strategist import RuleStrategist
+from schemas.config import Settings
+from schemas.errors import ConfigError, StoreError
+from schemas.playbook import PlaybookVersion
+from schemas.proposal import PolicyProposal
+from schemas.snapshot import PolicySnapshot
+from schemas.vocabulary import VersionState
+from services.journal.index import Event, JournalIndex
+from services.playbooks.registry import RegistryReader
+
+Plans = Mapping[str, PolicyProposal]
+
+
+@dataclass(frozen=True)
+class StrategistQuestion:
+    """One question; `seq` is the row of its snapshot.
+
+    Attributes:
+        playbooks: versions active at the snapshot.
+        frozen: plans frozen in the run so far, by policy id.
+    """
+
+    seq: int
+    snapshot: PolicySnapshot
+    playbooks: RegistryReader
+    frozen: Plans
+
+    def rules(self, settings: Settings) -> RuleStrategist:
+        """The rules as they ranked the bases of this question."""
+        envelope = settings.envelope
+        return RuleStrategist(self.playbooks, envelope.allowed_directions, envelope.allowed_playbooks)
+
+
+@dataclass(frozen=True)
+class StrategistQuestions:
+    """The questions of one run in order; `left_out` counts snapshots that leave nothing to choose."""
+
+    run_id: str
+    asked: tuple[StrategistQuestion, ...]
+    left_out: dict[str, int]
+
+
+def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settings) -> StrategistQuestions:
+    """Every snapshot of a run that left the strategist something to say.
+
+    Raises:
+        ConfigError: there is none.
+        StoreError: a row does not fit this version.
+    """
+    active: dict[str, PlaybookVersion] = {}
+    frozen: dict[str, PolicyProposal] = {}
+    found: list[StrategistQuestion] = []
+    idle = 0
+    for event in index.events:
+        try:
+            if event.row.kind == "playbook_version":
+                _move(active, event)
+            elif event.row.kind == "policy_frozen":
+                policy = event.payload["policy"]
+                frozen[event.payload["policy_id"]] = PolicyProposal.model_validate(policy["proposal"])
+            elif event.row.kind == "policy_snapshot":
+                one = _question(event, active, frozen)
+                idle += not _has_choice(one, settings)
+                found += [one] if _has_choice(one, settings) else []
+        except (ValidationError, KeyError) as error:
+            raise StoreError(
+                f"row {event.row.seq} ({event.row.kind}) does not fit this version: read it with the version "
+                "that made it"
+            ) from error
+    if not found:
+        raise ConfigError(f"run {run_id!r} holds no snapshot on which a strategist had anything to choose")
+    return StrategistQuestions(run_id, tuple(found), {NOTHING_TO_CHOOSE: idle} if idle else {})
+
+
+def _question(
+    event: Event, active: Mapping[str, PlaybookVersion], frozen: Mapping[str, PolicyProposal]
+) -> StrategistQuestion:
+    reader = RegistryReader(MappingProxyType(dict(active)), MappingProxyType({}))
+    snapshot = PolicySnapshot.model_validate(event.payload["snapshot"])
+    return StrategistQuestion(event.row.seq, snapshot, reader, MappingProxyType(dict(frozen)))
+
+
+def _has_choice(one: StrategistQuestion, settings: Settings) -> bool:
+    if one.snapshot.position is not None:
+        return True
+    return bool(plan_bases(one.rules(settings), one.snapshot, None, one.frozen.get))
+
+
+def _move(active: dict[str, PlaybookVersion], event: Event) -> None:
+    """Follow one transition, as the registry does."""
+    fields = {name: event.payload[name] for name in PlaybookVersion.model_fields if name in event.payload}
+    version = PlaybookVersion.model_validate(fields)
+    name = version.definition.id
+    if version.state is VersionState.ACTIVE:
+        active[name] = version
+    elif name in active and active[name].definition.content_hash == version.definition.content_hash:
+        del active[name]
