@@ -19,11 +19,12 @@ from worker.cli import (
     check,
     config,
     db,
+    doctor,
     gate,
     journal,
     model,
-    playbooks,
     paper,
+    playbooks,
     prompt_commands,
     reflect,
     replan,
@@ -113,6 +114,7 @@ app.command("gate")(gate.gate)
 app.command("worlds")(worlds.worlds)
 app.command("ablate")(ablate.ablate)
 app.command("worker")(worker.worker)
+app.command("doctor")(doctor.doctor)
 app.add_typer(playbooks.app, name="playbooks")
 app.add_typer(model.app, name="model")
 app.add_typer(prompt_commands.app, name="prompts")

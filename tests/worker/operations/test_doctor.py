@@ -1,0 +1,274 @@
+"""`thinktwice doctor`: each thing that can be wrong is found, with the next step, and nothing is changed."""
+
+import asyncio
+import json
+import socket
+import sqlite3
+from collections import namedtuple
+from contextlib import closing
+
+import pytest
+
+from schemas.config import Settings
+from services.store import open_store
+from worker.operations import machine_checks, store_checks
+from worker.operations.checks import Finding, Patient, run_checks
+
+CANARY = "c4nary-0123456789"
+HOOK = f"https://hooks.example.com/{CANARY}/{CANARY}"
+
+
+@pytest.fixture
+def doctor(shell, monkeypatch):
+    """Runs the doctor; gives back its findings by name."""
+    monkeypatch.setattr(machine_checks, "kernel", kernel)
+
+    def ran(*words, code):
+        done = shell.run("doctor", "--json", *words)
+        assert done.exit_code == code, done.output
+        document = json.loads(done.stdout)
+        assert document["ok"] is (code == 0)
+        assert CANARY not in done.output
+        return {one["name"]: one for one in document["checks"]}
+
+    ran.folder = shell.folder
+    return ran
+
+
+async def kernel(_):
+    """Compiling takes a while; one test below does it."""
+    return Finding("kernel", "ok", "as it was")
+
+
+def made_store(folder, name="thinktwice.db"):
+    async def made():
+        async with await open_store(f"sqlite:///{folder}/{name}", create=True):
+            pass
+
+    asyncio.run(made())
+
+
+def test_doctor_of_a_fresh_folder_finds_nothing_wrong_and_makes_nothing(doctor):
+    found = doctor(code=0)
+    assert {one["state"] for one in found.values()} == {"ok"}
+    assert [one["next_step"] for one in found.values()] == [None] * len(found)
+    assert found["store"]["found"] == "sqlite:///thinktwice.db is made by the first run"
+    assert list(doctor.folder.iterdir()) == []
+
+
+def test_doctor_prints_a_line_a_check(shell, monkeypatch):
+    monkeypatch.setattr(machine_checks, "kernel", kernel)
+    monkeypatch.setenv("THINKTWICE_OPERATIONS_TOKEN", "weak")
+    monkeypatch.setenv("THINKTWICE_RUNTIME__OPERATIONS__PORT", "0")
+    done = shell.run("doctor")
+    assert done.exit_code == 1
+    [failed] = [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+    assert failed.startswith(
+        "FAILED   endpoint        THINKTWICE_OPERATIONS_TOKEN is too weak: at least 32 bytes"
+    )
+
+
+def test_store_is_examined_and_left_as_it_is(doctor):
+    made_store(doctor.folder)
+    before = (doctor.folder / "thinktwice.db").read_bytes()
+    found = doctor(code=0)
+    assert "(current), 0 runs" in found["store"]["found"]
+    assert found["store_writable"]["found"] == "rows can be written"
+    assert (doctor.folder / "thinktwice.db").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("db", "name", "said"),
+    [
+        ("sqlite:///absent/x.db", "store", "does not exist"),
+        ("sqlite:///other.db", "store", "holds other tables"),
+        ("sqlite:///text.db", "store", "is not a SQLite database"),
+        ("postgresql://me:c4nary-0123456789@127.0.0.1:1/db", "store", "cannot be reached"),
+        ("mysql://x/y", "store", "'mysql' is not known"),
+    ],
+)
+def test_store_that_cannot_be_used_is_said_with_the_next_step(doctor, monkeypatch, db, name, said):
+    (doctor.folder / "text.db").write_text("no database at all, but long enough to be read as one" * 20)
+    with closing(sqlite3.connect(doctor.folder / "other.db")) as other:
+        other.execute("CREATE TABLE somebody (x)")
+    monkeypatch.setenv("THINKTWICE_RUNTIME__DB", db)
+    found = doctor(code=1)[name]
+    assert found["state"] == "failed"
+    assert said in found["found"]
+    assert found["next_step"]
+
+
+def test_locked_store_cannot_be_written_now(doctor, monkeypatch):
+    monkeypatch.setattr(store_checks, "PATIENCE_S", 0.1)
+    made_store(doctor.folder)
+    with closing(sqlite3.connect(doctor.folder / "thinktwice.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        found = doctor(code=1)["store_writable"]
+    assert "is locked by another process" in found["found"]
+
+
+def test_database_is_checked_for_revision_rights_and_clock(doctor, monkeypatch, postgres_url):
+    monkeypatch.setenv("THINKTWICE_RUNTIME__DB", postgres_url)
+    assert doctor(code=1)["store"]["next_step"].endswith("`thinktwice db upgrade`")
+
+    async def made():
+        async with await open_store(postgres_url, create=True):
+            pass
+
+    asyncio.run(made())
+    found = doctor(code=0)
+    assert "(current)" in found["store"]["found"]
+    assert found["store_clock"]["found"].endswith("s apart")
+    monkeypatch.setattr(store_checks, "MAY_WRITE", "SELECT false")
+    monkeypatch.setattr(store_checks, "MOST_SKEW_S", -1.0)
+    found = doctor(code=1)
+    assert "can only be read" in found["store_writable"]["found"]
+    assert found["store_clock"]["state"] == "warning"
+
+
+def test_settings_that_cannot_be_read_are_a_finding_and_the_rest_is_still_checked(doctor):
+    (doctor.folder / "mine.toml").write_text(f'[llm]\napi_key = "{CANARY}"\n')
+    found = doctor("mine.toml", code=1)
+    assert "'llm.api_key' looks like a secret" in found["settings"]["found"]
+    assert found["python"]["state"] == "ok"
+
+
+def test_password_on_the_command_line_is_a_warning(doctor):
+    found = doctor("--db", f"postgresql://me:{CANARY}@127.0.0.1:1/db", code=1)
+    assert found["settings"]["state"] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("environment", "name", "state", "said"),
+    [
+        ({"THINKTWICE_RUNTIME__OPERATIONS__HOST": "0.0.0.0"}, "endpoint", "ok", "none is wanted"),
+        (
+            {
+                "THINKTWICE_RUNTIME__OPERATIONS__HOST": "0.0.0.0",
+                "THINKTWICE_RUNTIME__OPERATIONS__PORT": "0",
+            },
+            "endpoint",
+            "failed",
+            "is reached by others",
+        ),
+        ({"THINKTWICE_WEBHOOK_URL": HOOK}, "webhook", "ok", "https://hooks.example.com/***; not signed"),
+        (
+            {"THINKTWICE_WEBHOOK_URL": HOOK, "THINKTWICE_WEBHOOK_SECRET": CANARY},
+            "webhook",
+            "ok",
+            "https://hooks.example.com/***, signed",
+        ),
+        (
+            {"THINKTWICE_WEBHOOK_URL": HOOK.replace("https", "http")},
+            "webhook",
+            "warning",
+            "is not encrypted",
+        ),
+        ({"THINKTWICE_WEBHOOK_URL": f"ftp://{CANARY}"}, "webhook", "failed", "is no address"),
+        ({"THINKTWICE_WEBHOOK_URL_FILE": "absent"}, "secret_files", "failed", "cannot be read"),
+        (
+            {"THINKTWICE_RUNTIME__OPERATIONS__LOG_FILE": "absent/x.log"},
+            "log_file",
+            "failed",
+            "cannot be written",
+        ),
+        (
+            {"THINKTWICE_REFLECTION__MODE": "full", "THINKTWICE_LLM__PROVIDER": "anthropic"},
+            "model",
+            "failed",
+            "needs a key",
+        ),
+        (
+            {
+                "THINKTWICE_REFLECTION__MODE": "full",
+                "THINKTWICE_LLM__PROVIDER": "anthropic",
+                "ANTHROPIC_API_KEY": CANARY,
+            },
+            "model",
+            "ok",
+            "there is a key, nobody was asked",
+        ),
+    ],
+)
+def test_what_is_reached_and_who_reaches_it_is_checked(doctor, monkeypatch, environment, name, state, said):
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    found = doctor(code=1 if state == "failed" else 0)[name]
+    assert found["state"] == state
+    assert said in found["found"]
+    assert (found["next_step"] is None) == (state == "ok")
+
+
+def test_port_that_is_taken_is_found(doctor, monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setenv("THINKTWICE_RUNTIME__OPERATIONS__PORT", str(taken.getsockname()[1]))
+        assert "Address already in use" in doctor(code=1)["endpoint"]["found"]
+
+
+def test_secret_file_that_others_read_is_a_warning_with_the_command(doctor, monkeypatch):
+    file = doctor.folder / "token"
+    file.write_text("0123456789abcdef0123456789abcdef\n")
+    file.chmod(0o644)
+    monkeypatch.setenv("THINKTWICE_OPERATIONS_TOKEN_FILE", "token")
+    found = doctor(code=0)["secret_files"]
+    assert (found["state"], found["next_step"]) == ("warning", "chmod 600 token")
+    file.chmod(0o600)
+    assert doctor(code=0)["secret_files"]["state"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("feed", "state", "said"),
+    [
+        ("replay", "ok", "bars come"),
+        ("csv", "failed", "--feed csv follows a file"),
+        ("kraken", "failed", "is not one of replay, csv, ccxt:NAME"),
+        ("ccxt:kraken", "failed", "needs --symbols and --timeframe"),
+    ],
+)
+def test_feed_is_opened_without_the_network(doctor, feed, state, said):
+    found = doctor("--feed", feed, code=1 if state == "failed" else 0)["feed"]
+    assert found["state"] == state
+    assert said in found["found"]
+
+
+def test_small_disk_old_clock_and_lost_libraries_are_found(monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    patient = Patient(settings=Settings(), config=None, environment={})
+    monkeypatch.setattr(machine_checks.shutil, "disk_usage", lambda _: usage(1, 1, 10 * 2**20))
+    monkeypatch.setattr(machine_checks, "EARLIEST", machine_checks.LATEST)
+    monkeypatch.setattr(
+        machine_checks, "requires", lambda _: ["not-there>=1", "absent; extra == 'x'", "numpy"]
+    )
+    monkeypatch.setattr(machine_checks, "SOME_ZONES", ("UTC", "Nowhere/City"))
+    monkeypatch.setattr(machine_checks, "LEAST_PYTHON", (4, 0))
+    checks = {
+        name: getattr(machine_checks, name) for name in ("disk", "clock", "libraries", "time_zones", "python")
+    }
+    found = asyncio.run(run_checks(patient, checks))
+    assert [one.state for one in found] == ["failed", "failed", "failed", "warning", "failed"]
+    assert found[2].found == "missing: not-there"
+
+
+def test_compiled_code_needs_a_folder_that_stays(monkeypatch, tmp_path):
+    patient = Patient(Settings(), None, {})
+    monkeypatch.setenv("THINKTWICE_CACHE_DIR", str(tmp_path / "file" / "below"))
+    (tmp_path / "file").write_text("")
+    [found] = asyncio.run(run_checks(patient, {"compiled_code": machine_checks.compiled_code}))
+    assert found.state == "warning"
+    assert "THINKTWICE_CACHE_DIR" in str(found.next_step)
+
+
+def test_kernel_is_compiled_and_runs():
+    [found] = asyncio.run(run_checks(Patient(Settings(), None, {}), {"k": machine_checks.kernel}))
+    assert found.state == "ok"
+
+
+def test_check_that_breaks_is_a_finding_and_the_next_one_runs():
+    async def broken(_):
+        raise RuntimeError("bug")
+
+    found = asyncio.run(run_checks(Patient(Settings(), None, {}), {"a": broken, "b": machine_checks.python}))
+    assert (found[0].state, found[0].found) == ("failed", "RuntimeError: bug")
+    assert found[1].state == "ok"

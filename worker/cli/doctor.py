@@ -1,0 +1,107 @@
+"""`thinktwice doctor`: everything a run needs, looked at before it starts; nothing is changed or sent."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from schemas.config import Settings
+from schemas.errors import ConfigError
+from worker.cli.console import print_json, stdout_console
+from worker.cli.options import DbOption, JsonOption
+from worker.settings import load_settings
+
+if TYPE_CHECKING:
+    from worker.operations.checks import Finding
+
+MARKS = {"ok": "ok", "warning": "WARNING", "failed": "FAILED"}
+
+
+def doctor(
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
+    ] = None,
+    feed: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Look at a feed: replay, csv or ccxt:NAME.", show_default=False),
+    ] = None,
+    db: DbOption = None,
+    network: Annotated[bool, typer.Option("--network", help="Ask the exchange of --feed, too.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Check what a run needs: exit 1 when something is missing, with the next step for each."""
+    settings, given = _settings(config, db)
+    findings = [given, *asyncio.run(_findings(settings, config, feed, network=network))]
+    clean = _redacted(settings, findings)
+    failed = any(one.state == "failed" for one in clean)
+    if json:
+        print_json({"ok": not failed, "checks": [vars(one) for one in clean]})
+    else:
+        _render(clean)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _settings(config: Path | None, db: str | None) -> "tuple[Settings, Finding]":
+    from worker.operations.checks import Finding
+    from worker.operations.redaction import holds_password
+
+    try:
+        resolved = load_settings(config, flags={"runtime.db": ("--db", db)})
+    except ConfigError as error:
+        step = "mend it; what follows is about the defaults"
+        return Settings(), Finding("settings", "failed", str(error), step)
+    if db is not None and holds_password(db):
+        step = "give the address in THINKTWICE_RUNTIME__DB"
+        return resolved.settings, Finding("settings", "warning", "others see the password of --db", step)
+    count = f"{len(resolved.origins)} settings differ from the defaults"
+    return resolved.settings, Finding("settings", "ok", count)
+
+
+async def _findings(
+    settings: Settings, config: Path | None, feed: str | None, *, network: bool
+) -> "list[Finding]":
+    from worker.operations import access_checks, machine_checks, store_checks
+    from worker.operations.checks import Check, Patient, run_checks
+
+    checks: list[Check] = [
+        machine_checks.python,
+        machine_checks.libraries,
+        machine_checks.compiled_code,
+        machine_checks.kernel,
+        machine_checks.disk,
+        machine_checks.clock,
+        machine_checks.time_zones,
+        store_checks.store,
+        store_checks.store_writable,
+        store_checks.store_clock,
+        access_checks.feed,
+        access_checks.model,
+        access_checks.endpoint,
+        access_checks.webhook,
+        access_checks.secret_files,
+        access_checks.log_file,
+    ]
+    patient = Patient(settings, config, dict(os.environ), feed, network)
+    return await run_checks(patient, {check.__name__: check for check in checks})
+
+
+def _redacted(settings: Settings, findings: "list[Finding]") -> "list[Finding]":
+    from worker.operations.checks import Finding
+    from worker.operations.redaction import redactor_of
+
+    clean = redactor_of(None, settings.runtime.db).text
+    return [
+        Finding(one.name, one.state, clean(one.found), one.next_step and clean(one.next_step))
+        for one in findings
+    ]
+
+
+def _render(findings: "list[Finding]") -> None:
+    console = stdout_console()
+    for one in findings:
+        step = "" if one.next_step is None else f": {one.next_step}"
+        console.print(f"{MARKS[one.state]:<8} {one.name:<15} {one.found}{step}", markup=False, soft_wrap=True)

@@ -1,0 +1,82 @@
+"""The doctor's checks of the store: there, ours, of this revision, writable, and its clock."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sqlalchemy import select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.store.database_time import now_ms
+from services.store.engine import build_engine
+from services.store.examination import examine
+from services.store.failures import StoreMissing
+from services.store.opening import check_file, transaction
+from services.store.urls import StoreUrl, parse_url
+from worker.operations.checks import Finding, Patient
+
+PATIENCE_S = 5.0
+MOST_SKEW_S = 2.0
+UPGRADE = "run `thinktwice db upgrade`"
+MAY_WRITE = (
+    "SELECT current_setting('transaction_read_only') = 'off' AND NOT pg_is_in_recovery() "
+    "AND has_table_privilege('journal', 'INSERT') AND has_table_privilege('runs', 'UPDATE')"
+)
+
+
+async def store(patient: Patient) -> Finding:
+    """Whether the store is there and its tables are of this program's revision."""
+    url = parse_url(patient.settings.runtime.db)
+    try:
+        found = await examine(patient.settings.runtime.db, full=False)
+    except StoreMissing:
+        if url.server is not None:
+            return Finding("store", "failed", f"{url.text} has no tables yet", UPGRADE)
+        check_file(url, create=True)
+        return Finding("store", "ok", f"{url.text} is made by the first run")
+    runs = found.rows.get("runs", 0)
+    said = f"{found.store} at revision {found.revision} ({found.state}), {runs} runs"
+    if found.problems:
+        step = "see `thinktwice db check`, and restore a backup"
+        return Finding("store", "failed", f"{said}; {found.problems[0]}", step)
+    if found.state != "current":
+        return Finding("store", "failed" if url.server is not None else "warning", said, UPGRADE)
+    return Finding("store", "ok", said)
+
+
+async def store_writable(patient: Patient) -> Finding:
+    """Whether rows could be written now; none is."""
+    url = parse_url(patient.settings.runtime.db)
+    if url.path is not None and not url.path.exists():
+        return Finding("store_writable", "ok", "there is no file yet")
+    async with _open(url) as connection:
+        if url.server is not None and not await connection.scalar(text(MAY_WRITE)):
+            step = "give the role INSERT and UPDATE, on a server that is no standby"
+            return Finding("store_writable", "failed", f"{url.text} can only be read", step)
+    return Finding("store_writable", "ok", "rows can be written")
+
+
+async def store_clock(patient: Patient) -> Finding:
+    """Whether the database and this machine agree about the time."""
+    url = parse_url(patient.settings.runtime.db)
+    if url.server is None:
+        return Finding("store_clock", "ok", "it is this machine's")
+    async with _open(url, writes=False) as connection:
+        before = time.time()
+        theirs = await connection.scalar(select(now_ms(url.dialect)))
+        ours = (before + time.time()) / 2
+    skew = abs((theirs or 0) / 1_000 - ours)
+    found = f"{skew:.1f} s apart"
+    if skew > MOST_SKEW_S:
+        return Finding("store_clock", "warning", found, "let both machines follow one time server")
+    return Finding("store_clock", "ok", found)
+
+
+@asynccontextmanager
+async def _open(url: StoreUrl, *, writes: bool = True) -> AsyncIterator[AsyncConnection]:
+    engine = build_engine(url, create=False, timeout_s=PATIENCE_S)
+    try:
+        async with transaction(engine, url, writes=writes) as connection:
+            yield connection
+    finally:
+        await engine.dispose()
