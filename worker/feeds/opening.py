@@ -1,6 +1,5 @@
 """The feed that an operator names: `replay`, `csv` or `ccxt:NAME`."""
 
-import importlib
 import importlib.util
 import math
 from typing import TYPE_CHECKING
@@ -90,13 +89,14 @@ def _ccxt(text: str, name: str, settings: Settings) -> MarketFeed:
         raise ConfigError(f"--data is not used with --feed {text}: its bars come from the exchange")
     if not settings.data.symbols or settings.data.timeframe is None:
         raise ConfigError(f"--feed {text} needs --symbols and --timeframe, for example BTC/USDT and 1m")
+    if settings.data.label != "open":
+        raise ConfigError(f"--label {settings.data.label!r}: an exchange labels its bars by their open")
     _refuse_range(text, settings)
     if importlib.util.find_spec("ccxt") is None:
         raise ConfigError(f"--feed {text} needs ccxt, which is not installed: run {INSTALL}")
-    feed: MarketFeed = importlib.import_module("worker.feeds.ccxt_feed").CcxtFeed(
-        name, settings.data.symbols, settings.data.timeframe, settings.runtime.feed
-    )
-    return feed
+    from worker.feeds.ccxt_feed import CcxtFeed
+
+    return CcxtFeed(name, settings.data.symbols, settings.data.timeframe, settings.runtime.feed)
 
 
 def _refuse_range(text: str, settings: Settings) -> None:

@@ -124,6 +124,20 @@ def test_exchange_without_its_library_says_what_to_install(monkeypatch):
         open_feed("ccxt:kraken", settings(symbols=("BTC/USDT",), timeframe="1m"))
 
 
+def test_exchange_is_opened_with_the_symbols_and_the_timeframe_that_are_asked_for(monkeypatch):
+    asked: list[object] = []
+    monkeypatch.setattr("worker.feeds.ccxt_feed.CcxtFeed", lambda *words: asked.extend(words))
+    made = settings(symbols=("BTC/USDT",), timeframe="1m")
+    open_feed("ccxt:kraken", made)
+    assert asked == ["kraken", ("BTC/USDT",), "1m", made.runtime.feed]
+
+
+def test_exchange_has_no_bars_labelled_by_their_close():
+    made = Settings(data=DataSettings(symbols=("BTC/USDT",), timeframe="1m", label="close"))
+    with pytest.raises(ConfigError, match="an exchange labels its bars by their open"):
+        open_feed("ccxt:kraken", made)
+
+
 def test_speed_is_for_replays():
     with pytest.raises(ConfigError, match="--speed 60 is for --feed replay"):
         open_feed("csv", settings(data="a.csv"), speed=60.0)

@@ -1,0 +1,261 @@
+"""CcxtFeed against an exchange on loopback: what it hands over, and what it asks for."""
+
+import asyncio
+
+import pytest
+
+from schemas.errors import ConfigError, DataError, FeedError
+from schemas.exchange_settings import ExchangeSettings
+from schemas.live_settings import FeedSettings
+from services.market_feed import BarRow, FeedAnomalyKind
+from tests.exchange import faults
+from tests.exchange.rig import NS_PER_MS, rig
+from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
+from trading_core.growing_bars import Bar
+from worker.feeds import ccxt_open
+from worker.feeds.ccxt_feed import CcxtFeed
+
+Kind = FeedAnomalyKind
+
+
+def label(minute: int) -> int:
+    return (START_MS + minute * MINUTE_MS) * NS_PER_MS
+
+
+def test_ccxt_feed_first_start_gives_history_then_live_rows_without_news() -> None:
+    async def run() -> None:
+        async with rig(history_bars=4) as r:
+            await r.ready()
+            await r.trade(1, 4)
+            assert [row.label for row in r.rows] == [label(minute) for minute in range(-4, 4)]
+            assert [row.history for row in r.rows] == [True] * 4 + [False] * 4
+            assert r.told == []
+            assert r.rows[-1].bars == dict.fromkeys(r.feed.symbols, Bar(*candle(3)))
+            assert all(row.blocked == {} for row in r.rows)
+            assert r.feed.last_labels() == dict.fromkeys(r.feed.symbols, label(3))
+            assert (r.feed.name, r.feed.lock_step, r.feed.label) == ("ccxt:binance", False, "open")
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_with_an_unbroken_websocket_asks_rest_for_nothing_more() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await r.ready()
+            await r.trade(1, 2)
+            before = len(r.server.requests)
+            await r.trade(3, 6)
+            assert r.minutes() == [0, 1, 2, 3, 4, 5]
+            assert len(r.server.requests) == before
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_only_reads_public_data() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await r.ready()
+            await r.trade(1, 3)
+            await r.server.disconnect()
+            await r.trade(4, 5)
+            public = {"/api/v3/exchangeInfo", "/fapi/v1/exchangeInfo", "/dapi/v1/exchangeInfo"}
+            assert {path for path, _ in r.server.requests} <= public | {"/api/v3/time", "/api/v3/klines"}
+            assert not any("signature" in query for _, query in r.server.requests)
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_a_running_candle_waits_for_its_end_and_its_last_values() -> None:
+    async def run() -> None:
+        async with rig(symbols=("BTC/USDT",)) as r:
+            await r.ready(1)
+            await r.trade(1, 2)
+            for second, shift in ((10.0, 1.0), (30.0, 2.0), (59.5, 3.0)):
+                await r.to(2, second)
+                await r.candles(2, shift, "BTCUSDT")
+            assert r.minutes() == [0, 1]
+            await r.to(3)
+            await r.candles(2, 4.0, "BTCUSDT", closed=True)
+            await r.candles(3, 0.0, "BTCUSDT")
+            assert r.minutes() == [0, 1]  # it may still be corrected
+            await r.to(3, 1.5)
+            assert r.minutes() == [0, 1, 2]
+            assert r.live[-1].bars["BTC/USDT"] == Bar(*candle(2, 104.0))
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_the_first_candle_of_a_connection_is_confirmed_by_rest() -> None:
+    async def run() -> None:
+        async with rig(symbols=("BTC/USDT",)) as r:
+            await r.ready(1)
+            # The websocket missed the end of minute 0; REST knows it.
+            r.server.history["BTCUSDT", "1m"][START_MS] = candle(0, 105.0)
+            await r.trade(1, 1)
+            assert r.live[0].bars["BTC/USDT"] == Bar(*candle(0, 105.0))
+            assert r.told == []
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_a_silent_symbol_is_confirmed_by_rest_within_the_grace() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await r.ready()
+            await r.trade(1, 2)
+            await r.to(3)
+            await r.candles(3, 0.0, "BTCUSDT")  # ETH has not traded yet: no newer candle says that 2 is over
+            await r.to(3, 2.0)
+            assert r.minutes() == [0, 1, 2]
+            assert set(r.live[-1].bars) == {"BTC/USDT", "ETH/USDT"}
+            assert r.told == []
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_without_websocket_polls_after_every_bar() -> None:
+    async def run() -> None:
+        async with rig(exchange={"websocket": False}) as r:
+            await r.until(lambda: r.time.idle, "running")
+            for minute in range(1, 4):
+                for market in r.server.symbols:
+                    r.server.fill(market, "1m", START_MS + minute * MINUTE_MS, 1)
+                await r.to(minute, 2.0)
+            assert r.minutes() == [0, 1, 2]
+            assert r.server.subscriptions == []
+            assert r.told == []
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_restart_refills_what_was_missed_and_repeats_nothing() -> None:
+    async def run() -> None:
+        async with rig(after=label(-6)) as r:
+            await r.ready()
+            await r.trade(1, 2)
+            assert r.minutes() == [-5, -4, -3, -2, -1, 0, 1]
+            assert not any(row.history for row in r.rows)
+            refilled = [item for item in r.told if item.kind is Kind.REFILLED]
+            assert {item.symbol for item in refilled} == set(r.feed.symbols)
+            assert all(item.label == label(-5) for item in refilled)
+            assert all(row.blocked for row in r.live if row.label < label(-1))  # too old to be traded
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_same_happenings_give_the_same_items() -> None:
+    async def once() -> list[object]:
+        async with rig() as r:
+            await r.ready()
+            await r.trade(1, 2)
+            await r.server.disconnect()
+            await r.trade(3, 5)
+            return list(r.items)
+
+    assert asyncio.run(once()) == asyncio.run(once())
+
+
+def test_ccxt_feed_close_ends_the_items_and_the_connections() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await r.ready()
+            await r.feed.close()
+            async with asyncio.timeout(5.0):
+                await r.task
+            await r.until(lambda: r.server.connected == 0, "disconnected")
+
+    asyncio.run(run())
+
+
+def feed_on(server: ExchangeServer, symbols: tuple[str, ...], timeframe: str = "1m") -> CcxtFeed:
+    exchange = ExchangeSettings(rest_url=server.rest_url, ws_url=server.ws_url, request_interval_ms=0.0)
+    return CcxtFeed("binance", symbols, timeframe, FeedSettings(exchange=exchange))
+
+
+@pytest.mark.parametrize(
+    ("symbols", "timeframe", "error", "words"),
+    [
+        (("BTC/USD",), "1m", DataError, r"binance has no symbol 'BTC/USD'.* Did you mean 'BTC/USDT'\?"),
+        (("XYZ",), "1m", DataError, r"binance has no symbol 'XYZ' among its 3\. Write it like 'BTC/USDT'"),
+        (("OLD/USDT",), "1m", DataError, r"does not trade 'OLD/USDT' any more"),
+        (("BTC/USDT",), "2m", ConfigError, r"no bars of '2m': it offers 1m, 5m, 15m, 1h, 4h, 1d"),
+    ],
+)
+def test_ccxt_feed_start_with_what_is_not_offered_says_what_is(symbols, timeframe, error, words) -> None:
+    async def run() -> None:
+        server = ExchangeServer(inactive={"OLDUSDT"})
+        server.symbols["OLDUSDT"] = ("OLD", "USDT")
+        async with server:
+            feed = feed_on(server, symbols, timeframe)
+            with pytest.raises(error, match=words):
+                await anext(aiter(feed.items(None)))
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_unknown_exchange_names_the_nearest() -> None:
+    with pytest.raises(
+        ConfigError, match=r"exchange 'binanze' is not one of the \d+ .*Did you mean 'binance'\?"
+    ):
+        CcxtFeed("binanze", ("BTC/USDT",), "1m", FeedSettings())
+
+
+def test_ccxt_feed_without_ccxt_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> object:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(ccxt_open.importlib, "import_module", absent)
+    with pytest.raises(ConfigError, match=r"run pip install 'thinktwice\[live\]'"):
+        CcxtFeed("binance", ("BTC/USDT",), "1m", FeedSettings())
+
+
+def test_ccxt_feed_start_tries_again_and_then_runs() -> None:
+    async def run() -> None:
+        server = ExchangeServer()
+        server.fail("exchangeInfo", faults.server_error(503), faults.html())
+        async with rig(server=server) as r:
+            for _ in range(2):
+                await r.until(lambda: r.time.idle, "waits to try again")
+                r.time.move(60.0)
+                await asyncio.sleep(0)
+            await r.until(lambda: len(r.rows) == 3, "history")
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_start_without_an_exchange_ends_with_one_short_error() -> None:
+    async def run() -> None:
+        async with ExchangeServer() as server:
+            server.fail("exchangeInfo", *[faults.html(502)] * 50)
+            feed = feed_on(server, ("BTC/USDT",))
+            feed._time = Hurried()  # type: ignore[assignment]
+            with pytest.raises(FeedError, match=r"^binance: markets: unavailable \(.{1,260}\)$") as caught:
+                await anext(aiter(feed.items(None)))
+            assert caught.value.retryable
+            assert "<" not in str(caught.value)
+
+    asyncio.run(run())
+
+
+class Hurried:
+    """A time in which nobody waits."""
+
+    def wall(self) -> int:
+        return START_MS * NS_PER_MS
+
+    def steady(self) -> int:
+        return 1
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+
+def test_ccxt_feed_rows_of_one_symbol_alone_carry_only_it() -> None:
+    async def run() -> None:
+        async with rig(symbols=("ETH/USDT", "ETH/USDT")) as r:
+            await r.ready(1)
+            await r.trade(1, 2)
+            assert r.feed.symbols == ("ETH/USDT",)
+            assert all(isinstance(item, BarRow) and set(item.bars) == {"ETH/USDT"} for item in r.items)
+
+    asyncio.run(run())
