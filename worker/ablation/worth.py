@@ -96,10 +96,10 @@ def _tier(tier: Tier, ablation: Ablation, found: dict[str, PairedResult]) -> dic
     alone, chance = found[tier.name], found.get(f"{tier.name} against chance")
     mine, other = ablation.arms[tier.with_], ablation.arms[tier.without]
     sides = [mine, other, *(ablation.vetoes if chance is not None else ())]
-    failed = sorted({str(one.arm) for one in sides if one.document["errors"]})
+    unfit = _unfit(sides)
     return named | {
-        "answer": "unknown" if failed else answer_of(alone, chance),
-        "reason": f"errors in {', '.join(failed)}" if failed else _reason(alone, chance),
+        "answer": answer_of(alone, chance) if unfit is None else "unknown",
+        "reason": _reason(alone, chance) if unfit is None else unfit,
         "exposure": {
             "with": _exposure([mine]),
             "without": _exposure([other]),
@@ -110,6 +110,15 @@ def _tier(tier: Tier, ablation: Ablation, found: dict[str, PairedResult]) -> dic
         if chance is None
         else _shown(chance) | {"beaten": _beaten(mine, ablation.vetoes), "seeds": len(ablation.vetoes)},
     }
+
+
+def _unfit(sides: Sequence[ArmResult]) -> str | None:
+    """Why no answer may come of these runs: they failed in part, or a model may have read about the bars."""
+    failed = sorted({str(one.arm) for one in sides if one.document["errors"]})
+    if failed:
+        return f"errors in {', '.join(failed)}"
+    reasons = [one.document["contamination"]["reason"] for one in sides]
+    return next((f"contaminated: {reason}" for reason in reasons if reason is not None), None)
 
 
 def answer_of(alone: PairedResult, chance: PairedResult | None) -> Worth:
@@ -186,6 +195,7 @@ def _run(result: ArmResult) -> dict[str, Any]:
         "stand_downs": policy["stand_downs"],
         "revisions": policy["revisions"],
         "errors": document["errors"],
+        "contamination": document["contamination"]["label"],
     }
 
 

@@ -83,6 +83,6 @@ def run(
 def planted(veto: Veto) -> tuple[Ablation, dict[str, Any]]:
     """The ablation of one planted world."""
     kind: Any = "random_walk" if veto == "random" else "reverting"
-    world = make_world(kind, seed=5, bars=2_000, symbols=5)
+    world = make_world(kind, seed=5, bars=1_500, symbols=4)
     folder = Path(mkdtemp(prefix="ablation-"))
     return run(world, settings(), books(veto), f"sqlite:///{folder / 'a.db'}")

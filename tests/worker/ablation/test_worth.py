@@ -129,3 +129,16 @@ def test_vetoed_runs_trade_less_often_by_about_the_refused_share():
     assert max(coin) < plans["no_reflection"]
     assert sum(coin) / len(coin) == pytest.approx(plans["fast_only"], rel=0.25)
     assert len({one["head_hash"] for one in document["random_veto"]["seeds"]}) == SEEDS
+
+
+def test_worth_of_a_model_that_may_know_the_bars_is_unknown_whatever_it_made():
+    ablation, _ = planted("right")
+    told = copy.deepcopy(ablation)
+    told.arms[Arm.FULL] = told.arms[Arm.FAST_ONLY]
+    told.arms[Arm.DETERMINISTIC] = told.arms[Arm.NO_REFLECTION]
+    base = settings()
+    clean = tier(worth_document(told, [], "4h", base.seed, base.gate), "model")
+    told.arms[Arm.FULL].document["contamination"]["reason"] = "all of the window lies before"
+    known = tier(worth_document(told, [], "4h", base.seed, base.gate), "model")
+    assert clean["answer"] == "helped"
+    assert (known["answer"], known["reason"]) == ("unknown", "contaminated: all of the window lies before")

@@ -170,6 +170,8 @@ def test_ablate_with_a_model_runs_the_arm_that_asks_it(tmp_path, monkeypatch):
     assert len(server.requests) > 0
     model = next(one for one in json.loads(done.stdout)["tiers"] if one["tier"] == "model")
     assert model["answer"] == "unknown"
+    assert model["reason"].startswith("contaminated: no knowledge cutoff is known for claude-test")
+    assert arms["full"]["run"]["contamination"] == "unknown"
     verified = command("verify", arms["full"]["run"]["run_id"], "--db", url, "--json")
     assert verified.exit_code == 0
 
