@@ -41,6 +41,7 @@ from worker.cli import (
 )
 from worker.cli.console import complain
 from worker.interrupts import RunInterrupted
+from worker.operations.tracebacks import guard_tracebacks
 
 OK, MISMATCH, BAD_INPUT, CTRL_C = 0, 1, 2, 130
 
@@ -50,6 +51,7 @@ class OneLineErrors(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         """Run a command and exit with its code."""
+        guard_tracebacks()
         given = list(sys.argv[1:] if args is None else args) or ["--help"]
         extra["standalone_mode"] = False
         sys.exit(self._exit_code(given, *rest, **extra))
