@@ -56,7 +56,10 @@ class ExchangeSettings(Contract):
         default=None, ge=0.0, le=60_000.0, description="least time between requests; None: the exchange's own"
     )
     silence_s: float = Field(
-        default=60.0, gt=0.0, le=MOST_SECONDS, description="no message for so long: the connection is renewed"
+        default=120.0,
+        gt=0.0,
+        le=MOST_SECONDS,
+        description="no message of any symbol for so long: the connection is renewed",
     )
     settle_s: float = Field(
         default=1.0, ge=0.0, le=60.0, description="after its close a bar may still be corrected for so long"

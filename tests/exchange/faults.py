@@ -82,14 +82,10 @@ def reset() -> Fault:
     return meet
 
 
-def hang() -> Fault:
+async def hang(request: web.Request) -> web.StreamResponse:
     """No answer, for as long as the client waits."""
-
-    async def meet(request: web.Request) -> web.StreamResponse:
-        await asyncio.Event().wait()
-        return web.Response()
-
-    return meet
+    await asyncio.Event().wait()
+    return web.Response()
 
 
 def drip() -> Fault:

@@ -43,7 +43,8 @@ class ExchangeServer:
         refuse_sockets: a websocket gets a 503.
         subscriptions: every stream that was subscribed to, in order.
         port: where it listens; 0: any free one.
-        busy: requests that are not answered yet.
+        hanging: requests that get no answer.
+        refused: websockets that were refused.
     """
 
     symbols: dict[str, tuple[str, str]] = field(
@@ -59,7 +60,8 @@ class ExchangeServer:
     refuse_sockets: bool = False
     subscriptions: list[str] = field(default_factory=list)
     port: int = 0
-    busy: int = 0
+    hanging: int = 0
+    refused: int = 0
 
     async def __aenter__(self) -> Self:
         """Listen on a free port of loopback."""
@@ -144,6 +146,7 @@ class ExchangeServer:
 
     async def _socket(self, request: web.Request) -> web.StreamResponse:
         if self.refuse_sockets:
+            self.refused += 1
             return web.Response(status=503, text="no sockets today")
         socket = web.WebSocketResponse(compress=False)
         await socket.prepare(request)
@@ -166,18 +169,11 @@ class ExchangeServer:
     # --- REST
 
     async def _rest(self, request: web.Request) -> web.StreamResponse:
-        self.busy += 1
-        try:
-            return await self._answer(request)
-        finally:
-            self.busy -= 1
-
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = "/" + request.match_info["path"]
         self.requests.append((path, dict(request.query)))
         for part, faults in self.faults.items():
             if part in path and faults:
-                return await faults.popleft()(request)
+                return await self._meet(faults.popleft(), request)
         answers = {"/api/v3/exchangeInfo": self._markets, "/api/v3/time": self._time}
         if path == "/api/v3/klines":
             return self._klines(request.query)
@@ -186,13 +182,19 @@ class ExchangeServer:
         answer = answers.get(path)
         return answer() if answer else web.json_response({"code": -1, "msg": "unknown path"}, status=404)
 
+    async def _meet(self, fault: Fault, request: web.Request) -> web.StreamResponse:
+        endless = fault.__name__ == "hang"
+        self.hanging += endless
+        try:
+            return await fault(request)
+        finally:
+            self.hanging -= endless
+
     def _time(self) -> web.Response:
         return web.json_response({"serverTime": self.now_ms})
 
     def _markets(self) -> web.Response:
-        rows = [
-            market(name, *pair, active=name not in self.inactive) for name, pair in self.symbols.items()
-        ]
+        rows = [market(name, *pair, active=name not in self.inactive) for name, pair in self.symbols.items()]
         return web.json_response({"timezone": "UTC", "symbols": rows})
 
     def _klines(self, query: Any) -> web.Response:
@@ -222,7 +224,9 @@ def market(name: str, base: str, quote: str, *, active: bool = True) -> dict[str
         "orderTypes": ["LIMIT", "MARKET"],
         "isSpotTradingAllowed": True,
         "isMarginTradingAllowed": False,
-        "filters": [{"filterType": "PRICE_FILTER", "minPrice": "0.01", "maxPrice": "1000000", "tickSize": "0.01"}],
+        "filters": [
+            {"filterType": "PRICE_FILTER", "minPrice": "0.01", "maxPrice": "1000000", "tickSize": "0.01"}
+        ],
         "permissions": ["SPOT"],
     }
 
@@ -239,5 +243,17 @@ def kline_message(
     """One kline event."""
     o, h, low, c, v = (repr(value) for value in values)
     kline = {"t": open_ms, "T": open_ms + INTERVAL_MS[interval] - 1, "s": name, "i": interval, "f": 1, "L": 2}
-    kline |= {"o": o, "c": c, "h": h, "l": low, "v": v, "n": 1, "x": closed, "q": "0", "V": "0", "Q": "0", "B": "0"}
+    kline |= {
+        "o": o,
+        "c": c,
+        "h": h,
+        "l": low,
+        "v": v,
+        "n": 1,
+        "x": closed,
+        "q": "0",
+        "V": "0",
+        "Q": "0",
+        "B": "0",
+    }
     return {"e": "kline", "E": now_ms, "s": name, "k": kline}

@@ -67,11 +67,11 @@ class Asker:
         self._refused: FeedError | None = None
         self._down = False
 
-    def ask(self, symbol: str, since: int) -> None:
-        """Ask for the bars of a symbol from a label on, unless it is asked for or has to wait."""
+    def ask(self, symbol: str, since: int, bars: int) -> None:
+        """Ask for some bars of a symbol from a label on, unless it is asked for or has to wait."""
         earliest = max(self._pause_until, self._not_before.get(symbol, 0))
         if symbol not in self._tasks and self._steady() >= earliest:
-            self._tasks[symbol] = asyncio.create_task(self._request(symbol, since))
+            self._tasks[symbol] = asyncio.create_task(self._request(symbol, since, bars))
 
     def satisfied(self, symbol: str) -> None:
         """An answer held what was asked for."""
@@ -101,11 +101,11 @@ class Asker:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _request(self, symbol: str, since: int) -> None:
+    async def _request(self, symbol: str, since: int, bars: int) -> None:
         try:
             async with self._room:
-                bars = await self._exchange.bars(symbol, self._timeframe, since, self._exchange.page_bars)
-            self._answers.append(Answer(symbol, since, bars))
+                found = await self._exchange.bars(symbol, self._timeframe, since, bars)
+            self._answers.append(Answer(symbol, since, found))
             self._up()
         except FeedError as error:
             self._failed(symbol, since, error)

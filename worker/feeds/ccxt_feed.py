@@ -111,7 +111,8 @@ class CcxtFeed:
         running = start - start % self._grid.bar_ns
         back = self._settings.history_bars * self._grid.bar_ns
         first = running - back if after is None else after + self._grid.bar_ns
-        live = LiveBars(self._exchange, assembler, self._settings, self._clock, first, self._wake)
+        live_from = running if after is None else first
+        live = LiveBars(self._exchange, assembler, self._settings, self._clock, first, live_from, self._wake)
         try:
             async for item in self._past(live, first, patience, refill=after is not None):
                 yield item

@@ -21,7 +21,8 @@ from worker.feeds.ccxt_link import SocketLink
 from worker.feeds.ccxt_source_clock import SourceClock
 
 MOST_GIVEN = 1_024
-MUTE_BARS = 3  # bars of a symbol that only REST had, after which its subscription is taken for dead
+# Bars of a symbol that only REST had, after which its subscription is taken for dead; doubled each time.
+MUTE_BARS = 3
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.02, 1.0
 
 
@@ -35,6 +36,7 @@ class LiveBars:
         settings: FeedSettings,
         clock: SourceClock,
         first: int,
+        live_from: int,
         wake: asyncio.Event,
     ) -> None:
         """Nothing is connected yet; the first look does it.
@@ -45,6 +47,7 @@ class LiveBars:
             settings: of the feed.
             clock: compared with the exchange.
             first: label of the first bar that is wanted.
+            live_from: label from which on a bar that only REST had is told as a refill.
             wake: set when something came that is worth a look.
         """
         self._exchange, self._assembler, self._clock = exchange, assembler, clock
@@ -54,10 +57,12 @@ class LiveBars:
         self._grace_ns = int(settings.grace_s * NS)
         self._slack_ns = int(settings.clock_jump_s * NS)
         self._row = first - self._grid.bar_ns
+        self._live_from = live_from
         self._books = {symbol: CandleBook() for symbol in assembler.symbols}
         self._given: dict[str, dict[int, None]] = {symbol: {} for symbol in assembler.symbols}
         self._odd = Told()
         self._mute: Counter[str] = Counter()
+        self._mute_limit = dict.fromkeys(assembler.symbols, MUTE_BARS)
         self._hole_since: int | None = None
         timeframe, most_s = self._grid.timeframe, settings.exchange.backoff_max_s
         self._asker = Asker(exchange, timeframe, most_s, steady=clock.steady, wake=wake)
@@ -82,7 +87,8 @@ class LiveBars:
         for symbol in self._books:
             wanted = self._wanted(symbol, now)
             if wanted is not None:
-                self._asker.ask(symbol, wanted)
+                bars = (now - wanted) // self._grid.bar_ns + 1
+                self._asker.ask(symbol, wanted, min(bars, self._exchange.page_bars))
         return items + self.rows(hold=self._holds(now))
 
     def rows(self, *, hold: bool = False) -> list[Item]:
@@ -148,6 +154,7 @@ class LiveBars:
             if one.label not in given and one.label > self._row and self._settled(one.label, now):
                 items += self._take(symbol, one, now)
                 self._mute.pop(symbol, None)
+                self._mute_limit[symbol] = MUTE_BARS
         return items
 
     def _answered(self, answer: Answer, now: int) -> list[FeedAnomaly]:
@@ -163,7 +170,7 @@ class LiveBars:
                 items += self._take(symbol, one, now, closed=False)
             elif self._settled(one.label, now) and one.label not in known:
                 items += self._take(symbol, one, now)
-                if not book.has(one.label) and (self._link or one.label < self.newest_settled()):
+                if not book.has(one.label) and self._was_expected(one.label):
                     missed.append(one)
         wanted = self._wanted(symbol, now)
         if wanted is not None and wanted <= answer.since:
@@ -171,6 +178,12 @@ class LiveBars:
         else:
             self._asker.satisfied(symbol)
         return [*items, *self._refilled(symbol, missed)]
+
+    def _was_expected(self, label: int) -> bool:
+        """Whether a bar should have come before REST was asked for it."""
+        if label < self._live_from:
+            return False
+        return self._link is not None or label < self.newest_settled()
 
     def _refilled(self, symbol: str, missed: list[Candle]) -> list[FeedAnomaly]:
         if not missed:
@@ -180,7 +193,8 @@ class LiveBars:
         items = [FeedAnomaly(FeedAnomalyKind.REFILLED, symbol, min(labels), detail)]
         if self._link is not None and self._books[symbol].newest is None and missed[-1].bar.volume > 0.0:
             self._mute[symbol] += 1
-            if self._mute[symbol] >= MUTE_BARS:
+            if self._mute[symbol] >= self._mute_limit[symbol]:
+                self._mute_limit[symbol] *= 2
                 items += self._link.lose(f"no candles of {symbol}")
         return items
 

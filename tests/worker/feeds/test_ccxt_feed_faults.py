@@ -1,0 +1,436 @@
+"""CcxtFeed against an exchange that misbehaves: each fault is told once, by its own name; rows stay whole."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from tests.exchange import faults
+from tests.exchange.rig import NS_PER_MS, Rig, rig
+from tests.exchange.server import MINUTE_MS, START_MS, candle
+from trading_core.growing_bars import Bar
+
+Kind = FeedAnomalyKind
+BTC, ETH = "BTC/USDT", "ETH/USDT"
+
+
+def label(minute: int) -> int:
+    return (START_MS + minute * MINUTE_MS) * NS_PER_MS
+
+
+def told(r: Rig, kind: Kind) -> list[FeedAnomaly]:
+    return [item for item in r.told if item.kind is kind]
+
+
+async def begun(r: Rig) -> None:
+    """The websocket vouches for candles from minute 1 on; minutes 0 and 1 are handed over."""
+    await r.ready()
+    await r.trade(1, 2)
+    assert r.minutes() == [0, 1]
+    assert r.told == []
+
+
+def test_ccxt_feed_repeated_candle_gives_one_row_and_no_news() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await begun(r)
+            for _ in range(3):
+                await r.candles(1)
+                await r.candles(2)
+            await r.trade(3, 3)
+            assert r.minutes() == [0, 1, 2]
+            assert r.told == []
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_repeated_row_of_rest_is_a_duplicate() -> None:
+    async def run() -> None:
+        async with rig(symbols=(BTC,), exchange={"websocket": False}) as r:
+            await r.settled()
+            r.server.fill("BTCUSDT", "1m", START_MS, 3)
+            await r.to(0, 30.0)
+            row = [START_MS, *map(str, candle(0)), START_MS + 59_999]
+            r.server.fail("klines", faults.answer([row, row, row]))
+            await r.to(1, 2.0)
+            assert [(item.kind, item.symbol, item.label) for item in r.told] == [
+                (Kind.DUPLICATE, BTC, label(0))
+            ]
+            assert r.minutes() == [0]
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_candle_out_of_order_is_late_and_never_traded() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await begun(r)
+            del r.server.history["ETHUSDT", "1m"][START_MS + MINUTE_MS * 2]
+            r.server.fail("klines", *[faults.answer([])] * 8)
+            await r.to(3)
+            await r.candles(3, 0.0, "BTCUSDT")
+            await r.server.publish("ETHUSDT", "1m", START_MS + 3 * MINUTE_MS, candle(3))
+            # The websocket has shown minute 2 of ETH before: only one that never came can be late.
+            r.server.history["ETHUSDT", "1m"][START_MS + MINUTE_MS * 3] = candle(3)
+            await r.to(3, 10.0)
+            row = r.live[-1]
+            assert row.label == label(2)
+            await r.server.publish("ETHUSDT", "1m", START_MS - 30 * MINUTE_MS, candle(7))
+            await r.to(3, 12.0)
+            assert [(item.symbol, item.label) for item in told(r, Kind.LATE)] == [(ETH, label(-30))]
+            assert r.live[-1] is row
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_bar_that_nobody_has_is_missing_and_blocks_its_symbol() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await begun(r)
+            await r.trade(3, 3)
+            await r.to(4)
+            await r.candles(4, 0.0, "BTCUSDT")
+            # ETH: minute 3 is withdrawn by the exchange, minute 4 never begins.
+            del r.server.history["ETHUSDT", "1m"][START_MS + 3 * MINUTE_MS]
+            await r.to(4, 4.5)
+            assert r.minutes() == [0, 1, 2]
+            await r.to(4, 8.0)
+            assert r.minutes() == [0, 1, 2, 3]
+            assert set(r.live[-1].bars) == {BTC}
+            assert r.live[-1].blocked == {ETH: "missing bar"}
+            assert [(item.kind, item.symbol, item.label) for item in r.told] == [
+                (Kind.MISSING, ETH, label(3))
+            ]
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_conflicting_candle_is_told_once_and_blocks_entries() -> None:
+    async def run() -> None:
+        async with rig(quarantine_bars=2) as r:
+            await begun(r)
+            for _ in range(3):
+                await r.server.publish("BTCUSDT", "1m", START_MS + MINUTE_MS, candle(1, 150.0))
+                await r.pass_time(0.5)
+            await r.trade(3, 4)
+            conflict = told(r, Kind.CONFLICT)
+            assert [(item.symbol, item.label) for item in conflict] == [(BTC, label(1))]
+            assert conflict[0].detail == {"kept": list(candle(1)), "dropped": list(candle(1, 150.0))}
+            assert r.live[1].bars[BTC] == Bar(*candle(1))
+            assert r.live[2].blocked == {BTC: "conflicting bars"}
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_symbol_without_bars_becomes_stale_and_fresh_again() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await begun(r)
+            r.server.history["ETHUSDT", "1m"].pop(START_MS + 2 * MINUTE_MS)
+            await r.trade(3, 6, "BTCUSDT")
+            await r.to(6, 8.0)
+            assert [item.symbol for item in told(r, Kind.STALE)] == [ETH]
+            assert r.live[-1].blocked == {ETH: "stale"}
+            await r.trade(7, 9)
+            assert [item.symbol for item in told(r, Kind.FRESH)] == [ETH]
+            assert r.live[-1].blocked == {}
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_candle_of_the_future_is_unclosed_and_closes_nothing() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await begun(r)
+            for _ in range(2):
+                await r.server.publish("BTCUSDT", "1m", START_MS + 9 * MINUTE_MS, candle(9))
+                await r.pass_time(1.0)
+            assert [(item.symbol, item.label) for item in told(r, Kind.UNCLOSED)] == [(BTC, label(9))]
+            await r.trade(3, 4)
+            assert r.minutes() == [0, 1, 2, 3]
+            assert len(told(r, Kind.UNCLOSED)) == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ((100.0, 99.0, 98.0, 98.5, 1.0), "open or close lies outside low..high"),
+        ((0.0, 99.0, 0.0, 98.5, 1.0), "a price is not above zero"),
+        ((100.0, 101.0, 99.0, 100.0, -1.0), "volume is negative"),
+    ],
+)
+def test_ccxt_feed_values_that_cannot_be_a_bar_are_invalid(values, reason) -> None:
+    async def run() -> None:
+        async with rig(symbols=(BTC,)) as r:
+            await r.ready(1)
+            await r.trade(1, 2)
+            r.server.history["BTCUSDT", "1m"][START_MS + 2 * MINUTE_MS] = values
+            await r.server.publish("BTCUSDT", "1m", START_MS + 2 * MINUTE_MS, values)
+            await r.trade(3, 4)
+            assert [(item.label, item.detail["reason"]) for item in told(r, Kind.INVALID)] == [
+                (label(2), reason)
+            ]
+            assert r.minutes() == [0, 1, 3]
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_label_off_the_grid_is_invalid_and_no_beginning_of_a_candle() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await begun(r)
+            await r.server.publish("BTCUSDT", "1m", START_MS + 2 * MINUTE_MS + 30_000, candle(5))
+            await r.trade(3, 4)
+            assert [item.detail["reason"] for item in told(r, Kind.INVALID)] == ["label off the grid"]
+            assert r.minutes() == [0, 1, 2, 3]
+
+    asyncio.run(run())
+
+
+async def disconnect(r: Rig) -> None:
+    await r.server.disconnect()
+
+
+async def abort(r: Rig) -> None:
+    r.server.abort()
+
+
+async def cut_inside(r: Rig) -> None:
+    r.server.cut_inside_a_message()
+
+
+async def half_json(r: Rig) -> None:
+    await r.server.send('{"e":"kline","s":"BTCUSDT","k":{"t":17000')
+
+
+async def html(r: Rig) -> None:
+    await r.server.send('[<html>{"e":"kline"}')
+
+
+async def other_shape(r: Rig) -> None:
+    await r.server.send('{"e":"kline","s":[],"k":{"t":{},"s":5,"i":[]}}')
+
+
+async def exchange_error(r: Rig) -> None:
+    await r.server.send('{"error":{"code":5000,"msg":"internal"},"id":null}')
+
+
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [
+        (disconnect, "network"),
+        (abort, "network"),
+        (cut_inside, "network"),
+        (half_json, "malformed"),
+        (html, "malformed"),
+        (other_shape, "malformed"),
+        (exchange_error, "unavailable"),
+    ],
+)
+def test_ccxt_feed_broken_websocket_is_renewed_and_what_was_missed_refilled(act, reason) -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await begun(r)
+            r.server.refuse_sockets = True
+            await act(r)
+            for minute in range(3, 6):
+                for market in r.server.symbols:
+                    r.server.fill(market, "1m", START_MS + minute * MINUTE_MS, 1, 100.0)
+                await r.to(minute, 2.0)
+            r.server.refuse_sockets = False
+            await r.to(5, 59.0)
+            await r.trade(6, 9)
+            assert r.minutes() == list(range(9))
+            assert all(set(row.bars) == {BTC, ETH} for row in r.live)
+            links = [item for item in r.told if "channel" in item.detail]
+            assert [(item.kind, dict(item.detail)) for item in links] == [
+                (Kind.DISCONNECTED, {"channel": "websocket", "reason": reason}),
+                (Kind.RECONNECTED, {"channel": "websocket"}),
+            ]
+            assert Counter(item.symbol for item in told(r, Kind.REFILLED)) >= Counter({BTC: 2, ETH: 2})
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_long_gap_is_refilled_whole_before_rows_go_on() -> None:
+    async def run() -> None:
+        async with rig(exchange={"silence_s": 3_000.0}) as r:
+            await begun(r)
+            # The machine sleeps with the connection open: nothing comes, no look is taken.
+            for market in r.server.symbols:
+                r.server.fill(market, "1m", START_MS + 2 * MINUTE_MS, 20)
+            await r.pass_time(18 * 60.0)
+            await r.to(21, 2.0)
+            assert r.minutes() == list(range(21))
+            assert all(set(row.bars) == {BTC, ETH} for row in r.live)
+            assert Kind.MISSING not in r.kinds()
+            assert sorted((item.symbol, item.label) for item in told(r, Kind.REFILLED))[0] == (BTC, label(3))
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_connection_that_falls_silent_is_renewed() -> None:
+    async def run() -> None:
+        async with rig(exchange={"silence_s": 90.0}) as r:
+            await begun(r)
+            before = len(r.server.subscriptions)
+            for minute in range(3, 5):
+                for market in r.server.symbols:
+                    r.server.fill(market, "1m", START_MS + minute * MINUTE_MS, 1)
+                await r.to(minute, 2.0)
+            assert len(r.server.subscriptions) == before + 2
+            await r.trade(5, 7)
+            links = [dict(item.detail) for item in r.told if "channel" in item.detail]
+            assert links == [{"channel": "websocket", "reason": "silent"}, {"channel": "websocket"}]
+            assert r.minutes() == list(range(7))
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_dead_subscription_of_one_symbol_renews_the_connection() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await r.ready()
+            await r.trade(1, 2)
+            await r.server.disconnect()
+            for minute in range(3, 10):
+                await r.to(minute)
+                r.server.fill("ETHUSDT", "1m", START_MS + minute * MINUTE_MS, 1)
+                await r.candles(minute, 0.0, "BTCUSDT")  # the websocket has only BTC
+                await r.to(minute, 2.0)
+            reasons = [item.detail["reason"] for item in told(r, Kind.DISCONNECTED)]
+            assert reasons == ["network", "no candles of ETH/USDT"]
+            assert r.minutes() == list(range(9))
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_attempts_to_reconnect_wait_longer_each_time_up_to_the_limit() -> None:
+    async def run() -> list[float]:
+        async with rig(exchange={"backoff_max_s": 8.0}) as r:
+            await begun(r)
+            for market in r.server.symbols:
+                r.server.fill(market, "1m", START_MS + 3 * MINUTE_MS, 3)
+            r.server.refuse_sockets = True
+            await r.server.disconnect()
+            attempts = []
+            seen = r.server.refused
+            for _ in range(110):
+                await r.pass_time(0.5)
+                if r.server.refused > seen:
+                    seen = r.server.refused
+                    attempts.append(r.time.steady_ns / 1e9)
+            return [round(after - before, 1) for before, after in zip(attempts, attempts[1:], strict=False)]
+
+    waits = asyncio.run(run())
+    assert waits == asyncio.run(run())
+    assert waits == sorted(waits)
+    assert waits[:3] == [2.5, 4.5, 8.5] or waits[:3] == [2.0, 4.0, 8.0]
+    assert waits[-1] <= 8.5
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (faults.server_error(500), "unavailable"),
+        (faults.server_error(503), "unavailable"),
+        (faults.html(200), "malformed"),
+        (faults.html(502), "unavailable"),
+        (faults.truncated(), "malformed"),
+        (faults.half(), "unavailable"),
+        (faults.answer(None), "malformed"),
+        (faults.hang, "timeout"),
+        (faults.drip(), "timeout"),
+    ],
+)
+def test_ccxt_feed_broken_answer_of_rest_is_told_and_asked_for_again(fault, reason) -> None:
+    async def run() -> None:
+        polling = {"websocket": False, "request_timeout_s": 0.05}
+        async with rig(symbols=(BTC,), exchange=polling) as r:
+            await r.settled()
+            r.server.fill("BTCUSDT", "1m", START_MS, 3)
+            await r.to(0, 30.0)
+            r.server.fail("klines", fault, fault)
+            await r.to(1, 1.0)
+            await r.until(lambda: bool(r.server.faults["klines"]) and not r.asking, "the first failed")
+            await r.pass_time(1.0)
+            await r.until(lambda: not r.server.faults["klines"] and not r.asking, "the second failed")
+            assert r.minutes() == []
+            await r.to(1, 8.0)
+            assert r.minutes() == [0]
+            assert [(item.kind, dict(item.detail)) for item in r.told] == [
+                (Kind.DISCONNECTED, {"channel": "rest", "reason": reason}),
+                (Kind.RECONNECTED, {"channel": "rest"}),
+            ]
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_rate_limit_is_obeyed_for_every_symbol() -> None:
+    async def run() -> None:
+        async with rig(exchange={"websocket": False}, grace_s=30.0) as r:
+            await r.settled()
+            for market in r.server.symbols:
+                r.server.fill(market, "1m", START_MS, 3)
+            await r.to(0, 30.0)
+            r.server.fail("klines", faults.rate_limited("15"), faults.rate_limited("15"))
+            await r.to(1, 2.0)
+            asked = len(r.server.requests)
+            await r.to(1, 15.5)
+            assert len(r.server.requests) == asked
+            await r.to(1, 18.0)
+            assert r.minutes() == [0]
+            assert [item.detail.get("reason") for item in r.told] == ["rate_limited", None]
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_one_request_that_hangs_holds_up_no_other_symbol() -> None:
+    async def run() -> None:
+        async with rig(exchange={"websocket": False, "request_timeout_s": 30.0}) as r:
+            await r.settled()
+            for market in r.server.symbols:
+                r.server.fill(market, "1m", START_MS, 3)
+            await r.to(0, 30.0)
+            r.server.fail("klines", faults.hang)
+            await r.to(1, 8.0)
+            assert r.minutes() == [0]
+            assert set(r.live[0].bars) == {ETH}
+            assert [(item.kind, item.symbol) for item in r.told] == [(Kind.MISSING, BTC)]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_ccxt_feed_clock_off_by_an_hour_is_told_and_blocks_entries_only(hours) -> None:
+    async def run() -> None:
+        async with rig() as r:
+            r.time.wall_ns += hours * 3_600 * 10**9
+            await r.ready()
+            await r.trade(1, 3)
+            clock = told(r, Kind.CLOCK)
+            assert [item.detail["reason"] for item in clock] == ["source differs"]
+            assert clock[0].measured["ahead_s"] == pytest.approx(hours * 3_600.0, abs=2.0)
+            assert r.minutes() == [0, 1, 2]  # the exchange's own time counts
+            assert all(set(row.blocked.values()) == {"clock in doubt"} for row in r.live)
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_clock_that_jumps_is_compared_with_the_exchange_at_once() -> None:
+    async def run() -> None:
+        async with rig() as r:
+            await begun(r)
+            r.time.wall_ns += 3_600 * 10**9
+            await r.pass_time(1.0)
+            r.time.wall_ns -= 3_600 * 10**9
+            await r.trade(3, 4)
+            assert [item.detail["reason"] for item in told(r, Kind.CLOCK)][0] == "jump"
+            assert [item.detail["reason"] for item in told(r, Kind.CLOCK)][-1] == "source agrees"
+            assert r.minutes() == [0, 1, 2, 3]
+            assert r.live[-1].blocked == {}
+
+    asyncio.run(run())
