@@ -70,6 +70,7 @@ class PaperProcess:
         models: language models to ask; None makes the configured ones.
         points: told of every step; for tests.
         progress: called with rows recovered and rows taken.
+        look_s: seconds between looks at the operator's requests and at reports.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class PaperProcess:
         models: Models | None = None,
         points: CrashPoints | None = None,
         progress: Callable[[int, int], None] = lambda recovered, taken: None,
+        look_s: float = LOOK_S,
     ) -> None:
         self._settings = settings
         self._feed = feed
@@ -94,6 +96,7 @@ class PaperProcess:
         self._models = models
         self._points = points
         self._progress = progress
+        self._look_s = look_s
         self._stop = asyncio.Event()
         self._why: str | None = None
         self._waiting: list[OperatorRequest] = []
@@ -143,7 +146,7 @@ class PaperProcess:
         lease = await tenure.take()
         until = time.monotonic() + 2 * LEASE_MS / 1_000
         while lease is None and time.monotonic() < until and not self._stop.is_set():
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(self._look_s)
             lease = await tenure.take()
         if lease is None:
             holder = await self._store.leases.holder(lease_name(record.run_id))
@@ -274,7 +277,7 @@ class PaperProcess:
                 if self.desk.begun and not self.desk.lock_step:
                     await self._commands(record)
                     await self._reports()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(self._look_s)
 
     async def _reports(self) -> None:
         if self.reports is None:

@@ -31,9 +31,13 @@ REPORT_KINDS = frozenset({"high_level_request", "high_level_report", "replan_ver
 
 @dataclass(frozen=True)
 class RecordedInput:
-    """An input that stands in the journal as row `seq`."""
+    """An input that stands in the journal as row `seq`, after the bar that closed at `known_at`, ns.
+
+    Both are needed: a bar on which nothing happened leaves no row.
+    """
 
     seq: int
+    known_at: int
     kind: str
     payload: dict[str, Any]
 
@@ -62,7 +66,7 @@ async def read_script(store: "Store", run_id: str) -> Script:
     """The inputs of a stored run."""
     inputs = deque(
         [
-            RecordedInput(row.seq, row.kind, json.loads(row.payload))
+            RecordedInput(row.seq, row.known_at, row.kind, json.loads(row.payload))
             async for row in store.journal.rows(run_id, kinds=INPUT_KINDS)
         ]
     )
@@ -115,8 +119,8 @@ class Player:
                 )
 
     async def _inputs(self, desk: TradingDesk) -> None:
-        inputs = self._script.inputs
-        while inputs and inputs[0].seq == desk.journal.events:
+        inputs, now = self._script.inputs, desk.session.clock.now
+        while inputs and (inputs[0].seq, inputs[0].known_at) == (desk.journal.events, now):
             one = inputs.popleft()
             if one.kind == "feed_anomaly":
                 desk.note_plain(one.payload)

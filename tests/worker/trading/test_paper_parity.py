@@ -1,0 +1,63 @@
+"""A paper run over recorded bars is the backtest over the same bars, row by row of the journal."""
+
+import json
+import sqlite3
+from contextlib import closing
+from functools import cache
+
+from schemas.config import Settings
+from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.trading.paper_runs import asked, replayed, traded, waiting_feed
+
+BARS = ("2009-01-01", "2011-06-30")
+
+
+@cache
+def backtest() -> Run:
+    return run_on(embedded_bars(*BARS))
+
+
+def test_paper_replay_has_the_decisions_fills_episodes_and_head_hash_of_the_backtest(tmp_path) -> None:
+    expected = backtest()
+    outcome = traded(tmp_path, Settings(), waiting_feed(embedded_bars(*BARS)))
+    assert outcome.document is not None
+    assert outcome.document["journal"]["head_hash"] == expected.document["journal"]["head_hash"]
+    assert len(expected.of("episode")) > 20
+    assert expected.of("high_level_report")
+    unlike = {"run_id", "journal", "timing", "policy_loop", "memory", "high_level"}  # latencies among them
+    assert {k: v for k, v in outcome.document.items() if k not in unlike} == {
+        k: v for k, v in expected.document.items() if k not in unlike
+    }
+    assert outcome.document["errors"] == 0
+
+
+def test_paper_run_keeps_what_verify_needs(tmp_path) -> None:
+    traded(tmp_path, Settings(), waiting_feed(embedded_bars(*BARS)))
+    report = replayed(tmp_path, Settings())
+    assert (report.ok, report.problem) == (True, None)
+    assert report.compared == report.stored == len(backtest().rows)
+
+
+def test_paper_bar_that_was_changed_in_the_store_does_not_verify(tmp_path) -> None:
+    traded(tmp_path, Settings(), waiting_feed(embedded_bars(*BARS)))
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store:
+        (text,) = store.execute("select bars from paper_bars where number = 300").fetchone()
+        row = json.loads(text)
+        row["bars"]["AAPL"] = [1.01 * value for value in row["bars"]["AAPL"]]
+        store.execute("update paper_bars set bars = ? where number = 300", (json.dumps(row),))
+        store.commit()
+    report = replayed(tmp_path, Settings())
+    assert not report.ok
+    assert "differs from the stored one" in str(report.problem)
+
+
+def test_paper_orders_reach_the_venue_once_each(tmp_path) -> None:
+    outcome = traded(tmp_path, Settings(), waiting_feed(embedded_bars(*BARS)))
+
+    async def venue(store) -> dict[str, int]:
+        return await store.trading.at_venue(f"paper/{outcome.record.run_id}")
+
+    sent = asked(tmp_path, venue)
+    expected = backtest().of("order_accepted", "exit_filled", "scale_out_filled")
+    assert sorted(sent) == sorted(one["order_id"] for one in expected)
+    assert set(sent.values()) == {1}
