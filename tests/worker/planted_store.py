@@ -1,0 +1,48 @@
+"""A store with a run of the planted world, up to just after the judge has replanned: made once, copied."""
+
+import asyncio
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from schemas.config import Settings
+from services.playbooks.registry import load_playbooks
+from services.store import NewRun, open_store
+from trading_core.bars import BarSeries
+from worker.backtest import run_backtest
+from worker.recorded_run import record_run
+from worker.sample_data.worlds import make_world
+from worker.scenarios import PLANTED, planted_settings
+
+BARS = 1_000
+REPLANNED = 946  # row at which the judge replans
+
+
+@cache
+def world() -> BarSeries:
+    return make_world("reverting", seed=3, bars=BARS, symbols=6)
+
+
+@cache
+def definitions() -> tuple[Any, ...]:
+    others = [one for one in load_playbooks(None) if one.id in ("channel_breakout", "mean_reversion")]
+    return (*load_playbooks(PLANTED), *others)
+
+
+def new_planted(settings: Settings, mode: str = "backtest") -> NewRun:
+    bars = world()
+    data = {"source": "file", "path": None, "sha256": bars.sha256, "symbols": list(bars.symbols)}
+    data |= {"timeframe": bars.timeframe, "label": bars.label, "bars": bars.bar_count}
+    return NewRun("planted", 0, mode, settings.config_hash, settings.payload(), data, {})
+
+
+def store_planted(path: Path, runner: Any = run_backtest, settings: Settings | None = None) -> None:
+    """Run it into a new store."""
+    made = settings or planted_settings()
+
+    async def scenario() -> None:
+        async with await open_store(f"sqlite:///{path}", create=True) as store:
+            run = partial(runner, definitions=definitions())
+            await record_run(lambda *given, **_: run(*given), made, world(), store, new_planted(made))
+
+    asyncio.run(scenario())

@@ -1,0 +1,123 @@
+"""A session rebuilt at a bar stands as the run stood there; what does not replay is not answered for."""
+
+import asyncio
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.errors import ConfigError
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.store import open_store
+from tests.worker.planted_store import definitions, new_planted, world
+from tests.worker.runs import Run, run_on
+from trading_core.bars import BarSeries
+from worker.bootstrap import assemble
+from worker.interrupts import RunInterrupted
+from worker.rebuilding import Rebuilt, rebuild
+from worker.recorded_run import record_run
+from worker.sample_data.worlds import make_world
+from worker.scenarios import planted_settings
+from worker.timing import Timing
+
+SETTINGS = planted_settings()
+ROWS = 420
+
+
+@cache
+def bars() -> BarSeries:
+    return make_world("reverting", seed=3, bars=ROWS, symbols=6)
+
+
+@pytest.fixture(scope="module")
+def whole() -> Run:
+    return run_on(bars(), SETTINGS, definitions())
+
+
+def test_session_cut_at_any_bar_decides_the_same_as_one_that_runs_through(whole: Run) -> None:
+    sink = MemorySink()
+    made = assemble(SETTINGS, bars(), JournalWriter(sink), definitions())
+    made.begin()
+
+    async def drive() -> None:
+        timing, end = Timing(), 0
+        while not made.engine.done:
+            end = max(end, made.engine.t) + 7
+            while made.engine.t < min(end, ROWS):
+                await made.step(timing, end=min(end, ROWS))
+        made.finish()
+        await made.journal.flush()
+
+    asyncio.run(drive())
+    assert made.slow_loop.counters.runs >= 1
+    assert sink.rows[-1].hash == whole.rows[-1].hash
+
+
+def in_store(path: Path, work: Any, *, stopped_at: int | None = None) -> Any:
+    """What `work(store, record)` gives on a stored run, broken off at a bar or finished."""
+    from worker.backtest import run_backtest
+
+    def stop(done: int, _all: int) -> None:
+        if stopped_at is not None and done >= stopped_at:
+            raise RunInterrupted(2)
+
+    async def scenario() -> Any:
+        async with await open_store(f"sqlite:///{path}", create=True) as store:
+            new = new_planted(SETTINGS)
+            new = type(new)(**vars(new) | {"data": new.data | {"sha256": bars().sha256}})
+            try:
+                await record_run(
+                    run_backtest, SETTINGS, bars(), store, new, definitions=definitions(), progress=stop
+                )
+            except RunInterrupted:
+                assert stopped_at is not None
+            return await work(store, await store.runs.find("latest"))
+
+    return asyncio.run(scenario())
+
+
+def at(row: int) -> int:
+    return int(bars().close_times[row])
+
+
+async def rebuilt(store: Any, record: Any, row: int | None = None) -> Rebuilt:
+    moment = None if row is None else at(row) + 1
+    return await rebuild(SETTINGS, bars(), store, record, at=moment, definitions=definitions())
+
+
+def test_rebuilt_session_stands_at_the_bar_and_was_compared_up_to_it(tmp_path: Path, whole: Run) -> None:
+    async def work(store: Any, record: Any) -> list[Rebuilt]:
+        return [await rebuilt(store, record, row) for row in (0, 310, None)]
+
+    made = in_store(tmp_path / "t.db", work)
+    assert [(one.row, one.known_at, one.session.engine.t) for one in made] == [
+        (row, at(row), row + 1) for row in (0, 310, ROWS - 1)
+    ]
+    known = [
+        sum(1 for row in whole.rows if row.known_at <= at(k) and row.kind != "run_finished") for k in (0, 310)
+    ]
+    assert [one.compared for one in made[:2]] == known
+    states = [[str(one.state) for one in made[k].session.registry.history()] for k in (0, 1)]
+    assert (states[0].count("shadow"), states[1].count("shadow")) == (0, 1)
+
+
+def test_run_that_broke_off_is_rebuilt_up_to_what_it_recorded(tmp_path: Path) -> None:
+    made = in_store(tmp_path / "t.db", rebuilt, stopped_at=200)
+    assert 190 <= made.row <= 200
+    assert made.compared > 100
+
+
+def test_run_is_not_rebuilt_on_other_bars_or_playbooks_or_before_its_first_bar(tmp_path: Path) -> None:
+    async def work(store: Any, record: Any) -> None:
+        with pytest.raises(ConfigError, match=r"name the run's file with --data"):
+            await rebuild(SETTINGS, world(), store, record, definitions=definitions())
+        with pytest.raises(
+            ConfigError, match=r"does not replay as it was stored .*`thinktwice verify r0001`"
+        ):
+            await rebuild(SETTINGS, bars(), store, record, definitions=definitions()[:2])
+        with pytest.raises(ConfigError, match="had not closed a bar by then"):
+            await rebuild(SETTINGS, bars(), store, record, at=at(0) - 1, definitions=definitions())
+
+    in_store(tmp_path / "t.db", work)
