@@ -21,7 +21,8 @@ from worker.feeds.bar_tables import BarTable, read_table
 from worker.feeds.bar_times import utc_labels, zone_named
 
 REQUIRED = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
-OPTIONAL = ("reference", "looks")
+OPTIONAL = ("reference", "looks", "no_learn")
+TRUE, FALSE = ("true", "1"), ("false", "0")
 OWN_NAMES = {
     "playbook_id": "playbook",
     "entry_label": "entry_time",
@@ -35,11 +36,26 @@ Codes = tuple[IntArray, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class TradeFile:
-    """The trades of a file, whether it gives references, and the times of its own looks, if it has any."""
+    """The trades of a file, whether it gives references, and the times of its own looks, if it has any.
+
+    Trades of a no-learn zone teach nothing: they are left out, and counted in `no_learn`; None
+    for a table that has no such column.
+    """
 
     trades: TradeTable
     has_references: bool
     looks: tuple[int, ...] | None
+    no_learn: int | None = None
+
+
+@dataclass(frozen=True)
+class _KeptRows(BarTable):
+    """Some rows of a file, which still know their places in it."""
+
+    rows: IntArray
+
+    def place(self, row: int) -> str:
+        return super().place(int(self.rows[row]))
 
 
 def read_trades(path: Path, tz: str | None, reference: float | None, usual: dict[str, float]) -> TradeFile:
@@ -56,6 +72,7 @@ def read_trades(path: Path, tz: str | None, reference: float | None, usual: dict
     """
     table = read_table(path, "at least one trade")
     where = _columns(table)
+    table, left_out = _learnable(table, where)
     if reference is not None and "reference" in where:
         raise DataError(f"{path.name} has a column 'reference': leave --reference out, or remove the column")
     zone = zone_named(tz)
@@ -73,7 +90,30 @@ def read_trades(path: Path, tz: str | None, reference: float | None, usual: dict
     looks = None
     if "looks" in where:
         looks = tuple(np.unique(_times(table, where["looks"], zone)).tolist())
-    return TradeFile(trades, "reference" in where, looks)
+    return TradeFile(trades, "reference" in where, looks, left_out)
+
+
+def _learnable(table: BarTable, where: dict[str, int]) -> tuple[BarTable, int | None]:
+    """The table without the rows whose `no_learn` is true, and how many those are; None without the column.
+
+    Raises:
+        DataError: a value is neither true nor false, or nothing is left.
+    """
+    if "no_learn" not in where:
+        return table, None
+    column = where["no_learn"]
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(table.columns[column], pa.string())))
+    true, false = (pc.is_in(words, pa.array(known)) for known in (TRUE, FALSE))
+    left_out, kept = (np.asarray(one.to_numpy(zero_copy_only=False), dtype=np.bool_) for one in (true, false))
+    odd = np.flatnonzero(~(left_out | kept))
+    if odd.size:
+        said = words[int(odd[0])].as_py()
+        raise DataError(f"{_place(table, column, int(odd[0]))}: {said!r} is neither true nor false")
+    if not kept.any():
+        raise DataError(f"{table.path.name}: every trade is of a no-learn zone: there is nothing to grade")
+    rows = np.flatnonzero(kept)
+    columns = tuple(one.take(pa.array(rows)) for one in table.columns)
+    return _KeptRows(**vars(table) | {"columns": columns}, rows=rows), int(left_out.sum())
 
 
 def _columns(table: BarTable) -> dict[str, int]:

@@ -84,7 +84,7 @@ def gate(
     trades = read_trades(file, settings.runtime.tz, reference, _references(settings, definitions))
     times = _looks(looks, trades, settings)
     graded = grade_table(trades.trades, settings.gate, times, definitions, tell=_progress(len(trades.trades)))
-    document = gate_document(graded, settings)
+    document = gate_document(graded, settings, trades.no_learn)
     if json:
         print_json(document)
     else:
@@ -132,8 +132,14 @@ def _progress(trades: int) -> Callable[[Iterable[int]], Iterable[int]]:
     return lambda looks: track(list(looks), "looks", console=Console(file=sys.stderr), transient=True)
 
 
-def gate_document(graded: "GradedTable", settings: "Settings") -> dict[str, Any]:
-    """The JSON document: the family with its selection, and every cluster at the last look."""
+def gate_document(graded: "GradedTable", settings: "Settings", no_learn: int | None = None) -> dict[str, Any]:
+    """The JSON document: the family with its selection, and every cluster at the last look.
+
+    Args:
+        graded: the clusters with their grades.
+        settings: the configuration in force.
+        no_learn: trades of no-learn zones that were left out; None for a table that does not say.
+    """
     family = graded.family
     return {
         "family": {
@@ -147,6 +153,7 @@ def gate_document(graded: "GradedTable", settings: "Settings") -> dict[str, Any]
             "last_look": ns_to_datetime(graded.looks[-1]).isoformat(),
         },
         "clusters": [_cluster(item) for item in graded.clusters],
+        **({} if no_learn is None else {"left_out": {"no_learn": no_learn}}),
     }
 
 
@@ -186,6 +193,9 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     said = f"{looks}, the last at {shown_time(graded.looks[-1])}"
     tested = f"family {family['id'][:12]} of {family['size']} hypotheses, q {family['q']:g}"
     console.print(f"{said}; {tested}, mode {family['mode']}", markup=False, soft_wrap=True)
+    left_out = document.get("left_out", {}).get("no_learn")
+    if left_out:
+        console.print(f"{left_out:,} trades of no-learn zones are left out", markup=False)
     table = Table(box=None, pad_edge=False, show_edge=False)
     table.add_column("cluster", overflow="fold")
     for name in ("n", "blocks", "mean R", "against", "interval", "E", "detectable"):

@@ -1,16 +1,22 @@
 """`thinktwice report`: any high-level report of a stored run, as Markdown, as a page, or as JSON."""
 
 import asyncio
+import json as json_text
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from schemas.canonical import canonical_json
 from schemas.errors import ConfigError
 from worker.cli.console import print_json
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.out_folder import entry_on_demand, replace_file, stored_reports
+
+if TYPE_CHECKING:
+    from services.store import Store
+    from services.store.reports import StoredReport
 
 LATEST = "latest"
 SHOWN = 5
@@ -46,13 +52,34 @@ def report(
 
 
 async def _stored(run: str, db: str | None, *, on_demand: bool) -> tuple[str, list[dict[str, Any]]]:
-    """Reports of a run's slow loop in order, then those on demand: the latest is one of its slots."""
+    """Reports of a run's slots in order, then those on demand: the latest is one of its slots."""
     store, record = await open_for_run(db, run)
     async with store:
-        found = await stored_reports(store, record.run_id)
+        found = await _of_slots(store, record.run_id)
         if on_demand and store.has_operator_tables:
             found += [entry_on_demand(one) for one in await store.on_demand.of_run(record.run_id)]
         return record.run_id, found
+
+
+async def _of_slots(store: "Store", run_id: str) -> list[dict[str, Any]]:
+    """Those that the run wrote itself and those of a worker, by the time at which they were known."""
+    from worker.scheduler.slot_runner import JOB
+
+    found = {one["report_id"]: one for one in await stored_reports(store, run_id)}
+    if store.has_worker_tables:
+        for kept in await store.reports.all(run_id, JOB):
+            found.setdefault(kept.report_id, _of_worker(kept))
+    return sorted(found.values(), key=lambda one: one["report"]["known_at"])
+
+
+def _of_worker(one: "StoredReport") -> dict[str, Any]:
+    verdict = None if one.verdict is None else json_text.loads(canonical_json(one.verdict.payload()))
+    return {
+        "report_id": one.report_id,
+        "request_hash": one.request_hash,
+        "report": json_text.loads(canonical_json(one.report.payload())),
+        "verdict": verdict,
+    }
 
 
 def _position(entries: list[dict[str, Any]], wanted: str, run: str) -> int:
@@ -63,7 +90,7 @@ def _position(entries: list[dict[str, Any]], wanted: str, run: str) -> int:
     found = [k for k, entry in enumerate(entries) if wanted and entry["report_id"].startswith(wanted)]
     if len(found) == 1:
         return found[0]
-    listing = f"list them with `thinktwice journal {run} --kind high_level_report`"
+    listing = f"list them with `thinktwice reports {run}`"
     if not found:
         raise ConfigError(f"no report {wanted!r} in run {run}: {listing}")
     some = ", ".join(entries[k]["report_id"] for k in found[:SHOWN])

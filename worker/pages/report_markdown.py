@@ -20,6 +20,9 @@ CLUSTER_HEAD = (
     "interval",
     "e-value",
     "detectable",
+    "PSR",
+    "DSR",
+    "trades for PSR 0.95",
     "grade",
     "strongest action",
 )
@@ -83,6 +86,9 @@ def _cluster(cluster: dict[str, Any]) -> list[str]:
         interval,
         number(cluster["e_value"]),
         r_multiple(cluster["smallest_detectable_r"]),
+        number(cluster.get("psr")),
+        number(cluster.get("dsr")),
+        number(cluster.get("minimum_track_record"), 0),
         cluster["grade"],
         cluster["strongest_action"],
     ]

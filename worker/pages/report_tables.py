@@ -56,11 +56,16 @@ def cluster_table(findings: Sequence[Row]) -> Element | None:
         ("reference", r_of("reference_r")),
         ("E", lambda row: value(row["e_value"], "-" if row["e_value"] is None else shown_e(row["e_value"]))),
         ("detectable", r_of("smallest_detectable_r")),
+        ("PSR", figure_of("psr")),
+        ("DSR", figure_of("dsr")),
+        ("trades for PSR 0.95", figure_of("minimum_track_record", 0)),
         ("grade", text_of("grade")),
         ("at most", text_of("strongest_action")),
         ("reason", text_of("reason")),
     ]
-    return made("Clusters", columns, findings, "n, blocks, mean, from, to, reference, E, detectable")
+    numbers = "n, blocks, mean, from, to, reference, E, detectable, PSR, DSR, trades for PSR 0.95"
+    title = "Clusters. PSR and DSR (deflated by the family) are for one look; no grade reads them"
+    return made(title, columns, findings, numbers)
 
 
 def regime_table(rows: Sequence[Row]) -> Element | None:

@@ -10,7 +10,7 @@ import time
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from schemas.config import EnvelopeSettings, ExecutionSettings, ReflectionSettings, Settings
@@ -83,6 +83,7 @@ def run(
 def planted(veto: Veto) -> tuple[Ablation, dict[str, Any]]:
     """The ablation of one planted world."""
     kind: Any = "random_walk" if veto == "random" else "reverting"
-    world = make_world(kind, seed=5, bars=1_500, symbols=4)
-    folder = Path(mkdtemp(prefix="ablation-"))
-    return run(world, settings(), books(veto), f"sqlite:///{folder / 'a.db'}")
+    bars, symbols = (2_200, 5) if veto == "right" else (1_500, 4)
+    world = make_world(kind, seed=5, bars=bars, symbols=symbols)
+    with TemporaryDirectory() as folder:
+        return run(world, settings(), books(veto), f"sqlite:///{Path(folder) / 'a.db'}")

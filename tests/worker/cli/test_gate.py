@@ -254,3 +254,48 @@ def test_gate_refuses_options_that_mean_nothing(tmp_path):
     assert "--looks '0'" in complaint(path, "--looks", "0")
     assert "mode" in complaint(path, "--mode", "strict")
     assert "strictly between" in complaint(path, "--reference", "9")
+
+
+def test_gate_leaves_out_and_counts_trades_of_no_learn_zones(tmp_path):
+    rows = planted()
+    marked = [[*one, "True" if k % 5 == 0 else "False"] for k, one in enumerate(rows)]
+    kept = [one for k, one in enumerate(rows) if k % 5]
+    whole = graded(written(tmp_path, marked, header=(*HEADER, "no_learn")))
+    alone = graded(written(tmp_path, kept, name="kept.csv"))
+    assert whole.pop("left_out") == {"no_learn": len(rows) - len(kept)}
+    assert whole == alone
+    shown = run(written(tmp_path, marked, header=(*HEADER, "no_learn"))).stdout
+    assert f"{len(rows) - len(kept):,} trades of no-learn zones are left out" in shown
+
+
+def test_gate_names_the_place_in_the_file_after_rows_were_left_out(tmp_path):
+    rows = [[*row(k, 0.1), "true"] for k in range(6)] + [[*row(6, 0.1), "false"], [*row(7, "x"), "false"]]
+    result = run(written(tmp_path, rows, header=(*HEADER, "no_learn")))
+    assert result.exit_code == 2
+    assert "line 9" in result.stderr
+    assert "'x'" in result.stderr
+
+
+@pytest.mark.parametrize("word", ["perhaps", "", "yes"])
+def test_gate_refuses_a_no_learn_that_is_neither_true_nor_false(tmp_path, word):
+    rows = [[*row(0, 0.1), "true"], [*row(1, 0.1), word]]
+    result = run(written(tmp_path, rows, header=(*HEADER, "no_learn")))
+    assert result.exit_code == 2
+    assert "line 3" in result.stderr
+    assert "neither true nor false" in result.stderr
+
+
+def test_gate_with_nothing_but_no_learn_trades_has_nothing_to_grade(tmp_path):
+    rows = [[*row(k, 0.1), "TRUE"] for k in range(3)]
+    result = run(written(tmp_path, rows, header=(*HEADER, "no_learn")))
+    assert result.exit_code == 2
+    assert "nothing to grade" in result.stderr
+
+
+def test_gate_takes_no_learn_from_parquet_as_booleans(tmp_path):
+    frame = pd.DataFrame([row(k, 0.1) for k in range(30)], columns=list(HEADER))
+    frame["no_learn"] = [k < 4 for k in range(30)]
+    frame.to_parquet(tmp_path / "trades.parquet")
+    document = graded(str(tmp_path / "trades.parquet"))
+    assert document["left_out"] == {"no_learn": 4}
+    assert cluster(document)["n"] == 26

@@ -48,7 +48,7 @@ def test_report_html_and_json_may_be_asked_for_together(stored):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["report", "latest", "zz"], ["no report 'zz' in run r0001", "--kind high_level_report"]),
+        (["report", "latest", "zz"], ["no report 'zz' in run r0001", "`thinktwice reports r0001`"]),
         (["report", "latest", ""], ["no report ''"]),
         (["report", "r9", REPORT_ID], ["'r9'"]),
         (["report", "latest", "--html", "missing/page.html"], ["--html 'missing/page.html'", "another file"]),

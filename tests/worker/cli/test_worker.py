@@ -134,3 +134,18 @@ def test_worker_process_works_until_it_is_told_to_stop(stored):
     assert events[0] == "worker_started"
     assert events[-3:] == ["stopping", "lease_released", "stopped"]
     assert events.count("report_written") == 1
+
+
+def test_report_shows_what_a_worker_wrote_with_the_judges_verdict(stored):
+    assert "no report" in stored.complaint("report", "latest")
+    stored.run("worker", "--once", "--at", DATE)
+    stored.run("worker", "--once", "--at", "2024-01-05")
+    told = json.loads(stored.run("reports", "--json").stdout)["slots"][0]
+    found = json.loads(stored.run("report", "r0001", told["report_id"][:6], "--json").stdout)
+    assert found["report_id"] == told["report_id"]
+    assert found["report"]["n_episodes"] == told["episodes"] == 72
+    assert found["verdict"]["decision"] == told["verdict"]
+    latest = stored.run("report", "latest")
+    assert latest.stdout.startswith(f"# Report {told['report_id']}\n")
+    assert stored.run("report", "latest", "--html", "page.html").exit_code == 0
+    assert told["report_id"] in (stored.folder / "page.html").read_text("utf-8")

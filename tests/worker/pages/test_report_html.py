@@ -256,3 +256,16 @@ def test_markdown_page_tells_the_same_analyses():
         assert f"## {title}" in text
     for title in ("Regimes", "Signals that were not traded", "Judge", "Actions of the judge"):
         assert f"## {title}" in text
+
+
+def test_report_pages_show_the_probabilistic_sharpe_figures_of_every_cluster():
+    entry = entries()[-1]
+    shown = [one for one in entry["report"]["clusters"] if one["psr"] is not None]
+    assert shown
+    tree, text = read(report_html(entry)), report_markdown(entry)
+    held = {float(str(one.attributes["value"])) for one in tree.all("data")}
+    assert "no grade reads them" in tree.text
+    for one in shown:
+        assert {one["psr"], one["dsr"]} <= held
+        assert f"| {one['psr']:,.2f} | {one['dsr']:,.2f} |" in text
+    assert any(one["minimum_track_record"] in held for one in shown)
