@@ -36,7 +36,7 @@ HOOK = "c4nary-hook-path-0123456789"
 SIGNING = "c4nary-signing-secret-0123456789"
 PASSWORD = "c4nary-db p@ss/0123456789"
 CANARIES = (KEY, TOKEN, HOOK, SIGNING, PASSWORD, quote(PASSWORD, safe=""), "c4nary")
-SHORT = ("--symbols", "AAPL", "--from", "2004-01-01", "--to", "2004-04-30")
+SHORT = ("--symbols", "AAPL", "--from", "2004-01-01", "--to", "2004-12-31")
 
 
 def found_in(text):
@@ -84,7 +84,7 @@ def left_behind(folder):
 
 
 def test_commands_that_work_and_fail_show_no_secret(planted, monkeypatch):
-    with wire(monkeypatch, telling(KEY)):
+    with wire(monkeypatch, telling(KEY)) as server:
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
         monkeypatch.setenv("THINKTWICE_LLM__PROVIDER", "anthropic")
         printed = [said("backtest", *SHORT, "--reflection", "full", "--out", "out", "--json")]
@@ -113,6 +113,7 @@ def test_commands_that_work_and_fail_show_no_secret(planted, monkeypatch):
     monkeypatch.setenv("THINKTWICE_RUNTIME__DB", address)
     printed += [said("runs"), said("config", "show")]
     text = "\n".join(printed)
+    assert KEY in str(server.requests[0])  # what is looked for has been on its way
     assert '"ok": false' in text
     (planted / "secret.toml").unlink()
     assert found_in(text) == []
