@@ -191,6 +191,15 @@ def test_silent_feed_makes_every_symbol_stale_by_the_clock():
     assert desk.take(close(9)) == []
 
 
+def test_stale_symbol_stays_so_when_only_old_bars_come():
+    desk = Desk(("A",), FeedSettings(max_row_age_bars=100.0))
+    full(desk, 0)
+    desk.take(close(10))
+    found = desk.take(close(10), raw(1), raw(8))
+    assert [item.kind for item in desk.told()] == [Kind.STALE, Kind.FRESH]
+    assert [item.blocked for item in found if isinstance(item, BarRow)] == [{"A": "stale"}, {}]
+
+
 def test_symbol_that_never_had_a_bar_is_stale_counted_from_the_start():
     desk = Desk(start=T0)
     assert desk.take(T0 + 3 * MINUTE + 5 * SECOND - 1) == []

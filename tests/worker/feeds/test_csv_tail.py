@@ -1,10 +1,12 @@
 import os
+from functools import partial
 
 import pytest
 
 from schemas.errors import FeedError
 from schemas.live_settings import FeedSettings
-from services.market_feed import BarRow, FeedAnomaly
+from services.feeds.assembler import RowAssembler
+from services.market_feed import FeedAnomaly
 from services.market_feed import FeedAnomalyKind as Kind
 from tests.worker.feeds.growing import HEADER, MINUTE, NS, T0, World, close, label, line, rows, told
 from worker.feeds.csv_tail import MOST_UNREADABLE
@@ -234,9 +236,12 @@ def test_lock_step_is_not_asked_for(world):
     assert (world.feed.symbols, world.feed.timeframe, world.feed.label) == (("A",), "1m", "open")
 
 
-def test_large_backlog_is_handed_over_whole_and_in_order(world):
+def test_large_backlog_is_handed_over_whole_and_in_order(world, monkeypatch):
+    monkeypatch.setattr("worker.feeds.csv_tail._PAGE", 500)
+    monkeypatch.setattr("worker.feeds.csv_tail.RowAssembler", partial(RowAssembler, most_waiting=1_000))
     count = 5_000
     world.write(HEADER + "".join(line(number) for number in range(count)))
     world.now = close(count - 1) + NS
     found = world.run(world.now + 5 * NS, after=label(9))
-    assert [item.label for item in found if isinstance(item, BarRow)] == [label(n) for n in range(10, count)]
+    assert [item.label for item in rows(found)] == [label(number) for number in range(10, count)]
+    assert {item.kind for item in told(found)} <= {Kind.STALE, Kind.FRESH}
