@@ -18,6 +18,7 @@ from worker.cli import (
     backtest,
     check,
     config,
+    data,
     db,
     doctor,
     gate,
@@ -122,3 +123,4 @@ app.add_typer(model.app, name="model")
 app.add_typer(prompt_commands.app, name="prompts")
 app.add_typer(config.app, name="config")
 app.add_typer(db.app, name="db")
+app.add_typer(data.app, name="data")

@@ -1,0 +1,173 @@
+"""`thinktwice data`: fetch the history of an exchange into a bar file, and look at what a bar file holds."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from schemas.errors import ConfigError, FeedError
+from worker.cli.console import complain, print_json, stdout_console
+from worker.cli.options import JsonOption
+from worker.cli.progress import progress_bar
+from worker.interrupts import Interrupts
+from worker.settings import load_settings
+
+if TYPE_CHECKING:
+    from worker.data_fetch import FetchRequest
+
+app = typer.Typer(help="Fetch bars from an exchange, and look at bar files.", rich_markup_mode=None)
+Start = Annotated[
+    str, typer.Option("--from", metavar="TIME", help="First label, UTC; a date is its first instant.")
+]
+End = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="TIME",
+        help="Last label, UTC, inclusive. [the last bar that is over]",
+        show_default=False,
+    ),
+]
+Gateway = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Gateway in place of the hosts of the exchange.", show_default=False),
+]
+
+
+@app.callback()
+def data() -> None:
+    """Fetch bars from an exchange, and look at bar files."""
+
+
+@app.command("fetch")
+def fetch(
+    exchange: Annotated[
+        str, typer.Argument(metavar="EXCHANGE", help="Its name in ccxt.", show_default=False)
+    ],
+    symbols: Annotated[
+        list[str], typer.Argument(metavar="SYMBOL", help="For example BTC/USDT.", show_default=False)
+    ],
+    start: Start,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .csv, .csv.gz or .parquet file.")],
+    timeframe: Annotated[str, typer.Option(metavar="TF", help="1m, 5m, 15m, 1h, 4h or 1d.")] = "1h",
+    end: End = None,
+    rest_url: Gateway = None,
+    replace: Annotated[bool, typer.Option("--replace", help="The file may be there already.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Download the public history of an exchange; run it again to go on after an interruption."""
+    from worker.data_fetch import FetchRequest
+
+    request = FetchRequest(exchange, tuple(dict.fromkeys(symbols)), timeframe, start, end, out, replace)
+    try:
+        found = _fetched(request, rest_url)
+    except KeyboardInterrupt:
+        complain(f"stopped: what came so far is kept in '{out}.part'; run the same command again to go on")
+        raise
+    if json:
+        print_json(found)
+    else:
+        _render_fetch(found)
+    if not found["ok"]:
+        raise typer.Exit(1)
+
+
+@app.command("check")
+def check(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Bar file, or a folder of such.", show_default=False)
+    ],
+    tz: Annotated[str | None, typer.Option(metavar="ZONE", help="Zone of times without one.")] = None,
+    label: Annotated[
+        str, typer.Option(metavar="open|close", help="Whether times name opens or closes.")
+    ] = "open",
+    json: JsonOption = False,
+) -> None:
+    """Say what a bar file holds; a file that --data would refuse is refused in the same words."""
+    if label not in ("open", "close"):
+        raise ConfigError(f"--label {label!r} is neither 'open' nor 'close'")
+    from worker.data_check import describe_bars
+    from worker.feeds.bar_files import load_bar_file
+
+    found = describe_bars(load_bar_file(file, tz=tz, label=cast(Literal["open", "close"], label)))
+    if json:
+        print_json({"file": str(file), **found})
+    else:
+        _render_check(file, found)
+
+
+def _fetched(request: "FetchRequest", rest_url: str | None) -> dict[str, Any]:
+    from worker.data_fetch import FetchShell, fetch
+    from worker.feeds.ccxt_history import Patience
+
+    flags = {"runtime.feed.exchange.rest_url": ("--rest-url", rest_url)}
+    settings = load_settings(flags=flags).settings.runtime.feed.exchange
+    patience = Patience(most_s=settings.backoff_max_s, tell=_tell)
+    with progress_bar("fetch", Interrupts()) as draw:
+        return asyncio.run(fetch(request, FetchShell(settings, patience, draw)))
+
+
+def _tell(error: FeedError, seconds: float) -> None:
+    complain(f"{error}; trying again in {seconds:g} s")
+
+
+def _render_fetch(found: dict[str, Any]) -> None:
+    kept = f", {found['resumed_bars']:,} of them from before" if found["resumed_bars"] else ""
+    _say(
+        "file",
+        f"{found['file']}: {found['bars']:,} bars of {found['timeframe']} from {found['exchange']}{kept}",
+    )
+    for symbol, one in found["symbols"].items():
+        _say(symbol, f"{one['from']} to {one['to']}   {one['bars']:,} bars   {one['missing_bars']:,} missing")
+        for gap in one["gaps"][:5]:
+            _say("", f"no bars {gap['from']} to {gap['to']} ({gap['bars']:,})")
+        if len(one["gaps"]) > 5:
+            _say("", f"and {len(one['gaps']) - 5} more gaps; --json lists them")
+        _render_problems(one)
+    for symbol, labels in found["changed_when_read_again"].items():
+        _say("CHANGED", f"{symbol}: read again, {len(labels)} bar(s) differ, first {labels[0]}")
+    if found["ok"]:
+        _say("checked", "on the grid, each once, plausible; samples read again are the same")
+
+
+def _render_problems(one: dict[str, Any]) -> None:
+    if one["duplicates"]:
+        _say("", f"{one['duplicates']:,} repeated row(s), dropped")
+    if one["conflicts"]:
+        _say(
+            "CONFLICT",
+            f"{len(one['conflicts'])} label(s) with two different bars, first {one['conflicts'][0]}",
+        )
+    if one["invalid"]:
+        first = one["invalid"][0]
+        _say("INVALID", f"{len(one['invalid'])} bar(s) dropped, first {first['time']}: {first['reason']}")
+    if one["off_grid"]:
+        _say("OFF GRID", f"{len(one['off_grid'])} bar(s) dropped, first {one['off_grid'][0]}")
+
+
+def _render_check(file: Path, found: dict[str, Any]) -> None:
+    _say(
+        "file", f"{file}: {found['bars']:,} bars of {found['timeframe']}, labelled by their {found['label']}"
+    )
+    for symbol, one in found["symbols"].items():
+        _say(
+            symbol,
+            f"{one['from']} to {one['to']}   {one['bars']:,} bars   {one['lowest']:g} to {one['highest']:g}",
+        )
+        if one["absent_while_others_trade"]:
+            _say("", f"{one['absent_while_others_trade']:,} bar(s) absent while others trade")
+        if one["pauses"]:
+            _say("", f"{one['pauses']:,} pause(s) longer than a bar; the longest:")
+        for pause in one["longest_pauses"]:
+            _say("", f"  after {pause['after']} until {pause['until']} ({pause['bars']:,} bars)")
+        for name, words in (("without_volume", "volume"), ("without_movement", "movement")):
+            if one[name]:
+                _say("", f"{one[name]:,} bar(s) without {words}")
+        if one["jumps"]:
+            _say("", f"close changes by more than half at {', '.join(one['jumps'])}")
+    _say("checked", "`--data` reads this file")
+
+
+def _say(label: str, text: str) -> None:
+    stdout_console().print(f"{label:<9} {text}", markup=False, soft_wrap=True)

@@ -1,0 +1,215 @@
+"""History of an exchange into a bar file: page by page, resumable, examined, and read again in places.
+
+Public data only. Called by `thinktwice data fetch`; the bars are those that `--data` then reads.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schemas.errors import ConfigError, DataError, FeedError
+from schemas.exchange_settings import ExchangeSettings
+from schemas.vocabulary import TIMEFRAME_SECONDS
+from worker.data_fetch_check import MOST_LISTED, NS, SymbolFindings, examine, shown
+from worker.data_fetch_partial import PartialFile
+from worker.data_fetch_write import check_target, write_bars
+from worker.feeds.ccxt_exchange import PublicExchange
+from worker.feeds.ccxt_history import Patience, pages
+from worker.feeds.ccxt_time import SystemTime
+from worker.feeds.time_range import range_ns
+
+REREAD_PAGES, REREAD_BARS = 3, 50
+
+
+@dataclass(frozen=True)
+class FetchRequest:
+    """What to fetch, as the operator said it.
+
+    Attributes:
+        exchange: name in ccxt.
+        symbols: as ccxt writes them.
+        timeframe: of the bars.
+        start: first label, UTC; a date is its first instant.
+        end: last label, UTC, inclusive; a date is its whole day. None: up to the last bar that is over.
+        out: the file to write.
+        replace: whether that file may be there already.
+    """
+
+    exchange: str
+    symbols: tuple[str, ...]
+    timeframe: str
+    start: str
+    end: str | None
+    out: Path
+    replace: bool = False
+
+
+@dataclass(frozen=True)
+class FetchShell:
+    """Where a fetch runs.
+
+    Attributes:
+        settings: how the exchange is reached.
+        patience: with failures.
+        progress: bars of time that are done, and all.
+        wall: ns since 1970, for an exchange that does not tell its time.
+    """
+
+    settings: ExchangeSettings
+    patience: Patience
+    progress: Callable[[int, int], None]
+    wall: Callable[[], int] = SystemTime().wall
+
+
+async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
+    """Fetch, examine, write; what was found as plain data, `ok` when there is nothing to mend.
+
+    Raises:
+        ConfigError: the exchange, timeframe, range or file cannot be.
+        DataError: an unknown symbol, no bars, or a disk that is full.
+        FeedError: the exchange does not answer; what came is kept for the next attempt.
+    """
+    check_target(request.out, replace=request.replace)
+    start, end = range_ns(request.start, request.end)
+    exchange = PublicExchange(request.exchange, shell.settings)
+    try:
+        await shell.patience.ask(exchange.load)
+        exchange.check(request.symbols, request.timeframe)
+        step = TIMEFRAME_SECONDS[request.timeframe] * NS
+        first, last = await _labels(exchange, shell, step, max(start or 0, 0), end)
+        with PartialFile(request.out, _identity(request, first, end)) as partial, _resumable(partial):
+            await _pages(exchange, request, shell, partial, first, last)
+            found = _examined(request, partial, last)
+            differing = await _reread(exchange, request, shell, found)
+            write_bars(request.out, {symbol: findings.bars for symbol, findings in found.items()})
+            resumed = partial.resumed
+            partial.remove()
+    finally:
+        await exchange.close()
+    return _document(request, found, differing, first, last, resumed)
+
+
+async def _labels(
+    exchange: PublicExchange, shell: FetchShell, step: int, start: int, end: int | None
+) -> tuple[int, int]:
+    """The first and the last label that are asked for."""
+    said = await shell.patience.ask(exchange.clock_ns)
+    now = (shell.wall() if said is None else said) - int(shell.settings.settle_s * NS)
+    newest = now - now % step - step
+    first = -(-start // step) * step
+    last = newest if end is None else min(newest, end - end % step)
+    if first > last:
+        raise ConfigError(
+            f"--from {shown(start)} up to {shown(last if end is None else end)}: no bar of this range is "
+            f"over yet; the newest that is over begins at {shown(newest)}"
+        )
+    return first, last
+
+
+def _identity(request: FetchRequest, first: int, end: int | None) -> dict[str, Any]:
+    return {
+        "exchange": request.exchange,
+        "symbols": list(request.symbols),
+        "timeframe": request.timeframe,
+        "first": first,
+        "end": end,
+    }
+
+
+@contextmanager
+def _resumable(partial: PartialFile) -> Iterator[None]:
+    """An exchange that gives out is told together with what is kept."""
+    try:
+        yield
+    except FeedError as error:
+        raise FeedError(
+            f"{error}; what came so far is kept in {str(partial.path)!r}: run the same command again",
+            retryable=error.retryable,
+            **error.context,
+        ) from None
+
+
+async def _pages(
+    exchange: PublicExchange,
+    request: FetchRequest,
+    shell: FetchShell,
+    partial: PartialFile,
+    first: int,
+    last: int,
+) -> None:
+    step = TIMEFRAME_SECONDS[request.timeframe] * NS
+    each = (last - first) // step + 1
+    total = each * len(request.symbols)
+    for number, symbol in enumerate(request.symbols):
+        since = partial.next_label.get(symbol, first)
+        shell.progress(number * each + (min(since, last + step) - first) // step, total)
+        async for reached, bars in pages(exchange, symbol, request.timeframe, since, last, shell.patience):
+            partial.add(symbol, reached, bars)
+            shell.progress(number * each + (min(reached, last + step) - first) // step, total)
+        if not any(first <= one.label <= last for one in partial.bars.get(symbol, [])):
+            partial.remove()
+            raise DataError(
+                f"{request.exchange} has no bars of {symbol} from {shown(first)} to {shown(last)}: "
+                "choose another range, or leave the symbol out",
+                symbol=symbol,
+            )
+
+
+def _examined(request: FetchRequest, partial: PartialFile, last: int) -> dict[str, SymbolFindings]:
+    return {
+        symbol: examine([one for one in partial.bars[symbol] if one.label <= last], request.timeframe)
+        for symbol in request.symbols
+    }
+
+
+async def _reread(
+    exchange: PublicExchange, request: FetchRequest, shell: FetchShell, found: dict[str, SymbolFindings]
+) -> dict[str, list[int]]:
+    """Labels whose bars are others when they are asked for again, in some places of each symbol."""
+    differing: dict[str, list[int]] = {}
+    for symbol, findings in found.items():
+        labels = list(findings.bars)
+        for since in _places(labels):
+
+            async def again(symbol: str = symbol, since: int = since) -> list[Any]:
+                return await exchange.bars(symbol, request.timeframe, since, REREAD_BARS)
+
+            for one in await shell.patience.ask(again):
+                first_said = findings.bars.get(one.label)
+                if first_said is not None and first_said != one.bar:
+                    differing.setdefault(symbol, []).append(one.label)
+    return {symbol: sorted(set(labels)) for symbol, labels in differing.items()}
+
+
+def _places(labels: list[int]) -> list[int]:
+    """Where to read again: at the beginning, in the middle and at the end."""
+    last = max(0, len(labels) - REREAD_BARS)
+    return [labels[at] for at in sorted({k * last // (REREAD_PAGES - 1) for k in range(REREAD_PAGES)})]
+
+
+def _document(
+    request: FetchRequest,
+    found: dict[str, SymbolFindings],
+    differing: dict[str, list[int]],
+    first: int,
+    last: int,
+    resumed: int,
+) -> dict[str, Any]:
+    return {
+        "ok": not differing and not any(findings.problems for findings in found.values()),
+        "file": str(request.out),
+        "sha256": hashlib.sha256(request.out.read_bytes()).hexdigest(),
+        "exchange": request.exchange,
+        "timeframe": request.timeframe,
+        "from": shown(first),
+        "to": shown(last),
+        "bars": sum(len(findings.bars) for findings in found.values()),
+        "resumed_bars": resumed,
+        "symbols": {symbol: findings.document() for symbol, findings in sorted(found.items())},
+        "changed_when_read_again": {
+            symbol: [shown(label) for label in labels[:MOST_LISTED]] for symbol, labels in differing.items()
+        },
+    }
