@@ -14,6 +14,7 @@ import numpy as np
 from schemas.config import GateSettings
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding
+from schemas.vocabulary import EvidenceGrade
 from services.high_level.clusters import Measure, describe
 from services.high_level.gate import Evidence, GateDecision, decide
 from services.statistics.confidence_sequence import confidence_intervals
@@ -23,6 +24,7 @@ from services.statistics.sample import Sample
 from services.statistics.sharpe import deflated_sharpe, minimum_track_record, moments, probabilistic_sharpe
 
 UNREGISTERED = "unregistered"
+AT_BOUND = 0.001  # of the winsor bounds' distance: an edge so near to one of them says nothing
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,31 @@ def _widened(edges: Sequence[tuple[float, float]], mean: float | None) -> tuple[
 def full_reason(decision: GateDecision, seen: Sample, shown: Range) -> str:
     """The gate's reason, then what was odd about the blocks."""
     parts = [decision.reason, seen.note]
+    if decision.grade is not EvidenceGrade.INSUFFICIENT_SAMPLE:  # a small sample is open on both sides anyway
+        parts += _open_sides(seen, shown)
     if shown.moved:
         parts.append("no constant mean fits all blocks: the interval is that of the last look")
     return "; ".join(part for part in parts if part)
+
+
+def _open_sides(seen: Sample, shown: Range) -> list[str]:
+    """Why an edge stands at a winsor bound: too few blocks, or a mean that their narrower bounds cut off.
+
+    A mean of k trades is clipped to the reference +- 0.75 x 3 / sqrt(k) (`expectancy`). Where the expectancy
+    itself lies at that bound, clipped means look alike whatever they were before, and exclude nothing beyond.
+    """
+    blocks = seen.observations
+    if not len(blocks):
+        return []
+    reach = AT_BOUND * (blocks.ceiling - blocks.floor)
+    told, count = [], f"{len(blocks)} block{'s' if len(blocks) > 1 else ''}"
+    if shown.lower <= blocks.floor + reach:
+        told.append(f"open below: {count}, means clipped at {blocks.low.max():+.2f} R, exclude no lower mean")
+    if shown.upper >= blocks.ceiling - reach:
+        told.append(
+            f"open above: {count}, means clipped at {blocks.high.min():+.2f} R, exclude no higher mean"
+        )
+    return told
 
 
 def grade_clusters(

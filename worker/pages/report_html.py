@@ -113,8 +113,9 @@ def _clusters(report: Entry) -> Element:
         tag(
             "p",
             "Mean R after costs of each playbook and of its regimes, with the interval that holds at every "
-            "look at once; one that leaves the picture ends in an arrow. Colour and shape tell how much is "
-            "shown.",
+            "look at once; one that leaves the picture ends in an arrow. One that reaches a winsor bound is "
+            "open on that side: too few blocks, or blocks whose means are clipped nearer; the reason of the "
+            "grade says which. Colour and shape tell how much is shown.",
         ),
         forest_plot(found),
         folded("The same numbers as a table, with the reason of each grade", cluster_table(found)),
