@@ -18,7 +18,7 @@ from services.store.reports import ReportRepository
 from services.store.reports_on_demand import OnDemandRepository
 from services.store.revision import Standing, ahead_error, behind_error, make_tables, standing
 from services.store.run_repository import RunRepository
-from services.store.tables import OPERATOR, WORKER, metadata
+from services.store.tables import OPERATOR, TRADING, WORKER, metadata
 from services.store.trading import TradingRepository
 from services.store.urls import StoreUrl, parse_url
 
@@ -26,8 +26,8 @@ from services.store.urls import StoreUrl, parse_url
 class Store:
     """An open store with its repositories; close it, or use it as an async context manager.
 
-    `has_worker_tables` and `has_operator_tables` are false for an older store that was opened for reading: it
-    holds runs, but no reports of a worker, or no requests of an operator.
+    `has_worker_tables`, `has_operator_tables` and `has_trading_tables` are false for an older store that was
+    opened for reading: it holds runs, but no reports of a worker, no requests of an operator, no paper runs.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class Store:
         self.url = url.text
         self.has_worker_tables = tables >= WORKER
         self.has_operator_tables = tables >= OPERATOR
+        self.has_trading_tables = tables >= TRADING
         self.runs = RunRepository(engine, url)
         self.journal = JournalRepository(engine, url)
         self.leases = LeaseRepository(engine, url)

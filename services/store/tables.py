@@ -23,6 +23,7 @@ metadata = MetaData()
 CORE = frozenset({"runs", "journal"})
 WORKER = frozenset({"leases", "slot_claims", "slow_reports", "report_inbox", "report_verdicts"})
 OPERATOR = frozenset({"operator_requests", "reports_on_demand"})
+TRADING = frozenset({"paper_bars", "paper_orders", "venue_orders", "trading_processes"})
 
 runs = Table(
     "runs",

@@ -35,6 +35,7 @@ from worker.cli import (
     runs,
     scenarios,
     schema,
+    status,
     verify,
     why,
     worker,
@@ -100,6 +101,7 @@ app = typer.Typer(
 )
 app.command("backtest")(backtest.backtest)
 app.command("paper")(paper.paper)
+app.command("status")(status.status)
 app.command("verify")(verify.verify)
 app.command("journal")(journal.journal)
 app.command("runs")(runs.runs)

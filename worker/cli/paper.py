@@ -3,17 +3,19 @@
 import asyncio
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from schemas.config import Settings
 from schemas.errors import ConfigError
 from worker.cli import wiring
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
-from worker.settings import ResolvedSettings, load_settings
+from worker.settings import load_settings
 
 if TYPE_CHECKING:
+    from worker.operations.running import Prepared
     from worker.trading.runner import PaperOutcome
 
 
@@ -72,6 +74,10 @@ def paper(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of every draw. [0]", show_default=False)] = None,
     db: DbOption = None,
+    log_format: Annotated[
+        str | None,
+        typer.Option("--log-format", help="Logs on stderr: console or json. [console]", show_default=False),
+    ] = None,
     new: Annotated[
         bool, typer.Option("--new", help="Trade a new run, even if one was left that could go on.")
     ] = False,
@@ -96,13 +102,18 @@ def paper(
             "runtime.start": ("--from", start),
             "runtime.end": ("--to", end),
             "runtime.db": ("--db", db),
+            "runtime.operations.log_format": ("--log-format", log_format),
             "runtime.llm": ("--llm", llm),
             "runtime.cassette": ("--cassette", cassette),
         },
     )
-    outcome = asyncio.run(
-        _traded(resolved, feed, speed, "embedded" if config is None else config.stem, new=new)
-    )
+    name = "embedded" if config is None else config.stem
+    from worker.operations.logs import configure_logging
+    from worker.operations.running import prepare
+
+    with configure_logging(resolved.settings) as logs:
+        prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
+        outcome = asyncio.run(_traded(resolved.settings, prepared, feed, speed, name, new=new))
     _show(outcome, json=json)
 
 
@@ -111,19 +122,21 @@ def _names(symbols: str | None) -> list[str] | None:
 
 
 async def _traded(
-    resolved: ResolvedSettings, feed_text: str, speed: str, name: str, *, new: bool
+    settings: Settings, prepared: "Prepared", feed_text: str, speed: str, name: str, *, new: bool
 ) -> "PaperOutcome":
     from services.store import open_store
     from worker.scheduler.wiring import new_owner
     from worker.trading.runner import PaperProcess
+    from worker.trading.surroundings import Operated
 
-    settings = resolved.settings
     feed = wiring.open_feed(feed_text, settings, speed)
     definitions = wiring.playbooks(settings)
     wiring.demand_models(settings)
     try:
         async with await open_store(settings.runtime.db, create=True) as store:
-            process = PaperProcess(settings, feed, store, new_owner(), _told, definitions=definitions)
+            process = PaperProcess(
+                settings, feed, store, new_owner(), Operated(prepared), definitions=definitions
+            )
             loop = asyncio.get_running_loop()
             for signum in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(signum, process.stop, signum.name)
@@ -132,20 +145,12 @@ async def _traded(
         await feed.close()
 
 
-def _told(kind: str, detail: dict[str, Any]) -> None:
-    if kind not in ("lease_taken", "lease_released"):
-        told = ", ".join(f"{name} {value}" for name, value in detail.items())
-        complain(f"{kind.replace('_', ' ')}: {told}")
-
-
 def _show(outcome: "PaperOutcome", *, json: bool) -> None:
     document, run_id = outcome.document, outcome.record.run_id
     if document is None:
         if outcome.stopped is None:
             raise ConfigError("the feed ended before its first bar: nothing was traded")
-        complain(
-            f"stopped by {outcome.stopped}: run {run_id} is stored up to here; the same command goes on"
-        )
+        complain(f"stopped by {outcome.stopped}: run {run_id} is stored up to here; the same command goes on")
         raise typer.Exit(0 if outcome.stopped != "SIGINT" else 128 + signal.SIGINT)
     if json:
         print_json(document)

@@ -124,8 +124,9 @@ def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":
     Raises:
         ConfigError: there is no such feed, or it cannot be opened.
         DataError: its bar file cannot be used.
+        FeedError: its source cannot be reached.
     """
-    from worker.cli.bars import load_bars
-    from worker.feeds.replay import ReplayFeed
+    from worker.feeds import opening
 
-    return ReplayFeed(load_bars(settings), None if speed == "max" else float(speed))
+    pace = None if text.strip() != "replay" and speed == "max" else opening.speed_of(speed)
+    return opening.open_feed(text, settings, speed=pace)

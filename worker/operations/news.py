@@ -80,7 +80,7 @@ def of_journal(kind: str, payload: Mapping[str, Any], at: int, symbol: str | Non
     if kind == "policy_reflection":
         return _blocked(payload, at, symbol)
     if kind in ("feed_anomaly", "entries_blocked"):
-        return _of_feed(str(payload.get("kind", kind)), payload, at, symbol)
+        return _of_feed(str(payload.get("anomaly", kind)), payload, at, symbol)
     if kind == "error":
         what = f"{payload.get('where')}: {payload.get('type')}"
         return News("error", what, at, symbol, f"error {what} {symbol}", payload)
@@ -93,6 +93,10 @@ def of_worker(event: str, told: Mapping[str, Any], at: int) -> News | None:
         return News("store_away", "the store is away; the worker goes on trying", at, None, "store", told)
     if event == "store_back":
         return News("recovered", "the store is back", at, None, "store", told)
+    if event == "safe_mode" and told.get("change") in ("entered", "left"):
+        entered = told["change"] == "entered"
+        what = "safe mode: no entries, exits run on" if entered else "safe mode is over"
+        return News("safe_mode" if entered else "recovered", what, at, None, "safe mode", told)
     if event in ("slot_failed", "waker_silent", "look_failed", "worker_died"):
         what = f"{event.replace('_', ' ')}: {told.get('reason', '')}".rstrip(": ")
         return News("error", what, at, event, detail=told)

@@ -17,7 +17,6 @@ from worker.trading.keeper import Keeper
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 1.0
 MOST_WAITING = 3  # rows of bars: a store that is slower than this is treated as away
-STORE_AWAY = "the store is away"
 
 Note = Callable[[str, dict[str, Any]], None]
 
@@ -42,6 +41,7 @@ class Committing:
         self._note = note
         self._sleep = sleep
         self._wake = asyncio.Event()
+        self._turned = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.away_since: float | None = None
         self.failures = 0
@@ -77,6 +77,14 @@ class Committing:
         if self._task is None:
             self._task = asyncio.create_task(self._work(), name="committing")
 
+    async def caught_up(self) -> None:
+        """Wait until nothing waits, or until the store is found to be away."""
+        while self._task is not None and not self._task.done() and self.away_since is None:
+            if not self._journal.waiting and not self._keeper.waiting:
+                return
+            self._turned.clear()
+            await self._turned.wait()
+
     def check(self) -> None:
         """Raise what ended the task, if something did."""
         if self._task is not None and self._task.done() and not self._task.cancelled():
@@ -99,12 +107,14 @@ class Committing:
             await self._journal.flush()
         elif self._keeper.waiting:
             await self._keeper.write([])
+        self._turned.set()
         if self.away_since is not None:
             self._note("store_back", {"away_s": round(time.monotonic() - self.away_since, 3)})
             self.away_since = None
 
     def _failed(self, error: StoreError) -> None:
         self.failures += 1
+        self._turned.set()
         if self.away_since is None:
             self.away_since = time.monotonic()
             self._note("store_away", {"reason": str(error)})

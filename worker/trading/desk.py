@@ -136,14 +136,15 @@ class TradingDesk:
                 "symbol": anomaly.symbol,
                 "bar_label": anomaly.label,
                 "detail": dict(anomaly.detail),
-            }
+            },
+            dict(anomaly.measured) or None,
         )
 
-    def note_plain(self, payload: dict[str, Any]) -> None:
-        """Journal an anomaly as it is stored."""
-        now = self.session.clock.now
+    def note_plain(self, payload: dict[str, Any], measured: dict[str, Any] | None = None) -> None:
+        """Journal an anomaly as it is stored; what was measured stands beside the hash."""
+        now, symbol = self.session.clock.now, payload["symbol"]
         self.journal.append(
-            "feed_anomaly", ts_event=now, known_at=now, symbol=payload["symbol"], payload=payload
+            "feed_anomaly", ts_event=now, known_at=now, symbol=symbol, payload=payload, telemetry=measured
         )
 
     def _note_blocked(self, row: BarRow) -> None:

@@ -6,7 +6,7 @@ away everything waits here, in order; nothing is dropped.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from schemas.errors import InvariantViolation
 from services.journal.chain import JournalRow
@@ -22,16 +22,31 @@ CRASH_POINTS = ("validated", "committed", "sent", "acknowledged")
 class Keeper:
     """Sink of a paper run's journal.
 
+    Args:
+        store: open.
+        run_id: the run.
+        account: its account.
+        points: told of every step; for tests.
+        told: told of each row once it is stored, and of none before.
+
     Attributes:
         lease: of this process; None until it is held.
         orders: how many were sent.
     """
 
-    def __init__(self, store: Store, run_id: str, account: str, points: CrashPoints | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        run_id: str,
+        account: str,
+        points: CrashPoints | None = None,
+        told: Callable[[JournalRow], None] = lambda row: None,
+    ) -> None:
         self._store = store
         self._run_id = run_id
         self._account = account
         self._points = points or NoCrash()
+        self._told = told
         self._bars: list[tuple[int, BarRow]] = []
         self.lease: Lease | None = None
         self.orders = 0
@@ -64,6 +79,8 @@ class Keeper:
         await self._store.trading.commit(self.lease, self._run_id, bars, rows)
         self._points.reached("committed")
         del self._bars[: len(bars)]
+        for row in rows:
+            self._told(row)
         await self._pass_on(
             [
                 OutgoingOrder(json.loads(row.payload)["order_id"], row.seq, row.payload)

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from schemas.config import Settings
@@ -19,6 +19,7 @@ from services.journal.writer import JournalWriter
 from services.market_feed import BarRow, FeedAnomaly, MarketFeed
 from services.policy_loop_service import Evaluation
 from services.store import RunRecord, Store
+from services.store.leases import Lease
 from services.store.operator_requests import OperatorRequest
 from worker.models import Models
 from worker.run_result import RunResult
@@ -26,13 +27,16 @@ from worker.scheduler.ports import CrashPoints
 from worker.scheduler.tenure import Tenure
 from worker.trading.answers import AnswerDesk
 from worker.trading.commands import carry_out
-from worker.trading.committing import STORE_AWAY, Committing, Note
+from worker.trading.committing import Committing
 from worker.trading.desk import Market, TradingDesk
+from worker.trading.entries import EntryGuard
 from worker.trading.hearing import ReportDesk
 from worker.trading.keeper import Keeper
 from worker.trading.recovery import RecoveringSink, past_of, recover
 from worker.trading.runs import free_the_dead, lease_name, run_to_trade
 from worker.trading.script import Player, read_script
+from worker.trading.signs import TradingSigns
+from worker.trading.surroundings import Surroundings
 from worker.warm_up import compile_engine
 
 LEASE_MS = 10_000
@@ -65,7 +69,7 @@ class PaperProcess:
         feed: where bars come from; the caller closes it.
         store: open, with every table.
         owner: unique among processes, `HOST:PID:TOKEN`.
-        note: told of everything that happens beside the bars.
+        surroundings: where events go, who is told, and who can ask how the process is.
         definitions: playbooks; None loads the configured folder or the embedded ones.
         models: language models to ask; None makes the configured ones.
         points: told of every step; for tests.
@@ -79,7 +83,7 @@ class PaperProcess:
         feed: MarketFeed,
         store: Store,
         owner: str,
-        note: Note,
+        surroundings: Surroundings,
         *,
         definitions: Sequence[PlaybookDefinition] | None = None,
         models: Models | None = None,
@@ -91,7 +95,8 @@ class PaperProcess:
         self._feed = feed
         self._store = store
         self._owner = owner
-        self._note = note
+        self._surroundings = surroundings
+        self._note = surroundings.note
         self._definitions = definitions
         self._models = models
         self._points = points
@@ -130,19 +135,19 @@ class PaperProcess:
         try:
             async with tenure.kept(lease):
                 record = await self._store.runs.find(record.run_id)
-                self.keeper = Keeper(self._store, record.run_id, self._settings.account.name, self._points)
-                self.keeper.lease = lease
-                await self._open(record)
+                await self._set_up(record, lease)
                 self.desk.timing.compile_s = compiled_s
-                try:
-                    return await self._trade(record, began)
-                finally:
-                    await self._put_down()
+                async with self._surroundings.around(self.signs, record.run_id):
+                    try:
+                        await self._recover(record)
+                        return await self._trade(record, began)
+                    finally:
+                        await self._put_down()
         finally:
             with suppress(StoreError):
                 await tenure.release()
 
-    async def _lease(self, tenure: Tenure, record: RunRecord) -> Any:
+    async def _lease(self, tenure: Tenure, record: RunRecord) -> Lease:
         lease = await tenure.take()
         until = time.monotonic() + 2 * LEASE_MS / 1_000
         while lease is None and time.monotonic() < until and not self._stop.is_set():
@@ -156,14 +161,18 @@ class PaperProcess:
             )
         return lease
 
-    async def _open(self, record: RunRecord) -> None:
-        """The desk, brought to where its run stands."""
-        sink = RecoveringSink(self._store, record.run_id, record.events, self.keeper)
+    async def _set_up(self, record: RunRecord, lease: Lease) -> None:
+        """The desk and what surrounds it, before its first row."""
+        feed, store, run_id = self._feed, self._store, record.run_id
+        self.keeper = Keeper(
+            store, run_id, self._settings.account.name, self._points, self._surroundings.stored
+        )
+        self.keeper.lease = lease
+        sink = RecoveringSink(store, run_id, record.events, self.keeper)
         journal = JournalWriter(sink, self._settings.runtime.flush_rows)
-        script = await read_script(self._store, record.run_id)
-        player = Player(script)
-        self._ask: Callable[[Evaluation], None] = player.ask
-        feed = self._feed
+        self._script = await read_script(store, run_id)
+        self._player = Player(self._script)
+        self._ask: Callable[[Evaluation], None] = self._player.ask
         self.desk = TradingDesk(
             self._settings,
             Market(feed.symbols, feed.timeframe, feed.label),
@@ -172,23 +181,32 @@ class PaperProcess:
             ask=lambda evaluation: self._ask(evaluation),
             definitions=self._definitions,
             models=self._models,
-            past=await past_of(self._store, record, sink) if self._settings.uses_models else None,
+            past=await past_of(store, record, sink) if self._settings.uses_models else None,
         )
         self.committing = Committing(journal, self.keeper, self._note)
+        self.guard = EntryGuard(feed.symbols, self._note)
+        self.signs = TradingSigns(
+            run_id, self._owner, feed, self.desk, self.keeper, self.committing, self.guard,
+            lambda: self._why,
+        )  # fmt: skip
+
+    async def _recover(self, record: RunRecord) -> None:
+        """Bring the desk to where its run stands; from then on evaluations think beside the bars."""
+        script, desk = self._script, self.desk
         self._commands_done = {
             one.payload["number"] for one in script.inputs if one.kind == "operator_command"
         }
         self._last = await recover(
-            self._store, record, self.desk, script, player, lambda rows: self._progress(rows, 0)
+            self._store, record, desk, script, self._player, lambda rows: self._progress(rows, 0)
         )
-        self.recovered = self.desk.rows
+        self.recovered = desk.rows
         reconciled = await self.keeper.reconcile()
         if self.recovered:
-            told = {"rows": self.recovered, "events": journal.events, "orders_sent_again": reconciled}
+            told = {"rows": self.recovered, "events": desk.journal.events, "orders_sent_again": reconciled}
             self._note("recovered", {"run_id": record.run_id, **told})
         self._ask = self._ask_beside
         self.reports: ReportDesk | None = None
-        if not feed.lock_step:
+        if not self._feed.lock_step:
             known = dict(script.verdicts)
             self.reports = ReportDesk(self._store.reports, record.run_id, self._owner, known)
         for evaluation in script.unanswered:
@@ -226,10 +244,11 @@ class PaperProcess:
 
     async def _row(self, row: BarRow) -> None:
         desk = self.desk
-        if not desk.lock_step and self.committing.behind:
-            shut = dict.fromkeys(desk.market.symbols, STORE_AWAY)
-            row = replace(row, blocked={**shut, **row.blocked})
+        row = self.guard.guarded(row, store_behind=not desk.lock_step and self.committing.behind)
+        started = time.perf_counter()
         await desk.take(row)
+        self.signs.latencies_ms.append((time.perf_counter() - started) * 1e3)
+        self.signs.last_bar_at = time.time_ns()
         self.keeper.bar(desk.rows - 1, row)
         if desk.lock_step:
             await self.committing.commit()
@@ -271,6 +290,7 @@ class PaperProcess:
         """Fetch the operator's requests and the reports that wait; a store that is away has none."""
         while True:
             with suppress(StoreError):
+                await self._store.trading.say(record.run_id, self._owner, self._said())
                 self._waiting = await self._store.operator.waiting(record.run_id)
                 if any(one.kind == "stop" for one in self._waiting) and self.desk.begun:
                     self.stop("the operator's request")
@@ -278,6 +298,9 @@ class PaperProcess:
                     await self._commands(record)
                     await self._reports()
             await asyncio.sleep(self._look_s)
+
+    def _said(self) -> dict[str, Any]:
+        return self.signs.signs().document(time.time_ns())
 
     async def _reports(self) -> None:
         if self.reports is None:

@@ -14,6 +14,7 @@ from worker.feeds.replay import ReplayFeed
 from worker.replay import ReplayReport
 from worker.trading.replaying import replay_paper
 from worker.trading.runner import PaperOutcome, PaperProcess
+from worker.trading.surroundings import Bare
 
 Item = BarRow | FeedAnomaly
 
@@ -115,14 +116,11 @@ async def process_in(
     store: Store, settings: Settings, feed: Any, told: list[tuple[str, dict[str, Any]]], **named: Any
 ) -> PaperOutcome:
     """One process over an open store."""
-    process = PaperProcess(
-        settings,
-        feed,
-        store,
-        f"host:1:{len(told)}",
-        lambda kind, detail: told.append((kind, detail)),
-        **named,
-    )
+
+    def note(kind: str, detail: dict[str, Any]) -> None:
+        told.append((kind, detail))
+
+    process = PaperProcess(settings, feed, store, f"host:1:{len(told)}", Bare(note), **named)
     return await process.run("test")
 
 

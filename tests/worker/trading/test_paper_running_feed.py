@@ -22,6 +22,7 @@ from tests.worker.trading.paper_runs import (
 )
 from trading_core.bars import BarSeries
 from worker.trading.runner import PaperOutcome, PaperProcess
+from worker.trading.surroundings import Bare
 
 TURNS = 4  # of the event loop between two rows: enough for answers that wait for nothing
 
@@ -61,9 +62,8 @@ class Live:
             self.rows.notify_all()
         for _ in range(TURNS):
             await asyncio.sleep(0)
-        committing = self.process.committing if number else None
-        while committing is not None and self.process.keeper.waiting and committing.away_since is None:
-            await asyncio.sleep(0.001)  # a real bar takes longer than the store
+        if number and self.process.committing.away_since is None:
+            await self.process.committing.caught_up()  # a real bar takes longer than the store
 
     def _slow_down(self) -> None:
         provider: Any = self.process.desk.session.policy_loop.provider
@@ -86,7 +86,7 @@ class Live:
                 feed or RunningFeed(bars(), self.between),
                 self.store,
                 "host:1:a",
-                lambda kind, detail: self.told.append((kind, detail)),
+                Bare(lambda kind, detail: self.told.append((kind, detail))),
                 points=self.points,
                 look_s=0.02,
             )
@@ -179,7 +179,7 @@ def test_paper_live_store_that_is_away_blocks_entries_and_loses_nothing(tmp_path
     outcome = asyncio.run(live.trade(tmp_path, RunningFeed(bars(), with_an_outage)))
     assert [kind for kind, _ in live.told if kind.startswith("store")] == ["store_away", "store_back"]
     blocked = payloads(tmp_path, "entries_blocked")
-    assert [set(one["blocked"].values()) for one in blocked[:2]] == [{"the store is away"}, set()]
+    assert [set(one["blocked"].values()) for one in blocked[:2]] == [{"safe mode: store_away"}, set()]
     labels = bars().times.tolist()
     first, last = (labels.index(one["bar_label"]) for one in blocked[:2])
     assert first <= away.start + 3

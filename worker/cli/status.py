@@ -1,0 +1,87 @@
+"""`thinktwice status`: how the process that trades a run is, as it last said of itself."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from worker.cli.console import print_json, stdout_console
+from worker.cli.options import DbOption, JsonOption, open_for_run
+from worker.figures import shown_time
+
+if TYPE_CHECKING:
+    from services.store.trading import ProcessSeen
+
+SILENT_MS = 10_000
+
+
+def status(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'.")
+    ] = "latest",
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show how the process that trades a run is: alive or silent, safe mode, bars, positions, errors."""
+    document = asyncio.run(_status(run, db))
+    if json:
+        print_json(document)
+    else:
+        _render(document)
+
+
+async def _status(run: str, db: str | None) -> dict[str, Any]:
+    store, record = await open_for_run(db, run)
+    async with store:
+        seen = await store.trading.seen(record.run_id) if store.has_trading_tables else None
+        waiting = await store.operator.waiting(record.run_id) if store.has_operator_tables else []
+    return {
+        "run_id": record.run_id,
+        "mode": record.mode,
+        "status": record.status,
+        "events": record.events,
+        "head_hash": record.head_hash,
+        "process": None if seen is None else _process(seen, record.status),
+        "requests_waiting": [one.number for one in waiting],
+    }
+
+
+def _process(seen: "ProcessSeen", status: str) -> dict[str, Any]:
+    alive = status == "running" and seen.age_ms < SILENT_MS
+    return {"owner": seen.owner, "alive": alive, "seen_ms_ago": seen.age_ms, "signs": seen.signs}
+
+
+def _render(document: dict[str, Any]) -> None:
+    console = stdout_console()
+    console.print(
+        f"run {document['run_id']} ({document['mode']}, {document['status']}): {document['events']:,} events"
+    )
+    process = document["process"]
+    if process is None:
+        console.print("no process has traded it: `thinktwice paper` makes and trades runs")
+        return
+    signs, ago = process["signs"], process["seen_ms_ago"] / 1_000
+    how = signs["state"] if process["alive"] else "not running"
+    reason = f" ({signs['reason']})" if signs["reason"] and process["alive"] else ""
+    console.print(f"process    {how}{reason}, last seen {ago:,.1f} s ago, {process['owner']}", soft_wrap=True)
+    if not process["alive"] and document["status"] == "running":
+        console.print("           it ended without a word: the same command goes on with the run")
+    bars = ", ".join(f"{symbol} {shown_time(label)}" for symbol, label in sorted(signs["last_bars"].items()))
+    console.print(f"feed       {signs['feed']}: {bars or 'no bar yet'}", soft_wrap=True)
+    if signs["stale_symbols"]:
+        console.print(f"blocked    {', '.join(signs['stale_symbols'])}: no entries, exits run on")
+    store = "ok" if signs["store_ok"] else f"AWAY since {shown_time(signs['store_away_since'])}"
+    console.print(f"store      {store}, {signs['buffered_rows']} rows wait")
+    counts = ", ".join(f"{name} {count}" for name, count in signs["evaluations"].items())
+    console.print(f"policies   {counts or 'none yet'}; {signs['in_flight']} in flight", soft_wrap=True)
+    positions = ", ".join(f"{symbol} {amount:g}" for symbol, amount in signs["open_positions"].items())
+    equity = "-" if signs["equity"] is None else f"{signs['equity']:,.2f}"
+    console.print(f"account    equity {equity}; {positions or 'flat'}", soft_wrap=True)
+    if signs["kill_switch"]:
+        console.print("           the kill switch is on")
+    latency = signs["tick_latency_ms"]
+    if latency.get("p99") is not None:
+        console.print(f"latency    {latency['p50']:.2f} ms a row, p99 {latency['p99']:.2f} ms")
+    console.print(f"errors     {signs['errors']}")
+    if document["requests_waiting"]:
+        console.print(f"requests   {len(document['requests_waiting'])} wait for the next bar")

@@ -1,0 +1,71 @@
+"""Who may enter on a row: what the feed says, and safe mode on top of it; exits always run on.
+
+The reasons of a row are stored with its bars, so a replay blocks what was blocked without asking why again.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from services.feeds.block_reasons import BlockReason
+from services.market_feed import BarRow
+from worker.operations.safe_mode import Change, SafeMode, SafeModeReason
+from worker.scheduler.ports import EventSink
+
+
+class EntryGuard:
+    """Keeps safe mode from what is known of store, feed and earlier crashes.
+
+    Args:
+        symbols: of the run.
+        note: told of each change of safe mode.
+
+    Attributes:
+        mode: safe mode as it stands.
+    """
+
+    def __init__(self, symbols: tuple[str, ...], note: EventSink) -> None:
+        self._symbols = symbols
+        self._note = note
+        self.mode = SafeMode()
+
+    def hold(self, reason: SafeModeReason, detail: str = "") -> None:
+        """A reason is in force."""
+        self.mode = self._told(self.mode.raised(reason, time.time_ns(), detail))
+
+    def clear(self, reason: SafeModeReason) -> None:
+        """A reason is gone."""
+        self.mode = self._told(self.mode.cleared(reason, time.time_ns()))
+
+    def release(self) -> None:
+        """The operator takes the run as it is: hard reasons that are gone end."""
+        for reason in (SafeModeReason.CRASH_LOOP, SafeModeReason.JOURNAL_MISMATCH):
+            self.clear(reason)
+        self.mode = self._told(self.mode.released(time.time_ns()))
+
+    def guarded(self, row: BarRow, *, store_behind: bool) -> BarRow:
+        """The row as it is traded: in safe mode no symbol may enter on it."""
+        self._weigh(SafeModeReason.STORE_AWAY, store_behind)
+        self._weigh(SafeModeReason.FEED_STALE, self._all(row.blocked, BlockReason.STALE))
+        self._weigh(SafeModeReason.CLOCK_JUMP, self._all(row.blocked, BlockReason.CLOCK))
+        if not self.mode.active:
+            return row
+        reasons = ", ".join(str(one.reason) for one in self.mode.held)
+        shut = dict.fromkeys(self._symbols, f"safe mode: {reasons}")
+        return replace(row, blocked={**shut, **row.blocked})
+
+    def _all(self, blocked: Mapping[str, str], reason: BlockReason) -> bool:
+        return all(blocked.get(symbol) == reason for symbol in self._symbols)
+
+    def _weigh(self, reason: SafeModeReason, holds: bool) -> None:
+        if holds:
+            self.hold(reason)
+        else:
+            self.clear(reason)
+
+    def _told(self, moved: tuple[SafeMode, tuple[Change, ...]]) -> SafeMode:
+        mode, changes = moved
+        for change in changes:
+            reason = None if change.reason is None else str(change.reason)
+            self._note("safe_mode", {"change": change.kind, "reason": reason, "detail": change.detail})
+        return mode

@@ -1,0 +1,89 @@
+"""What surrounds a trading process: where its events go, who is told, and who can ask how it is."""
+
+import json
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Protocol
+
+from services.journal.chain import JournalRow
+from worker.operations.logs import logger
+from worker.operations.news import News, of_journal, of_worker
+from worker.operations.notifications import Notifier
+from worker.operations.running import Prepared, operated
+from worker.operations.vital_signs import VitalSource
+from worker.scheduler.ports import EventSink
+
+NEWS_KINDS = frozenset({"envelope_breach", "policy_reflection", "feed_anomaly", "entries_blocked", "error"})
+QUIET = frozenset({"lease_taken", "lease_released"})
+WARNINGS = frozenset({"store_away", "safe_mode", "lease_lost", "slot_failed", "waker_silent", "look_failed"})
+
+
+class Surroundings(Protocol):
+    """What a trading process is given from outside."""
+
+    def note(self, kind: str, detail: dict[str, Any]) -> None:
+        """Something happened beside the bars."""
+        ...
+
+    def stored(self, row: JournalRow) -> None:
+        """A journal row is stored."""
+        ...
+
+    def around(self, source: VitalSource, run_id: str) -> AbstractAsyncContextManager[None]:
+        """Open what can ask how the process is, while the block runs."""
+        ...
+
+
+class Bare:
+    """Events go to a sink, nobody is told and nobody asks."""
+
+    def __init__(self, note: EventSink) -> None:
+        self.note = note
+
+    def stored(self, row: JournalRow) -> None:
+        """Nobody is told."""
+
+    @asynccontextmanager
+    async def around(self, source: VitalSource, run_id: str) -> AsyncIterator[None]:
+        """Nobody asks."""
+        yield
+
+
+class Operated:
+    """Events go to the log, news to a person, signs to the endpoint.
+
+    Args:
+        prepared: settings and secrets, checked.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+        self._log = logger("trading")
+        self._notifier: Notifier | None = None
+
+    def note(self, kind: str, detail: dict[str, Any]) -> None:
+        """Log an event, and tell a person what is news in it."""
+        level = logging.WARNING if kind in WARNINGS else logging.DEBUG if kind in QUIET else logging.INFO
+        self._log.log(level, kind, **detail)
+        self._tell(of_worker(kind, detail, time.time_ns()))
+
+    def stored(self, row: JournalRow) -> None:
+        """Tell a person what is news in a stored row."""
+        if row.kind in NEWS_KINDS:
+            self._tell(of_journal(row.kind, json.loads(row.payload), row.known_at, row.symbol))
+
+    @asynccontextmanager
+    async def around(self, source: VitalSource, run_id: str) -> AsyncIterator[None]:
+        """Endpoint and notifier, open while the block runs."""
+        async with operated(self._prepared, source, run_id, "paper") as operations:
+            self._notifier = operations.notifier
+            try:
+                yield
+            finally:
+                self._notifier = None
+
+    def _tell(self, news: News | None) -> None:
+        if news is not None and self._notifier is not None:
+            self._notifier.tell(news)
