@@ -47,20 +47,28 @@ async def report_now(rebuilt: Rebuilt) -> tuple[HighLevelReflectionRequest, High
     return await rebuilt.session.slow_loop.reflect_now(rebuilt.row)
 
 
+def demand_model(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Refuse a model judge that cannot be asked.
+
+    Raises:
+        ConfigError: it has no key, no address, or no price.
+    """
+    check_models(_judging(settings, "model"), environment)
+
+
 async def judged(
     session: Session, report: HighLevelReflectionReport, judge: JudgeName, environment: Mapping[str, str]
 ) -> tuple[ReplanVerdict, list[dict[str, Any]]]:
     """The verdict on a report under the playbooks in force, and the calls of a model that it took.
 
     Raises:
-        ConfigError: a model judge without a key, or without a price.
+        ConfigError: a model judge without a key.
     """
     settings = _judging(session.settings, judge)
     sink = MemorySink()
     journal = JournalWriter(sink)
     model = None
     if judge == "model":
-        check_models(settings, environment)
         asked = configured_models(settings, session.guard, environment)
         account = ModelAccount(settings.llm, journal, session.clock)
         model = accounted_models(settings, asked, account, session.guard, None).judge

@@ -1,4 +1,4 @@
-"""A store with a run of the planted world, up to just after the judge has replanned: made once, copied."""
+"""A store with a run of the planted world, beyond the bar at which the judge replans."""
 
 import asyncio
 from functools import cache, partial
@@ -14,8 +14,7 @@ from worker.recorded_run import record_run
 from worker.sample_data.worlds import make_world
 from worker.scenarios import PLANTED, planted_settings
 
-BARS = 1_000
-REPLANNED = 946  # row at which the judge replans
+BARS = 1_100
 
 
 @cache

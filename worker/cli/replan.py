@@ -12,8 +12,10 @@ from worker.cli.console import print_json
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.cli.reflect import DataOption
+from worker.replay import stored_settings
 
 if TYPE_CHECKING:
+    from schemas.config import Settings
     from schemas.judge import ReplanVerdict
     from schemas.playbook import PlaybookVersion
     from services.store import RunRecord, Store
@@ -100,6 +102,7 @@ async def _of_run(
 
     if takes_requests(record):
         return await _queued(store, record, None, judge, write)
+    _demand_judge(record, judge)
     rebuilt = await rebuilt_run(store, record, data)
     request, report = await report_now(rebuilt)
     await store.on_demand.put(record.run_id, request, report)
@@ -119,7 +122,10 @@ async def _of_report(
         return await _judged_in_run(store, found, judge, write)
     if found.verdict is None and takes_requests(record):
         return await _queued(store, record, found.report_id, judge, write)
-    return await _judged(store, await rebuilt_run(store, record, data, found.known_at), found, judge, write)
+    if found.verdict is None:
+        _demand_judge(record, judge)
+    rebuilt = await rebuilt_run(store, record, data, found.known_at)
+    return await _judged(store, rebuilt, found, judge, write)
 
 
 async def _queued(
@@ -165,13 +171,25 @@ async def _verdict(
             f"report {found.report_id} waits for the judge of its worker: `thinktwice worker --once --run "
             f"{found.run_id}` lets it judge"
         )
-    settings = rebuilt.session.settings.judge
-    by: JudgeName = judge or ("rules" if settings.replan == "rules" else "model")
+    by = _judge_of(rebuilt.session.settings, judge)
     verdict, calls = await judged(rebuilt.session, found.report, by, os.environ)
     if await store.on_demand.decide(found.run_id, found.report_id, verdict, calls):
         return verdict, "now"
     kept = [one for one in await store.on_demand.of_run(found.run_id) if one.report_id == found.report_id]
     return kept[0].verdict or verdict, "before"
+
+
+def _judge_of(settings: "Settings", judge: "JudgeName | None") -> "JudgeName":
+    return judge or ("rules" if settings.judge.replan == "rules" else "model")
+
+
+def _demand_judge(record: "RunRecord", judge: "JudgeName | None") -> None:
+    """Refuse a model that cannot be asked before a run is replayed for it."""
+    from worker.replanning import demand_model
+
+    settings = stored_settings(record)
+    if _judge_of(settings, judge) == "model":
+        demand_model(settings, os.environ)
 
 
 async def _judged_in_run(

@@ -1,6 +1,7 @@
-"""The command line with a fake engine behind it, in a folder of its own."""
+"""The command line with a fake engine behind it, in a folder of its own, or over a run of the planted world."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.worker.cli.fake_runner import FakeRunner
-from worker.cli import app, wiring
+from tests.worker.planted_store import definitions, store_planted, world
+from worker.cli import app, rebuilt, wiring
 
 
 class Shell:
@@ -45,4 +47,20 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     shell = Shell(tmp_path)
     monkeypatch.setattr(wiring, "backtest_runner", lambda: shell.engine)
     monkeypatch.setattr(wiring, "playbooks", lambda settings: ())
+    return shell
+
+
+@pytest.fixture(scope="session")
+def run_of_planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("planted") / "thinktwice.db"
+    store_planted(path)
+    return path
+
+
+@pytest.fixture
+def planted(shell: Shell, run_of_planted: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """The run in the default store, its bars and playbooks where the commands look for them."""
+    shutil.copy(run_of_planted, shell.folder / "thinktwice.db")
+    monkeypatch.setattr(rebuilt, "load_bars", lambda settings: world())
+    monkeypatch.setattr(wiring, "playbooks", lambda settings: definitions())
     return shell

@@ -1,0 +1,140 @@
+"""`playbooks list|history|rollback`: where versions came from, what speaks for them, and the way back."""
+
+import asyncio
+import json
+
+import pytest
+
+from services.playbooks.loader import load_playbooks
+from services.store import open_store
+from tests.services.store.stores import new_run
+from tests.worker.planted_store import definitions
+
+NAME = "buys_strength"
+
+
+def answered(shell, *words):
+    result = shell.run("playbooks", *words, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_history_tells_every_transition_of_the_journal_with_its_evidence(planted):
+    told = answered(planted, "history", NAME)["versions"]
+    rows = planted.run("journal", "latest", "--jsonl", "--kind", "playbook_version").stdout.splitlines()
+    moved = [row["payload"] for row in map(json.loads, rows) if row["payload"]["playbook_id"] == NAME]
+    assert sum(len(one["transitions"]) for one in told) == len(moved)
+    first, tried, lowered, candidate = told[:4]
+    assert (first["version"], first["parent"], first["changes"]) == (1, None, [])
+    assert [step["state"] for step in first["transitions"]] == ["active", "retired"]
+    assert (tried["trial"], tried["parent"]) == ("experiment", 1)
+    assert lowered["changes"] == [{"field": "risk_fraction", "from": 0.005, "to": 0.0025}]
+    assert candidate["trial"] == "candidate"
+    assert {"field": "parameters.side.value", "from": 1.0, "to": -1.0} in candidate["changes"]
+    for one in (tried, lowered, candidate):
+        assert all(one[name] for name in ("report_id", "verdict_id", "action_id"))
+    account, paper = first["account"], tried["paper"]
+    assert account["n"] > 20
+    assert account["mean_r"] < 0
+    assert account["lower_r"] < account["mean_r"] < account["upper_r"]
+    assert account["e_value_below"] > account["e_value"]
+    assert paper["n"] > 20
+    assert paper["mean_r"] > 0
+
+
+def test_history_is_readable(planted):
+    text = planted.run("playbooks", "history", NAME).stdout
+    assert "buys_strength version 3" in text
+    assert "  risk_fraction 0.005 -> 0.0025" in text
+    assert "retired: replaced by version 3" in text
+    assert "shadow, ends" in text
+    assert "on paper: n " in text
+    assert "interval " in text
+    listed = planted.run("playbooks", "list").stdout
+    assert [line.split()[:3] for line in listed.splitlines()[1:5]] == [
+        [NAME, "1", "retired"],
+        ["channel_breakout", "1", "active"],
+        ["mean_reversion", "1", "active"],
+        [NAME, "2", "shadow"],
+    ]
+
+
+def test_history_shows_the_counter_evidence_of_what_was_rolled_back_or_ended(planted):
+    from schemas.config import Settings
+    from schemas.playbook import PlaybookVersion
+    from schemas.vocabulary import VersionState
+    from services.journal.sinks import MemorySink
+    from services.journal.writer import JournalWriter
+    from services.slow_loop_service import journal_version
+    from worker.playbook_history import PlaybookHistory
+
+    sink = MemorySink()
+    journal = JournalWriter(sink)
+    known = PlaybookVersion(definition=definitions()[0], state=VersionState.ACTIVE, since=1, reason="file")
+    ended = known.model_copy(
+        update={
+            "state": VersionState.RETIRED,
+            "evidence": {"n": 30, "counter_n": 40, "counter_e_value": 21.0},
+        }
+    )
+    journal_version(journal, known, 1)
+    journal_version(journal, ended, 2)
+
+    async def read():
+        await journal.flush()
+        history = PlaybookHistory(Settings())
+
+        async def rows():
+            for row in sink.rows:
+                yield row
+
+        await history.read(rows())
+        return [history.document(one) for one in history.of(NAME)]
+
+    (told,) = asyncio.run(read())
+    assert (told["evidence"], told["counter_evidence"]) == ({"n": 30}, {"n": 40, "e_value": 21.0})
+
+
+def test_rollback_returns_to_the_version_that_traded_differently_and_writes_it(planted):
+    told = answered(planted, "rollback", NAME, "--write", "books")
+    states = {(step["version"], step["state"]) for step in told["transitions"]}
+    assert (3, "retired") in states
+    (active,) = [step for step in told["transitions"] if step["state"] == "active"]
+    assert active["from_version"] == 3
+    assert {"field": "risk_fraction", "from": 0.0025, "to": 0.005} in active["changes"]
+    books = {one.id: one for one in load_playbooks(planted.folder / "books")}
+    assert books[NAME].risk_fraction == 0.005
+    assert books[NAME] == definitions()[0]
+    assert told["written"]["folder"] == "books"
+    manifest = json.loads((planted.folder / "books" / "lifecycle.json").read_text())
+    assert (manifest["run_id"], manifest["reason"]) == ("r0001", f"rollback of {NAME}")
+
+
+def test_rollback_of_what_cannot_be_rolled_back_says_why_and_writes_nothing(planted):
+    complaint = planted.complaint("playbooks", "rollback", "channel_breakout", "--write", "books")
+    assert "version 1 has nothing different to roll back to" in complaint
+    assert not (planted.folder / "books").exists()
+    assert "Did you mean 'buys_strength'?" in planted.complaint("playbooks", "rollback", "buy_strength")
+    assert "no playbook 'x'" in planted.complaint("playbooks", "history", "x")
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_rollback_of_a_run_that_trades_is_a_request(planted, write):
+    async def made():
+        async with await open_store("sqlite:///thinktwice.db", create=True) as store:
+            rows = [row async for row in store.journal.rows("r0001", kinds={"genesis", "playbook_version"})]
+            record = await store.runs.find("r0001")
+            new = new_run(mode="paper", config=record.config, config_hash=record.config_hash)
+            run_id = (await store.runs.create(new)).run_id
+            await store.journal.append(run_id, rows[:4])
+            return run_id
+
+    run_id = asyncio.run(made())
+    if write:
+        assert "leave out --write" in planted.complaint(
+            "playbooks", "rollback", NAME, "--run", run_id, "--write", "b"
+        )
+        return
+    told = answered(planted, "rollback", NAME, "--run", run_id)
+    assert (told["request"], told["kind"], told["payload"]) == (1, "rollback", {"playbook_id": NAME})
+    assert "request 1 (rollback) waits" in planted.run("playbooks", "rollback", NAME, "--run", run_id).stdout

@@ -1,0 +1,239 @@
+"""`reflect` and `replan`: a report on demand, one verdict on it, its effect, and files that are read back."""
+
+import asyncio
+import json
+
+import pytest
+
+from services.playbooks.loader import load_playbooks, read_playbook
+from services.store import open_store
+from tests.agents.language_models.wire_server import events, stream
+from tests.services.store.stores import new_run
+from tests.worker.planted_store import definitions, new_planted, world
+from tests.worker.wire import wire
+from worker.cli import wiring
+from worker.scenarios import planted_settings
+
+DB = "sqlite:///thinktwice.db"
+
+
+def in_store(work):
+    async def opened():
+        async with await open_store(DB, create=True) as store:
+            return await work(store)
+
+    return asyncio.run(opened())
+
+
+def answered(shell, *words):
+    result = shell.run(*words, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def journalled(shell, *kinds):
+    words = [word for kind in kinds for word in ("--kind", kind)]
+    return [
+        json.loads(line) for line in shell.run("journal", "latest", "--jsonl", *words).stdout.splitlines()
+    ]
+
+
+def replanned(shell):
+    """The verdict of the run that lowered risk, sent a candidate to shadow and replanned, and its report."""
+    return next(
+        row["payload"]
+        for row in journalled(shell, "replan_verdict")
+        if row["payload"]["verdict"]["decision"] == "replan"
+    )
+
+
+def before(known_at, bars=3):
+    """A time some bars before a bar close, as the command takes it."""
+    closes = world().close_times.tolist()
+    return str(world_time(closes[closes.index(known_at) - bars]))
+
+
+def world_time(ns):
+    from schemas.canonical import ns_to_datetime
+
+    return ns_to_datetime(ns).isoformat()
+
+
+def changed(document, kind):
+    """{field: (from, to)} of what an action changes, and the states of what it moved."""
+    (one,) = [one for one in document["actions"] if one["action"]["kind"] == kind]
+    fields = {
+        (each["field"]): (each["from"], each["to"]) for step in one["transitions"] for each in step["changes"]
+    }
+    return fields, [step["state"] for step in one["transitions"]]
+
+
+def test_report_on_demand_is_judged_once_and_its_effect_can_be_traded(planted):
+    rows = len(journalled(planted))
+    when = before(replanned(planted)["verdict"]["known_at"])
+    told = answered(planted, "reflect", "--at", when, "--out", "out")
+    name = told["report_id"]
+    assert told["report"]["known_at"] <= replanned(planted)["verdict"]["known_at"]
+    assert f"# Report {name}" in planted.run("report", "latest", name[:6]).stdout
+    assert (planted.folder / "out" / "reports" / f"{name}.html").exists()
+    listed = [one for one in answered(planted, "reports")["slots"] if one["by"] == "on demand"]
+    assert [(one["report_id"], one["delivery"]) for one in listed] == [(name, "waiting")]
+
+    first = answered(planted, "replan", name[:8], "--write", "books")
+    assert (first["judged"], first["source"], first["verdict"]["decision"]) == ("now", "on_demand", "replan")
+    assert first["verdict"]["evidence_ids"][0] == name
+    assert changed(first, "set_risk_fraction") == ({"risk_fraction": (0.005, 0.0025)}, ["retired", "active"])
+    assert changed(first, "set_threshold") == (
+        {"parameters.side.value": (1.0, -1.0)},
+        ["candidate", "shadow"],
+    )
+    boundaries = {one["action"]["kind"]: one["boundaries"] for one in first["actions"]}
+    assert set(boundaries["replan"]) <= set(world().symbols)
+    assert boundaries["replan"]
+    assert {one["state"] for one in first["on_trial"]} == {"shadow"}
+    assert all(one["ends"] for one in first["on_trial"])
+
+    books = {one.id: one for one in load_playbooks(planted.folder / "books")}
+    assert sorted(books) == sorted(one.id for one in definitions())
+    assert books["buys_strength"].risk_fraction == 0.0025
+    tried = [read_playbook(path) for path in (planted.folder / "books" / "candidates").iterdir()]
+    assert -1.0 in {one.parameters["side"].value for one in tried}
+
+    again = answered(planted, "replan", name)
+    assert again["judged"] == "before"
+    assert {**again, "judged": "now", "written": first["written"]} == first
+    assert "was judged already (by rules" in planted.complaint("replan", name, "--judge", "model")
+    assert len(journalled(planted)) == rows, "the run itself stays as it is"
+
+
+def test_replan_of_a_run_reflects_on_its_end_first(planted):
+    told = answered(planted, "replan", "latest")
+    assert (told["judged"], told["source"]) == ("now", "on_demand")
+    assert told["known_at"] == int(world().close_times[-1])
+    assert told["verdict"]["decision"] in ("hold", "research_experiment", "policy_adjust", "replan")
+    for one in told["refused"]:
+        assert one["code"]
+        assert one["reason"]
+    listed = [one for one in answered(planted, "reports")["slots"] if one["by"] == "on demand"]
+    assert [one["verdict"] for one in listed] == [told["verdict"]["decision"]]
+
+
+def test_replan_of_a_report_that_the_run_judged_applies_nothing_again(planted):
+    stored = replanned(planted)
+    told = answered(planted, "replan", stored["report_id"], "--write", "books")
+    assert (told["judged"], told["source"]) == ("in the run", "run")
+    assert told["verdict"]["verdict_id"] == stored["verdict_id"]
+    assert changed(told, "set_risk_fraction")[0] == {"risk_fraction": (0.005, 0.0025)}
+    versions = [row["payload"] for row in journalled(planted, "playbook_version")]
+    in_force = next(
+        one for one in versions if one["report_id"] == stored["report_id"] and one["state"] == "active"
+    )
+    books = {one.id: one for one in load_playbooks(planted.folder / "books")}
+    assert books["buys_strength"].version == in_force["version"]
+    text = planted.run("replan", stored["report_id"]).stdout
+    assert "judged and applied in the run: nothing is applied again" in text
+    assert "risk_fraction 0.005 -> 0.0025" in text
+    assert "was judged already" in planted.complaint("replan", stored["report_id"], "--judge", "model")
+    refused = journalled(planted, "action_refused")[0]["payload"]
+    late = next(
+        row["payload"]["report_id"]
+        for row in journalled(planted, "replan_verdict")
+        if row["payload"]["verdict_id"] == refused["verdict_id"]
+    )
+    told = answered(planted, "replan", late)
+    assert [one["code"] for one in told["refused"]] == [refused["code"]]
+    assert [one["carried_out"] for one in told["actions"]] == [False]
+
+
+def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, monkeypatch):
+    when = before(replanned(planted)["verdict"]["known_at"])
+    name = answered(planted, "reflect", "--at", when)["report_id"]
+    assert "needs a key: set ANTHROPIC_API_KEY" in planted.complaint("replan", name, "--judge", "model")
+    said = json.dumps({"keep": ["a1"], "reason": "one at a time"})
+    reply = stream(events(said, model=planted_settings().llm.slow_model))
+    with wire(monkeypatch, reply, reply) as server:
+        told = answered(planted, "replan", name, "--judge", "model")
+    assert len(server.requests) == 1
+    assert told["verdict"]["model"] == planted_settings().llm.slow_model
+    assert len(told["actions"]) == 1
+    assert "dropped_by_model" in {one["code"] for one in told["refused"]}
+    (kept,) = in_store(lambda store: store.on_demand.named(name))
+    assert kept.calls[0]["payload"]["call"]["text"] == said
+    assert kept.calls[0]["payload"]["usd"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["replan", "ffffffffffffffff"], ["no report 'ffffffffffffffff' in this store"]),
+        (["replan", "r9"], ["no run 'r9'"]),
+        (["replan", "latest", "--run", "latest"], ["--run goes with a report"]),
+        (["replan", "latest", "--write", "thinktwice.db"], ["is a file: name a folder"]),
+        (["replan", "latest", "--write", "."], ["holds other files"]),
+        (["reflect", "--at", "1970-01-01"], ["had not closed a bar by then"]),
+        (["reflect", "--at", "soon"], ["--at 'soon' is not a time"]),
+    ],
+)
+def test_what_cannot_be_answered_says_the_next_step(planted, words, parts):
+    complaint = planted.complaint(*words)
+    assert all(part in complaint for part in parts)
+    assert in_store(lambda store: store.on_demand.of_run("r0001")) == []
+
+
+def test_report_that_several_runs_have_needs_the_run(planted):
+    wanted = replanned(planted)["report_id"]
+
+    async def copied(store):
+        rows = [row async for row in store.journal.rows("r0001")]
+        run_id = (await store.runs.create(new_planted(planted_settings()))).run_id
+        await store.journal.append(run_id, rows)
+        await store.runs.close(run_id, "finished")
+
+    in_store(copied)
+    assert f"report {wanted} is in several runs (r0001, r0002): name one with --run" in planted.complaint(
+        "replan", wanted
+    )
+    assert answered(planted, "replan", wanted, "--run", "r0002")["run_id"] == "r0002"
+
+
+def test_bars_or_playbooks_of_another_run_are_refused(planted, monkeypatch):
+    monkeypatch.setattr(wiring, "playbooks", lambda settings: definitions()[:1])
+    assert "`thinktwice verify r0001`" in planted.complaint("reflect")
+
+
+def running(mode):
+    async def made(store):
+        return (await store.runs.create(new_run(mode=mode))).run_id
+
+    return in_store(made)
+
+
+def test_run_that_trades_on_paper_is_asked_by_a_request(shell):
+    run_id = running("paper")
+    asked = answered(shell, "replan", run_id)
+    assert (asked["request"], asked["kind"], asked["payload"]) == (1, "replan", {"report_id": None})
+    assert asked["result"] == f"thinktwice requests {run_id}"
+    assert "request 2 (kill_switch) waits for run r0001" in shell.run("kill", run_id, "on").stdout
+    assert answered(shell, "kill", run_id, "off")["request"] == 3
+    waiting = in_store(lambda store: store.operator.waiting(run_id))
+    assert [(one.kind, one.payload) for one in waiting] == [
+        ("replan", {"report_id": None}),
+        ("kill_switch", {"on": True}),
+        ("kill_switch", {"on": False}),
+    ]
+    in_store(lambda store: store.operator.answer(run_id, 1, "refused", {"reason": "no report yet"}))
+    printed = shell.run("requests").stdout
+    assert "refused" in printed
+    assert "no report yet" in printed
+    assert [one["state"] for one in answered(shell, "requests")] == ["refused", "waiting", "waiting"]
+    assert "leave out --judge and --write" in shell.complaint("replan", run_id, "--judge", "rules")
+    assert f"`thinktwice replan {run_id}` asks it" in shell.complaint("reflect", run_id)
+
+
+def test_run_that_nobody_trades_takes_no_request(shell):
+    run_id = running("backtest")
+    for words in (["replan", run_id], ["kill", run_id, "on"], ["reflect", run_id]):
+        assert "is a backtest under way, or one that was killed" in shell.complaint(*words)
+    in_store(lambda store: store.runs.close(run_id, "interrupted"))
+    assert "nothing trades it" in shell.complaint("kill", run_id, "on")
+    assert answered(shell, "requests") == []
