@@ -79,7 +79,8 @@ MEANING = {
     "judge.action_ttl_bars": "bars after which a ban ends by itself",
     "judge.shadow_ttl_bars": "bars after which a candidate or experiment ends without promotion",
     "judge.promotion_minimum_trades": "shadow trades that a promotion needs",
-    "judge.promotion_alpha": "a candidate is promoted at an e-value of one over this",
+    "judge.promotion_alpha": "shared by all candidates of a run: the k-th needs an e-value of k (k + 1) over "
+    "this, less after promotions",
     "judge.max_open_experiments": "experiments in shadow at one time",
     "llm.fast_model": "model of the fast reflection",
     "llm.slow_model": "model of the slow reflection",

@@ -2,7 +2,8 @@
 
 At every slot the ledgers are advanced to the present bar, their episodes are journalled as shadow episodes,
 and a candidate whose own outcomes since its start reject the reference is promoted. Nothing that suggested
-a change is counted for it. Called by the slow loop.
+a change is counted for it. However many candidates come, all of them share one level: each begins with what
+`online_levels` leaves it. Called by the slow loop.
 """
 
 import numpy as np
@@ -13,7 +14,8 @@ from schemas.playbook import PlaybookVersion
 from services.playbooks.lifecycle import PlaybookLifecycle, ShadowTrial
 from services.ports import EventJournal
 from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
-from services.slow_loop.trial_evidence import Evidence, trial_evidence
+from services.slow_loop.trial_evidence import Evidence, rounded, trial_evidence
+from services.statistics.online_levels import online_level
 
 
 class ShadowTrials:
@@ -33,6 +35,8 @@ class ShadowTrials:
         self._judge = judge
         self._journal = journal
         self._open: dict[tuple[str, str, str | None], StandingLedger] = {}
+        self._levels: dict[str, float] = {}
+        self._promoted = 0
         self.shown: dict[str, Evidence] = {}
 
     def step(self, row: int, now: int) -> tuple[PlaybookVersion, ...]:
@@ -45,6 +49,8 @@ class ShadowTrials:
             for episode in ledger.advance(row + 1):
                 self._record(trial, episode, now)
             evidence = trial_evidence(ledger.episodes, self._gate)
+            if trial.kind == "candidate":
+                evidence["e_needed"] = rounded(1.0 / self._levels[trial.version_hash])
             self.shown[trial.version_hash] = evidence
             if trial.kind == "candidate":
                 changed += self._weigh(trial, evidence, now)
@@ -52,9 +58,11 @@ class ShadowTrials:
 
     def _weigh(self, trial: ShadowTrial, evidence: Evidence, now: int) -> tuple[PlaybookVersion, ...]:
         """Promote a candidate that its own trades prove, retire one that they speak against."""
-        if self._reaches(evidence, "e_value"):
-            return self._lifecycle.promote(trial.version_hash, evidence, now)
-        if self._reaches(evidence, "e_value_below"):
+        if self._reaches(evidence, "e_value", self._levels[trial.version_hash]):
+            promoted = self._lifecycle.promote(trial.version_hash, evidence, now)
+            self._promoted += bool(promoted)
+            return promoted
+        if self._reaches(evidence, "e_value_below", self._judge.promotion_alpha):
             return self._lifecycle.retire(trial.version_hash, evidence, now)
         return ()
 
@@ -82,11 +90,16 @@ class ShadowTrials:
                 self._open[key] = self._ledgers.open(
                     trial.definition, trial.directions, min(start, row + 1), trial.regime_key
                 )
+            if trial.kind == "candidate" and trial.version_hash not in self._levels:
+                self._levels[trial.version_hash] = online_level(
+                    self._judge.promotion_alpha, len(self._levels) + 1, self._promoted
+                )
 
-    def _reaches(self, evidence: Evidence, name: str) -> bool:
+    def _reaches(self, evidence: Evidence, name: str, level: float) -> bool:
+        """Ending a trial early risks nothing, so only a promotion has to pay for the candidates before it."""
         e, n = evidence[name], evidence["n"]
         enough = isinstance(n, int) and n >= self._judge.promotion_minimum_trades
-        return enough and isinstance(e, float) and e >= 1.0 / self._judge.promotion_alpha
+        return enough and isinstance(e, float) and e >= 1.0 / level
 
     def _record(self, trial: ShadowTrial, episode: Episode, now: int) -> None:
         self._journal.append(

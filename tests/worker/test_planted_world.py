@@ -53,7 +53,7 @@ def test_planted_failure_lowers_exposure_at_once_and_sends_the_better_value_to_s
 def test_planted_candidate_is_used_only_once_its_own_shadow_trades_prove_it() -> None:
     run = planted_run()
     promoted = next(one for one in _versions() if one["state"] == "active" and one["evidence"].get("e_value"))
-    assert promoted["evidence"]["e_value"] >= 20.0
+    assert promoted["evidence"]["e_value"] >= promoted["evidence"]["e_needed"] >= 40.0
     assert promoted["evidence"]["n"] >= 20
     assert promoted["definition"]["parameters"]["side"]["value"] == -1.0
     rows = [(row.kind, json.loads(row.payload)) for row in run.rows]
@@ -127,6 +127,15 @@ def test_planted_next_request_knows_what_open_trials_have_shown() -> None:
     assert any(trial["kind"] == "candidate" and trial["n"] > 0 for trial in trials)
     reports = [one["report"]["shadow_trials"] for one in planted_run().of("high_level_report")]
     assert reports == [request["shadow_trials"] for request in requests]
+
+
+def test_planted_candidate_says_what_its_promotion_needs_and_a_ban_does_not() -> None:
+    requests = [one["request"] for one in planted_run().of("high_level_request")]
+    trials = [trial for request in requests for trial in request["shadow_trials"]]
+    needed = [trial["e_needed"] for trial in trials if trial["kind"] == "candidate"]
+    assert needed
+    assert set(needed) == {40.0}
+    assert all("e_needed" not in trial for trial in trials if trial["kind"] != "candidate")
 
 
 def test_planted_shadow_trades_of_a_no_learn_zone_prove_nothing() -> None:

@@ -234,6 +234,9 @@ def trial_table(rows: Sequence[Row]) -> Element | None:
         ("blocks", figure_of("blocks")),
         ("mean", r_of("mean_r")),
         ("E above", figure_of("e_value")),
+        ("E to be active", figure_of("e_needed")),
         ("E below", figure_of("e_value_below")),
     ]
-    return made("Trials on paper", columns, rows, "version, n, blocks, mean, E above, E below")
+    return made(
+        "Trials on paper", columns, rows, "version, n, blocks, mean, E above, E to be active, E below"
+    )

@@ -1,0 +1,152 @@
+"""Candidates that begin one after the other share one level, and a promotion gives to those after it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemas.config import GateSettings, JudgeSettings
+from services.slow_loop.shadow_trials import ShadowTrials
+from tests.services.high_level.builders import DAY_NS, START, episode, playbook
+
+BOOK = playbook("pullback")
+
+
+class Paper:
+    """A ledger whose trades are given; it hands them out at its first advance."""
+
+    def __init__(self, outcomes: list[float]) -> None:
+        self.episodes = [
+            episode(
+                BOOK, number=k, r=r, exit_label=START + 7 * k * DAY_NS, entry_label=START + 7 * k * DAY_NS
+            )
+            for k, r in enumerate(outcomes)
+        ]
+
+    def advance(self, until: int) -> tuple[Any, ...]:
+        return ()
+
+
+class Ledgers:
+    """Opens one `Paper` per version."""
+
+    def __init__(self, outcomes: dict[str, list[float]]) -> None:
+        self.outcomes = outcomes
+        self.bars = SimpleNamespace(close_times=np.arange(100) * DAY_NS + START)
+
+    def open(self, definition: Any, directions: Any, start_row: int, regime_key: str | None = None) -> Paper:
+        return Paper(self.outcomes.get(definition, []))
+
+
+class Lifecycle:
+    """Versions in shadow, as given; what was promoted or retired leaves it."""
+
+    def __init__(self) -> None:
+        self.open: list[Any] = []
+        self.promoted: list[str] = []
+        self.retired: list[str] = []
+
+    def begin(self, name: str, kind: str = "candidate") -> None:
+        self.open.append(
+            SimpleNamespace(
+                version_hash=name,
+                kind=kind,
+                regime_key=None,
+                directions=("long",),
+                definition=name,
+                since=START,
+            )
+        )
+
+    def shadows(self) -> tuple[Any, ...]:
+        return tuple(self.open)
+
+    def _leave(self, name: str, into: list[str]) -> tuple[str]:
+        self.open = [one for one in self.open if one.version_hash != name]
+        into.append(name)
+        return (name,)
+
+    def promote(self, name: str, evidence: Any, now: int) -> tuple[str]:
+        return self._leave(name, self.promoted)
+
+    def retire(self, name: str, evidence: Any, now: int) -> tuple[str]:
+        return self._leave(name, self.retired)
+
+
+def trials(lifecycle: Lifecycle, **outcomes: list[float]) -> ShadowTrials:
+    made: Any = ShadowTrials
+    return made(Ledgers(outcomes), lifecycle, GateSettings(), JudgeSettings(), None)  # type: ignore[no-any-return]
+
+
+def needed(shadow: ShadowTrials) -> dict[str, Any]:
+    return {name: evidence.get("e_needed") for name, evidence in shadow.shown.items()}
+
+
+def test_candidates_need_more_the_later_they_begin():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    for name in ("first", "second", "third"):
+        lifecycle.begin(name)
+        shadow.step(10, START + 10 * DAY_NS)
+    assert needed(shadow) == {"first": 40.0, "second": 120.0, "third": 240.0}
+
+
+def test_candidate_keeps_its_level_and_its_number_when_others_leave():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    lifecycle.begin("first")
+    lifecycle.begin("second")
+    shadow.step(10, START)
+    lifecycle.open = lifecycle.open[1:]
+    lifecycle.begin("third")
+    shadow.step(11, START)
+    assert needed(shadow) == {"second": 120.0, "third": 240.0}
+
+
+def test_promotion_leaves_more_to_the_candidates_that_begin_after_it():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle, proven=[1.0] * 40)
+    lifecycle.begin("proven")
+    assert shadow.step(10, START) == ("proven",)
+    assert lifecycle.promoted == ["proven"]
+    lifecycle.begin("next")
+    shadow.step(11, START)
+    assert needed(shadow) == {"next": pytest.approx(60.0)}
+
+
+def test_evidence_that_would_have_been_enough_for_one_candidate_alone_is_not_for_a_later_one():
+    outcomes = [1.0, 1.0, -0.6] * 20  # enough for the first that begins, not for the fourth
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle, early=outcomes, late=outcomes)
+    lifecycle.begin("early")
+    shadow.step(10, START)
+    assert lifecycle.promoted == ["early"]
+
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle, late=outcomes)
+    for name in ("a", "b", "c", "late"):
+        lifecycle.begin(name)
+    shadow.step(10, START)
+    assert lifecycle.promoted == []
+    assert 40.0 < shadow.shown["late"]["e_value"] < needed(shadow)["late"] == 400.0  # type: ignore[operator]
+
+
+def test_trials_that_may_not_be_promoted_cost_the_candidates_nothing():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    lifecycle.begin("experiment", "experiment")
+    lifecycle.begin("ban", "banned_cell")
+    lifecycle.begin("candidate")
+    shadow.step(10, START)
+    assert needed(shadow) == {"experiment": None, "ban": None, "candidate": 40.0}
+
+
+def test_candidate_that_its_trades_speak_against_is_retired_at_the_plain_level():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle, bad=[-1.0, -1.0, 0.4] * 20)
+    for name in ("a", "b", "bad"):
+        lifecycle.begin(name)
+    shadow.step(10, START)
+    assert lifecycle.retired == ["bad"]
+    assert lifecycle.promoted == []
