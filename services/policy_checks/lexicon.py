@@ -306,6 +306,7 @@ REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"’", "'"),
         (r"\d+(?:[.,]\d+)*%?", " 0 "),
         (r"\b(?:e\.g\.|i\.e\.|vs\.)", " "),
+        (r"\bstructure (?:is )?(?:breakout|breakdown)\b", " "),  # a label of the regime, for either direction
         (r"\bcannot\b", "can not"),
         (r"n't\b", " not"),
         (r"\bno one\b", "nobody"),

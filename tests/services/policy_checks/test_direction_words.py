@@ -1,6 +1,11 @@
+from itertools import product
+
 import pytest
 
+from agents.strategies.rule_strategist import candidate, proposal_of
+from schemas.regime import RegimeLabels, RegimeView
 from services.policy_checks.direction_words import read_direction, terms_stated
+from tests.services.policy_checks.plans import PLAN_IDS, PLANS, expected
 
 FOR_LONG = [
     "The uptrend is intact and the dip to the mean is bought.",
@@ -184,3 +189,16 @@ def test_direction_words_what_was_of_something_else_leaves_the_term(text):
 def test_direction_words_move_told_as_what_was_is_past_and_does_not_turn():
     assert read_direction("A crash in what was a rally.", "long").contradicts
     assert not read_direction("Buyers bid for the high of the former rally.", "long").contradicts
+
+
+@pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
+def test_direction_words_plan_of_the_rules_contradicts_itself_in_no_regime_it_is_for(playbook, direction):
+    known, allowed = expected(playbook), playbook.eligibility[direction]
+    other = "short" if direction == "long" else "long"
+    terms = playbook.rationale_terms[direction], playbook.rationale_terms[other]
+    for trend, volatility, structure in product(allowed.trend, allowed.volatility, allowed.structure):
+        labels = RegimeLabels(trend=trend, volatility=volatility, structure=structure)
+        regime = RegimeView(labels=labels, fingerprint=(0.5,) * 5)
+        plan = proposal_of(candidate(playbook, direction, known), regime)
+        for text in (plan.thesis, plan.rationale):
+            assert not read_direction(text, direction, *terms).contradicts, text

@@ -32,7 +32,7 @@ READ_BEFORE = pytest.mark.parametrize("name", ["tuned", "first", "second", "thir
 DOCS = Path(__file__).parents[3] / "docs"
 # Measured by `wording_rates`; no word of the lexicon was chosen for this bank.
 HELD_OUT_PASS, HELD_OUT_AGAINST, HELD_OUT_NEGATED = 71, 240, 60
-# Whole rationales, measured once after the last change of the reading, which was not tuned on them.
+# Whole rationales, for none of which anything in the reading was chosen.
 WHOLE_PASS, WHOLE_AGAINST, WHOLE_AGAINST_AFTER_TERMS, WHOLE_DENIED = 36, 39, 30, 17
 # What no change of the plan can satisfy: its moment, its account, its words.
 BEYOND_THE_PLAN = {
