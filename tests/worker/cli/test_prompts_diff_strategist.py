@@ -179,7 +179,13 @@ def every_way(asked: Question, turn: int) -> Said:
     if asked.task == "manage":
         position = asked.snapshot["position"]
         inside = (position["stop"] + asked.snapshot["close"]) / 2
-        ways = (HOLD, tighten(inside), tighten(position["stop"]), propose("0" * 16), ABSTAIN)
+        ways: tuple[Said, ...] = (
+            HOLD,
+            tighten(inside),
+            tighten(position["stop"]),
+            propose("0" * 16),
+            ABSTAIN,
+        )
     else:
         off_grid = propose(asked.base(), change("parameter", 0.123, name="stop_atr"))
         ways = (ABSTAIN, CASES["reply_malformed"], CASES["unknown_base"], off_grid, "refusal",
