@@ -1,7 +1,7 @@
 """Settings of an exchange's public data: where it is reached, and how patiently."""
 
+import re
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -13,15 +13,14 @@ MOST_SECONDS = 3_600.0
 def _plain_address(value: str | None, schemes: tuple[str, ...]) -> str | None:
     if value is None:
         return None
-    parts = urlsplit(value)
-    if parts.scheme not in schemes or not parts.hostname:
-        raise ValueError(f"{value!r} is not an address: write it like {schemes[-1]}://127.0.0.1:8080")
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+    if re.search(r"[@?#]", value):
         # Not repeated here: what stands before the @ or behind the ? may be a secret.
         raise ValueError(
-            f"an address with a user, a password or a query is refused: only public data is read, "
-            f"so write {parts.scheme}://{parts.hostname}/... alone"
+            "an address with a user, a password or a query is refused, since only public data is read: write "
+            f"it like {schemes[-1]}://127.0.0.1:8080"
         )
+    if not re.fullmatch(rf"({'|'.join(schemes)})://[^/\s]+(/\S*)?", value):
+        raise ValueError(f"{value!r} is not an address: write it like {schemes[-1]}://127.0.0.1:8080")
     return value.rstrip("/")
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from schemas.errors import FeedError
 from schemas.live_settings import FeedSettings
-from services.feeds.assembler import Item, RowAssembler
+from services.feeds.assembler import MOST_WAITING, Item, RowAssembler
 from services.feeds.label_grid import LabelGrid
 from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt_exchange import PublicExchange
@@ -20,7 +20,8 @@ from worker.feeds.ccxt_live import LiveBars
 from worker.feeds.ccxt_source_clock import SourceClock
 from worker.feeds.ccxt_time import FeedTime, SystemTime
 
-WINDOW_BARS = 1_000  # of history that are held before rows are made of them
+# Bars of history that wait before rows are made of them; with fewer, symbols would look stale in between.
+HELD_BARS = MOST_WAITING // 2
 
 
 class CcxtFeed:
@@ -128,8 +129,9 @@ class CcxtFeed:
         self, live: LiveBars, first: int, patience: Patience, *, refill: bool
     ) -> AsyncIterator[Item]:
         """Rows from `first` to the present, some at a time; after a restart they are a refill."""
+        window = HELD_BARS // len(self.symbols)
         while first <= live.newest_settled():
-            last = min(live.newest_settled(), first + (WINDOW_BARS - 1) * self._grid.bar_ns)
+            last = min(live.newest_settled(), first + (window - 1) * self._grid.bar_ns)
             for symbol in self.symbols:
                 labels: list[int] = []
                 async for _, bars in pages(self._exchange, symbol, self.timeframe, first, last, patience):

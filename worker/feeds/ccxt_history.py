@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from schemas.errors import FeedError
 from schemas.vocabulary import TIMEFRAME_SECONDS
-from worker.feeds.ccxt_errors import Failure
 from worker.feeds.ccxt_exchange import Candle, PublicExchange
 from worker.feeds.ccxt_time import Backoff
 
@@ -73,7 +72,7 @@ async def pages(
         The label from which on the next page begins, and the bars of this one in the order they came in.
 
     Raises:
-        FeedError: patience is at its end, or an answer leads nowhere.
+        FeedError: patience is at its end.
     """
     bar_ns = TIMEFRAME_SECONDS[timeframe] * NS
     since = first
@@ -85,11 +84,5 @@ async def pages(
 
         found = await patience.ask(request) or await patience.ask(request)
         reached = max((one.label for one in found), default=since + (limit - 1) * bar_ns)
-        if reached < since:
-            raise FeedError(
-                f"{exchange.name}: bars of {symbol}: asked from {since}, got none after {reached}",
-                retryable=True,
-                failure=Failure.MALFORMED,
-            )
         since = reached - reached % bar_ns + bar_ns
         yield since, [one for one in found if one.label <= last]

@@ -1,6 +1,7 @@
 """CcxtFeed against an exchange on loopback: what it hands over, and what it asks for."""
 
 import asyncio
+import importlib
 
 import pytest
 
@@ -12,7 +13,6 @@ from tests.exchange import faults
 from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.growing_bars import Bar
-from worker.feeds import ccxt_open
 from worker.feeds.ccxt_feed import CcxtFeed
 
 Kind = FeedAnomalyKind
@@ -204,7 +204,7 @@ def test_ccxt_feed_without_ccxt_says_how_to_install_it(monkeypatch: pytest.Monke
     def absent(name: str) -> object:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(ccxt_open.importlib, "import_module", absent)
+    monkeypatch.setattr(importlib, "import_module", absent)
     with pytest.raises(ConfigError, match=r"run pip install 'thinktwice\[live\]'"):
         CcxtFeed("binance", ("BTC/USDT",), "1m", FeedSettings())
 
@@ -228,7 +228,7 @@ def test_ccxt_feed_start_without_an_exchange_ends_with_one_short_error() -> None
         async with ExchangeServer() as server:
             server.fail("exchangeInfo", *[faults.html(502)] * 50)
             feed = feed_on(server, ("BTC/USDT",))
-            feed._time = Hurried()  # type: ignore[assignment]
+            feed._time = Hurried()
             with pytest.raises(FeedError, match=r"^binance: markets: unavailable \(.{1,260}\)$") as caught:
                 await anext(aiter(feed.items(None)))
             assert caught.value.retryable

@@ -1,0 +1,128 @@
+"""`thinktwice data`: from an exchange into a file, and from the file into a backtest."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.exchange.server import START_MS, ExchangeServer
+from tests.exchange.thread import beside
+
+HOUR_MS = 3_600_000
+FIRST_MS = START_MS - START_MS % HOUR_MS - 400 * HOUR_MS
+
+
+@pytest.fixture
+def server():
+    with beside(ExchangeServer()) as server:
+        for market in server.symbols:
+            server.fill(market, "1h", FIRST_MS, 401)
+        yield server
+
+
+@pytest.fixture
+def fetch(shell, server, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("THINKTWICE_RUNTIME__FEED__EXCHANGE__REQUEST_INTERVAL_MS", "0")
+
+    def words(*symbols: str, out: str = "bars.csv") -> tuple[str, ...]:
+        return (
+            "data",
+            "fetch",
+            "binance",
+            *symbols,
+            "--from",
+            "2023-10-29",
+            "--out",
+            out,
+            "--rest-url",
+            server.rest_url,
+        )
+
+    return words
+
+
+def test_data_fetch_says_what_came(shell, fetch) -> None:
+    result = shell.run(*fetch("BTC/USDT", "ETH/USDT"))
+    assert result.exit_code == 0, result.output
+    assert "bars.csv: 800 bars of 1h from binance" in result.stdout
+    assert "samples read again are the same" in result.stdout
+    assert shell.run("data", "check", "bars.csv").stdout.startswith("file      bars.csv: 800 bars of 1h")
+
+
+def test_data_fetch_json_is_one_document(shell, fetch) -> None:
+    result = shell.run(*fetch("BTC/USDT"), "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["ok"], document["bars"]) == (0, True, 400)
+    assert result.stderr == ""
+    checked = json.loads(shell.run("data", "check", "bars.csv", "--json").stdout)
+    assert checked["symbols"]["BTC/USDT"]["bars"] == 400
+
+
+def test_data_fetch_with_a_wrong_symbol_is_one_line(shell, fetch) -> None:
+    assert "Did you mean 'BTC/USDT'?" in shell.complaint(*fetch("BTC/USD"))
+    assert list(Path().iterdir()) == []
+
+
+def test_data_fetch_with_a_finding_ends_with_one(shell, fetch, server) -> None:
+    server.history["BTCUSDT", "1h"][FIRST_MS + 60 * HOUR_MS] = (1.0, 0.5, 0.7, 1.0, 1.0)
+    result = shell.run(*fetch("BTC/USDT"))
+    assert result.exit_code == 1
+    assert "INVALID" in result.stdout
+    assert "high is below low" in result.stdout
+
+
+def test_data_fetch_without_an_answer_tells_every_attempt_and_ends_with_one(
+    shell, fetch, monkeypatch
+) -> None:
+    monkeypatch.setenv("THINKTWICE_RUNTIME__FEED__EXCHANGE__BACKOFF_MAX_S", "0.001")
+    words = [*fetch("BTC/USDT")[:-1], "http://127.0.0.1:9"]
+    result = shell.run(*words)
+    assert (result.exit_code, result.stdout) == (1, "")
+    lines = result.stderr.splitlines()
+    assert lines[0].endswith("trying again in 0.001 s")
+    assert lines[-1].startswith("thinktwice: FeedError: binance: markets: unavailable (ExchangeNotAvailable")
+    assert len(lines) == 6
+
+
+def test_data_fetch_interrupted_says_what_is_kept(shell, fetch, monkeypatch) -> None:
+    async def stopped(request: object, shell: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("worker.data_fetch.fetch", stopped)
+    said = shell.complaint(*fetch("BTC/USDT"), code=130)
+    assert "kept in 'bars.csv.part'; run the same command again" in said
+
+
+@pytest.mark.parametrize(
+    "address", ["https://me:pa55word@gateway.test", "https://gateway.test/?token=pa55word"]
+)
+def test_data_fetch_with_a_secret_in_an_address_refuses_it_without_showing_it(shell, address) -> None:
+    words = ("data", "fetch", "binance", "BTC/USDT", "--from", "2023-10-29", "--out", "bars.csv")
+    assert "pa55word" not in shell.complaint(*words, "--rest-url", address)
+
+
+def test_data_check_refuses_what_data_refuses(shell) -> None:
+    Path("bad.csv").write_text(
+        "time,open,high,low,close,volume\n2024-01-01T00:00:00Z,1,1,1,1,1\n2024-01-01T01:00:00Z,1,x,1,1,1\n",
+        "utf-8",
+    )
+    assert "bad.csv line 3" in shell.complaint("data", "check", "bad.csv")
+    assert "neither 'open' nor 'close'" in shell.complaint("data", "check", "bad.csv", "--label", "mid")
+
+
+def test_data_check_tells_pauses_jumps_and_bars_without_volume(shell) -> None:
+    rows = ["time,symbol,open,high,low,close,volume"]
+    for hour, price, volume in ((0, 10, 5), (1, 10, 0), (2, 10, 5), (5, 30, 5), (6, 30, 5)):
+        rows.append(f"2024-01-01T{hour:02}:00:00Z,A,{price},{price},{price},{price},{volume}")
+        if hour != 1:
+            rows.append(f"2024-01-01T{hour:02}:00:00Z,B,{price},{price + 1},{price},{price},{volume}")
+    Path("bars.csv").write_text("\n".join(rows) + "\n", "utf-8")
+    found = json.loads(shell.run("data", "check", "bars.csv", "--json").stdout)["symbols"]
+    assert found["A"]["longest_pauses"] == [
+        {"after": "2024-01-01T02:00:00Z", "until": "2024-01-01T05:00:00Z", "bars": 2}
+    ]
+    assert found["A"]["jumps"] == ["2024-01-01T05:00:00Z"]
+    assert (found["A"]["without_volume"], found["A"]["without_movement"]) == (1, 5)
+    assert found["B"]["absent_while_others_trade"] == 1
+    shown = shell.run("data", "check", "bars.csv").stdout
+    assert "close changes by more than half at 2024-01-01T05:00:00Z" in shown

@@ -1,0 +1,241 @@
+"""The pieces of the exchange feed by themselves: names, addresses, failures, waits, candles."""
+
+import asyncio
+import logging
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from schemas.errors import FeedError
+from schemas.exchange_settings import ExchangeSettings
+from schemas.live_settings import FeedSettings
+from services.market_feed import FeedAnomalyKind
+from tests.exchange.rig import NS_PER_MS, rig
+from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
+from trading_core.growing_bars import Bar
+from worker.feeds.ccxt_candles import MOST_KNOWN, CandleBook
+from worker.feeds.ccxt_errors import MOST_TEXT, retry_after_s, shortened
+from worker.feeds.ccxt_exchange import Candle, PublicExchange
+from worker.feeds.ccxt_feed import CcxtFeed
+from worker.feeds.ccxt_history import Patience
+from worker.feeds.ccxt_open import open_driver
+from worker.feeds.ccxt_time import Backoff, SystemTime
+
+
+def leaves(urls: object) -> list[str]:
+    if isinstance(urls, dict):
+        return [leaf for value in urls.values() for leaf in leaves(value)]
+    return [urls] if isinstance(urls, str) else []
+
+
+@pytest.mark.parametrize("name", ["binance", "bybit", "coinbase", "kraken", "kucoin", "okx"])
+def test_open_driver_with_a_gateway_reaches_no_other_host(name: str) -> None:
+    settings = ExchangeSettings(rest_url="http://gateway.test:8080/rest", ws_url="ws://gateway.test:9090/ws")
+    driver = open_driver(name, settings)
+    now = [urlsplit(url) for url in leaves(driver.urls["api"])]
+    then = [urlsplit(url) for url in leaves(open_driver(name, ExchangeSettings()).urls["api"])]
+    gateways = {"http": ("gateway.test:8080", "/rest"), "ws": ("gateway.test:9090", "/ws")}
+    assert {url.scheme for url in now} == {"http", "ws"}
+    for here, there in zip(now, then, strict=True):
+        assert (here.netloc, here.path) == (gateways[here.scheme][0], gateways[here.scheme][1] + there.path)
+
+
+@pytest.mark.parametrize("name", ["binance", "kraken"])
+def test_open_driver_has_no_credentials_and_keeps_quiet(name: str) -> None:
+    driver = open_driver(name, ExchangeSettings())
+    assert not any(
+        getattr(driver, key) for key in ("apiKey", "secret", "password", "uid", "privateKey", "token")
+    )
+    assert not driver.verbose
+    assert logging.getLogger("ccxt").getEffectiveLevel() >= logging.ERROR
+
+
+def test_public_exchange_offers_nothing_that_trades() -> None:
+    offered = [name for name in dir(PublicExchange) if not name.startswith("_")]
+    assert offered == [
+        "bars",
+        "candles",
+        "check",
+        "clock_ns",
+        "close",
+        "has_candles",
+        "has_clock",
+        "let_go",
+        "load",
+        "many_at_once",
+        "next_message",
+        "page_bars",
+    ]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ftp://host",
+        "host:80",
+        "http://",
+        "http://me:secret@host",
+        "http://host/?key=secret",
+        "http://host/#secret",
+    ],
+)
+def test_exchange_settings_refuse_an_address_that_is_none_or_holds_a_secret(address: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ExchangeSettings(rest_url=address)
+    assert "secret" not in str(caught.value.errors()[0]["msg"])
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("GET https://host/api?symbol=X&key=abc 503", "GET https://host/api 503"),
+        ("https://me:secret@host/path failed", "https://host/path failed"),
+        ("<html><body>Soon\n back</body></html>", "Soon back"),
+        ("<html><a href='x", ""),
+    ],
+)
+def test_shortened_keeps_no_query_user_or_markup(said: str, kept: str) -> None:
+    assert shortened(said) == kept
+
+
+@given(st.text(max_size=400))
+def test_shortened_is_one_short_line(text: str) -> None:
+    line = shortened(text)
+    assert len(line) <= MOST_TEXT + 3
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"retry-after": " 0.5 "}, 0.5),
+        ({"Retry-After": "999999"}, 3_600.0),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"Retry-After": "-3"}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_retry_after_is_seconds_within_an_hour_or_nothing(headers, seconds) -> None:
+    assert retry_after_s(headers) == seconds
+
+
+def test_backoff_doubles_up_to_its_limit_and_never_waits_less_than_asked() -> None:
+    backoff = Backoff(10.0)
+    assert [backoff.next_s() for _ in range(6)] == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+    assert backoff.next_s(30.0) == 30.0
+    backoff.succeeded()
+    assert backoff.next_s(0.2) == 1.0
+
+
+def test_patience_ends_at_once_where_trying_again_mends_nothing() -> None:
+    asked: list[int] = []
+
+    async def refuse() -> None:
+        asked.append(1)
+        raise FeedError("no", retryable=False, failure="refused", retry_after_s=None)
+
+    with pytest.raises(FeedError):
+        asyncio.run(Patience().ask(refuse))
+    assert asked == [1]
+
+
+def test_system_time_waits_for_the_event_or_the_end() -> None:
+    async def run() -> None:
+        event, time = asyncio.Event(), SystemTime()
+        await time.wait(event, 0.001)
+        event.set()
+        await time.wait(event, 3_600.0)
+        assert time.wall() > 1_700_000_000 * 10**9
+        assert time.steady() <= time.steady()
+
+    asyncio.run(run())
+
+
+def bar(value: float) -> Bar:
+    return Bar(value, value, value, value, 1.0)
+
+
+def test_candle_book_vouches_only_for_candles_it_saw_begin_and_end() -> None:
+    book = CandleBook()
+    assert book.observe([Candle(8, bar(1)), Candle(9, bar(1)), Candle(10, bar(1))]) == []
+    assert book.final() == []
+    assert book.observe([Candle(11, bar(2))]) == [Candle(11, bar(2))]
+    assert book.final() == []  # 10 was running already when the connection began
+    book.observe([Candle(11, bar(3)), Candle(12, bar(4))])
+    assert book.final() == [Candle(11, bar(3))]
+    assert book.observe([Candle(11, bar(3))]) == []
+    book.rejoin()
+    assert (book.final(), book.has(11), book.newest) == ([], False, None)
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(1, 3)), max_size=400))
+def test_candle_book_stays_small_and_its_newest_is_never_final(arrivals: list[tuple[int, int]]) -> None:
+    book = CandleBook()
+    for label, value in arrivals:
+        book.observe([Candle(label, bar(float(value)))])
+        assert all(one.label < (book.newest or 0) for one in book.final())
+        assert len(book.final()) < MOST_KNOWN
+
+
+def test_ccxt_feed_on_an_exchange_with_one_subscription_a_symbol(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PublicExchange, "many_at_once", property(lambda self: False))
+
+    async def run() -> None:
+        async with rig() as r:
+            await r.ready()
+            await r.trade(1, 2)
+            before = len(r.server.requests)
+            await r.trade(3, 4)
+            assert r.minutes() == [0, 1, 2, 3]
+            assert len(r.server.requests) == before
+            r.server.abort()
+            await r.trade(5, 8)
+            assert r.minutes() == list(range(8))
+            channels = [item.kind for item in r.told if "channel" in item.detail]
+            assert channels == [FeedAnomalyKind.DISCONNECTED, FeedAnomalyKind.RECONNECTED]
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_on_an_exchange_without_clock_goes_by_its_candles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PublicExchange, "has_clock", property(lambda self: False))
+
+    async def run() -> None:
+        async with rig() as r:
+            await r.ready()
+            await r.trade(1, 2)
+            r.time.wall_ns += 3_600 * 10**9
+            await r.pass_time(1.0)
+            r.time.wall_ns -= 3_600 * 10**9
+            await r.trade(3, 4)
+            reasons = [item.detail["reason"] for item in r.told if item.kind is FeedAnomalyKind.CLOCK]
+            assert (reasons[0], reasons[-1]) == ("jump", "source agrees")
+            assert r.minutes() == [0, 1, 2, 3]
+            assert all("/time" not in path for path, _ in r.server.requests)
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_that_never_ran_can_be_closed() -> None:
+    asyncio.run(CcxtFeed("binance", ("BTC/USDT",), "1m", FeedSettings()).close())
+
+
+def test_ccxt_feed_history_longer_than_a_page_is_read_in_pages() -> None:
+    async def run() -> None:
+        server = ExchangeServer(page=100)
+        for market in server.symbols:
+            server.fill(market, "1m", START_MS - 1_300 * MINUTE_MS, 1_301)
+        async with rig(server=server, history_bars=1_250) as r:
+            await r.ready()
+            await r.trade(1, 1)
+            first = (START_MS - 1_250 * MINUTE_MS) * NS_PER_MS
+            assert [row.label for row in r.rows] == [first + k * 60 * 10**9 for k in range(1_251)]
+            assert r.rows[0].bars["BTC/USDT"] == Bar(*candle(50))
+            assert r.told == []
+
+    asyncio.run(run())
