@@ -13,7 +13,8 @@ import structlog
 
 from schemas.config import Settings
 from schemas.errors import ConfigError
-from worker.operations.logs import LIBRARIES, configure_logging, logger
+from worker.operations.logs import LIBRARIES, RedactingFormatter, configure_logging, logger
+from worker.operations.redaction import Redactor
 
 CANARY = "c4nary-0123456789-value"
 DB_PASSWORD = "c4nary-db-pass"
@@ -169,3 +170,16 @@ def test_task_that_nobody_waited_for_is_logged_without_its_secret(logged):
     asyncio.run(forgotten())
     assert "ValueError: ***" in stream.getvalue()
     assert CANARY not in stream.getvalue()
+
+
+def test_field_with_the_name_of_a_secret_is_masked_whatever_it_holds(logged):
+    _, stream = logged(log_format="json")
+    logger("test").info("x", token=123, nested={"password": ("a", "b")})
+    record = json.loads(stream.getvalue())
+    assert (record["token"], record["nested"]) == ("***", {"password": "***"})
+
+
+def test_formatter_cleans_the_finished_text_whatever_the_processors_left():
+    formatter = RedactingFormatter(Redactor([CANARY]), processor=structlog.processors.JSONRenderer())
+    record = logging.LogRecord("x", logging.INFO, "", 0, "said %s", (CANARY,), None)
+    assert "said ***" in formatter.format(record)
