@@ -75,6 +75,7 @@ class PaperProcess:
         points: told of every step; for tests.
         progress: called with rows recovered and rows taken.
         look_s: seconds between looks at the operator's requests and at reports.
+        lease_ms: how long a process that has frozen keeps its run.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class PaperProcess:
         points: CrashPoints | None = None,
         progress: Callable[[int, int], None] = lambda recovered, taken: None,
         look_s: float = LOOK_S,
+        lease_ms: int = LEASE_MS,
     ) -> None:
         self._settings = settings
         self._feed = feed
@@ -102,6 +104,7 @@ class PaperProcess:
         self._points = points
         self._progress = progress
         self._look_s = look_s
+        self._lease_ms = lease_ms
         self._stop = asyncio.Event()
         self._why: str | None = None
         self._waiting: list[OperatorRequest] = []
@@ -130,7 +133,7 @@ class PaperProcess:
         compiled_s = compile_engine()
         record = await run_to_trade(self._store, self._settings, self._feed, name, new=new)
         await free_the_dead(self._store, lease_name(record.run_id))
-        tenure = Tenure(self._store.leases, lease_name(record.run_id), self._owner, LEASE_MS, self._note)
+        tenure = Tenure(self._store.leases, lease_name(record.run_id), self._owner, self._lease_ms, self._note)
         lease = await self._lease(tenure, record)
         try:
             async with tenure.kept(lease):
@@ -149,7 +152,7 @@ class PaperProcess:
 
     async def _lease(self, tenure: Tenure, record: RunRecord) -> Lease:
         lease = await tenure.take()
-        until = time.monotonic() + 2 * LEASE_MS / 1_000
+        until = time.monotonic() + 2 * self._lease_ms / 1_000
         while lease is None and time.monotonic() < until and not self._stop.is_set():
             await asyncio.sleep(self._look_s)
             lease = await tenure.take()
