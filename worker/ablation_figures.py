@@ -28,9 +28,9 @@ def arm_row(one: Part) -> list[str]:
 
 
 def worth_line(tier: Part) -> str:
-    """The difference that the tier made, and why the answer is what it is."""
+    """The difference that the tier made, and why the answer is what it is; empty when it was not run."""
     if tier["difference"] is None:
-        return str(tier["reason"])
+        return ""
     found = tier["difference"]
     blocks = f"{found['differing']:,} of {found['blocks']:,} {found['unit']}s differ"
     reason = f"; {tier['reason']}" if tier["reason"] else ""

@@ -32,7 +32,7 @@ def render(document: dict[str, Any], console: "Console") -> None:
     console.print(_table(ARM_HEAD, [arm_row(one) for one in document["arms"]], 2))
     for one in document["tiers"]:
         console.print()
-        console.print(Text(f"{one['tier']}: {one['answer'] or 'not run'}", style="bold"), soft_wrap=True)
+        console.print(Text(f"{one['tier']}: {one['answer'] or one['reason']}", style="bold"), soft_wrap=True)
         for line in (worth_line(one), chance_line(one), exposure_line(one)):
             if line:
                 console.print(f"  {line}", markup=False, soft_wrap=True)

@@ -45,7 +45,7 @@ def ablation_html(document: dict[str, Any]) -> str:
 
 def _tier(one: dict[str, Any]) -> Element:
     told = [words for words in (worth_line(one), chance_line(one), exposure_line(one)) if words]
-    return section(f"{one['tier'].capitalize()}: {one['answer'] or 'not run'}", bullets(told))
+    return section(f"{one['tier'].capitalize()}: {one['answer'] or one['reason']}", bullets(told))
 
 
 def _plot(document: dict[str, Any]) -> Element:

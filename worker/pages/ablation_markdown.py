@@ -28,7 +28,7 @@ def ablation_markdown(document: dict[str, Any]) -> str:
     ]
     for one in document["tiers"]:
         told = [line for line in (worth_line(one), chance_line(one), exposure_line(one)) if line]
-        title = f"## {one['tier'].capitalize()}: {one['answer'] or 'not run'}"
+        title = f"## {one['tier'].capitalize()}: {one['answer'] or one['reason']}"
         lines += [title, "", *(f"- {_text(line)}" for line in told), ""]
     lines += ["## Arms", "", *_table(ARM_HEAD, [arm_row(one) for one in document["arms"]]), ""]
     lines += [f"- `{one['arm']}`: {one['meaning']}" for one in document["arms"]] + [""]
