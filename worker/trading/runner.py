@@ -132,8 +132,9 @@ class PaperProcess:
         began = time.perf_counter()
         compiled_s = compile_engine()
         record = await run_to_trade(self._store, self._settings, self._feed, name, new=new)
-        await free_the_dead(self._store, lease_name(record.run_id))
-        tenure = Tenure(self._store.leases, lease_name(record.run_id), self._owner, self._lease_ms, self._note)
+        lease_of = lease_name(record.run_id)
+        await free_the_dead(self._store, lease_of)
+        tenure = Tenure(self._store.leases, lease_of, self._owner, self._lease_ms, self._note)
         lease = await self._lease(tenure, record)
         try:
             async with tenure.kept(lease):
