@@ -2,13 +2,14 @@
 
 import asyncio
 import signal
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from schemas.config import Settings
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, OperatorError
 from worker.cli import wiring
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
@@ -92,7 +93,7 @@ def paper(
         config,
         flags={
             "seed": ("--seed", seed),
-            "data.symbols": ("--symbols", _names(symbols)),
+            "data.symbols": ("--symbols", names_of(symbols)),
             "data.timeframe": ("--timeframe", timeframe),
             "data.label": ("--label", label),
             "policy_loop.strategist": ("--strategist", strategist),
@@ -113,39 +114,77 @@ def paper(
 
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
-        outcome = asyncio.run(_traded(resolved.settings, prepared, feed, speed, name, new=new))
-    _show(outcome, json=json)
+        outcome = asyncio.run(traded(resolved.settings, prepared, feed, speed, name, new=new))
+    show(outcome, json=json)
 
 
-def _names(symbols: str | None) -> list[str] | None:
+def names_of(symbols: str | None) -> list[str] | None:
+    """The names in a list separated by commas; None when none is given."""
     return None if symbols is None else [name.strip() for name in symbols.split(",") if name.strip()]
 
 
-async def _traded(
-    settings: Settings, prepared: "Prepared", feed_text: str, speed: str, name: str, *, new: bool
+async def traded(
+    settings: Settings,
+    prepared: "Prepared",
+    feed_text: str,
+    speed: str,
+    name: str,
+    *,
+    new: bool,
+    slow_period_s: float | None = None,
 ) -> "PaperOutcome":
+    """Trade until the feed ends or a signal comes.
+
+    Args:
+        settings: the resolved configuration.
+        prepared: what operates the process.
+        feed_text: as the operator named the feed.
+        speed: of a replay.
+        name: what the operator would call the run.
+        new: do not go on with a run that was left behind.
+        slow_period_s: seconds between looks of a slow loop beside a feed that runs on; None: no slow loop.
+    """
     from services.store import open_store
+    from worker.operations.start_limit import StartNotes, crash_loop
     from worker.scheduler.wiring import new_owner
+    from worker.trading.everything import WithSlowLoop
     from worker.trading.runner import PaperProcess
-    from worker.trading.surroundings import Operated
+    from worker.trading.surroundings import Operated, Surroundings
 
     feed = wiring.open_feed(feed_text, settings, speed)
     definitions = wiring.playbooks(settings)
     wiring.demand_models(settings)
     try:
         async with await open_store(settings.runtime.db, create=True) as store:
+            notes = StartNotes(wiring.start_notes(settings))
+            start = time.time_ns()
+            crashes = notes.begin(start)
+            owner, surroundings = new_owner(), Operated(prepared)
+            around: Surroundings = surroundings
+            if slow_period_s is not None and not feed.lock_step:
+                around = WithSlowLoop(
+                    surroundings, store, settings, owner, slow_period_s, lambda why: process.stop(why)
+                )
             process = PaperProcess(
-                settings, feed, store, new_owner(), Operated(prepared), definitions=definitions
-            )
+                settings, feed, store, owner, around, definitions=definitions,
+                crash_loop=crash_loop(crashes, start, settings.runtime.operations),
+            )  # fmt: skip
             loop = asyncio.get_running_loop()
             for signum in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(signum, process.stop, signum.name)
-            return await process.run(name, new=new)
+            try:
+                outcome = await process.run(name, new=new)
+            except OperatorError:
+                notes.end(start)  # somebody has to do something: starting again is no loop of crashes
+                raise
+            notes.end(start)
+            return outcome
     finally:
         await feed.close()
 
 
-def _show(outcome: "PaperOutcome", *, json: bool) -> None:
+def show(outcome: "PaperOutcome", *, json: bool) -> None:
+    """Print the document of a run whose feed ended, or say how it goes on; exit with its code."""
     document, run_id = outcome.document, outcome.record.run_id
     if document is None:
         if outcome.stopped is None:

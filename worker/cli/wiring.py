@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from schemas.canonical import content_id
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
 from worker.recorded_run import BacktestRunner, Progress
@@ -130,3 +131,18 @@ def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":
 
     pace = None if text.strip() != "replay" and speed == "max" else opening.speed_of(speed)
     return opening.open_feed(text, settings, speed=pace)
+
+
+def start_notes(settings: Settings) -> Path:
+    """Where starts of a trading process are noted: beside a store that is a file, else in the user state."""
+    from platformdirs import user_state_path
+
+    from services.store.urls import parse_url
+
+    url = parse_url(settings.runtime.db)
+    name = f"{content_id([url.text, settings.config_hash])}.starts.json"
+    if url.path is not None:
+        return url.path.with_name(f"{url.path.name}.{name}")
+    folder = user_state_path("thinktwice")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name

@@ -8,10 +8,13 @@ from worker.scheduler.tenure import Tenure
 
 
 class SlowWorker:
-    """What the waker wakes, and what `--once` runs."""
+    """What the waker wakes, and what `--once` runs.
+
+    `judge` is None where a process trades the run: there reports wait until that process takes them.
+    """
 
     def __init__(
-        self, run_id: str, tenure: Tenure, runner: SlotRunner, judge: JudgeStep, note: EventSink
+        self, run_id: str, tenure: Tenure, runner: SlotRunner, judge: JudgeStep | None, note: EventSink
     ) -> None:
         self._run_id = run_id
         self._tenure = tenure
@@ -32,7 +35,7 @@ class SlowWorker:
             async with self._tenure.kept(lease):
                 await self._runner.look(lease)
                 await self._runner.refresh()
-                if self._runner.waiting:
+                if self._judge is not None and self._runner.waiting:
                     await self._judge.run(self._run_id, self._runner.facts)
         except LeaseLost as lost:
             self._tenure.held = None

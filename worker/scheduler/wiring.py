@@ -13,6 +13,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.store import Store
+from worker.scheduler.bars_of_run import reflection_on_bars
 from worker.scheduler.judge_step import HOLD_MS, JudgeStep
 from worker.scheduler.ports import Clock, CrashPoints, EventSink, Reflect
 from worker.scheduler.slot_runner import RunOfSlots, SlotRunner
@@ -53,6 +54,7 @@ def assemble_worker(
     hold_ms: int = HOLD_MS,
     reflect: Reflect | None = None,
     points: CrashPoints | None = None,
+    traded: bool = False,
 ) -> SlowWorker:
     """A worker for the slow loop of one run.
 
@@ -66,10 +68,15 @@ def assemble_worker(
         hold_ms: how long a consumer that died keeps its report.
         reflect: what makes a report; None for the rules in a thread.
         points: told of every step; for tests.
+        traded: whether a process trades the run: then that one asks the judge, and the bars that it took are
+            there to try values of the playbooks' grids on.
     """
     name, settings = owner or new_owner(), run.settings
     tenure = Tenure(store.leases, run.lease_name, name, lease_ms, note)
-    runner = SlotRunner(store, run, reflect or threaded_reflection(settings), clock, note, points)
+    made = reflect or (reflection_on_bars(store, run) if traded else threaded_reflection(settings))
+    runner = SlotRunner(store, run, made, clock, note, points)
+    if traded:
+        return SlowWorker(run.run_id, tenure, runner, None, note)
     judge = JudgeAgentClient(settings.judge, settings.gate)
     step = JudgeStep(store.reports, judge, clock, note, name, hold_ms=hold_ms, points=points)
     return SlowWorker(run.run_id, tenure, runner, step, note)

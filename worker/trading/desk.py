@@ -8,17 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from schemas.config import Settings
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from services.journal.writer import JournalWriter
 from services.market_feed import BarRow, FeedAnomaly
 from services.policy_loop_service import Evaluation
-from trading_core.bars import COLUMNS, BarSeries
 from trading_core.growing_bars import GrowingBars
 from worker.bootstrap import assemble
+from worker.feeds.bar_rows import series_of
 from worker.models import Models, RecordedPast
 from worker.session import Session
 from worker.timing import Timing
@@ -158,21 +156,8 @@ class TradingDesk:
         self.journal.append("entries_blocked", ts_event=known, known_at=known, payload=payload)
 
     def _opened(self, row: BarRow) -> Session:
-        bars = GrowingBars(_series(self.market, row))
+        market = self.market
+        bars = GrowingBars(series_of(market.symbols, market.timeframe, market.label, [row]))
         return assemble(
             self.settings, bars, self.journal, self._definitions, self._models, recorded=self._past
         )
-
-
-def _series(market: Market, row: BarRow) -> BarSeries:
-    """One row as a series."""
-    shape = (1, len(market.symbols))
-    columns = {name: np.full(shape, np.nan) for name in COLUMNS}
-    present = np.zeros(shape, dtype=np.bool_)
-    for s, symbol in enumerate(market.symbols):
-        if symbol in row.bars:
-            present[0, s] = True
-            for name, value in zip(COLUMNS, row.bars[symbol], strict=True):
-                columns[name][0, s] = value
-    times = np.array([row.label], dtype=np.int64)
-    return BarSeries(times, market.symbols, market.timeframe, market.label, **columns, present=present)

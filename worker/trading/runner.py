@@ -22,6 +22,7 @@ from services.store import RunRecord, Store
 from services.store.leases import Lease
 from services.store.operator_requests import OperatorRequest
 from worker.models import Models
+from worker.operations.safe_mode import SafeModeReason
 from worker.run_result import RunResult
 from worker.scheduler.ports import CrashPoints
 from worker.scheduler.tenure import Tenure
@@ -76,6 +77,7 @@ class PaperProcess:
         progress: called with rows recovered and rows taken.
         look_s: seconds between looks at the operator's requests and at reports.
         lease_ms: how long a process that has frozen keeps its run.
+        crash_loop: whether the processes before this one died too often: then it starts in safe mode.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class PaperProcess:
         progress: Callable[[int, int], None] = lambda recovered, taken: None,
         look_s: float = LOOK_S,
         lease_ms: int = LEASE_MS,
+        crash_loop: bool = False,
     ) -> None:
         self._settings = settings
         self._feed = feed
@@ -105,6 +108,7 @@ class PaperProcess:
         self._progress = progress
         self._look_s = look_s
         self._lease_ms = lease_ms
+        self._crash_loop = crash_loop
         self._stop = asyncio.Event()
         self._why: str | None = None
         self._waiting: list[OperatorRequest] = []
@@ -208,6 +212,8 @@ class PaperProcess:
         if self.recovered:
             told = {"rows": self.recovered, "events": desk.journal.events, "orders_sent_again": reconciled}
             self._note("recovered", {"run_id": record.run_id, **told})
+        if self._crash_loop:
+            self.guard.hold(SafeModeReason.CRASH_LOOP, "`thinktwice kill RUN off` lets it enter again")
         self._ask = self._ask_beside
         self.reports: ReportDesk | None = None
         if not self._feed.lock_step:
@@ -314,6 +320,7 @@ class PaperProcess:
         await self.reports.look(session)
         if self.reports.hear(session):
             self.committing.wake()
+            self._note("report_heard", {"reports": session.slow_loop.counters.runs})
 
     async def _commands(self, record: RunRecord) -> None:
         waiting, self._waiting = self._waiting, []
@@ -326,6 +333,8 @@ class PaperProcess:
                 self._commands_done.add(one.number)
                 command = {"number": one.number, "kind": one.kind, "payload": one.payload}
                 told = await carry_out(self.desk, command)
+                if one.kind == "kill_switch" and not one.payload["on"]:
+                    self.guard.release()
                 await self.committing.commit()
             outcome: Literal["done", "refused"] = "refused" if told["outcome"] == "refused" else "done"
             del told["outcome"]

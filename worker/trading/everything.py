@@ -1,0 +1,117 @@
+"""Everything in one process: the trading loop on a feed that runs on, and the slow loop beside it.
+
+The slow loop is the same worker that runs in a process of its own: it looks at the store under its lease, so
+others may stand by. Its reports reach the trading loop through the inbox.
+"""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from schemas.config import Settings
+from services.journal.chain import JournalRow
+from services.store import Store
+from worker.operations.slow_loop_signs import NoticedLooks, SlowLoopSigns
+from worker.operations.vital_signs import VitalSigns, VitalSource
+from worker.scheduler.ports import Clock, SystemClock
+from worker.scheduler.service import StopSignals, serve
+from worker.scheduler.slot_runner import JOB, RunOfSlots
+from worker.scheduler.wiring import assemble_worker
+from worker.trading.surroundings import Surroundings
+
+
+class WithSlowLoop:
+    """Surroundings in which a slow loop runs, too.
+
+    Args:
+        inner: where events go, who is told, and who can ask.
+        store: open.
+        settings: of the run.
+        owner: of this process.
+        period_s: seconds between two looks of the slow loop.
+        died: told when the slow loop cannot go on.
+        clock: the present; None for the wall clock.
+    """
+
+    def __init__(
+        self,
+        inner: Surroundings,
+        store: Store,
+        settings: Settings,
+        owner: str,
+        period_s: float,
+        died: Callable[[str], None],
+        clock: Clock | None = None,
+    ) -> None:
+        self._inner = inner
+        self._store = store
+        self._settings = settings
+        self._owner = owner
+        self._period_s = period_s
+        self._died = died
+        self._clock = clock or SystemClock()
+
+    def note(self, kind: str, detail: dict[str, Any]) -> None:
+        """Something happened beside the bars."""
+        self._inner.note(kind, detail)
+
+    def stored(self, row: JournalRow) -> None:
+        """A journal row is stored."""
+        self._inner.stored(row)
+
+    @asynccontextmanager
+    async def around(self, source: VitalSource, run_id: str) -> AsyncIterator[None]:
+        """The slow loop of the run, and what can ask how both are, while the block runs."""
+        record = await self._store.runs.find(run_id)
+        standing = await self._store.claims.standing(run_id, JOB)
+        interval = self._settings.high_level.interval_for(record.data["timeframe"])
+        clock = self._clock
+        signs = SlowLoopSigns(run_id, "paper", self._owner, clock, interval, standing.newest)
+
+        def note(kind: str, detail: dict[str, Any]) -> None:
+            signs.note(kind, detail)
+            self._inner.note(kind, detail)
+
+        slots = RunOfSlots(run_id, self._settings)
+        lease_ms = int(3_000 * self._period_s)
+        made = assemble_worker(
+            self._store, slots, clock, note, owner=self._owner, lease_ms=lease_ms, traded=True
+        )
+        stop = StopSignals()
+        looks = NoticedLooks(made, signs, note)
+        async with self._inner.around(_Both(source, signs), run_id):
+            serving = asyncio.create_task(serve(looks, stop, note, period_s=self._period_s))
+            serving.add_done_callback(self._ended)
+            try:
+                yield
+            finally:
+                stop.heard(signal.SIGTERM)
+                await serving
+
+    def _ended(self, serving: "asyncio.Task[int]") -> None:
+        error = None if serving.cancelled() else serving.exception()
+        if error is not None:
+            self._inner.note("worker_died", {"reason": f"{type(error).__name__}: {error}"})
+            self._died(f"the end of the slow loop: {error}")
+
+
+class _Both:
+    """The signs of both loops as those of one process."""
+
+    def __init__(self, trading: VitalSource, slow: SlowLoopSigns) -> None:
+        self._trading = trading
+        self._slow = slow
+
+    def signs(self) -> VitalSigns:
+        """The present signs."""
+        trading, slow = self._trading.signs(), self._slow.signs()
+        return replace(
+            trading,
+            role="both",
+            errors=trading.errors + slow.errors,
+            slow_loop_last=slow.slow_loop_last,
+            slow_loop_next=slow.slow_loop_next,
+        )
