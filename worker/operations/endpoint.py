@@ -166,7 +166,7 @@ class Endpoint:
     def _status(self) -> Answer:
         now = self._now()
         document = {**self._signs().document(now), "not_ready": self._reasons()}
-        return 200, JSON, (json.dumps(document, allow_nan=False) + "\n").encode()
+        return 200, JSON, (json.dumps(self._redactor.value(document), allow_nan=False) + "\n").encode()
 
     def _metrics(self) -> Answer:
         text = metrics.exposition(self._signs(), self._now(), ready=not self._reasons())

@@ -79,8 +79,8 @@ def of_journal(kind: str, payload: Mapping[str, Any], at: int, symbol: str | Non
         )
     if kind == "policy_reflection":
         return _blocked(payload, at, symbol)
-    if kind in ("feed_anomaly", "entries_blocked"):
-        return _of_feed(str(payload.get("anomaly", kind)), payload, at, symbol)
+    if kind == "feed_anomaly":
+        return _of_feed(str(payload.get("anomaly")), payload, at, symbol)
     if kind == "error":
         what = f"{payload.get('where')}: {payload.get('type')}"
         return News("error", what, at, symbol, f"error {what} {symbol}", payload)
@@ -88,18 +88,30 @@ def of_journal(kind: str, payload: Mapping[str, Any], at: int, symbol: str | Non
 
 
 def of_worker(event: str, told: Mapping[str, Any], at: int) -> News | None:
-    """The news in an event of the slow loop's worker; None for the many that are none."""
+    """The news in an event of a process; None for the many that are none."""
+    if event == "safe_mode":
+        return _of_safe_mode(told, at)
     if event == "store_away":
         return News("store_away", "the store is away; the worker goes on trying", at, None, "store", told)
     if event == "store_back":
         return News("recovered", "the store is back", at, None, "store", told)
-    if event == "safe_mode" and told.get("change") in ("entered", "left"):
-        entered = told["change"] == "entered"
-        what = "safe mode: no entries, exits run on" if entered else "safe mode is over"
-        return News("safe_mode" if entered else "recovered", what, at, None, "safe mode", told)
     if event in ("slot_failed", "waker_silent", "look_failed", "worker_died"):
         what = f"{event.replace('_', ' ')}: {told.get('reason', '')}".rstrip(": ")
         return News("error", what, at, event, detail=told)
+    return None
+
+
+def _of_safe_mode(told: Mapping[str, Any], at: int) -> News | None:
+    change, reason = told.get("change"), told.get("reason")
+    topic = f"safe_mode {reason}"
+    if change == "raised":
+        return News("safe_mode", f"safe mode, no entries and exits run on: {reason}", at, reason, topic, told)
+    if change == "gone":
+        return News(
+            "approval_waits", f"safe mode: {reason} is gone and waits for you", at, reason, topic, told
+        )
+    if change == "ended":
+        return News("recovered", f"safe mode: {reason} is over", at, reason, topic, told)
     return None
 
 
@@ -108,7 +120,6 @@ FEED_TROUBLE = {
     "disconnected": "{} is disconnected",
     "conflict": "{} has two bars of one label: no entries",
     "clock": "{} and this machine disagree about the time: no entries",
-    "entries_blocked": "{}: no entries",
 }
 FEED_BACK = ("fresh", "reconnected")
 

@@ -320,11 +320,11 @@ def test_webhook_comes_from_the_environment_and_shows_no_path(tmp_path):
         ("envelope_breach", {"limit": "max_drawdown"}, "envelope_breach"),
         ("policy_reflection", {"result": {"status": "block", "findings": [{"code": "x"}]}}, "plan_blocked"),
         ("policy_reflection", {"result": {"status": "pass", "findings": []}}, None),
-        ("feed_anomaly", {"kind": "stale"}, "feed_stale"),
-        ("feed_anomaly", {"kind": "disconnected"}, "feed_stale"),
-        ("feed_anomaly", {"kind": "fresh"}, "recovered"),
-        ("feed_anomaly", {"kind": "duplicate"}, None),
-        ("entries_blocked", {"reason": "store away"}, "feed_stale"),
+        ("feed_anomaly", {"anomaly": "stale"}, "feed_stale"),
+        ("feed_anomaly", {"anomaly": "disconnected"}, "feed_stale"),
+        ("feed_anomaly", {"anomaly": "fresh"}, "recovered"),
+        ("feed_anomaly", {"anomaly": "duplicate"}, None),
+        ("entries_blocked", {"blocked": {"AAPL": "stale"}}, None),
         ("error", {"where": "policy_loop", "type": "ValueError", "message": "x"}, "error"),
         ("exit_filled", {"r": 1.0}, None),
     ],
@@ -346,6 +346,23 @@ def test_journal_rows_that_matter_to_a_person_are_news(kind, payload, news):
 def test_events_of_the_worker_that_matter_to_a_person_are_news(event, news):
     found = of_worker(event, {"reason": "x"}, AT)
     assert (None if found is None else found.kind) == news
+
+
+@pytest.mark.parametrize(
+    ("change", "news"),
+    [
+        ("entered", None),
+        ("raised", "safe_mode"),
+        ("gone", "approval_waits"),
+        ("ended", "recovered"),
+        ("left", None),
+    ],
+)
+def test_changes_of_safe_mode_are_news_by_their_reason(change, news):
+    found = of_worker("safe_mode", {"change": change, "reason": "crash_loop", "detail": ""}, AT)
+    assert (None if found is None else (found.kind, found.key)) == (
+        None if news is None else (news, "safe_mode crash_loop")
+    )
 
 
 def test_every_kind_of_the_settings_has_a_severity():
