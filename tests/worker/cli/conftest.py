@@ -1,4 +1,4 @@
-"""The command line with a fake engine behind it, in a folder of its own, or over a run of the planted world."""
+"""The command line in a folder of its own: a fake engine behind it, or a stored run of the planted world."""
 
 import os
 import shutil

@@ -1,0 +1,175 @@
+"""Each of the judge's six actions in a running backtest: what is traded, or tried, is other from then on."""
+
+import asyncio
+import json
+from functools import cache
+from typing import Any
+
+from schemas.judge import JudgeAction, ReplanVerdict
+from schemas.playbook import Parameter, PlaybookDefinition
+from schemas.reflection import HighLevelReflectionReport
+from schemas.vocabulary import RecommendedAction
+from services.journal.chain import JournalRow
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.playbooks.measures import revised
+from tests.worker.planted_store import definitions
+from worker.bootstrap import assemble
+from worker.sample_data.worlds import make_world
+from worker.scenarios import planted_settings
+from worker.timing import Timing
+
+NAME, CELL = "buys_strength", "sideways/mid"
+BAR = 4 * 3_600 * 10**9
+
+
+class Judge:
+    """Answers the first report with one action, every other one with hold."""
+
+    def __init__(self, inner: Any, action: JudgeAction | None) -> None:
+        self.inner = inner
+        self.action = action
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def replan(self, report: HighLevelReflectionReport, *rest: Any) -> ReplanVerdict:
+        actions, self.action = (() if self.action is None else (self.action,)), None
+        return ReplanVerdict(
+            decision=RecommendedAction.HOLD,
+            report_id=report.content_hash[:16],
+            actions=actions,
+            reason="scripted",
+            known_at=report.known_at,
+        )
+
+
+class Acted:
+    """A run on the planted world whose judge carried out one action; `at` is when."""
+
+    def __init__(self, action: JudgeAction | None) -> None:
+        sink = MemorySink()
+        world = make_world("reverting", seed=3, bars=420, symbols=6)
+        made = assemble(planted_settings(), world, JournalWriter(sink), books())
+        made.slow_loop._judge = Judge(made.slow_loop._judge, action)
+        made.begin()
+
+        async def drive() -> None:
+            timing = Timing()
+            while not made.engine.done:
+                await made.step(timing)
+            made.finish()
+            await made.journal.flush()
+
+        asyncio.run(drive())
+        assert made.slow_loop.counters.errors == 0
+        self.rows: list[JournalRow] = sink.rows
+        self.at = next(row.known_at for row in self.rows if row.kind == "replan_verdict")
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Payloads after the verdict."""
+        return [json.loads(row.payload) for row in self.rows if row.kind == kind and row.known_at > self.at]
+
+    def frozen(self) -> list[dict[str, Any]]:
+        """Policies of the playbook that were frozen after the verdict."""
+        return [one["policy"] for one in self.of("policy_frozen") if one["policy"]["playbook_id"] == NAME]
+
+    def states(self) -> list[tuple[int, str]]:
+        """Versions that moved with or after the verdict."""
+        rows = [row for row in self.rows if row.kind == "playbook_version" and row.known_at >= self.at]
+        return [(one["version"], one["state"]) for one in map(json.loads, (row.payload for row in rows))]
+
+
+@cache
+def books() -> tuple[PlaybookDefinition, ...]:
+    """The planted playbook with an invalidation of its own on a grid, and the others."""
+    planted, *others = definitions()
+    rules = planted.rules["long"]
+    loose = revised(rules, invalidation="close < ema_3 - {give} * atr_14")
+    give = Parameter(value=1.5, grid=(0.25, 1.5), role="invalidation")
+    return (revised(planted, rules={"long": loose}, parameters={**planted.parameters, "give": give}), *others)
+
+
+@cache
+def held() -> Acted:
+    return Acted(None)
+
+
+def acted(kind: Any, **fields: Any) -> Acted:
+    made = Acted(JudgeAction(kind=kind, playbook_id=NAME, reason="scripted", **fields))
+    assert made.at == held().at
+    assert held().states() == []
+    return made
+
+
+def shadow_exits(made: Acted) -> list[str]:
+    return [one["episode"]["exit_reason"] for one in made.of("shadow_episode")]
+
+
+def test_set_eligibility_keeps_the_playbook_out_of_the_banned_cell_and_watches_it_on_paper() -> None:
+    made = acted("set_eligibility", regime=CELL, eligible=False, ttl_bars=200)
+    assert made.states() == [(1, "retired"), (2, "active")]
+    assert CELL in {one["regime_key"] for one in held().frozen()}
+    assert CELL not in {one["regime_key"] for one in made.frozen()}
+    assert {one["playbook_version"] for one in made.frozen()} == {2}
+    watched = made.of("shadow_episode")
+    assert {(one["kind"], one["episode"]["regime"]) for one in watched} == {("banned_cell", CELL)}
+
+
+def test_set_eligibility_ends_after_its_time_to_live() -> None:
+    made = acted("set_eligibility", regime=CELL, eligible=False, ttl_bars=20)
+    assert made.states()[-2:] == [(2, "expired"), (3, "active")]
+    last = [one["regime_key"] for one in made.frozen() if one["playbook_version"] == 3]
+    assert CELL in last
+
+
+def test_set_risk_fraction_halves_what_the_next_orders_put_at_risk() -> None:
+    made = acted("set_risk_fraction", value=0.0025, lowers_exposure=True)
+    risked = {}
+    for name, run in (("held", held()), ("made", made)):
+        orders = [one for one in run.of("order_accepted") if one["playbook_id"] == NAME]
+        frozen = {one["policy_id"] for one in run.of("policy_frozen") if one["policy"]["playbook_id"] == NAME}
+        risked[name] = [one["planned_risk"] * one["quantity"] for one in orders if one["policy_id"] in frozen]
+    assert {one["risk_fraction"] for one in made.frozen()} == {0.0025}
+    assert len(risked["made"]) > 3
+    assert max(risked["made"]) < 260.0 < min(risked["held"][:3])
+
+
+def test_set_threshold_trades_the_other_value_on_paper_only() -> None:
+    made = acted("set_threshold", parameter="side", value=-1.0)
+    assert made.states() == [(2, "candidate"), (2, "shadow")]
+    traded = made.of("shadow_episode")
+    assert {(one["kind"], one["episode"]["playbook_version"]) for one in traded} == {("candidate", 2)}
+    assert all(one["proposal"]["setup"].startswith("1 * zscore_20") for one in made.frozen())
+
+
+def test_set_invalidation_trades_the_other_exit_on_paper_only() -> None:
+    made = acted("set_invalidation", parameter="give", value=0.25)
+    assert made.states() == [(2, "candidate"), (2, "shadow")]
+    loose = acted("open_experiment", parameter="side", value=1.0, ttl_bars=400)
+    assert "invalidation" in shadow_exits(made)
+    assert shadow_exits(made).count("invalidation") > shadow_exits(loose).count("invalidation")
+    assert {one["proposal"]["invalidation"] for one in made.frozen()} == {"close < ema_3 - 1.5 * atr_14"}
+
+
+def test_open_experiment_trades_on_paper_until_its_end_and_never_becomes_active() -> None:
+    made = acted("open_experiment", parameter="side", value=-1.0, ttl_bars=30)
+    assert made.states() == [(2, "candidate"), (2, "shadow"), (2, "expired")]
+    ended = [one for one in made.of("playbook_version") if one["state"] == "expired"]
+    assert ended[0]["since"] - made.at >= 30 * BAR
+    assert {one["kind"] for one in made.of("shadow_episode")} == {"experiment"}
+
+
+def test_replan_retires_every_frozen_policy_and_opens_a_boundary_at_the_next_close() -> None:
+    made = acted("replan")
+    assert made.states() == []
+    opened = [
+        (row.known_at, row.symbol)
+        for row in made.rows
+        if '"replan"' in row.payload and row.kind == "policy_event"
+    ]
+    assert {at for at, _ in opened[:2]} == {made.at + BAR}
+    quiet = [row for row in held().rows if '"replan"' in row.payload and row.kind == "policy_event"]
+    assert quiet == []
+    fresh = [row for row in made.rows if row.kind == "policy_frozen" and row.known_at == made.at + BAR]
+    assert fresh
