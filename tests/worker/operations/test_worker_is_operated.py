@@ -32,12 +32,12 @@ class Process:
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, folder, *words, **environment):
+    async def started(cls, folder, *words, command="worker", **environment):
         clean = {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
-        command = ["-m", "worker.cli", "worker", "--db", f"sqlite:///{folder}/store.db", *words]
+        given = ["-m", "worker.cli", command, "--db", f"sqlite:///{folder}/store.db", *words]
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *command,
+            *given,
             cwd=ROOT,
             env=clean | environment,
             stdout=asyncio.subprocess.PIPE,
@@ -59,7 +59,7 @@ class Process:
 
     async def ended(self):
         printed, logged = await asyncio.wait_for(self.process.communicate(), 60)
-        self.records += [json.loads(line) for line in logged.splitlines()]
+        self.records += [json.loads(line) for line in logged.splitlines() if line.startswith(b"{")]
         return self.process.returncode, printed.decode()
 
 
