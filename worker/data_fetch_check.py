@@ -52,6 +52,7 @@ class SymbolFindings:
                 for first, last, count in self.gaps[:MOST_LISTED]
             ],
             "duplicates": self.duplicates,
+            "problems": self.problems,
             "conflicts": [shown(label) for label in self.conflicts[:MOST_LISTED]],
             "invalid": [{"time": shown(label), "reason": why} for label, why in self.invalid[:MOST_LISTED]],
             "off_grid": [shown(label) for label in self.off_grid[:MOST_LISTED]],

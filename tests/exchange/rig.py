@@ -1,7 +1,7 @@
 """A feed on the loopback exchange with a clock that the test moves: nothing happens by itself."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,14 +72,42 @@ async def until(condition: Callable[[], bool], what: str) -> None:
         raise AssertionError(f"it never happened: {what}") from None
 
 
+class Overheard:
+    """A feed whose items are noted on their way to somebody else."""
+
+    def __init__(self, feed: CcxtFeed, items: list[BarRow | FeedAnomaly]) -> None:
+        self._feed, self._items = feed, items
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._feed, name)
+
+    async def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
+        """Those of the feed."""
+        async for item in self._feed.items(after):
+            self._items.append(item)
+            yield item
+
+
+Reader = Callable[[Any], Coroutine[Any, Any, Any]]
+
+
 class Rig:
     """One feed, what it gave so far, and the exchange behind it."""
 
-    def __init__(self, server: ExchangeServer, feed: CcxtFeed, time: ManualTime, after: int | None) -> None:
+    def __init__(
+        self,
+        server: ExchangeServer,
+        feed: CcxtFeed,
+        time: ManualTime,
+        after: int | None,
+        reader: Reader | None = None,
+    ) -> None:
         self.server, self.feed, self.time = server, feed, time
         self.items: list[BarRow | FeedAnomaly] = []
         self.asking = _count_requests(feed)
-        self.task = asyncio.create_task(self._consume(after))
+        self.task: asyncio.Task[Any] = asyncio.create_task(
+            self._consume(after) if reader is None else reader(Overheard(feed, self.items))
+        )
 
     async def _consume(self, after: int | None) -> None:
         async for item in self.feed.items(after):
@@ -186,6 +214,7 @@ async def rig(
     after: int | None = None,
     history_bars: int = 3,
     exchange: dict[str, Any] | None = None,
+    reader: Reader | None = None,
     **settings: Any,
 ) -> AsyncIterator[Rig]:
     """A feed that runs on an exchange whose history is filled up to its clock."""
@@ -204,7 +233,7 @@ async def rig(
             FeedSettings(history_bars=history_bars, exchange=chosen, **settings),
             time=time,
         )
-        running = Rig(server, feed, time, after)
+        running = Rig(server, feed, time, after, reader)
         try:
             yield running
         finally:

@@ -16,6 +16,8 @@ from worker.settings import load_settings
 if TYPE_CHECKING:
     from worker.data_fetch import FetchRequest
 
+MOST_LISTED = 100
+
 app = typer.Typer(help="Fetch bars from an exchange, and look at bar files.", rich_markup_mode=None)
 Start = Annotated[
     str, typer.Option("--from", metavar="TIME", help="First label, UTC; a date is its first instant.")
@@ -123,7 +125,7 @@ def _render_fetch(found: dict[str, Any]) -> None:
         for gap in one["gaps"][:5]:
             _say("", f"no bars {gap['from']} to {gap['to']} ({gap['bars']:,})")
         if len(one["gaps"]) > 5:
-            _say("", f"and {len(one['gaps']) - 5} more gaps; --json lists them")
+            _say("", "and more gaps; --json lists them")
         _render_problems(one)
     for symbol, labels in found["changed_when_read_again"].items():
         _say("CHANGED", f"{symbol}: read again, {len(labels)} bar(s) differ, first {labels[0]}")
@@ -137,13 +139,20 @@ def _render_problems(one: dict[str, Any]) -> None:
     if one["conflicts"]:
         _say(
             "CONFLICT",
-            f"{len(one['conflicts'])} label(s) with two different bars, first {one['conflicts'][0]}",
+            f"{_counted(one['conflicts'])} label(s) with two different bars, first {one['conflicts'][0]}",
         )
     if one["invalid"]:
         first = one["invalid"][0]
-        _say("INVALID", f"{len(one['invalid'])} bar(s) dropped, first {first['time']}: {first['reason']}")
+        _say(
+            "INVALID", f"{_counted(one['invalid'])} bar(s) dropped, first {first['time']}: {first['reason']}"
+        )
     if one["off_grid"]:
-        _say("OFF GRID", f"{len(one['off_grid'])} bar(s) dropped, first {one['off_grid'][0]}")
+        _say("OFF GRID", f"{_counted(one['off_grid'])} bar(s) dropped, first {one['off_grid'][0]}")
+
+
+def _counted(listed: list[Any]) -> str:
+    """How many there are; a list ends after a hundred."""
+    return f"{len(listed)} or more" if len(listed) == MOST_LISTED else str(len(listed))
 
 
 def _render_check(file: Path, found: dict[str, Any]) -> None:
