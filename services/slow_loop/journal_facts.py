@@ -9,7 +9,7 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from schemas.canonical import content_id
@@ -121,12 +121,15 @@ class JournalFacts:
         return self._first_label + (bar if self._label == "open" else 0)
 
     def runs(self) -> list[PastRun]:
-        """Every run that is known, by slot; the journal's word goes before a worker's."""
-        journalled = list(self._runs.values())
-        slots = {one.slot for one in journalled}
-        return sorted(
-            [*journalled, *(one for one in self._outside if one.slot not in slots)], key=lambda one: one.slot
-        )
+        """Every run that is known, by slot; the journal's word goes before a worker's.
+
+        A worker's run was known when it was made, though it reached the journal at a later bar.
+        """
+        made = {one.slot: one for one in self._outside}
+        for one in self._runs.values():
+            known_at = min(one.known_at, made[one.slot].known_at) if one.slot in made else one.known_at
+            made[one.slot] = replace(one, known_at=known_at)
+        return [made[slot] for slot in sorted(made)]
 
     def definitions(self, clock: int) -> tuple[PlaybookDefinition, ...]:
         """Playbook versions in force at a time, by id."""
