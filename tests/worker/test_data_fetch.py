@@ -66,6 +66,7 @@ def test_fetch_writes_what_data_reads_bar_for_bar(desk: Desk, name: str) -> None
     found = asyncio.run(fetched(desk, server, "ETH/USDT", "BTC/USDT", name=name))
     series = load_bar_file(desk.folder / name)
     assert found["ok"]
+    assert not any("fapi" in path for path, _ in server.requests), "only spot markets were wanted"
     assert found["bars"] == series.bar_count == 200
     assert series.symbols == ("BTC/USDT", "ETH/USDT")
     assert (series.timeframe, series.label) == ("1m", "open")
