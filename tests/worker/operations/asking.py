@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
 from schemas.live_settings import OperationsSettings
 from worker.operations.endpoint import Endpoint
@@ -12,7 +13,7 @@ NOW = 1_700_000_000 * SECOND
 
 
 def signs(**given):
-    standing = {
+    standing: dict[str, Any] = {
         "run_id": "r0001",
         "mode": "paper",
         "role": "trading",

@@ -6,6 +6,8 @@ import socket
 import sqlite3
 from collections import namedtuple
 from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,7 @@ def doctor(shell, monkeypatch):
     """Runs the doctor; gives back its findings by name."""
     monkeypatch.setattr(machine_checks, "kernel", kernel)
 
-    def ran(*words, code):
+    def ran(*words: str, code: int) -> Any:
         done = shell.run("doctor", "--json", *words)
         assert done.exit_code == code, done.output
         document = json.loads(done.stdout)
@@ -31,7 +33,6 @@ def doctor(shell, monkeypatch):
         assert CANARY not in done.output
         return {one["name"]: one for one in document["checks"]}
 
-    ran.folder = shell.folder
     return ran
 
 
@@ -53,7 +54,7 @@ def test_doctor_of_a_fresh_folder_finds_nothing_wrong_and_makes_nothing(doctor):
     assert {one["state"] for one in found.values()} == {"ok"}
     assert [one["next_step"] for one in found.values()] == [None] * len(found)
     assert found["store"]["found"] == "sqlite:///thinktwice.db is made by the first run"
-    assert list(doctor.folder.iterdir()) == []
+    assert list(Path().iterdir()) == []
 
 
 def test_doctor_prints_a_line_a_check(shell, monkeypatch):
@@ -69,12 +70,12 @@ def test_doctor_prints_a_line_a_check(shell, monkeypatch):
 
 
 def test_store_is_examined_and_left_as_it_is(doctor):
-    made_store(doctor.folder)
-    before = (doctor.folder / "thinktwice.db").read_bytes()
+    made_store(Path())
+    before = (Path() / "thinktwice.db").read_bytes()
     found = doctor(code=0)
     assert "(current), 0 runs" in found["store"]["found"]
     assert found["store_writable"]["found"] == "rows can be written"
-    assert (doctor.folder / "thinktwice.db").read_bytes() == before
+    assert (Path() / "thinktwice.db").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -88,8 +89,8 @@ def test_store_is_examined_and_left_as_it_is(doctor):
     ],
 )
 def test_store_that_cannot_be_used_is_said_with_the_next_step(doctor, monkeypatch, db, name, said):
-    (doctor.folder / "text.db").write_text("no database at all, but long enough to be read as one" * 20)
-    with closing(sqlite3.connect(doctor.folder / "other.db")) as other:
+    (Path() / "text.db").write_text("no database at all, but long enough to be read as one" * 20)
+    with closing(sqlite3.connect(Path() / "other.db")) as other:
         other.execute("CREATE TABLE somebody (x)")
     monkeypatch.setenv("THINKTWICE_RUNTIME__DB", db)
     found = doctor(code=1)[name]
@@ -100,8 +101,8 @@ def test_store_that_cannot_be_used_is_said_with_the_next_step(doctor, monkeypatc
 
 def test_locked_store_cannot_be_written_now(doctor, monkeypatch):
     monkeypatch.setattr(store_checks, "PATIENCE_S", 0.1)
-    made_store(doctor.folder)
-    with closing(sqlite3.connect(doctor.folder / "thinktwice.db", isolation_level=None)) as other:
+    made_store(Path())
+    with closing(sqlite3.connect(Path() / "thinktwice.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         found = doctor(code=1)["store_writable"]
     assert "is locked by another process" in found["found"]
@@ -127,7 +128,7 @@ def test_database_is_checked_for_revision_rights_and_clock(doctor, monkeypatch, 
 
 
 def test_settings_that_cannot_be_read_are_a_finding_and_the_rest_is_still_checked(doctor):
-    (doctor.folder / "mine.toml").write_text(f'[llm]\napi_key = "{CANARY}"\n')
+    (Path() / "mine.toml").write_text(f'[llm]\napi_key = "{CANARY}"\n')
     found = doctor("mine.toml", code=1)
     assert "'llm.api_key' looks like a secret" in found["settings"]["found"]
     assert found["python"]["state"] == "ok"
@@ -208,7 +209,7 @@ def test_port_that_is_taken_is_found(doctor, monkeypatch):
 
 
 def test_secret_file_that_others_read_is_a_warning_with_the_command(doctor, monkeypatch):
-    file = doctor.folder / "token"
+    file = Path() / "token"
     file.write_text("0123456789abcdef0123456789abcdef\n")
     file.chmod(0o644)
     monkeypatch.setenv("THINKTWICE_OPERATIONS_TOKEN_FILE", "token")
@@ -236,7 +237,9 @@ def test_feed_is_opened_without_the_network(doctor, feed, state, said):
 def test_small_disk_old_clock_and_lost_libraries_are_found(monkeypatch):
     usage = namedtuple("usage", "total used free")
     patient = Patient(settings=Settings(), config=None, environment={})
-    monkeypatch.setattr(machine_checks.shutil, "disk_usage", lambda _: usage(1, 1, 10 * 2**20))
+    monkeypatch.setattr(
+        "worker.operations.machine_checks.shutil.disk_usage", lambda _: usage(1, 1, 10 * 2**20)
+    )
     monkeypatch.setattr(machine_checks, "EARLIEST", machine_checks.LATEST)
     monkeypatch.setattr(
         machine_checks, "requires", lambda _: ["not-there>=1", "absent; extra == 'x'", "numpy"]

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import socket
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -60,7 +61,7 @@ class Never:
 
 def notifier(receiver, timer=None, **given):
     settings = OperationsSettings(**{n: given.pop(n) for n in ("notify", "notify_window_s") if n in given})
-    standing = {"sleep": Sleeps(), "first_wait_s": 1.0, "timer": timer or Timer()}
+    standing: dict[str, Any] = {"sleep": Sleeps(), "first_wait_s": 1.0, "timer": timer or Timer()}
     return Notifier(receiver, settings, "r0001", "paper", Redactor([CANARY]), **(standing | given))
 
 
