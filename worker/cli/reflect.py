@@ -16,20 +16,21 @@ from worker.cli.rebuilt import open_to_write, rebuilt_run, takes_requests
 DataOption = Annotated[
     Path | None, typer.Option(help="The run's bar file, if it lies elsewhere now.", show_default=False)
 ]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="As of the last bar that had closed at TIME (ISO, UTC). [the end]",
+        show_default=False,
+    ),
+]
 
 
 def reflect(
     run: Annotated[
         str, typer.Argument(metavar="[RUN]", help="Run id, a unique prefix of one, or 'latest'.")
     ] = "latest",
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="As of the last bar that had closed at TIME (ISO, UTC). [the end]",
-            show_default=False,
-        ),
-    ] = None,
+    at: AtOption = None,
     data: DataOption = None,
     out: Annotated[
         Path | None,

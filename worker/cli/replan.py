@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import print_json
+from worker.cli.console import print_json, time_option
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
-from worker.cli.reflect import DataOption
+from worker.cli.reflect import AtOption, DataOption
 from worker.replay import stored_settings
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def replan(
             show_default=False,
         ),
     ],
+    at: AtOption = None,
     judge: Annotated[
         Literal["rules", "model"] | None,
         typer.Option(help="Who judges; a model may only drop what the rules accept. [as the run's settings]"),
@@ -60,7 +61,8 @@ def replan(
         from services.playbooks.writing import demand_writable
 
         demand_writable(write)
-    found = asyncio.run(_answered(target, run, judge, write, data, db))
+    moment = None if at is None else time_option(at, "--at")
+    found = asyncio.run(_answered(target, run, moment, judge, write, data, db))
     if json:
         print_json(found)
     elif "request" in found:
@@ -74,6 +76,7 @@ def replan(
 async def _answered(
     target: str,
     run: str | None,
+    at: int | None,
     judge: "JudgeName | None",
     write: Path | None,
     data: Path | None,
@@ -84,26 +87,35 @@ async def _answered(
     report_wanted = names_report(target)
     if not report_wanted and run is not None:
         raise ConfigError(f"{target!r} names a run: --run goes with a report")
+    if report_wanted and at is not None:
+        raise ConfigError(f"{target!r} names a report, which has its own time: --at goes with a run")
     store, record = await open_to_write(db, (run or "latest") if report_wanted else target)
     async with store:
         if not report_wanted:
-            return await _of_run(store, record, judge, write, data)
+            return await _of_run(store, record, at, judge, write, data)
         found = await find_report(store, target, None if run is None else record)
         record = await store.runs.find(found.run_id)
         return await _of_report(store, record, found, judge, write, data)
 
 
 async def _of_run(
-    store: "Store", record: "RunRecord", judge: "JudgeName | None", write: Path | None, data: Path | None
+    store: "Store",
+    record: "RunRecord",
+    at: int | None,
+    judge: "JudgeName | None",
+    write: Path | None,
+    data: Path | None,
 ) -> dict[str, Any]:
-    """Reflect on the end of a run, then judge that; ask a process that trades to do so."""
+    """Reflect on a run as of a time or its end, then judge that; ask a process that trades to do so."""
     from worker.replanning import report_now
     from worker.report_finder import find_report
 
     if takes_requests(record):
+        if at is not None:
+            raise ConfigError(f"run {record.run_id} trades: it reflects on the present; leave out --at")
         return await _queued(store, record, None, judge, write)
     _demand_judge(record, judge)
-    rebuilt = await rebuilt_run(store, record, data)
+    rebuilt = await rebuilt_run(store, record, data, at)
     request, report = await report_now(rebuilt)
     await store.on_demand.put(record.run_id, request, report)
     found = await find_report(store, report.content_hash[:16], record)

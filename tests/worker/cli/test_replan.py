@@ -12,6 +12,7 @@ from tests.services.store.stores import new_run
 from tests.worker.planted_store import definitions, new_planted, world
 from tests.worker.wire import wire
 from worker.cli import wiring
+from worker.cli.console import time_option
 from worker.scenarios import planted_settings
 
 DB = "sqlite:///thinktwice.db"
@@ -106,10 +107,13 @@ def test_report_on_demand_is_judged_once_and_its_effect_can_be_traded(planted):
     assert len(journalled(planted)) == rows, "the run itself stays as it is"
 
 
-def test_replan_of_a_run_reflects_on_its_end_first(planted):
-    told = answered(planted, "replan", "latest")
+@pytest.mark.parametrize("words", [(), ("--at", "2020-02-01")])
+def test_replan_of_a_run_reflects_on_its_end_or_a_time_first(planted, words):
+    told = answered(planted, "replan", "latest", *words)
     assert (told["judged"], told["source"]) == ("now", "on_demand")
-    assert told["known_at"] == int(world().close_times[-1])
+    closes = world().close_times
+    wanted = closes[closes <= time_option("2020-02-01", "--at")][-1] if words else closes[-1]
+    assert told["known_at"] == int(wanted)
     assert told["verdict"]["decision"] in ("hold", "research_experiment", "policy_adjust", "replan")
     for one in told["refused"]:
         assert one["code"]
@@ -146,18 +150,24 @@ def test_replan_of_a_report_that_the_run_judged_applies_nothing_again(planted):
 
 
 def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, monkeypatch):
-    when = before(replanned(planted)["verdict"]["known_at"])
-    name = answered(planted, "reflect", "--at", when)["report_id"]
-    assert "needs a key: set ANTHROPIC_API_KEY" in planted.complaint("replan", name, "--judge", "model")
+    words = (
+        "replan",
+        "latest",
+        "--at",
+        before(replanned(planted)["verdict"]["known_at"]),
+        "--judge",
+        "model",
+    )
+    assert "needs a key: set ANTHROPIC_API_KEY" in planted.complaint(*words)
     said = json.dumps({"keep": ["a1"], "reason": "one at a time"})
     reply = stream(events(said, model=planted_settings().llm.slow_model))
     with wire(monkeypatch, reply, reply) as server:
-        told = answered(planted, "replan", name, "--judge", "model")
+        told = answered(planted, *words)
     assert len(server.requests) == 1
     assert told["verdict"]["model"] == planted_settings().llm.slow_model
     assert len(told["actions"]) == 1
     assert "dropped_by_model" in {one["code"] for one in told["refused"]}
-    (kept,) = in_store(lambda store: store.on_demand.named(name))
+    (kept,) = in_store(lambda store: store.on_demand.of_run("r0001"))
     assert kept.calls[0]["payload"]["call"]["text"] == said
     assert kept.calls[0]["payload"]["usd"] > 0
 
@@ -168,6 +178,7 @@ def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, m
         (["replan", "ffffffffffffffff"], ["no report 'ffffffffffffffff' in this store"]),
         (["replan", "r9"], ["no run 'r9'"]),
         (["replan", "latest", "--run", "latest"], ["--run goes with a report"]),
+        (["replan", "ab", "--at", "2020-02-01"], ["--at goes with a run"]),
         (["replan", "latest", "--write", "thinktwice.db"], ["is a file: name a folder"]),
         (["replan", "latest", "--write", "."], ["holds other files"]),
         (["reflect", "--at", "1970-01-01"], ["had not closed a bar by then"]),
@@ -226,6 +237,7 @@ def test_run_that_trades_on_paper_is_asked_by_a_request(shell):
     assert "refused" in printed
     assert "no report yet" in printed
     assert [one["state"] for one in answered(shell, "requests")] == ["refused", "waiting", "waiting"]
+    assert "leave out --at" in shell.complaint("replan", run_id, "--at", "2020-02-01")
     assert "leave out --judge and --write" in shell.complaint("replan", run_id, "--judge", "rules")
     assert f"`thinktwice replan {run_id}` asks it" in shell.complaint("reflect", run_id)
 
