@@ -8,12 +8,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
+from inspect import isasyncgenfunction
 from typing import Any
 
 from schemas.errors import ConfigError, StoreError
 from services.journal.chain import GENESIS_HASH, JournalRow
 from services.market_feed import BarRow
-from services.store import NewRun, RunRecord
+from services.store import NewRun, RunRecord, Store
 from services.store.leases import Lease, LeaseLost
 from services.store.trading import ORDER_KINDS, OutgoingOrder
 
@@ -173,9 +174,9 @@ class _Trading(_Part):
         if new and new[0].prev_hash != (kept[-1].hash if kept else GENESIS_HASH):
             raise StoreError(f"row {new[0].seq} does not follow the stored head")
         kept.extend(new)
-        for row in new:
-            if row.kind in ORDER_KINDS:
-                order = OutgoingOrder(json.loads(row.payload)["order_id"], row.seq, row.payload)
+        for one in new:
+            if one.kind in ORDER_KINDS:
+                order = OutgoingOrder(json.loads(one.payload)["order_id"], one.seq, one.payload)
                 self._stored.orders[run_id].setdefault(order.order_id, (order, "intended"))
         if new:
             record = self._stored.records[run_id]
@@ -202,6 +203,10 @@ class _Trading(_Part):
         for one in orders:
             known[one.order_id] = known.get(one.order_id, 0) + 1
 
+    async def at_venue(self, account: str) -> dict[str, int]:
+        await self._turn("venue")
+        return dict(self._stored.sends.get(account, {}))
+
     async def say(self, run_id: str, owner: str, signs: Any) -> None:
         await self._turn("say")
 
@@ -221,3 +226,34 @@ class _NoReports:
 
     async def take(self, run_id: str, consumer: str, hold_ms: int) -> None:
         self._gate("reports")
+
+
+class GatedStore:
+    """A real store behind the same gate: asked before and after each call of a repository."""
+
+    def __init__(self, store: Store, gate: Callable[[str], None]) -> None:
+        self._store = store
+        self._gate = gate
+        self.url = store.url
+
+    def __getattr__(self, name: str) -> Any:
+        return _GatedPart(getattr(self._store, name), self._gate)
+
+
+class _GatedPart:
+    def __init__(self, part: Any, gate: Callable[[str], None]) -> None:
+        self._part = part
+        self._gate = gate
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._part, name)
+        if isasyncgenfunction(method):
+            return method
+
+        async def gated(*args: Any, **named: Any) -> Any:
+            self._gate(name)
+            answer = await method(*args, **named)
+            self._gate("committed" if name == "commit" else name)
+            return answer
+
+        return gated

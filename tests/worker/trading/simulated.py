@@ -7,9 +7,12 @@ same seed gives the same digest: the head hash of the journal and every order at
 
 import asyncio
 import json
+import platform
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,12 +23,12 @@ from schemas.errors import ModelError, StoreError
 from services.journal.chain import JournalRow, check_chain
 from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.ports import ModelReply
+from services.store import open_store
 from services.store.trading import ORDER_KINDS
 from tests.worker.feeds.misbehaving import Faults, MisbehavingReplay
-from tests.worker.trading.memory_store import MemoryStore
+from tests.worker.trading.memory_store import GatedStore, MemoryStore, nobody_minds
 from tests.worker.trading.paper_runs import rows_of
 from tests.worker.trading.virtual_time import run_virtually
-from trading_core.bars import BarSeries
 from worker.models import Models
 from worker.sample_data.worlds import make_world
 from worker.trading.keeper import CRASH_POINTS
@@ -38,6 +41,7 @@ DAY_BARS = 1_440
 HOUR_S = 3_600.0
 BUDGET_MS = 90_000.0  # real milliseconds of thinking are taken off it: nothing may end near a bar's close
 LEASE_MS = 3_600_000
+GONE_PID = 2**22 + 1  # above the highest number of a process
 FAULTS = Faults(disconnects=0.0005, disconnect_s=150.0, silences=0.0002)
 
 
@@ -47,7 +51,7 @@ def settings_of(seed: int) -> Settings:
     return Settings(
         seed=seed,
         memory=MemorySettings(budget_ms=1e9),  # it measures real time
-        policy_loop=PolicyLoopSettings(heartbeat_s=4 * 3_600, minimum_interval_s=3_600),
+        policy_loop=PolicyLoopSettings(heartbeat_s=4 * 3_600, minimum_interval_s=4 * 3_600),
         reflection=ReflectionSettings(
             mode="full" if asked else "deterministic",
             budget_event_ms=BUDGET_MS,
@@ -175,7 +179,7 @@ class Fate:
             raise Killed(what)
         now = asyncio.get_running_loop().time()
         if now >= self._next_away:
-            self._away_until = now + float(self._rng.uniform(5.0, 1_200.0))
+            self._away_until = now + float(self._rng.uniform(5.0, 300.0))
             self._next_away = self._away_until + self._wait()
             self.outages += 1
         if now < self._away_until:
@@ -208,26 +212,33 @@ class Played:
 
 
 class World:
-    """One seed: its market, its store, and the processes that trade it one after the other."""
+    """One seed: its market, its store, and the processes that trade it one after the other.
 
-    def __init__(self, seed: int, days: int, kills: int) -> None:
+    Args:
+        seed: of everything.
+        days: of one-minute bars.
+        kills: processes that die before the one that comes to the end.
+        folder: of a real SQLite store; None keeps everything in memory.
+    """
+
+    def __init__(self, seed: int, days: float, kills: int, folder: Path | None = None) -> None:
         self.seed = seed
-        self.series = make_world("reverting", seed=seed, bars=days * DAY_BARS, symbols=1, timeframe="1m")
+        self.folder = folder
+        self.series = make_world(
+            "reverting", seed=seed, bars=round(days * DAY_BARS), symbols=1, timeframe="1m"
+        )
         self.settings = settings_of(seed)
         self.rng = np.random.default_rng([seed, 1])
         self.model = UnreliableModel(np.random.default_rng([seed, 2]))
         self.stored = MemoryStore()
         self.fates: list[Fate] = []
         self.deaths = [self._death() for _ in range(kills)]
-        self.feed = self._replay()
+        self.feed = MisbehavingReplay(self.series, seed, FAULTS, continuous=True)
 
     def _death(self) -> tuple[str, int]:
         point = CRASH_POINTS[int(self.rng.integers(len(CRASH_POINTS)))]
-        longest = self.series.shape[0] // 4 if point in ("validated", "committed") else 8
+        longest = self.series.shape[0] // 5 if point in ("validated", "committed") else 2
         return point, 1 + int(self.rng.integers(longest))
-
-    def _replay(self) -> MisbehavingReplay:
-        return MisbehavingReplay(self.series, self.seed, FAULTS, continuous=True)
 
     async def live(self) -> PaperOutcome:
         """Trade to the end of the market, through every death."""
@@ -239,14 +250,26 @@ class World:
                 return outcome
         raise AssertionError("the last process has no death, and yet it ended early")
 
+    @asynccontextmanager
+    async def _store(self, gate: Callable[[str], None] = nobody_minds) -> AsyncIterator[Any]:
+        if self.folder is None:
+            yield self.stored.opened(gate)
+            return
+        async with await open_store(f"sqlite:///{self.folder}/{self.seed}.db", create=True) as store:
+            yield GatedStore(store, gate)
+
     async def _process(self, number: int, fate: Fate) -> PaperOutcome | None:
         """One process; None when it died, however that showed."""
-        market = RunningMarket(self._replay(), int(self.series.times[0]))
+        async with self._store(fate.gate) as store:
+            return await self._traded(number, fate, store)
+
+    async def _traded(self, number: int, fate: Fate, store: Any) -> PaperOutcome | None:
         process = PaperProcess(
             self.settings,
-            market,
-            self.stored.opened(fate.gate),  # type: ignore[arg-type]
-            f"elsewhere:1:{number}",
+            RunningMarket(self.feed, int(self.series.times[0])),
+            store,
+            # A real store has real time: no process has this number, so nobody waits for its lease.
+            f"{platform.node()}:{GONE_PID}:{number}" if self.folder else f"elsewhere:1:{number}",
             Bare(lambda kind, detail: None),
             models=Models(fast=self.model) if self.settings.uses_models else Models(),
             points=fate,
@@ -266,17 +289,21 @@ class World:
     async def judged(self, *, replay: bool) -> Played:
         """Live, then look at everything that was left behind."""
         outcome = await self.live()
+        async with self._store() as store:
+            return await self._judged(outcome, store, replay=replay)
+
+    async def _judged(self, outcome: PaperOutcome, store: Any, *, replay: bool) -> Played:
         run_id = outcome.record.run_id
-        rows = self.stored.journals[run_id]
-        sends = self.stored.sends.get(f"{self.settings.account.name}/{run_id}", {})
-        breaks = [*self._bars(run_id), *_orders(rows, sends), *_entries(rows), *_answers(rows)]
+        rows = [row async for row in store.journal.rows(run_id)]
+        bars = [row async for row in store.trading.rows(run_id)]
+        sends = await store.trading.at_venue(f"{self.settings.account.name}/{run_id}")
+        breaks = [*self._bars(bars), *_orders(rows, sends), *_entries(rows), *_answers(rows)]
         report = await check_chain(_each(rows), events=outcome.record.events, head_hash=rows[-1].hash)
         if report.problem is not None:
             breaks.append(f"the chain is broken: {report.problem}")
-        errors = [row.payload for row in rows if row.kind == "error"]
-        breaks += [f"an error was journalled: {text}" for text in errors]
+        breaks += [f"an error was journalled: {row.payload}" for row in rows if row.kind == "error"]
         if replay:
-            again = await replay_paper(self.settings, self.stored.opened(), outcome.record)  # type: ignore[arg-type]
+            again = await replay_paper(self.settings, store, outcome.record)
             breaks += [] if again.ok else [f"the replay differs: {again.problem}"]
         kinds = Counter(row.kind for row in rows)
         return Played(
@@ -293,10 +320,10 @@ class World:
             evaluations=kinds["policy_evaluation"],
         )
 
-    def _bars(self, run_id: str) -> list[str]:
+    def _bars(self, stored: list[BarRow]) -> list[str]:
         """Every row of the market is stored once and in order, whoever died meanwhile."""
-        taken = [(row.label, dict(row.bars)) for row in self.stored.bars[run_id]]
-        sent = [(row.label, dict(row.bars)) for row in rows_of(self._replay().arrived)]
+        taken = [(row.label, dict(row.bars)) for row in stored]
+        sent = [(row.label, dict(row.bars)) for row in rows_of(self.feed.arrived)]
         return [] if taken == sent else [f"{len(taken)} rows were taken, {len(sent)} were sent, or others"]
 
 
@@ -338,7 +365,9 @@ async def _each(rows: list[JournalRow]) -> AsyncIterator[JournalRow]:
         yield row
 
 
-def played(seed: int, days: int, kills: int = 3, *, replay: bool = False) -> Played:
+def played(
+    seed: int, days: float, kills: int = 3, *, replay: bool = False, folder: Path | None = None
+) -> Played:
     """One seed, from its first bar to its judgement."""
-    result: Played = run_virtually(World(seed, days, kills).judged(replay=replay))
+    result: Played = run_virtually(World(seed, days, kills, folder).judged(replay=replay))
     return result

@@ -63,8 +63,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             future.add_done_callback(self.threads.discard)
         return future
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
-        future = super().run_in_executor(executor, func, *args)
+    def run_in_executor(self, *given: Any) -> asyncio.Future[Any]:  # type: ignore[override]  # handed on
+        future = super().run_in_executor(*given)
         self.threads.add(future)
         future.add_done_callback(self.threads.discard)
         return future
