@@ -53,7 +53,7 @@ class ExchangeServer:
     now_ms: int = START_MS
     history: dict[tuple[str, str], dict[int, Candle]] = field(default_factory=dict)
     page: int = 1_000
-    faults: dict[str, deque[Fault]] = field(default_factory=dict)
+    faults: dict[str, deque[Fault | None]] = field(default_factory=dict)
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     omit_running: bool = False
     inactive: set[str] = field(default_factory=set)
@@ -104,8 +104,8 @@ class ExchangeServer:
         rows = self.history.setdefault((market, interval), {})
         rows.update({first_ms + k * step: candle(k, base) for k in range(count)})
 
-    def fail(self, path: str, *faults: Fault) -> None:
-        """The next requests to a path meet these, one each."""
+    def fail(self, path: str, *faults: Fault | None) -> None:
+        """The next requests to a path meet these, one each; None lets one pass."""
         self.faults.setdefault(path, deque()).extend(faults)
 
     # --- websocket, driven by the test
@@ -172,8 +172,8 @@ class ExchangeServer:
         path = "/" + request.match_info["path"]
         self.requests.append((path, dict(request.query)))
         for part, faults in self.faults.items():
-            if part in path and faults:
-                return await self._meet(faults.popleft(), request)
+            if part in path and faults and (fault := faults.popleft()) is not None:
+                return await self._meet(fault, request)
         answers = {"/api/v3/exchangeInfo": self._markets, "/api/v3/time": self._time}
         if path == "/api/v3/klines":
             return self._klines(request.query)

@@ -64,8 +64,8 @@ class Asker:
         self._pause_until = 0
         self._answers: list[Answer] = []
         self._anomalies: list[FeedAnomaly] = []
-        self._refused: FeedError | None = None
         self._down = False
+        self._refused: set[str] = set()
 
     def ask(self, symbol: str, since: int, bars: int) -> None:
         """Ask for some bars of a symbol from a label on, unless it is asked for or has to wait."""
@@ -84,13 +84,7 @@ class Asker:
         self._not_before[symbol] = self._steady() + int(wait * NS)
 
     def answers(self) -> tuple[list[FeedAnomaly], list[Answer]]:
-        """What has come since the last time.
-
-        Raises:
-            FeedError: the exchange refused in a way that asking again does not mend.
-        """
-        if self._refused is not None:
-            raise self._refused
+        """What has come since the last time."""
         found = self._anomalies, self._answers
         self._anomalies, self._answers = [], []
         return found
@@ -106,7 +100,7 @@ class Asker:
             async with self._room:
                 found = await self._exchange.bars(symbol, self._timeframe, since, bars)
             self._answers.append(Answer(symbol, since, found))
-            self._up()
+            self._up(symbol)
         except FeedError as error:
             self._failed(symbol, since, error)
         finally:
@@ -114,20 +108,28 @@ class Asker:
             self._wake.set()
 
     def _failed(self, symbol: str, since: int, error: FeedError) -> None:
-        if not error.retryable:
-            self._refused = error
-            return
         asked = error.context.get("retry_after_s")
         self.postpone(symbol, asked)
         if error.context["failure"] == Failure.RATE_LIMITED:
             self._pause_until = max(self._pause_until, self._not_before[symbol])
         self._answers.append(Answer(symbol, since, None))
-        if not self._down:
+        reason = str(error.context["failure"])
+        if not error.retryable:
+            self._refuse(symbol, reason)
+        elif not self._down:
             self._down = True
-            reason = str(error.context["failure"])
             self._anomalies.append(link_anomaly(FeedAnomalyKind.DISCONNECTED, "rest", reason))
 
-    def _up(self) -> None:
+    def _refuse(self, symbol: str, reason: str) -> None:
+        """A symbol that the exchange does not answer for any more: the others go on, so stops are seen."""
+        if symbol not in self._refused:
+            self._refused.add(symbol)
+            self._anomalies.append(link_anomaly(FeedAnomalyKind.DISCONNECTED, "rest", reason, symbol=symbol))
+
+    def _up(self, symbol: str) -> None:
+        if symbol in self._refused:
+            self._refused.remove(symbol)
+            self._anomalies.append(link_anomaly(FeedAnomalyKind.RECONNECTED, "rest", symbol=symbol))
         if self._down:
             self._down = False
             self._anomalies.append(link_anomaly(FeedAnomalyKind.RECONNECTED, "rest"))

@@ -110,6 +110,8 @@ async def _farewell(stream: CandleStream, closing: Awaitable[None]) -> None:
     await closing
 
 
-def link_anomaly(kind: FeedAnomalyKind, channel: str, reason: str | None = None) -> FeedAnomaly:
-    """A connection that failed or came back."""
-    return FeedAnomaly(kind, None, None, {"channel": channel} | ({"reason": reason} if reason else {}))
+def link_anomaly(
+    kind: FeedAnomalyKind, channel: str, reason: str | None = None, symbol: str | None = None
+) -> FeedAnomaly:
+    """A connection that failed or came back, for all symbols or for one."""
+    return FeedAnomaly(kind, symbol, None, {"channel": channel} | ({"reason": reason} if reason else {}))

@@ -1,6 +1,7 @@
 """CcxtFeed against an exchange that misbehaves: each fault is told once, by its own name; rows stay whole."""
 
 import asyncio
+import random
 from collections import Counter
 
 import pytest
@@ -262,7 +263,9 @@ def test_ccxt_feed_long_gap_is_refilled_whole_before_rows_go_on() -> None:
             # The machine sleeps with the connection open: nothing comes, no look is taken.
             for market in r.server.symbols:
                 r.server.fill(market, "1m", START_MS + 2 * MINUTE_MS, 20)
+            r.server.fail("klines", None, faults.server_error(), faults.server_error())
             await r.pass_time(18 * 60.0)
+            assert r.minutes() == [0, 1], "BTC is there, ETH is not: the rows wait"
             await r.to(21, 2.0)
             assert r.minutes() == list(range(21))
             assert all(set(row.bars) == {BTC, ETH} for row in r.live)
@@ -432,5 +435,72 @@ def test_ccxt_feed_clock_that_jumps_is_compared_with_the_exchange_at_once() -> N
             assert [item.detail["reason"] for item in told(r, Kind.CLOCK)][-1] == "source agrees"
             assert r.minutes() == [0, 1, 2, 3]
             assert r.live[-1].blocked == {}
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_symbol_that_is_refused_while_it_runs_leaves_the_others_alone() -> None:
+    async def run() -> None:
+        async with rig(exchange={"websocket": False}) as r:
+            await r.settled()
+            for market in r.server.symbols:
+                r.server.fill(market, "1m", START_MS, 8)
+            await r.to(0, 30.0)
+            del r.server.symbols["ETHUSDT"]
+            await r.to(5, 8.0)
+            assert r.minutes() == [0, 1, 2, 3, 4]
+            assert all(set(row.bars) == {BTC} for row in r.live)
+            refused = [(item.symbol, dict(item.detail)) for item in told(r, Kind.DISCONNECTED)]
+            assert refused == [(ETH, {"channel": "rest", "reason": "refused"})]
+            assert [item.symbol for item in told(r, Kind.STALE)] == [ETH]
+            r.server.symbols["ETHUSDT"] = ("ETH", "USDT")
+            await r.to(7, 30.0)
+            assert [item.symbol for item in told(r, Kind.RECONNECTED)] == [ETH]
+            assert set(r.live[-1].bars) == {BTC, ETH}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_ccxt_feed_storm_of_faults_gives_the_rows_of_a_clean_feed(seed: int) -> None:
+    chance = random.Random(seed)
+    broken = [disconnect, abort, cut_inside, half_json, html, other_shape, exchange_error]
+
+    async def misbehave(r: Rig, minute: int) -> None:
+        act = chance.randrange(12)
+        r.server.refuse_sockets = act == 0
+        if act < 4:
+            await chance.choice(broken)(r)
+        elif act == 4:
+            r.server.fail("klines", faults.server_error(), faults.html(), faults.truncated())
+        elif act == 5:
+            r.server.fail("klines", faults.rate_limited("2"), faults.half())
+        elif act == 6:
+            await r.candles(minute)
+        elif act == 7 and minute > 1:  # the end of the last candle comes again after the next has begun
+            values = r.server.history["BTCUSDT", "1m"][START_MS + (minute - 1) * MINUTE_MS]
+            await r.server.publish("BTCUSDT", "1m", START_MS + (minute - 1) * MINUTE_MS, values)
+
+    async def run() -> None:
+        async with rig(grace_s=20.0) as r:
+            await r.ready()
+            for minute in range(1, 40):
+                await r.to(minute)
+                await r.candles(minute)
+                await r.to(minute, chance.choice((2.0, 20.0, 58.0)))
+                await misbehave(r, minute)
+            r.server.refuse_sockets = False
+            r.server.faults.clear()
+            await r.trade(40, 42)
+            assert r.minutes() == list(range(42))
+            for minute, row in enumerate(r.live):
+                assert row.bars == dict.fromkeys((BTC, ETH), Bar(*candle(minute)))
+                assert row.blocked == {}
+            # A candle that comes again on a new connection can be told from an update.
+            harmless = {Kind.DISCONNECTED, Kind.RECONNECTED, Kind.REFILLED, Kind.DUPLICATE}
+            assert set(r.kinds()) <= harmless
+            down = Counter(item.detail["channel"] for item in told(r, Kind.DISCONNECTED))
+            up = Counter(item.detail["channel"] for item in told(r, Kind.RECONNECTED))
+            assert down == up
 
     asyncio.run(run())
