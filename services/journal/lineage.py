@@ -222,7 +222,7 @@ def _replan(index: JournalIndex, verdict_id: str | None) -> LineageNode:
     if event is None:
         return _missing("judge on the report", "replan_verdict", verdict_id)
     verdict = event.payload["verdict"]
-    facts = {name: verdict[name] for name in ("decision", "reason", "actions")}
+    facts = {name: verdict.get(name) for name in ("decision", "model", "fallback", "reason", "actions")}
     return _node("judge on the report", event, verdict_id, facts)
 
 
