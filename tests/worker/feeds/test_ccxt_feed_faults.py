@@ -372,21 +372,25 @@ def test_ccxt_feed_broken_answer_of_rest_is_told_and_asked_for_again(fault, reas
     asyncio.run(run())
 
 
-def test_ccxt_feed_rate_limit_is_obeyed_for_every_symbol() -> None:
+def test_ccxt_feed_rate_limit_of_one_request_is_obeyed_for_every_symbol() -> None:
     async def run() -> None:
-        async with rig(exchange={"websocket": False}, grace_s=30.0) as r:
+        async with rig(exchange={"websocket": False}, grace_s=120.0) as r:
             await r.settled()
             for market in r.server.symbols:
-                r.server.fill(market, "1m", START_MS, 3)
+                r.server.fill(market, "1m", START_MS, 4)
             await r.to(0, 30.0)
-            r.server.fail("klines", faults.rate_limited("15"), faults.rate_limited("15"))
+            r.server.fail("klines", faults.rate_limited("75"))
             await r.to(1, 2.0)
             asked = len(r.server.requests)
-            await r.to(1, 15.5)
+            await r.to(2, 15.0)
             assert len(r.server.requests) == asked
-            await r.to(1, 18.0)
-            assert r.minutes() == [0]
-            assert [item.detail.get("reason") for item in r.told] == ["rate_limited", None]
+            await r.to(2, 20.0)
+            assert r.minutes() == [0, 1]
+            assert all(set(row.bars) == {BTC, ETH} for row in r.live)
+            assert [item.detail.get("reason") for item in r.told if "channel" in item.detail] == [
+                "rate_limited",
+                None,
+            ]
 
     asyncio.run(run())
 
