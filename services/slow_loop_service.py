@@ -115,6 +115,7 @@ class SlowLoopService:
         self._known: list[int] = []
         self.episodes: list[Episode] = []
         self.last_report: HighLevelReflectionReport | None = None
+        self.last_verdict: ReplanVerdict | None = None
         self.counters = SlowCounters()
 
     def next_row(self, row: int) -> int:
@@ -258,6 +259,20 @@ class SlowLoopService:
         report = await self._reflection.by_rules().reflect(request, facts.batch(), self._definitions())
         return request, report
 
+    async def replan_now(self, row: int) -> ReplanVerdict | None:
+        """Reflect as of the close of bar `row`, hear the judge and carry out what it decided, out of turn.
+
+        For an operator who asks a run that goes on. It counts as a run of the slow loop, so the next slot keeps
+        its interval from here; the limit on structural changes holds. None when the loop is switched off.
+        """
+        now = int(self._bars.close_times[row])
+        facts = self._facts(now)
+        if not facts.enabled:
+            return None
+        allowed, override = structural_permission(facts)
+        await self._run(Run(now, "batch", allowed, override), row, now)
+        return self.last_verdict
+
     def _definitions(self) -> tuple[PlaybookDefinition, ...]:
         return tuple(version.definition for version in self._playbooks.active())
 
@@ -351,6 +366,7 @@ class SlowLoopService:
         )
 
     def _decided(self, verdict: ReplanVerdict, run: Run, now: int) -> None:
+        self.last_verdict = verdict
         verdict_id = verdict.content_hash[:16]
         self.counters.replans[str(verdict.decision)] += 1
         self.counters.refused.update(one.code for one in verdict.refused)

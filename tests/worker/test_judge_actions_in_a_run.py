@@ -5,6 +5,7 @@ import json
 from functools import cache
 from typing import Any
 
+from schemas.config import HighLevelSettings
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import Parameter, PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport
@@ -173,3 +174,57 @@ def test_replan_retires_every_frozen_policy_and_opens_a_boundary_at_the_next_clo
     assert quiet == []
     fresh = [row for row in made.rows if row.kind == "policy_frozen" and row.known_at == made.at + BAR]
     assert fresh
+
+
+def test_replan_now_reflects_out_of_turn_and_carries_out_what_the_judge_decides() -> None:
+    sink = MemorySink()
+    world = make_world("reverting", seed=3, bars=420, symbols=6)
+    made = assemble(planted_settings(), world, JournalWriter(sink), books())
+    made.slow_loop._judge = Judge(
+        made.slow_loop._judge,
+        JudgeAction(
+            kind="set_risk_fraction", playbook_id=NAME, value=0.0025, lowers_exposure=True, reason="now"
+        ),
+    )
+    made.begin()
+
+    async def drive() -> ReplanVerdict | None:
+        timing = Timing()
+        while made.engine.t < 200:
+            await made.step(timing, end=200)
+        said = await made.slow_loop.replan_now(made.engine.t - 1)
+        while made.engine.t < 260:
+            await made.step(timing, end=260)
+        await made.journal.flush()
+        return said
+
+    said = asyncio.run(drive())
+    now = int(world.close_times[199])
+    at = [row.kind for row in sink.rows if row.known_at == now]
+    told = [
+        "high_level_request",
+        "high_level_report",
+        "replan_verdict",
+        "playbook_version",
+        "playbook_version",
+    ]
+    assert at[-5:] == told
+    assert said is not None
+    assert said.known_at == now
+    risks = {
+        json.loads(row.payload)["policy"]["risk_fraction"]
+        for row in sink.rows
+        if row.kind == "policy_frozen" and row.known_at > now and NAME in row.payload
+    }
+    assert risks == {0.0025}
+
+
+def test_replan_now_of_a_slow_loop_that_is_switched_off_does_nothing() -> None:
+    off = planted_settings().model_copy(update={"high_level": HighLevelSettings(enabled=False)})
+    made = assemble(
+        off, make_world("reverting", seed=3, bars=150, symbols=1), JournalWriter(MemorySink()), books()
+    )
+    made.begin()
+    rows = made.journal.events
+    assert asyncio.run(made.slow_loop.replan_now(100)) is None
+    assert made.journal.events == rows
