@@ -262,8 +262,8 @@ class SlowLoopService:
     async def replan_now(self, row: int) -> ReplanVerdict | None:
         """Reflect as of the close of bar `row`, hear the judge and carry out what it decided, out of turn.
 
-        For an operator who asks a run that goes on. It counts as a run of the slow loop, so the next slot keeps
-        its interval from here; the limit on structural changes holds. None when the loop is switched off.
+        For an operator who asks a run that goes on. It counts as a run of the slow loop, so the next slot
+        keeps its interval from here; the limit on structural changes holds. None when the loop is off.
         """
         now = int(self._bars.close_times[row])
         facts = self._facts(now)
