@@ -11,7 +11,7 @@ import pytest
 from schemas.config import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.errors import ModelError
 from schemas.language_model import LlmSettings, RunLimits
-from services.journal.kinds import JOURNAL_KINDS, TICK_KINDS
+from services.journal.kinds import INPUT_KINDS, JOURNAL_KINDS, TICK_KINDS
 from services.policy_checks.coherence import LINT_SEVERITY
 from services.ports import ModelReply
 from tests.worker.runs import Run, embedded_bars, embedded_run, planted_run, run_on
@@ -20,7 +20,8 @@ from worker.models import Models
 
 REFERENCE = DOCS / "reference"
 OPEN = re.compile(r"\.[A-Z]+$")
-NEVER_IN_THESE_RUNS = {"error", "run_random_veto"}
+LIVE_KINDS = INPUT_KINDS | {"entries_blocked"}  # held to the page by tests/worker/trading
+NEVER_IN_THESE_RUNS = {"error", "run_random_veto"} | LIVE_KINDS
 
 
 @cache

@@ -242,6 +242,7 @@ class PaperProcess:
                     self._check(looking)
                     if isinstance(item, FeedAnomaly):
                         self.desk.note(item)
+                        await self._keep()
                         continue
                     await self._row(item)
                     if self.desk.lock_step:
@@ -260,11 +261,15 @@ class PaperProcess:
         self.signs.latencies_ms.append((time.perf_counter() - started) * 1e3)
         self.signs.last_bar_at = time.time_ns()
         self.keeper.bar(desk.rows - 1, row)
-        if desk.lock_step:
+        await self._keep()
+        self._progress(self.recovered, desk.rows - self.recovered)
+
+    async def _keep(self) -> None:
+        """Store what has gathered: waited for where the feed waits, beside the bars where it does not."""
+        if self.desk.lock_step:
             await self.committing.commit()
         else:
             self.committing.wake()
-        self._progress(self.recovered, desk.rows - self.recovered)
 
     async def _items(self) -> AsyncGenerator[BarRow | FeedAnomaly]:
         """What the feed hands over, until it ends or somebody asks to stop."""
