@@ -132,6 +132,10 @@ class Rig:
         """Kinds of the anomalies so far."""
         return [item.kind for item in self.told if symbol is None or item.symbol == symbol]
 
+    def asked(self, path: str) -> int:
+        """How often a path of REST was asked for."""
+        return sum(asked == path for asked, _ in self.server.requests)
+
     def minutes(self) -> list[int]:
         """Labels of the live rows in minutes after the start of the exchange's clock."""
         return [(row.label // NS_PER_MS - START_MS) // MINUTE_MS for row in self.live]

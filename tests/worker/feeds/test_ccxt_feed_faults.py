@@ -235,6 +235,7 @@ def test_ccxt_feed_broken_websocket_is_renewed_and_what_was_missed_refilled(act,
     async def run() -> None:
         async with rig() as r:
             await begun(r)
+            clock_asked = r.asked("/api/v3/time")
             r.server.refuse_sockets = True
             await act(r)
             for minute in range(3, 6):
@@ -246,6 +247,7 @@ def test_ccxt_feed_broken_websocket_is_renewed_and_what_was_missed_refilled(act,
             await r.trade(6, 9)
             assert r.minutes() == list(range(9))
             assert all(set(row.bars) == {BTC, ETH} for row in r.live)
+            assert r.asked("/api/v3/time") == clock_asked + 1, "the clocks are compared again"
             links = [item for item in r.told if "channel" in item.detail]
             assert [(item.kind, dict(item.detail)) for item in links] == [
                 (Kind.DISCONNECTED, {"channel": "websocket", "reason": reason}),

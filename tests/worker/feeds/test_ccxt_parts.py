@@ -239,3 +239,31 @@ def test_ccxt_feed_history_longer_than_a_page_is_read_in_pages() -> None:
             assert r.told == []
 
     asyncio.run(run())
+
+
+def test_public_exchange_connection_that_closes_late_leaves_its_successor_alone() -> None:
+    async def run() -> None:
+        async with ExchangeServer() as server:
+            settings = ExchangeSettings(
+                rest_url=server.rest_url, ws_url=server.ws_url, request_interval_ms=0.0
+            )
+            exchange = PublicExchange("binance", settings)
+            await exchange.load()
+            first = asyncio.ensure_future(exchange.next_message(("BTC/USDT",), "1m"))
+            await server.subscribed(1)
+            (old,) = exchange._driver.clients.values()
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+            closing = exchange.let_go()
+            second = asyncio.ensure_future(exchange.next_message(("BTC/USDT",), "1m"))
+            await server.subscribed(2)
+            old.on_close(1006)
+            await closing
+            await server.publish("BTCUSDT", "1m", START_MS, candle(0))
+            async with asyncio.timeout(5.0):
+                await second
+            assert [one.label for one in exchange.candles("BTC/USDT", "1m")] == [START_MS * NS_PER_MS]
+            assert len(exchange._driver.clients) == 1
+            await exchange.close()
+
+    asyncio.run(run())
