@@ -26,9 +26,32 @@ async def carry_out(desk: TradingDesk, command: dict[str, Any]) -> dict[str, Any
     if kind == "rollback":
         return _rolled_back(desk, payload["playbook_id"])
     if kind == "replan":
-        session.policy_loop.replan()
-        return {"outcome": "done", "replanned": True}
+        return await _replanned(desk)
     return {"outcome": "done"}
+
+
+async def _replanned(desk: TradingDesk) -> dict[str, Any]:
+    """Reflect and ask the judge out of turn; where a model would keep the bars waiting, that is refused."""
+    settings = desk.settings
+    asks_models = settings.reflection.mode == "full" or settings.judge.replan != "rules"
+    if asks_models and not desk.lock_step:
+        return _refused("models judge this run beside its bars: it is replanned on its worker's reports")
+    session = desk.session
+    verdict = await session.slow_loop.replan_now(session.engine.t - 1)
+    if verdict is None:
+        return _refused("the slow loop of this run is off (high_level.enabled)")
+    return {
+        "outcome": "done",
+        "report_id": verdict.report_id,
+        "verdict_id": verdict.content_hash[:16],
+        "decision": str(verdict.decision),
+        "actions": [str(action.kind) for action in verdict.actions],
+        "refused": [refusal.code for refusal in verdict.refused],
+    }
+
+
+def _refused(reason: str) -> dict[str, Any]:
+    return {"outcome": "refused", "reason": reason}
 
 
 def _rolled_back(desk: TradingDesk, playbook_id: str) -> dict[str, Any]:
@@ -36,7 +59,7 @@ def _rolled_back(desk: TradingDesk, playbook_id: str) -> dict[str, Any]:
     try:
         changed = session.lifecycle.rollback(playbook_id, session.clock.now)
     except ThinktwiceError as error:
-        return {"outcome": "refused", "reason": str(error)}
+        return _refused(str(error))
     session.slow_loop.retire_changed(changed, session.clock.now)
     return {
         "outcome": "done",

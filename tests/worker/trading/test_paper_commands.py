@@ -111,6 +111,23 @@ def test_paper_rollback_with_nothing_to_roll_back_is_refused_and_says_why(tmp_pa
     assert replayed(tmp_path, Settings()).ok
 
 
+def test_paper_replan_request_reflects_asks_the_judge_and_replays(tmp_path) -> None:
+    live = Asked({OFF_AT: ("replan", {"report_id": None})})
+    outcome = asyncio.run(live.trade(tmp_path))
+
+    async def answers(store: Store) -> list[Any]:
+        return await store.operator.all("r0001")
+
+    (answer,) = asked(tmp_path, answers)
+    assert answer.state == "done"
+    verdicts = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "replan_verdict")]
+    assert [one["verdict_id"] for one in verdicts] == [answer.result["verdict_id"]]
+    assert outcome.document is not None
+    assert outcome.document["high_level"]["runs"] == 1
+    report = replayed(tmp_path, Settings())
+    assert (report.ok, report.problem) == (True, None)
+
+
 def test_paper_stop_request_ends_the_process_and_the_run_goes_on_later(tmp_path) -> None:
     live = Asked({ASK_AT: ("stop", {})})
     outcome = asyncio.run(live.trade(tmp_path))

@@ -12,6 +12,7 @@ from schemas.errors import StoreError
 from services.memory.episode_memory import MemoryView
 from services.store import Store, open_store
 from tests.worker.runs import embedded_bars
+from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.trading.paper_runs import (
     KillAt,
     Killed,
@@ -20,7 +21,9 @@ from tests.worker.trading.paper_runs import (
     replayed,
     rows_stored,
 )
+from tests.worker.wire import AGREES
 from trading_core.bars import BarSeries
+from worker.models import Models
 from worker.trading.runner import PaperOutcome, PaperProcess
 from worker.trading.surroundings import Bare
 
@@ -39,11 +42,15 @@ class Live:
         later: rows that the market goes on while somebody thinks.
         settings: of the run.
         points: where it dies.
+        models: whom it asks.
     """
 
-    def __init__(self, later: int = 0, settings: Settings | None = None, points: Any = None) -> None:
+    def __init__(
+        self, later: int = 0, settings: Settings | None = None, points: Any = None, models: Any = None
+    ) -> None:
         self.settings = settings or Settings()
         self.points = points
+        self.models = models
         self.later = later
         self.taken = 0
         self.rows = asyncio.Condition()
@@ -88,6 +95,7 @@ class Live:
                 "host:1:a",
                 Bare(lambda kind, detail: self.told.append((kind, detail))),
                 points=self.points,
+                models=self.models,
                 look_s=0.02,
             )
             return await self.process.run("live")
@@ -190,4 +198,22 @@ def test_paper_live_store_that_is_away_blocks_entries_and_loses_nothing(tmp_path
     assert outcome.document is not None
     assert outcome.document["data"]["bars"] == bars().bar_count
     report = replayed(tmp_path, live.settings)
+    assert (report.ok, report.problem) == (True, None)
+
+
+def test_paper_live_run_with_a_model_is_killed_and_goes_on_without_asking_again(tmp_path) -> None:
+    first, second = AnsweringModel(json.dumps(AGREES)), AnsweringModel(json.dumps(AGREES))
+    dying = Live(1, FULL, KillAt("validated", 250), Models(fast=first, slow=first))
+    with pytest.raises(Killed):
+        asyncio.run(dying.trade(tmp_path))
+    recorded = len(rows_stored(tmp_path, "latest", "model_call"))
+    assert recorded > 5
+    going_on = Live(1, FULL, models=Models(fast=second, slow=second))
+    outcome = asyncio.run(going_on.trade(tmp_path))
+    calls = len(rows_stored(tmp_path, "latest", "model_call"))
+    assert len(second.prompts) == calls - recorded > 5, "what was answered is played, not asked"
+    assert outcome.document is not None
+    assert outcome.document["errors"] == 0
+    assert outcome.document["model"]["calls"] == calls
+    report = replayed(tmp_path, FULL)
     assert (report.ok, report.problem) == (True, None)
