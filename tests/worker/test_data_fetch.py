@@ -10,8 +10,11 @@ from schemas.errors import ConfigError, DataError, FeedError
 from schemas.exchange_settings import ExchangeSettings
 from tests.exchange import faults
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
+from trading_core.growing_bars import Bar
 from worker.data_fetch import FetchRequest, FetchShell, fetch
+from worker.data_fetch_partial import PartialFile
 from worker.feeds.bar_files import load_bar_file
+from worker.feeds.ccxt_exchange import Candle
 from worker.feeds.ccxt_history import Patience
 
 FIRST_MS = START_MS - 99 * MINUTE_MS
@@ -234,3 +237,25 @@ def test_fetch_refuses_a_file_that_is_there_unless_told_to_replace_it(desk: Desk
 def test_fetch_of_a_range_that_ends_before_it_begins_is_refused(desk: Desk) -> None:
     with pytest.raises(DataError, match="--from .* lies after --to .*: swap them"):
         asyncio.run(fetched(desk, exchange(), end="2023-11-13"))
+
+
+def test_fetch_bar_that_closed_just_now_is_left_to_settle(desk: Desk) -> None:
+    server = exchange()
+    server.now_ms = START_MS + 60_500
+    assert asyncio.run(fetched(desk, server))["to"] == "2023-11-14T22:13:00Z"
+    assert asyncio.run(fetched(desk, exchange(), replace=True))["to"] == "2023-11-14T22:14:00Z"
+
+
+def test_partial_file_cuts_a_torn_line_away_before_it_goes_on(tmp_path: Path) -> None:
+    target, asked = tmp_path / "bars.csv", {"exchange": "binance"}
+    first = [Candle(60, Bar(*candle(1)))]
+    with PartialFile(target, asked) as partial:
+        partial.add("A", 120, first)
+    with partial.path.open("ab") as file:
+        file.write(b'{"symbol":"A","next":180,"bars":[' + b"[120,1.0,1.0,1.0,1.0,1.0]," * 500)
+    with PartialFile(target, asked) as partial:
+        assert (partial.bars, partial.next_label) == ({"A": first}, {"A": 120})
+        partial.add("A", 180, [])
+    with PartialFile(target, asked) as partial:
+        assert (partial.bars, partial.next_label) == ({"A": first}, {"A": 180})
+    assert len(partial.path.read_bytes().splitlines()) == 3

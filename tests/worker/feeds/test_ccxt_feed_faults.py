@@ -151,6 +151,8 @@ def test_ccxt_feed_candle_of_the_future_is_unclosed_and_closes_nothing() -> None
             await r.trade(3, 4)
             assert r.minutes() == [0, 1, 2, 3]
             assert len(told(r, Kind.UNCLOSED)) == 1
+            assert r.feed._assembler is not None
+            assert r.feed._assembler.counts[Kind.UNCLOSED] == 1, "not once a look"
 
     asyncio.run(run())
 
