@@ -16,7 +16,7 @@ from worker.trading.keeper import Keeper
 
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 1.0
-MOST_WAITING = 3  # rows of bars: a store that is slower than this is treated as away
+PATIENCE_S = 2.0  # a row that waits longer: the store is treated as away
 
 Note = Callable[[str, dict[str, Any]], None]
 
@@ -49,7 +49,7 @@ class Committing:
     @property
     def behind(self) -> bool:
         """Whether entries have to wait for the store."""
-        return self.away_since is not None or self._keeper.waiting >= MOST_WAITING
+        return self.away_since is not None or self._keeper.waits_s > PATIENCE_S
 
     async def commit(self) -> None:
         """Store everything, waiting for the store as long as it takes.

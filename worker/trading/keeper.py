@@ -6,6 +6,7 @@ away everything waits here, in order; nothing is dropped.
 """
 
 import json
+import time
 from collections.abc import Callable, Sequence
 
 from schemas.errors import InvariantViolation
@@ -48,6 +49,7 @@ class Keeper:
         self._points = points or NoCrash()
         self._told = told
         self._bars: list[tuple[int, BarRow]] = []
+        self._waits_since = 0.0
         self.lease: Lease | None = None
         self.orders = 0
 
@@ -61,9 +63,16 @@ class Keeper:
         """Rows of bars that are not stored yet."""
         return len(self._bars)
 
+    @property
+    def waits_s(self) -> float:
+        """How long the oldest row has been waiting, seconds."""
+        return time.monotonic() - self._waits_since if self._bars else 0.0
+
     def bar(self, number: int, row: BarRow) -> None:
         """A row that was validated; it is stored with what follows from it."""
         self._points.reached("validated")
+        if not self._bars:
+            self._waits_since = time.monotonic()
         self._bars.append((number, row))
 
     async def write(self, rows: list[JournalRow]) -> None:
@@ -79,6 +88,7 @@ class Keeper:
         await self._store.trading.commit(self.lease, self._run_id, bars, rows)
         self._points.reached("committed")
         del self._bars[: len(bars)]
+        self._waits_since = time.monotonic()
         for row in rows:
             self._told(row)
         await self._pass_on(

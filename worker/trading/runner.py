@@ -281,7 +281,7 @@ class PaperProcess:
                 await asyncio.wait({coming, stop}, return_when=asyncio.FIRST_COMPLETED)
                 if not coming.done():
                     coming.cancel()
-                    await asyncio.wait({coming})
+                    await asyncio.gather(coming, return_exceptions=True)
                     return
                 try:
                     item = coming.result()
