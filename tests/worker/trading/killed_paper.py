@@ -2,8 +2,8 @@
 
 `python -m tests.worker.trading.killed_paper JOBS` with a JSON list of objects: `words` of a command,
 `address` of its store, `kills`, `seed`, and `gap_rows`, the mean number of bars that a process stores before
-it dies. Every process is a real one, forked after the imports so that a start takes no seconds; the kill comes from
-outside. Prints what each start came to.
+it dies. Every process is a real one, forked after the imports so that a start takes no seconds; the kill
+comes from outside. Prints what each start came to.
 """
 
 import asyncio

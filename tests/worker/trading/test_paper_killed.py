@@ -4,7 +4,7 @@ import signal
 
 from tests.worker.trading.real_paper import job, killing, left, undisturbed, written
 
-BARS, KILLS = 240, 3
+BARS, KILLS = 300, 3
 
 
 def test_paper_process_killed_at_random_bars_ends_with_the_undisturbed_head(tmp_path, postgres_url) -> None:

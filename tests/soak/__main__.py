@@ -1,0 +1,67 @@
+"""`make soak`: run the long fault and load checks, print each target with its figure, write the page.
+
+`python -m tests.soak F13 L5` runs some of them, `--short` a tenth of each; `--page` only writes the page
+from what was measured last.
+Ends with 1 when a target is missed.
+"""
+
+import os
+import platform
+import sys
+import time
+from dataclasses import replace
+from importlib import import_module
+
+from tests.soak.findings import Finding, keep, stored
+from tests.soak.page import PAGE, rendered
+from tests.soak.scale import VARIABLE
+
+CHECKS = {
+    "F1": "killed_processes",
+    "F13": "simulated_months",
+}
+
+
+def machine() -> dict[str, object]:
+    """What the figures were measured on."""
+    return {
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def checked(row: str) -> list[Finding]:
+    """The findings of one row."""
+    began, before = time.perf_counter(), machine()
+    found = import_module(f"tests.soak.{CHECKS[row]}").check()
+    took_s = round(time.perf_counter() - began, 1)
+    return [replace(one, machine=before, took_s=took_s) for one in found]
+
+
+def main(words: list[str]) -> int:
+    """Check, print and write."""
+    rows = [word for word in words if not word.startswith("-")] or list(CHECKS)
+    if unknown := set(rows) - set(CHECKS):
+        sys.stderr.write(f"no check {sorted(unknown)}: there are {', '.join(CHECKS)}\n")
+        return 2
+    if "--short" in words:
+        os.environ[VARIABLE] = "0.1"
+    missed = 0
+    for row in [] if "--page" in words else rows:
+        found = checked(row)
+        for one in found:
+            verdict = "held" if one.held else "MISSED"
+            sys.stdout.write(f"{one.row} {one.check}\n  target   {one.target}\n  measured {one.measured}\n")
+            sys.stdout.write("".join(f"  broken   {text}\n" for text in one.breaks[:5]))
+            sys.stdout.write(f"  {verdict}\n")
+            sys.stdout.flush()
+            missed += not one.held
+        keep(found)
+    PAGE.write_text(rendered(stored()), "utf-8")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
