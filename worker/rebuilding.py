@@ -78,12 +78,12 @@ async def rebuild(
         await _run_to(session, row, progress)
     except ReplayStopped as stop:
         if stop.row is not None:
-            raise _differs(record, f"row {stop.row.seq} ({stop.row.kind}) differs") from stop
+            raise differs(record, f"row {stop.row.seq} ({stop.row.kind}) differs") from stop
         # The stored rows of a run that broke off have ended; what was made beyond them decides nothing here.
     except ConfigError:
         raise
     except ThinktwiceError as error:
-        raise _differs(record, str(error)) from error
+        raise differs(record, str(error)) from error
     return Rebuilt(record.run_id, session, row, int(bars.close_times[row]), sink.compared)
 
 
@@ -113,7 +113,8 @@ async def _row(bars: BarSeries, store: "Store", record: "RunRecord", at: int | N
     return row
 
 
-def _differs(record: "RunRecord", problem: str) -> ConfigError:
+def differs(record: "RunRecord", problem: str) -> ConfigError:
+    """What to say of a run that does not come out as it was stored."""
     return ConfigError(
         f"run {record.run_id} does not replay as it was stored ({problem}): see "
         f"`thinktwice verify {record.run_id}`"

@@ -12,6 +12,7 @@ from worker.interrupts import Interrupts
 from worker.replay import stored_settings
 
 if TYPE_CHECKING:
+    from schemas.config import Settings
     from services.store import RunRecord, Store
     from services.store.operator_requests import RequestKind
     from worker.rebuilding import Rebuilt
@@ -73,20 +74,29 @@ def told_request(asked: dict[str, Any]) -> str:
 async def rebuilt_run(
     store: "Store", record: "RunRecord", data: Path | None = None, at: int | None = None
 ) -> "Rebuilt":
-    """The session of a backtest as of a time, ns; None for its end.
+    """The session of a run that is over as of a time, ns; None for its end.
 
     Raises:
-        ConfigError: it is not a backtest, its bars cannot be found, or it does not replay as it was stored.
+        ConfigError: its bars cannot be found, or it does not replay as it was stored.
     """
     from worker.rebuilding import rebuild
 
-    if record.mode == PAPER:
-        raise ConfigError(
-            f"run {record.run_id} traded on paper: it is asked while it runs; its reports are listed by "
-            f"`thinktwice reports {record.run_id}`"
-        )
     settings = stored_settings(record)
+    if record.mode == PAPER:
+        return await _rebuilt_paper(settings, store, record, data, at)
     bars = load_bars(settings_of_bars(record, settings, data))
     definitions = wiring.playbooks(settings)
     with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
         return await rebuild(settings, bars, store, record, at=at, definitions=definitions, progress=progress)
+
+
+async def _rebuilt_paper(
+    settings: "Settings", store: "Store", record: "RunRecord", data: Path | None, at: int | None
+) -> "Rebuilt":
+    from worker.trading.replaying import rebuild_paper
+
+    if data is not None:
+        raise ConfigError(f"--data: run {record.run_id} traded on paper and keeps the bars that it took")
+    definitions = wiring.playbooks(settings)
+    with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
+        return await rebuild_paper(settings, store, record, at=at, definitions=definitions, progress=progress)

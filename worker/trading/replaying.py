@@ -4,15 +4,19 @@ Its bars, the anomalies of its feed, the bars at which answers arrived, what was
 asked all stand in the store: nothing is measured, nobody is asked, no file is read.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from schemas.config import Settings
-from schemas.errors import CassetteMiss, ThinktwiceError
+from schemas.errors import CassetteMiss, ConfigError, ThinktwiceError
 from schemas.playbook import PlaybookDefinition
+from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
+from services.market_feed import BarRow
+from trading_core.bars import NS
 from worker.models import Models, RecordedPast
+from worker.rebuilding import Rebuilt, differs
 from worker.replay import ReplayReport, stopped_report, stored_cassette
 from worker.trading.desk import Market, TradingDesk
 from worker.trading.script import Player, read_script
@@ -32,22 +36,7 @@ async def replay_paper(
     """Play a paper run again and compare; never raises for a difference."""
     sink = ComparingSink(store.journal, record.run_id, record.events)
     journal = JournalWriter(sink, settings.runtime.flush_rows)
-    past = None
-    if settings.uses_models:
-        past = RecordedPast(await stored_cassette(store, record), lambda: True)
-    script = await read_script(store, record.run_id)
-    player = Player(script)
-    data = record.data
-    desk = TradingDesk(
-        settings,
-        Market(tuple(data["symbols"]), data["timeframe"], data["label"]),
-        journal,
-        lock_step=data["lock_step"],
-        ask=player.ask,
-        definitions=definitions,
-        models=Models(),
-        past=past,
-    )
+    desk, player = await _desk(settings, store, record, journal, definitions)
     problem: str | None = None
     try:
         try:
@@ -68,3 +57,82 @@ async def replay_paper(
         ended = f"the replay ended after {sink.compared} of {record.events} rows"
         return ReplayReport(False, sink.compared, record.events, journal.head_hash, problem or ended)
     return ReplayReport(problem is None, sink.compared, record.events, journal.head_hash, problem)
+
+
+async def rebuild_paper(
+    settings: Settings,
+    store: "Store",
+    record: "RunRecord",
+    *,
+    at: int | None = None,
+    definitions: Sequence[PlaybookDefinition] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Rebuilt:
+    """The session of a paper run as of the last bar close at or before a time; see `rebuilding.rebuild`.
+
+    Args:
+        settings: as they were stored with the run.
+        store: an open store.
+        record: of the run; it is over.
+        at: ns; None for its end.
+        definitions: playbooks; None loads the configured ones.
+        progress: told (rows done, rows done) between rows.
+
+    Raises:
+        ConfigError: no bar had closed by then, or a row differs from the stored one.
+    """
+    sink = ComparingSink(store.journal, record.run_id, record.events)
+    journal = JournalWriter(sink, settings.runtime.flush_rows)
+    desk, player = await _desk(settings, store, record, journal, definitions)
+    data = record.data
+    shift = 0 if data["label"] == "close" else TIMEFRAME_SECONDS[data["timeframe"]] * NS
+
+    async def until() -> AsyncIterator[BarRow]:
+        async for row in store.trading.rows(record.run_id):
+            if at is not None and row.label + shift > at:
+                return
+            yield row
+
+    try:
+        async for rows in player.play(desk, until()):
+            await journal.checkpoint()
+            if progress is not None:
+                progress(rows, rows)
+        await journal.flush()
+    except ReplayStopped as stop:
+        problem = "it goes on after its stored end" if stop.row is None else f"row {stop.row.seq} differs"
+        raise differs(record, problem) from stop
+    except ConfigError:
+        raise
+    except ThinktwiceError as error:
+        raise differs(record, str(error)) from error
+    if not desk.begun:
+        raise ConfigError(f"run {record.run_id} had not closed a bar by then")
+    row = desk.rows - 1
+    known_at = int(desk.session.bars.close_times[row])
+    return Rebuilt(record.run_id, desk.session, row, known_at, sink.compared)
+
+
+async def _desk(
+    settings: Settings,
+    store: "Store",
+    record: "RunRecord",
+    journal: JournalWriter,
+    definitions: Sequence[PlaybookDefinition] | None,
+) -> tuple[TradingDesk, Player]:
+    """A desk for the stored run, and the player of its script."""
+    past = None
+    if settings.uses_models:
+        past = RecordedPast(await stored_cassette(store, record), lambda: True)
+    player, data = Player(await read_script(store, record.run_id)), record.data
+    desk = TradingDesk(
+        settings,
+        Market(tuple(data["symbols"]), data["timeframe"], data["label"]),
+        journal,
+        lock_step=data["lock_step"],
+        ask=player.ask,
+        definitions=definitions,
+        models=Models(),
+        past=past,
+    )
+    return desk, player
