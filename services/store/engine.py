@@ -10,21 +10,25 @@ from services.store.urls import StoreUrl
 WRITES = "thinktwice_writes"
 
 
-def build_engine(url: StoreUrl, *, create: bool, timeout_s: float) -> AsyncEngine:
+def build_engine(
+    url: StoreUrl, *, create: bool, timeout_s: float, command_s: float | None = None
+) -> AsyncEngine:
     """Engine of a store; nothing is opened yet.
 
     Args:
         url: the checked address.
         create: whether a missing SQLite file may be made.
-        timeout_s: longest wait for a lock (SQLite) or for one command (PostgreSQL).
+        timeout_s: longest wait for a lock (SQLite) or for a connection (PostgreSQL).
+        command_s: longest wait for the answer to one command (PostgreSQL); None: twelve times `timeout_s`.
     """
     address = url.engine_url(create=create)
     if url.dialect == "postgresql":
+        command_s = command_s or 12 * timeout_s
         return create_async_engine(
             address,
             pool_pre_ping=True,
             pool_timeout=timeout_s,
-            connect_args={"timeout": timeout_s, "command_timeout": 12 * timeout_s},
+            connect_args={"timeout": min(timeout_s, command_s), "command_timeout": command_s},
         )
     engine = create_async_engine(address, connect_args={"timeout": timeout_s, "isolation_level": None})
     event.listen(engine.sync_engine, "connect", _journal_mode if create else _foreign_keys)

@@ -60,7 +60,9 @@ class Store:
         await self.close()
 
 
-async def open_store(address: str, *, create: bool, timeout_s: float = 5.0) -> Store:
+async def open_store(
+    address: str, *, create: bool, timeout_s: float = 5.0, command_s: float | None = None
+) -> Store:
     """The store at `sqlite:///PATH` or `postgresql://...`.
 
     Args:
@@ -68,6 +70,7 @@ async def open_store(address: str, *, create: bool, timeout_s: float = 5.0) -> S
         create: make the file and the tables when they are missing, and upgrade a SQLite file that is behind;
             false opens for reading what is there.
         timeout_s: longest wait for a lock or a connection.
+        command_s: longest wait for the answer of a server to one command; None leaves it time for long ones.
 
     Raises:
         ConfigError: the address is not one.
@@ -76,7 +79,7 @@ async def open_store(address: str, *, create: bool, timeout_s: float = 5.0) -> S
     """
     url = parse_url(address)
     check_file(url, create=create)
-    engine = build_engine(url, create=create, timeout_s=timeout_s)
+    engine = build_engine(url, create=create, timeout_s=timeout_s, command_s=command_s)
     try:
         async with transaction(engine, url, writes=create) as connection:
             tables = await connection.run_sync(_checked_tables, url, create)

@@ -18,11 +18,11 @@ import tempfile
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from tests.postgres.binaries import Binaries, moved
 
@@ -44,6 +44,7 @@ SETTINGS = {
     "max_wal_senders": "0",
     "wal_level": "minimal",
 }
+KEEPS = SETTINGS | {"synchronous_commit": "on"}  # of a server that is killed while others look
 PR_SET_PDEATHSIG = 1
 
 
@@ -102,6 +103,72 @@ def running(binaries: Binaries) -> Iterator[Server]:
             _messages(process).close()
 
 
+class Troubled:
+    """A server that is stopped, frozen and started again while others work on it.
+
+    What it acknowledges outlives its own death: commits reach the operating system before they are answered.
+    """
+
+    def __init__(self, binaries: Binaries, data: Path, password: str) -> None:
+        self._binaries = binaries
+        self._data = data
+        self._password = password
+        self._frozen: list[int] = []
+        self._process, self._port = _up(binaries, data, KEEPS)
+        self._read()
+
+    def url(self, database: str = "postgres") -> str:
+        """The address of a database on it; the same after every start."""
+        return Server(self._port, self._password, self._process.pid).url(database)
+
+    def stop(self, how: Literal["fast", "immediate"]) -> None:
+        """Stop as `pg_ctl stop -m` does: connections are closed, or everybody is killed."""
+        self._process.send_signal(signal.SIGINT if how == "fast" else signal.SIGQUIT)
+        self._process.wait()
+        self._reader.join()
+        _messages(self._process).close()
+
+    def start(self) -> None:
+        """Start again on the same port."""
+        self._process, _ = _launched(self._binaries, self._data, KEEPS, self._port)
+        self._read()
+
+    def freeze(self) -> None:
+        """Stop every process of the server, without a word to anybody."""
+        os.kill(self._process.pid, signal.SIGSTOP)
+        self._frozen = [self._process.pid, *_children(self._process.pid)]
+        for pid in self._frozen[1:]:
+            os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        for pid in self._frozen:
+            os.kill(pid, signal.SIGCONT)
+        self._frozen = []
+
+    def _read(self) -> None:
+        self._reader = threading.Thread(target=deque, args=(_messages(self._process), 0), daemon=True)
+        self._reader.start()
+
+
+@contextmanager
+def troubled(binaries: Binaries) -> Iterator[Troubled]:
+    """A new server that can be stopped and started; gone at the end, like that of `running`."""
+    with scratch_folder() as folder:
+        binaries = moved(binaries, folder / "programs") if _is_root() else binaries
+        password = secrets.token_hex(16)
+        server = Troubled(binaries, _initialised(binaries, folder, password), password)
+        try:
+            yield server
+        finally:
+            server.thaw()
+            server.stop("immediate")
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def _initialised(binaries: Binaries, folder: Path, password: str) -> Path:
     data, secret = folder / "data", folder / "secret"
     secret.touch(mode=0o600)
@@ -117,20 +184,24 @@ def _initialised(binaries: Binaries, folder: Path, password: str) -> Path:
     return data
 
 
-def _up(binaries: Binaries, data: Path) -> tuple[subprocess.Popen[str], int]:
+def _up(
+    binaries: Binaries, data: Path, settings: Mapping[str, str] = SETTINGS
+) -> tuple[subprocess.Popen[str], int]:
     for _ in range(TRIES - 1):
         try:
-            return _launched(binaries, data)
+            return _launched(binaries, data, settings)
         except ServerFailed:
             # Another process may have taken the port between our look and the server's.
             continue
-    return _launched(binaries, data)
+    return _launched(binaries, data, settings)
 
 
-def _launched(binaries: Binaries, data: Path) -> tuple[subprocess.Popen[str], int]:
-    port = _free_port()
+def _launched(
+    binaries: Binaries, data: Path, settings: Mapping[str, str] = SETTINGS, again_on: int | None = None
+) -> tuple[subprocess.Popen[str], int]:
+    port = again_on or _free_port()
     command = [binaries.program("postgres"), "-D", str(data), "-p", str(port)]
-    for name, value in SETTINGS.items():
+    for name, value in settings.items():
         command += ["-c", f"{name}={value}"]
     with warnings.catch_warnings():
         # Python warns of a fork beside threads; the function run between fork and exec takes no lock.

@@ -147,6 +147,7 @@ async def traded(
     from services.store import open_store
     from worker.operations.start_limit import StartNotes, crash_loop
     from worker.scheduler.wiring import new_owner
+    from worker.trading.committing import COMMAND_S
     from worker.trading.everything import WithSlowLoop
     from worker.trading.runner import PaperProcess
     from worker.trading.surroundings import Operated, Surroundings
@@ -155,7 +156,7 @@ async def traded(
     definitions = wiring.playbooks(settings)
     wiring.demand_models(settings)
     try:
-        async with await open_store(settings.runtime.db, create=True) as store:
+        async with await open_store(settings.runtime.db, create=True, command_s=COMMAND_S) as store:
             notes = StartNotes(wiring.start_notes(settings))
             start = time.time_ns()
             crashes = notes.begin(start)

@@ -15,7 +15,8 @@ from services.store.leases import LeaseLost
 from worker.trading.keeper import Keeper
 
 FIRST_WAIT_S = 0.1
-LONGEST_WAIT_S = 1.0
+LONGEST_WAIT_S = 0.5
+COMMAND_S = 2.0  # a server that freezes is noticed after two such waits, the answer and the rollback
 PATIENCE_S = 2.0  # a row that waits longer: the store is treated as away
 
 Note = Callable[[str, dict[str, Any]], None]
@@ -41,6 +42,7 @@ class Committing:
         self._note = note
         self._sleep = sleep
         self._wake = asyncio.Event()
+        self._alone = asyncio.Lock()  # two flushes at once would drop from the buffer what neither has stored
         self._turned = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.away_since: float | None = None
@@ -61,7 +63,8 @@ class Committing:
         wait_s = FIRST_WAIT_S
         while True:
             try:
-                await self._once()
+                async with self._alone:
+                    await self._once()
             except StoreError as error:
                 if isinstance(error, LeaseLost) or not error.retryable:
                     raise

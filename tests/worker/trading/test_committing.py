@@ -1,0 +1,107 @@
+"""Committing beside the bars: whoever asks for it at once, each row is stored once and none is dropped."""
+
+import asyncio
+from typing import Any
+
+from schemas.errors import StoreError
+from services.journal.chain import JournalRow
+from services.journal.writer import JournalWriter
+from services.market_feed import BarRow
+from services.store.leases import Lease
+from tests.worker.trading.memory_store import MemoryStore
+from tests.worker.trading.virtual_time import run_virtually
+from trading_core.growing_bars import Bar
+from worker.trading.committing import Committing
+from worker.trading.keeper import Keeper
+
+BAR = {"X": Bar(1.0, 1.0, 1.0, 1.0, 1.0)}
+
+
+class SlowStore:
+    """Takes a second for each commit; the first `failures` fail after it, having stored everything."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.rows: list[JournalRow] = []
+        self.bars: list[tuple[int, BarRow]] = []
+        self.trading: Any = self
+        self._failures = failures
+
+    async def commit(self, lease: Lease, run_id: str, bars: Any, rows: Any) -> None:
+        await asyncio.sleep(1.0)
+        self.rows += [row for row in rows if row.seq >= len(self.rows)]
+        self.bars += [one for one in bars if one[0] >= len(self.bars)]
+        assert [row.seq for row in self.rows] == list(range(len(self.rows))), "a gap"
+        if self._failures:
+            self._failures -= 1
+            raise StoreError("committed, and nobody said so", retryable=True)
+
+
+class Kept:
+    """A journal, a keeper and a committing over a slow store."""
+
+    def __init__(self, store: SlowStore) -> None:
+        keeper = Keeper(store, "r0001", "paper")  # type: ignore[arg-type]
+        keeper.lease = Lease("trading/r0001", "me", 1, 0)
+        self.keeper = keeper
+        self.journal = JournalWriter(keeper)
+        self.committing = Committing(self.journal, keeper, lambda kind, detail: None)
+        self.taken = 0
+
+    def row(self) -> None:
+        """One row of bars with one row of the journal."""
+        self.keeper.bar(self.taken, BarRow(self.taken, BAR))
+        self.journal.append("policy_skip", ts_event=0, known_at=0, payload={"row": self.taken})
+        self.taken += 1
+        self.committing.wake()
+
+
+def test_two_commits_at_once_drop_nothing_that_came_between_them() -> None:
+    store = SlowStore()
+
+    async def scenario() -> int:
+        kept = Kept(store)
+        kept.row()
+        await asyncio.sleep(0.5)  # the task beside the bars is in the middle of its flush
+        kept.row()
+        command = asyncio.create_task(kept.committing.commit())
+        await asyncio.sleep(0.7)  # and the first of the two is over when more comes
+        kept.row()
+        kept.row()
+        await command
+        await kept.committing.commit()
+        await kept.committing.close()
+        return kept.journal.waiting + kept.keeper.waiting
+
+    assert run_virtually(scenario()) == 0
+    assert [number for number, _ in store.bars] == [0, 1, 2, 3]
+    assert [row.seq for row in store.rows] == [0, 1, 2, 3]
+
+
+def test_commits_whose_answer_is_lost_are_stored_once() -> None:
+    store = SlowStore(failures=3)
+
+    async def scenario() -> tuple[int, int]:
+        kept = Kept(store)
+        for _ in range(5):
+            kept.row()
+            await asyncio.sleep(0.4)
+        await kept.committing.commit()
+        await kept.committing.close()
+        return kept.committing.failures, kept.journal.waiting + kept.keeper.waiting
+
+    assert run_virtually(scenario()) == (3, 0)
+    assert [number for number, _ in store.bars] == [0, 1, 2, 3, 4]
+
+
+def test_store_in_memory_refuses_a_writer_whose_lease_was_taken_over() -> None:
+    async def scenario() -> tuple[int, int]:
+        store = MemoryStore().opened()
+        first = await store.leases.take("one", "a", 1_000)
+        assert await store.leases.take("one", "b", 1_000) is None
+        await asyncio.sleep(2.0)
+        second = await store.leases.take("one", "b", 1_000)
+        assert first is not None
+        assert second is not None
+        return first.epoch, second.epoch
+
+    assert run_virtually(scenario()) == (1, 2)
