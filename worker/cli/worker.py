@@ -1,4 +1,4 @@
-"""`thinktwice worker`: the slow loop of a stored run, live or once; results on stdout, the rest on stderr."""
+"""`thinktwice worker`: everything on a feed, or the slow loop of a stored run; results on stdout."""
 
 import asyncio
 import json as json_text
@@ -16,6 +16,7 @@ from schemas.config import Settings
 from schemas.errors import ConfigError, InvariantViolation, StoreError
 from worker.cli.console import complain, time_option
 from worker.cli.options import DbOption
+from worker.cli.paper import names_of, show, traded
 from worker.figures import shown_time
 from worker.settings import ResolvedSettings, load_settings
 
@@ -53,9 +54,29 @@ def worker(
             show_default=False,
         ),
     ] = None,
+    feed: Annotated[
+        str | None,
+        typer.Option(
+            help="Trade this feed, too: ccxt:NAME, csv or replay, as `thinktwice paper` does.",
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Bar file of --feed csv and replay.", show_default=False)
+    ] = None,
+    speed: Annotated[
+        str, typer.Option(help="Of --feed replay: seconds of bar time in a second, or max.")
+    ] = "max",
+    symbols: Annotated[
+        str | None, typer.Option(help="Symbols to trade, separated by commas.", show_default=False)
+    ] = None,
+    timeframe: Annotated[str | None, typer.Option(help="Of the bars to trade.", show_default=False)] = None,
+    new: Annotated[
+        bool, typer.Option("--new", help="With --feed: trade a new run, even if one could go on.")
+    ] = False,
     run: Annotated[
         str,
-        typer.Option(metavar="RUN", help="Run id, a unique prefix of one, or 'latest'."),
+        typer.Option(metavar="RUN", help="Without --feed: run id, a unique prefix of one, or 'latest'."),
     ] = "latest",
     once: Annotated[bool, typer.Option("--once", help="Examine what is due now, then exit.")] = False,
     at: Annotated[
@@ -79,17 +100,38 @@ def worker(
         bool, typer.Option("--json", help="Print one JSON object per event, times in ns.")
     ] = False,
 ) -> None:
-    """Run the slow loop of a stored run: reflect at its slots, once each, and tell the judge."""
+    """Run everything on a feed, or the slow loop of a stored run: reflect at its slots, tell the judge.
+
+    With --feed one process trades, reflects fast and reflects slowly; more processes without --feed may stand
+    by for the slow loop of the same run.
+    """
     if at is not None and not once:
         raise ConfigError("--at names a past moment: it goes with --once")
+    if feed is not None and (once or run != "latest"):
+        raise ConfigError("--feed trades its own run: it goes without --once and --run")
     moment = None if at is None else time_option(at, "--at")
-    flags = {"runtime.db": ("--db", db), "runtime.operations.log_format": ("--log-format", log_format)}
+    flags: dict[str, tuple[str, Any]] = {
+        "runtime.db": ("--db", db),
+        "runtime.operations.log_format": ("--log-format", log_format),
+        "runtime.data": ("--data", data),
+        "data.symbols": ("--symbols", names_of(symbols)),
+        "data.timeframe": ("--timeframe", timeframe),
+    }
+    if feed is None:
+        for key, (option, value) in list(flags.items())[2:]:
+            if value is not None:
+                raise ConfigError(f"{option} says what to trade: it goes with --feed")
     resolved = load_settings(config, flags=flags)
     from worker.operations.logs import configure_logging
     from worker.operations.running import prepare
 
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
+        if feed is not None:
+            name = "embedded" if config is None else config.stem
+            trading = traded(resolved.settings, prepared, feed, speed, name, new=new, slow_period_s=period)
+            show(asyncio.run(trading), json=json)
+            return
         made = _work(resolved, run, moment, logs, prepared, once=once, period_s=period, json=json)
         if code := asyncio.run(made):
             raise typer.Exit(code)
@@ -122,7 +164,8 @@ async def _work(
     async with await open_store(address, create=True) as store:
         lease_ms, owner = int(3_000 * period_s), new_owner()
         slots = RunOfSlots(record.run_id, in_force)
-        made = assemble_worker(store, slots, clock, note, owner=owner, lease_ms=lease_ms)
+        goes_on = record.mode == "paper" and record.status == "running"
+        made = assemble_worker(store, slots, clock, note, owner=owner, lease_ms=lease_ms, traded=goes_on)
         if once:
             return await _look_once(made, store, record, in_force, clock, note, told)
         signs = await _signs(store, record, in_force, clock, owner)
