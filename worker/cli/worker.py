@@ -118,7 +118,7 @@ def worker(
         "data.timeframe": ("--timeframe", timeframe),
     }
     if feed is None:
-        for key, (option, value) in list(flags.items())[2:]:
+        for option, value in list(flags.values())[2:]:
             if value is not None:
                 raise ConfigError(f"{option} says what to trade: it goes with --feed")
     resolved = load_settings(config, flags=flags)
