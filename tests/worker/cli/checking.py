@@ -60,4 +60,6 @@ def codes(document: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def name_of(value: Any) -> str:
-    return "-".join(value)[:40] if isinstance(value, dict | set) else str(value)[:20]
+    if isinstance(value, set):
+        return "-".join(sorted(value))[:40]
+    return "-".join(value)[:40] if isinstance(value, dict) else str(value)[:20]
