@@ -1,0 +1,74 @@
+"""`thinktwice paper`, `status` and `worker --feed` as an operator uses them."""
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from worker.cli import app
+
+BARS = ("--symbols", "AAPL,IBM", "--from", "2009-01-01", "--to", "2009-12-31")
+
+
+def run(*words: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, list(words))
+    assert done.exit_code == code, done.output
+    return done.output if code else done.stdout
+
+
+def test_paper_prints_the_document_of_the_backtest_and_status_and_verify_know_the_run(tmp_path) -> None:
+    db = ("--db", f"sqlite:///{tmp_path}/a.db")
+    paper = json.loads(run("paper", "--feed", "replay", *BARS, *db, "--json"))
+    backtest = json.loads(run("backtest", *BARS, *db, "--json"))
+    assert paper["journal"]["head_hash"] == backtest["journal"]["head_hash"]
+    assert paper["performance"] == backtest["performance"]
+    assert set(paper) == set(backtest)
+    status = json.loads(run("status", "r0001", *db, "--json"))
+    assert (status["mode"], status["status"]) == ("paper", "finished")
+    assert status["head_hash"] == paper["journal"]["head_hash"]
+    assert "no process has traded it" in run("status", "r0002", *db)
+    assert re.search(r"replay +same: ", run("verify", "r0001", *db))
+    assert "paper" in run("runs", *db, "--json")
+
+
+def test_paper_that_is_given_again_after_its_end_is_another_run(tmp_path) -> None:
+    db = ("--db", f"sqlite:///{tmp_path}/a.db")
+    first = json.loads(run("paper", *BARS, *db, "--json"))
+    second = json.loads(run("paper", *BARS, *db, "--json"))
+    assert (first["run_id"], second["run_id"]) == ("r0001", "r0002")
+    assert first["journal"]["head_hash"] == second["journal"]["head_hash"]
+
+
+def test_worker_on_a_feed_that_waits_is_the_paper_run(tmp_path) -> None:
+    db = ("--db", f"sqlite:///{tmp_path}/a.db")
+    bars = tmp_path / "bars.csv"
+    rows = ["time,open,high,low,close,volume"]
+    for day in range(1, 29):
+        rows.append(f"2020-02-{day:02d}T00:00:00Z,{100 + day},{101 + day},{99 + day},{100 + day},10")
+    bars.write_text("\n".join(rows) + "\n", "utf-8")
+    given = ("--feed", "replay", "--data", str(bars), "--timeframe", "1d")
+    paper = json.loads(run("paper", *given, *db, "--json"))
+    worker = json.loads(run("worker", *given, *db, "--json"))
+    assert paper["journal"]["head_hash"] == worker["journal"]["head_hash"]
+    assert paper["data"]["bars"] == 28
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("paper", "--feed", "reply"), "Did you mean 'replay'?"),
+        (("paper", "--feed", "csv"), "name it with --data FILE"),
+        (("paper", "--feed", "ccxt"), "names no exchange"),
+        (("paper", "--feed", "replay", "--speed", "fast"), "neither max nor a number above zero"),
+        (("paper", "--feed", "csv", "--speed", "3"), "is for --feed replay"),
+        (("paper", "--data", "/nowhere/bars.csv"), "bars.csv"),
+        (("worker", "--feed", "replay", "--once"), "goes without --once and --run"),
+        (("worker", "--symbols", "AAPL"), "goes with --feed"),
+        (("status", "r0009"), "no run 'r0009'"),
+    ],
+)
+def test_paper_that_cannot_start_says_what_to_give_and_makes_nothing(tmp_path, words, said) -> None:
+    output = run(*words, "--db", f"sqlite:///{tmp_path}/a.db", code=2)
+    assert said in output.replace("\n", " ")
+    assert list(tmp_path.iterdir()) == []
