@@ -18,6 +18,7 @@ from tests.soak.scale import VARIABLE
 
 CHECKS = {
     "F1": "killed_processes",
+    "F3": "postgres_outages",
     "F13": "simulated_months",
 }
 

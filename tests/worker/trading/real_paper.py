@@ -23,6 +23,7 @@ heartbeat_s = 14400
 minimum_interval_s = 7200
 [runtime.operations]
 log_format = "json"
+start_limit = 1000
 """
 
 
@@ -61,6 +62,7 @@ def killing(*jobs: dict[str, Any]) -> list[dict[str, Any]]:
     """What `killed_paper` tells of some jobs, one after the other."""
     command = [sys.executable, "-m", "tests.worker.trading.killed_paper", json.dumps(jobs)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
+    environment["XDG_STATE_HOME"] = str(Path(jobs[0]["words"][1]).parent)  # where starts are noted
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=3_600
     )
