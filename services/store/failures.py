@@ -36,6 +36,7 @@ CAUSES: tuple[tuple[str, str, bool], ...] = (
     ("terminating connection", "closed the connection: it is shutting down or starting again", True),
     ("connection was closed", "closed the connection: check that the server runs", True),
     ("connection is closed", "closed the connection: check that the server runs", True),
+    ("another operation", "lost its connection in the middle of a command: try again in a moment", True),
     ("the database system is", "is starting up or shutting down: try again in a moment", True),
     ("too many clients", "has no connection left: try again in a moment", True),
     ('role "', "has no such role: create it, or check the --db address", False),

@@ -181,3 +181,15 @@ def test_server_address_names_our_driver_and_keeps_its_parts(scheme):
     url = parse_url(f"{scheme}://me:pw@host:5433/db?sslmode=require").engine_url(create=True)
     assert (url.drivername, url.host, url.port, url.database) == ("postgresql+asyncpg", "host", 5433, "db")
     assert dict(url.query) == {"ssl": "require"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "terminating connection due to administrator command",
+        "cannot switch to state 12; another operation (2) is in progress",
+        "the database system is shutting down",
+    ],
+)
+def test_store_error_of_a_server_that_stops_can_be_retried(said):
+    assert store_error(RuntimeError(said), parse_url("postgresql://me@host/db")).retryable

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ PACE_S = 0.05  # real seconds between two rows
 ROWS = 4_000
 LONGEST_S = 60.0
 
+# A server dies with the thread that started it, so that thread has to live as long as the process.
+_HAND = ThreadPoolExecutor(1)
 TROUBLES = ("immediate", "fast", "freeze")
 
 
@@ -111,10 +114,10 @@ class LiveRun:
         await self._until(running, lambda: len(self._commits) > 20)
         began = time.perf_counter()
         before = len(self._taken)
-        await asyncio.to_thread(self._begin)
+        await self._by_hand(self._begin)
         await self._until(running, lambda: time.perf_counter() - began >= self._down_s)
         meanwhile = [began, *self._taken[before:]]
-        await asyncio.to_thread(self._end)
+        await self._by_hand(self._end)
         back = time.perf_counter()
         await self._until(running, lambda: self._commits[-1] > back)
         seen = self._seen
@@ -129,6 +132,9 @@ class LiveRun:
 
     def _first(self, kind: str, began: float) -> float | None:
         return next((at - began for at, told in self._told if told == kind and at > began), None)
+
+    async def _by_hand(self, what: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(_HAND, what)
 
     def _begin(self) -> None:
         if self._trouble == "freeze":
