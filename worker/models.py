@@ -40,10 +40,17 @@ URL_VARIABLE = "ANTHROPIC_BASE_URL"
 
 @dataclass(frozen=True)
 class RecordedPast:
-    """The replies of a run that goes on, and whether it still stands where they were recorded."""
+    """The replies of a run that goes on.
+
+    Attributes:
+        cassette: what was answered.
+        lasts: whether the run still stands where it was recorded.
+        recorded: whether there is a past at all.
+    """
 
     cassette: Cassette
     lasts: Callable[[], bool]
+    recorded: bool = True
 
 
 @dataclass(frozen=True)
@@ -120,8 +127,10 @@ def models_in_use(settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_models(settings: Settings, environment: Mapping[str, str]) -> None:
+def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on: bool = False) -> None:
     """Refuse what would only fail later: no key, no price, no cassette to play or to write.
+
+    A run that `goes_on` may find the cassette that it was recording.
 
     Raises:
         ConfigError: one of them.
@@ -133,7 +142,17 @@ def check_models(settings: Settings, environment: Mapping[str, str]) -> None:
     for model in models_in_use(settings):
         price_for(settings.llm, model)
     configured_cassette(settings)
-    _writer(settings)
+    if not goes_on:
+        check_recording(settings)
+
+
+def check_recording(settings: Settings) -> None:
+    """Refuse to record into a file that is there already.
+
+    Raises:
+        ConfigError: it is.
+    """
+    _writer(settings, None)
 
 
 def configured_models(settings: Settings, guard: TickGuard, environment: Mapping[str, str]) -> Models:
@@ -194,7 +213,7 @@ def accounted_models(
     """
     if not settings.uses_models:
         return Models()
-    writer = _writer(settings) if cassette is None else None
+    writer = _writer(settings, past) if cassette is None else None
     if writer is not None:
         account.keep = writer.keep
 
@@ -229,6 +248,8 @@ def _source(
     return SplicedSource(past.lasts, RecordedSource(past.cassette), present)
 
 
-def _writer(settings: Settings) -> CassetteWriter | None:
+def _writer(settings: Settings, past: RecordedPast | None) -> CassetteWriter | None:
     path = settings.runtime.cassette
-    return None if path is None or settings.runtime.llm != "record" else CassetteWriter(Path(path))
+    if path is None or settings.runtime.llm != "record":
+        return None
+    return CassetteWriter(Path(path), past.lasts if past is not None and past.recorded else None)

@@ -5,7 +5,8 @@ of a run is its cassette already, and a printed one plays elsewhere. Rows of oth
 """
 
 import json
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -101,24 +102,53 @@ def _calls(path: Path, number: int, line: str) -> list[RecordedCall]:
 
 
 class CassetteWriter:
-    """Writes one line for each call at once, so that a run that breaks off keeps what it paid for."""
+    """Writes one line for each call at once, so that a run that breaks off keeps what it paid for.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file.
+        past: for a run that goes on: whether it still stands in its recorded past. Its own file is then held
+            against what comes again; what was asked and lost when it broke off gives way to what is asked.
+    """
+
+    def __init__(self, path: Path, past: Callable[[], bool] | None = None) -> None:
         """Check the place; the file is made with the first call.
 
         Raises:
             ConfigError: there is something already, or no such folder.
         """
-        if path.exists() and (path.is_dir() or path.stat().st_size):
+        there = path.exists() and (path.is_dir() or bool(path.stat().st_size))
+        if there and (past is None or path.is_dir()):
             raise ConfigError(
                 f"cassette {str(path)!r} exists: play it with --llm replay, or name another file to record"
             )
         if not path.parent.is_dir():
             raise ConfigError(f"the folder of cassette {str(path)!r} does not exist: make it first")
         self._path = path
+        self._past = past
+        self._kept = deque(path.read_bytes().splitlines(keepends=True) if there else ())
+        self._length = 0
 
     def keep(self, call: RecordedCall) -> None:
-        """Append one call."""
+        """Append one call.
+
+        Raises:
+            ConfigError: the file of a run that goes on holds another one in its place.
+        """
         row = {"kind": KIND, "payload": {"call": call.payload()}, "telemetry": call.telemetry()}
-        with self._path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(canonical_json(row) + "\n")
+        line = (canonical_json(row) + "\n").encode()
+        if self._kept:
+            if self._kept.popleft() == line:
+                self._length += len(line)
+                return
+            self._give_way()
+        with self._path.open("ab") as file:
+            file.write(line)
+
+    def _give_way(self) -> None:
+        if self._past is not None and self._past():
+            raise ConfigError(
+                f"cassette {str(self._path)!r} is not that of this run: name another file to record"
+            )
+        self._kept.clear()
+        with self._path.open("r+b") as file:
+            file.truncate(self._length)

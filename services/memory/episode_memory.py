@@ -137,9 +137,9 @@ class MemoryView:
     def retrieve(self, query: MemoryQuery, known_at: int) -> MemorySummary:
         """Nearest cases of the query's playbook and direction by Euclidean distance on the ranks.
 
-        At most half of a bucket's quota, rounded up, was entered on one UTC day. `insufficient` names each
-        bucket that holds fewer cases than its quota. The same question within one evaluation gets the same
-        answer without a read.
+        At most half of a bucket's quota was entered on one UTC day, of each one case at least. `insufficient`
+        names each bucket that holds fewer cases than its quota. The same question within one evaluation gets
+        the same answer without a read.
 
         Raises:
             InvariantViolation: inside the tick path, `known_at` lies after the clock, or the fingerprint does

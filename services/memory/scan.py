@@ -2,9 +2,9 @@
 
 Exact and deterministic: squares are summed in float64 in the order of the ranks, one row in each lane, so
 the vector unit changes no bit; distances are rounded to 1e-9 before they are compared, ties go to the
-smaller id. At most half of a bucket's quota, rounded up, comes from one day. "Nearest under a limit on each
-day and on the whole" is the lightest basis of a truncated partition matroid, which is why one pass that
-drops the farthest of a full day, or of a full bucket, ends with what sorting everything would give.
+smaller id. At most half of a bucket's quota comes from one day, of each at least one. "Nearest under a
+limit on each day and on the whole" is the lightest basis of a truncated partition matroid, which is why one
+pass that drops the farthest of a full day, or of a full bucket, ends with what sorting everything would give.
 
 Everything compiled lies in this file: numba does not notice an edited helper in another.
 """
@@ -110,7 +110,7 @@ def offer(cases: Any, found: Any, bucket: int, row: int, distance: int) -> None:
         if cases.day[found.rows[bucket, k]] == cases.day[row]:
             same += 1
             farthest = k
-    if same == (quota + 1) // 2:
+    if same == max(1, quota // 2):
         if not is_nearer(cases, found, bucket, row, distance, farthest):
             found.passed_over[bucket] = min(found.passed_over[bucket], distance)
             return

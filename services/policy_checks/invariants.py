@@ -158,14 +158,20 @@ def no_learn_zone_is_active(request: PolicyLevelReflectionRequest) -> Finding | 
 def no_learn_zone_is_cited(request: PolicyLevelReflectionRequest) -> Finding | None:
     """A text that argues with a day of a no-learn zone, or with its reason."""
     text = f"{request.proposal.thesis}\n{request.proposal.rationale}"
+    words = _words(text)
     for zone in _zones_of(request):
-        reason = zone.reason.strip().casefold()
-        if len(reason) >= SHORTEST_CITED_REASON and reason in text.casefold():
+        reason = _words(zone.reason)
+        if len(reason) >= SHORTEST_CITED_REASON and reason in words:
             return _blocker("no_learn_zone_cited", f"the text argues with the no-learn zone {zone.reason!r}")
         for day, start, end in days_in(text):
             if start <= zone.end and zone.start < end:
                 return _blocker("no_learn_zone_cited", f"{day} lies in the no-learn zone {zone.reason!r}")
     return None
+
+
+def _words(text: str) -> str:
+    """A text as it reads: one blank between words, one case."""
+    return " ".join(text.split()).casefold()
 
 
 def snapshot_is_stale(request: PolicyLevelReflectionRequest) -> Finding | None:

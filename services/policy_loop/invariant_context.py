@@ -5,8 +5,8 @@ from schemas.reflection import InvariantContext
 from schemas.snapshot import PolicySnapshot
 from services.ports import PlaybookReader
 
-# A playbook above it and above the envelope is blocked; one above the envelope alone is clamped by the engine,
-# which is an event.
+# A playbook above it and above the envelope is blocked; one above the envelope alone is clamped by the
+# engine, which is an event.
 HARD_RISK_CAP = 0.01
 
 

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 
 from schemas.vocabulary import PolicyState
 
-WAITING = frozenset({PolicyState.IDLE, PolicyState.COOLDOWN})  # which of them it is forbids no policy
+# Which of the states of a group it is changes nothing for an answer: neither forbids a policy, or the same
+# position is open, and the next bar leads from the one to the other by itself.
+ALIKE = (
+    frozenset({PolicyState.IDLE, PolicyState.COOLDOWN}),
+    frozenset({PolicyState.POSITION_OPEN, PolicyState.HOLD_LOCK}),
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ def why_stale(asked: Standing, now: Standing, most_bars: int) -> str | None:
         return f"{late} bars later than its snapshot, at most {most_bars} are allowed"
     if now.position != asked.position:
         return f"the position was {_shown(asked.position)} and is {_shown(now.position)}"
-    if now.state != asked.state and not {now.state, asked.state} <= WAITING:
+    if now.state != asked.state and not any({now.state, asked.state} <= group for group in ALIKE):
         return f"the state was {asked.state} and is {now.state}"
     if now.regime != asked.regime:
         return f"the regime was {asked.regime} and is {now.regime}"

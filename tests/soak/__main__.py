@@ -1,8 +1,7 @@
 """`make soak`: run the long fault and load checks, print each target with its figure, write the page.
 
-`python -m tests.soak F13 L3` (L3 measures L5, too) runs some of them, `--short` a tenth of each; `--page` only writes the page
-from what was measured last.
-Ends with 1 when a target is missed.
+`python -m tests.soak F13 L3` runs some of them (L3 with L5), `--short` a tenth of each; `--page` only writes
+the page from what was measured last. Ends with 1 when a target is missed.
 """
 
 import os

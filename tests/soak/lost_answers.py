@@ -85,7 +85,7 @@ def _finding(name: str, address: str) -> Finding:
     lost, committed, breaks = asyncio.run(scenario())
     return Finding(
         "F5",
-        f"{name}: {tries:,} commits under random deadlines up to {1e3 * LONGEST_S:.0f} ms, repeated until answered",
+        f"{name}: {tries:,} commits with deadlines up to {1e3 * LONGEST_S:.0f} ms, tried until answered",
         "no effect twice, none missing",
         f"{lost:,} answers lost, {committed:,} of them after the commit; {len(breaks)} broken",
         not breaks and committed > 0,

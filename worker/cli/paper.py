@@ -154,7 +154,7 @@ async def traded(
 
     feed = wiring.open_feed(feed_text, settings, speed)
     definitions = wiring.playbooks(settings)
-    wiring.demand_models(settings)
+    wiring.demand_models(settings, goes_on=not new)
     try:
         async with await open_store(settings.runtime.db, create=True, command_s=COMMAND_S) as store:
             notes = StartNotes(wiring.start_notes(settings))

@@ -106,8 +106,10 @@ def demand_known_symbols(settings: Settings, bars: "BarSeries") -> None:
     bucket_bits(bars.symbols, settings.envelope.correlation_buckets)
 
 
-def demand_models(settings: Settings) -> None:
+def demand_models(settings: Settings, *, goes_on: bool = False) -> None:
     """Refuse a run whose models have no key, price or cassette, before anything is made.
+
+    One that `goes_on` may find the cassette that it was recording.
 
     Raises:
         ConfigError: one is missing.
@@ -116,7 +118,7 @@ def demand_models(settings: Settings) -> None:
         return
     from worker.models import check_models
 
-    check_models(settings, os.environ)
+    check_models(settings, os.environ, goes_on=goes_on)
 
 
 def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":

@@ -68,7 +68,8 @@ async def past_of(store: "Store", record: "RunRecord", sink: RecoveringSink) -> 
         recorded_call(json.loads(row.payload), json.loads(row.telemetry or "null"))
         async for row in store.journal.rows(record.run_id, kinds={KIND})
     ]
-    return RecordedPast(Cassette(f"the journal of {record.run_id}", calls), lambda: sink.past)
+    cassette = Cassette(f"the journal of {record.run_id}", calls)
+    return RecordedPast(cassette, lambda: sink.past, recorded=record.events > 0)
 
 
 async def recover(

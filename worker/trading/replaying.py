@@ -120,7 +120,12 @@ async def _desk(
     journal: JournalWriter,
     definitions: Sequence[PlaybookDefinition] | None,
 ) -> tuple[TradingDesk, Player]:
-    """A desk for the stored run, and the player of its script."""
+    """A desk for the stored run, and the player of its script.
+
+    Its own journal answers for its models: no file of replies is played, and none is written.
+    """
+    silent = settings.runtime.model_copy(update={"llm": "live", "cassette": None})
+    settings = settings.model_copy(update={"runtime": silent})
     past = None
     if settings.uses_models:
         past = RecordedPast(await stored_cassette(store, record), lambda: True)

@@ -11,6 +11,7 @@ from schemas.config import Settings
 from services.market_feed import MarketFeed
 from services.store import NewRun, masked
 from worker.environment import environment
+from worker.models import check_recording
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -44,7 +45,11 @@ def described(feed: MarketFeed, settings: Settings) -> dict[str, Any]:
 async def run_to_trade(
     store: "Store", settings: Settings, feed: MarketFeed, name: str, *, new: bool
 ) -> "RunRecord":
-    """The newest run of the same configuration on the same feed that is not over, or a new one."""
+    """The newest run of the same configuration on the same feed that is not over, or a new one.
+
+    Raises:
+        ConfigError: a new run would record into a cassette that is there already.
+    """
     data = described(feed, settings)
     if not new:
         for record in reversed(await store.runs.all()):
@@ -53,6 +58,7 @@ async def run_to_trade(
                 if record.status == "interrupted":
                     await store.runs.reopen(record.run_id)
                 return replace(record, status="running")
+    check_recording(settings)
     config = settings.payload()
     config["runtime"]["db"] = masked(settings.runtime.db)
     return await store.runs.create(

@@ -89,7 +89,7 @@ def greedy(items: list[Episode], asked: MemoryQuery, quota: int) -> tuple[list[E
         day = item.entry_label // DAY
         if len(taken) == quota:
             break
-        if days[day] == -(-quota // 2):
+        if days[day] == max(1, quota // 2):
             refused = distance(item, asked) if refused is None else refused
             continue
         taken.append(item)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from schemas.config import MemorySettings, Settings
-from schemas.errors import StoreError
+from schemas.errors import ConfigError, StoreError
 from services.memory.episode_memory import MemoryView
 from services.store import Store, open_store
 from tests.worker.runs import embedded_bars
@@ -217,3 +217,35 @@ def test_paper_live_run_with_a_model_is_killed_and_goes_on_without_asking_again(
     assert outcome.document["model"]["calls"] == calls
     report = replayed(tmp_path, FULL)
     assert (report.ok, report.problem) == (True, None)
+
+
+def test_paper_live_run_that_records_goes_on_with_its_cassette_and_verify_leaves_it_alone(tmp_path) -> None:
+    tape = tmp_path / "tape.jsonl"
+    runtime = FULL.runtime.model_copy(update={"llm": "record", "cassette": str(tape)})
+    settings = FULL.model_copy(update={"runtime": runtime})
+    first, second = AnsweringModel(json.dumps(AGREES)), AnsweringModel(json.dumps(AGREES))
+    dying = Live(1, settings, KillAt("validated", 250), Models(fast=first, slow=first))
+    with pytest.raises(Killed):
+        asyncio.run(dying.trade(tmp_path))
+    lost = len(tape.read_text("utf-8").splitlines()) - len(rows_stored(tmp_path, "latest", "model_call"))
+    assert lost >= 0
+    asyncio.run(Live(1, settings, models=Models(fast=second, slow=second)).trade(tmp_path))
+    recorded = tape.read_text("utf-8")
+    calls = [json.loads(row.payload)["call"] for row in rows_stored(tmp_path, "latest", "model_call")]
+    assert [json.loads(line)["payload"]["call"] for line in recorded.splitlines()] == calls
+    assert replayed(tmp_path, settings).ok
+    assert tape.read_text("utf-8") == recorded
+    tape.unlink()
+    assert replayed(tmp_path, settings).ok
+    assert not tape.exists()
+
+
+def test_paper_run_that_is_new_does_not_record_into_a_file_that_is_there(tmp_path) -> None:
+    tape = tmp_path / "tape.jsonl"
+    tape.write_text("somebody else's\n", "utf-8")
+    runtime = FULL.runtime.model_copy(update={"llm": "record", "cassette": str(tape)})
+    settings = FULL.model_copy(update={"runtime": runtime})
+    model = AnsweringModel(json.dumps(AGREES))
+    with pytest.raises(ConfigError, match="exists"):
+        asyncio.run(Live(0, settings, models=Models(fast=model, slow=model)).trade(tmp_path))
+    assert tape.read_text("utf-8") == "somebody else's\n"
