@@ -1,4 +1,4 @@
-.PHONY: check test mutation bench bench-engine bench-model parity docs lock data
+.PHONY: check test soak mutation bench bench-engine bench-model parity docs lock data
 
 check:  ## everything that must hold before a commit lands
 	uv run ruff format --check
@@ -9,6 +9,9 @@ check:  ## everything that must hold before a commit lands
 
 test:  ## the tests alone
 	uv run pytest
+
+soak:  ## faults and load against their targets, most of an hour, into docs/reference/soak.md; never part of the tests
+	uv run python -m tests.soak
 
 mutation:  ## change the kernel in small ways and list what no test noticed; resumes, takes a while
 	uv run python -m tools.mutation
