@@ -1,6 +1,7 @@
 """Committing beside the bars: whoever asks for it at once, each row is stored once and none is dropped."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from schemas.errors import StoreError
@@ -39,8 +40,8 @@ class SlowStore:
 class Kept:
     """A journal, a keeper and a committing over a slow store."""
 
-    def __init__(self, store: SlowStore) -> None:
-        keeper = Keeper(store, "r0001", "paper")  # type: ignore[arg-type]
+    def __init__(self, store: SlowStore, told: Callable[[JournalRow], None] = lambda row: None) -> None:
+        keeper = Keeper(store, "r0001", "paper", told=told)  # type: ignore[arg-type]
         keeper.lease = Lease("trading/r0001", "me", 1, 0)
         self.keeper = keeper
         self.journal = JournalWriter(keeper)
@@ -91,6 +92,24 @@ def test_commits_whose_answer_is_lost_are_stored_once() -> None:
 
     assert run_virtually(scenario()) == (3, 0)
     assert [number for number, _ in store.bars] == [0, 1, 2, 3, 4]
+
+
+def test_news_of_a_row_is_told_after_its_commit_and_not_for_one_that_fails() -> None:
+    store, told = SlowStore(failures=1), []
+
+    def heard(row: JournalRow) -> None:
+        told.append((row.seq, asyncio.get_running_loop().time()))
+        assert [one.seq for one in store.rows][row.seq] == row.seq, "told before it was stored"
+
+    async def scenario() -> None:
+        kept = Kept(store, heard)
+        kept.row()
+        await kept.committing.commit()
+        await kept.committing.close()
+
+    run_virtually(scenario())
+    assert [seq for seq, _ in told] == [0]
+    assert told[0][1] >= 2.0, "the first answer was lost: nobody could know"
 
 
 def test_store_in_memory_refuses_a_writer_whose_lease_was_taken_over() -> None:
