@@ -28,5 +28,5 @@ ELSEWHERE: tuple[tuple[str, str, str], ...] = (
     ("L2", "policy reflection", "`make bench`, docs/reference/benchmarks.md"),
     ("L6", "10,000 episodes in one report", "not measured here"),
     ("L7", "MCP", "the server belongs to another part"),
-    ("L8", "growth of tasks and file handles", "not measured here"),
+    ("L8", "an hour in real time", "not measured here; the simulated day is"),
 )

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def ticks() -> list[Finding]:
     symbols, warm, measured = 500, 100, 200
     part = make_world("random_walk", seed=1, bars=warm + measured, symbols=symbols // TIMES, timeframe="1m")
     names = tuple(f"W{number:03d}" for number in range(symbols))
-    wide = {name: np.tile(getattr(part, name), (1, TIMES)) for name in (*COLUMNS, "present")}
+    wide: dict[str, Any] = {name: np.tile(getattr(part, name), (1, TIMES)) for name in (*COLUMNS, "present")}
     series = replace(part, symbols=names, **wide)
     market = Market(series.symbols, series.timeframe, series.label)
     desk = TradingDesk(
