@@ -40,7 +40,9 @@ async def tried(store: Store, tries: int) -> tuple[int, int, list[str]]:
     for seq in range(tries):
         row = order_row(seq, head)
         head = row.hash
-        while not await _answered(store, lease, run_id, seq, row, rng):
+        longest_s = LONGEST_S
+        while not await _answered(store, lease, run_id, seq, row, rng.uniform(0.0, longest_s)):
+            longest_s *= 1.5  # a slow machine gets through as well
             lost += 1
             committed += (await store.runs.find(run_id)).events > seq
     record = await store.runs.find(run_id)
@@ -52,11 +54,11 @@ async def tried(store: Store, tries: int) -> tuple[int, int, list[str]]:
 
 
 async def _answered(
-    store: Store, lease: Lease, run_id: str, seq: int, row: JournalRow, rng: random.Random
+    store: Store, lease: Lease, run_id: str, seq: int, row: JournalRow, deadline_s: float
 ) -> bool:
     bars = [(seq, BarRow(seq + 1, BAR))]
     try:
-        async with asyncio.timeout(rng.uniform(0.0, LONGEST_S)):
+        async with asyncio.timeout(deadline_s):
             if seq % 2:
                 await store.trading.commit(lease, run_id, bars, [row])
                 return True
@@ -85,7 +87,7 @@ def _finding(name: str, address: str) -> Finding:
     lost, committed, breaks = asyncio.run(scenario())
     return Finding(
         "F5",
-        f"{name}: {tries:,} commits with deadlines up to {1e3 * LONGEST_S:.0f} ms, tried until answered",
+        f"{name}: {tries:,} commits cut off at random moments, repeated until answered",
         "no effect twice, none missing",
         f"{lost:,} answers lost, {committed:,} of them after the commit; {len(breaks)} broken",
         not breaks and committed > 0,
