@@ -49,6 +49,7 @@ from services.slow_loop.requests import (
     actions_seen,
     build_request,
     cadence_facts,
+    changes_structure,
 )
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.untraded_signals import UntradedSignals
@@ -380,7 +381,6 @@ class SlowLoopService:
     def _apply(self, verdict: ReplanVerdict, verdict_id: str, run: Run, now: int) -> None:
         if not verdict.actions:
             return
-        self.counters.applied.update(action.kind for action in verdict.actions)
         self._judge_history += actions_seen(verdict, verdict_id, now)
         refused_before = len(self._lifecycle.refused)
         changed = self._lifecycle.apply(
@@ -390,10 +390,14 @@ class SlowLoopService:
             at=now,
             timeframe=self._bars.timeframe,
         )
-        for refusal in self._lifecycle.refused[refused_before:]:
+        refused = self._lifecycle.refused[refused_before:]
+        not_done = [one.action for one in refused]
+        self.counters.applied.update(one.kind for one in verdict.actions if one not in not_done)
+        for refusal in refused:
             self.counters.refused[refusal.code] += 1
             self._append(now, "action_refused", {"verdict_id": verdict_id, **refusal.payload()})
-        self._last_structural = run.slot
+        if changes_structure(verdict):
+            self._last_structural = run.slot
         self.retire_changed(changed, now)
         if any(action.kind == "replan" for action in verdict.actions):
             self._policy_loop.replan()

@@ -89,7 +89,9 @@ def read_trades(path: Path, tz: str | None, reference: float | None, usual: dict
     trades = TradeTable(entry, exit_ns, r, books, regimes, frames, names, cells, labels, bar_s, held)
     looks = None
     if "looks" in where:
-        looks = tuple(np.unique(_times(table, where["looks"], zone)).tolist())
+        told = _times(table, where["looks"], zone)
+        _refuse_early_look(table, exit_ns, told)
+        looks = tuple(np.unique(told).tolist())
     return TradeFile(trades, "reference" in where, looks, left_out)
 
 
@@ -148,6 +150,19 @@ def _refuse_early_exit(table: BarTable, entry: IntArray, exit_ns: IntArray) -> N
         raise DataError(
             f"{table.place(row)}, column 'exit_time': the exit {shown[0]} lies before the entry {shown[1]}: "
             "correct one of them, or remove the row"
+        )
+
+
+def _refuse_early_look(table: BarTable, exit_ns: IntArray, look_ns: IntArray) -> None:
+    early = np.flatnonzero(look_ns < exit_ns)
+    if early.size:
+        row = int(early[0])
+        shown = [
+            f"{np.datetime64(int(times[row]), 's')!s}Z" for times in (look_ns // 10**9, exit_ns // 10**9)
+        ]
+        raise DataError(
+            f"{table.place(row)}, column 'looks': the look {shown[0]} lies before the exit {shown[1]}, when "
+            "the trade was not known: correct one of them, or leave the column out"
         )
 
 

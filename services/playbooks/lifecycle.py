@@ -22,6 +22,8 @@ from trading_core.tick_guard import TickGuard
 
 __all__ = ["PlaybookLifecycle", "ShadowTrial"]
 
+PROVEN = "proven in shadow"  # the reason of a promotion
+
 Evidence = Mapping[str, float | int | str | None]
 Transitions = tuple[PlaybookVersion, ...]
 Origin = dict[str, str | None]
@@ -106,7 +108,7 @@ class PlaybookLifecycle:
             wanted = self._next(composition, at)
         reason = f"replaced by version {wanted.version}, proven in shadow"
         done.append(self._move(active, VersionState.RETIRED, at, reason))
-        done.append(self._enter(wanted, composition, at, "proven in shadow", candidate, active, evidence))
+        done.append(self._enter(wanted, composition, at, PROVEN, candidate, active, evidence))
         return tuple(done)
 
     def retire(

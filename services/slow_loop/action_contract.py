@@ -192,6 +192,10 @@ def _check_risk(action: JudgeAction, state: ContractState) -> Refusal | None:
         return "unchanged", f"risk of {definition.id!r} is {value!r} already"
     if not MINIMUM_RISK_FRACTION <= value <= ceiling:
         return "risk_out_of_bounds", f"risk {value!r} lies outside [{MINIMUM_RISK_FRACTION}, {ceiling}]"
+    lowers = value < definition.risk_fraction
+    limit = state.settings.action_ttl_bars if lowers else state.settings.shadow_ttl_bars
+    if action.ttl_bars is not None and action.ttl_bars > limit:
+        return "ttl_too_long", f"ttl {action.ttl_bars} bars is above the limit {limit}"
     return None
 
 

@@ -31,7 +31,7 @@ class CadenceFacts:
         started_at: when the loop began; stands for the last run until there is one.
         last_run: slot of the last successful run.
         last_attempt: slot of the last run that was begun, whatever came of it.
-        last_structural: slot of the last run that was allowed to recommend structural changes.
+        last_structural: slot of the last run that led to a structural change; an experiment is none.
         new_episodes: episodes resolved since the last successful run, by playbook.
         playbook_minimum: minimum of single playbooks, where it differs from `minimum_episodes`.
         surprise: accumulated surprise since the last run; 1 or more asks for an early examination.

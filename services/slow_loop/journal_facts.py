@@ -22,12 +22,20 @@ from schemas.regime import RegimeView
 from schemas.vocabulary import Direction, OverrideReason, VersionState
 from services.high_level.grid import trial_key
 from services.journal.chain import JournalRow
+from services.playbooks.lifecycle import PROVEN
 from services.playbooks.measures import duration_ns
 from services.slow_loop.artefacts import with_moments
 from services.slow_loop.cadence import CadenceFacts
 from services.slow_loop.drift_window import COUNTED, DriftWindow
-from services.slow_loop.requests import LoopStanding, RequestFacts, actions_seen, cadence_facts
-from services.slow_loop.trial_evidence import Evidence, trial_evidence
+from services.slow_loop.requests import (
+    LoopStanding,
+    RequestFacts,
+    actions_seen,
+    cadence_facts,
+    changes_structure,
+)
+from services.slow_loop.trial_evidence import Evidence, rounded, trial_evidence
+from services.statistics.online_levels import online_level
 
 Drift = Callable[[DriftWindow], None]
 
@@ -144,7 +152,7 @@ class JournalFacts:
         past = self._past(slot, clock)
         since = past[-1].read_until if past else -1
         overrides = [reason for at, reason in self._overrides if since < at <= clock]
-        acted = [one.slot for one in past if one.verdict is not None and one.verdict.actions]
+        acted = [one.slot for one in past if one.verdict is not None and changes_structure(one.verdict)]
         standing = LoopStanding(
             self.started_at,
             last_run=past[-1].slot if past else None,
@@ -256,11 +264,13 @@ class JournalFacts:
             if at <= clock:
                 cell = episode.regime if kind == "banned_cell" else None
                 traded.setdefault((version_hash, kind, cell), []).append(episode)
-        shown = []
+        shown, levels = [], self._levels(clock)
         for version in self._on_trial(clock):
-            kind = self._kind_of(version)
-            key = (version.definition.content_hash, kind, None)
-            shown.append(self._shown(version.definition, kind, None, traded.get(key, [])))
+            kind, version_hash = self._kind_of(version), version.definition.content_hash
+            told = self._shown(version.definition, kind, None, traded.get((version_hash, kind, None), []))
+            if version_hash in levels:
+                told["e_needed"] = rounded(1.0 / levels[version_hash])
+            shown.append(told)
         known = {one.definition.content_hash: one.definition for _, one in self._versions}
         banned = {
             (one.definition.id, cell)
@@ -276,6 +286,21 @@ class JournalFacts:
         for definition, cell, episodes in sorted(cells, key=lambda one: (one[0].id, str(one[1]))):
             shown.append(self._shown(definition, "banned_cell", cell, episodes))
         return tuple(shown)
+
+    def _levels(self, clock: int) -> dict[str, float]:
+        """What each candidate had to begin with, see `ShadowTrials`: after the promotions before it began."""
+        levels: dict[str, float] = {}
+        promoted = 0
+        for at, version in self._versions:
+            name = version.definition.content_hash
+            if at > clock:
+                break
+            promoted += version.state is VersionState.ACTIVE and version.reason == PROVEN
+            begins = version.state is VersionState.SHADOW and name not in levels
+            if begins and self._kind_of(version) == "candidate":
+                alpha = self._settings.judge.promotion_alpha
+                levels[name] = online_level(alpha, len(levels) + 1, promoted)
+        return levels
 
     def _shown(
         self, definition: PlaybookDefinition, kind: str, cell: str | None, episodes: Sequence[Episode]

@@ -127,6 +127,11 @@ def build_request(run: Run, facts: RequestFacts) -> HighLevelReflectionRequest:
     )
 
 
+def changes_structure(verdict: ReplanVerdict) -> bool:
+    """Whether a verdict uses up the week's structural change: an experiment trades beside the account."""
+    return any(action.kind != "open_experiment" for action in verdict.actions)
+
+
 def actions_seen(verdict: ReplanVerdict, verdict_id: str, at: int) -> list[JudgeActionSeen]:
     """The actions of a verdict as later requests show them; `at` is when they were carried out, ns."""
     return [

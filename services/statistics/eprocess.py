@@ -4,8 +4,9 @@
     E-(m) = mean_f prod_i [1 - f + f (high_i - x_i) / (high_i - m)]    evidence that it is below m
 
 with f in {0.1, 0.25, 0.5, 0.8} at equal weights, and the two-sided E = (E+ + E-) / 2. Under the null each
-factor has mean one, so P(E ever reaches 1/alpha) <= alpha whatever the number of looks (Ville). Values of a
-block do not depend on the order of blocks. Source: Waudby-Smith and Ramdas, "Estimating means of bounded
+factor has mean one, so P(E ever reaches 1/alpha) <= alpha whatever the number of looks (Ville). The null is
+about the means of blocks as they are clipped: of skewed outcomes these differ a little from the mean R. The
+value does not depend on the order of blocks. Source: Waudby-Smith and Ramdas, "Estimating means of bounded
 random variables by betting" (JRSS-B 2024); the fixed mixture needs no tuning and can be replayed.
 """
 

@@ -14,6 +14,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.measures import revised
+from services.slow_loop.requests import changes_structure
 from tests.worker.planted_store import definitions
 from worker.bootstrap import assemble
 from worker.sample_data.worlds import make_world
@@ -64,6 +65,7 @@ class Acted:
 
         asyncio.run(drive())
         assert made.slow_loop.counters.errors == 0
+        self.structural = made.slow_loop._last_structural
         self.rows: list[JournalRow] = sink.rows
         self.at = next(row.known_at for row in self.rows if row.kind == "replan_verdict")
 
@@ -134,6 +136,44 @@ def test_set_risk_fraction_halves_what_the_next_orders_put_at_risk() -> None:
     assert {one["risk_fraction"] for one in made.frozen()} == {0.0025}
     assert len(risked["made"]) > 3
     assert max(risked["made"]) < 260.0 < min(risked["held"][:3])
+
+
+def test_policies_of_a_replaced_version_go_out_of_force_without_a_replan() -> None:
+    made = acted("set_risk_fraction", value=0.0025, lowers_exposure=True)
+
+    def armed_later(run: Acted) -> list[dict[str, Any]]:
+        before = {
+            one["policy_id"]
+            for row in run.rows
+            if row.kind == "policy_frozen" and row.known_at <= run.at
+            for one in [json.loads(row.payload)]
+            if one["policy"]["playbook_id"] == NAME
+        }
+        return [one for one in run.of("thesis_armed") if one["policy_id"] in before]
+
+    assert armed_later(held()), "some of them are in force when the version is replaced"
+    assert armed_later(made) == []
+
+
+def test_experiment_does_not_use_up_the_structural_change_of_its_week() -> None:
+    at = int(make_world("reverting", seed=3, bars=420, symbols=6).close_times[0])
+    action = JudgeAction(
+        kind="open_experiment", playbook_id=NAME, parameter="side", value=1.0, ttl_bars=9, reason="w"
+    )
+    verdicts = [
+        ReplanVerdict(
+            decision=RecommendedAction.HOLD, report_id="r", actions=given, reason="scripted", known_at=at
+        )
+        for given in (
+            (),
+            (action,),
+            (action, revised(action, kind="replan", parameter=None, value=None, ttl_bars=None)),
+        )
+    ]
+    assert [changes_structure(one) for one in verdicts] == [False, False, True]
+    run = acted("open_experiment", parameter="side", value=1.0, ttl_bars=60)
+    assert run.structural is None, "the next report may change something"
+    assert acted("set_risk_fraction", value=0.0025, lowers_exposure=True).structural is not None
 
 
 def test_set_threshold_trades_the_other_value_on_paper_only() -> None:
