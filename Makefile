@@ -5,10 +5,10 @@ check:  ## everything that must hold before a commit lands
 	uv run ruff check
 	uv run mypy
 	uv run lint-imports
-	uv run pytest
+	uv run pytest -n auto --dist loadfile
 
 test:  ## the tests alone
-	uv run pytest
+	uv run pytest -n auto --dist loadfile
 
 soak:  ## faults and load against their targets, most of an hour, into docs/reference/soak.md; never part of the tests
 	uv run python -m tests.soak

@@ -30,7 +30,8 @@ def definitions() -> tuple[Any, ...]:
 
 def new_planted(settings: Settings, mode: str = "backtest") -> NewRun:
     bars = world()
-    data = {"source": "file", "path": None, "sha256": bars.sha256, "symbols": list(bars.symbols)}
+    data: dict[str, Any] = {"source": "file", "path": None, "sha256": bars.sha256}
+    data["symbols"] = list(bars.symbols)
     data |= {"timeframe": bars.timeframe, "label": bars.label, "bars": bars.bar_count}
     return NewRun("planted", 0, mode, settings.config_hash, settings.payload(), data, {})
 

@@ -16,6 +16,17 @@ from worker.cli.bars import describe, load_bars
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.progress import progress_bar
+from worker.cli.run_options import (
+    CassetteOption,
+    ConfigArgument,
+    DataOption,
+    FromOption,
+    RepliesOption,
+    SymbolsOption,
+    TimeframeOption,
+    ToOption,
+    ZoneOption,
+)
 from worker.environment import environment
 from worker.interrupts import Interrupts
 from worker.recorded_run import Progress
@@ -32,34 +43,13 @@ MOST_SEEDS = 1_000
 
 
 def ablate(
-    config: Annotated[
-        Path | None,
-        typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
-    ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(help="CSV or Parquet file of bars. [embedded daily bars]", show_default=False),
-    ] = None,
-    symbols: Annotated[
-        str | None, typer.Option(help="Symbols, separated by commas. [all of the data]", show_default=False)
-    ] = None,
-    timeframe: Annotated[
-        str | None,
-        typer.Option(help="1m, 5m, 15m, 1h, 4h or 1d. [as the bars are spaced]", show_default=False),
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="First bar label, UTC.", show_default=False)
-    ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option(
-            "--to", metavar="TIME", help="Last bar label, UTC; a date is its whole day.", show_default=False
-        ),
-    ] = None,
-    tz: Annotated[
-        str | None,
-        typer.Option(metavar="ZONE", help="Zone of times in the file that have none.", show_default=False),
-    ] = None,
+    config: ConfigArgument = None,
+    data: DataOption = None,
+    symbols: SymbolsOption = None,
+    timeframe: TimeframeOption = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    tz: ZoneOption = None,
     seeds: Annotated[
         int, typer.Option(min=0, max=MOST_SEEDS, help="Runs of the random veto, each with its own seed.")
     ] = 20,
@@ -67,16 +57,8 @@ def ablate(
         bool,
         typer.Option("--keep-all", help="Store the run of every seed; else only that of seed 0."),
     ] = False,
-    llm: Annotated[
-        str | None,
-        typer.Option(help="Replies of the model: live, record or replay. [live]", show_default=False),
-    ] = None,
-    cassette: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Replies to record into, or to replay without a key.", show_default=False
-        ),
-    ] = None,
+    llm: RepliesOption = None,
+    cassette: CassetteOption = None,
     db: DbOption = None,
     out: Annotated[
         str | None,

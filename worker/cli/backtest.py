@@ -15,6 +15,21 @@ from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.out_folder import OutFolder, stored_reports
 from worker.cli.progress import progress_bar
+from worker.cli.run_options import (
+    CassetteOption,
+    ConfigArgument,
+    DataOption,
+    FromOption,
+    LabelOption,
+    ReflectionOption,
+    RepliesOption,
+    SeedOption,
+    StrategistOption,
+    SymbolsOption,
+    TimeframeOption,
+    ToOption,
+    ZoneOption,
+)
 from worker.environment import environment
 from worker.interrupts import Interrupts
 from worker.recorded_run import record_run
@@ -28,55 +43,19 @@ SHOWN_FAILURES = 5
 
 
 def backtest(
-    config: Annotated[
-        Path | None,
-        typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
-    ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(help="CSV or Parquet file of bars. [embedded daily bars]", show_default=False),
-    ] = None,
-    symbols: Annotated[
-        str | None, typer.Option(help="Symbols, separated by commas. [all of the data]", show_default=False)
-    ] = None,
-    timeframe: Annotated[
-        str | None,
-        typer.Option(help="1m, 5m, 15m, 1h, 4h or 1d. [as the bars are spaced]", show_default=False),
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="First bar label, UTC.", show_default=False)
-    ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option(
-            "--to", metavar="TIME", help="Last bar label, UTC; a date is its whole day.", show_default=False
-        ),
-    ] = None,
-    tz: Annotated[
-        str | None,
-        typer.Option(metavar="ZONE", help="Zone of times in the file that have none.", show_default=False),
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(help="What a label means: open or close of its bar. [open]", show_default=False),
-    ] = None,
-    strategist: Annotated[
-        str | None, typer.Option(help="Who proposes: rules or anthropic. [rules]", show_default=False)
-    ] = None,
-    reflection: Annotated[
-        str | None, typer.Option(help="off, deterministic or full. [deterministic]", show_default=False)
-    ] = None,
-    llm: Annotated[
-        str | None,
-        typer.Option(help="Replies of the model: live, record or replay. [live]", show_default=False),
-    ] = None,
-    cassette: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Replies to record into, or to replay without a key.", show_default=False
-        ),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of every draw. [0]", show_default=False)] = None,
+    config: ConfigArgument = None,
+    data: DataOption = None,
+    symbols: SymbolsOption = None,
+    timeframe: TimeframeOption = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    tz: ZoneOption = None,
+    label: LabelOption = None,
+    strategist: StrategistOption = None,
+    reflection: ReflectionOption = None,
+    llm: RepliesOption = None,
+    cassette: CassetteOption = None,
+    seed: SeedOption = None,
     db: DbOption = None,
     out: Annotated[
         str | None,

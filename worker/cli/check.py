@@ -4,7 +4,6 @@ import asyncio
 import json as json_text
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from worker.cli import wiring
 from worker.cli.console import complain, print_json
 from worker.cli.options import JsonOption
+from worker.cli.run_options import CassetteOption, ConfigArgument, RepliesOption
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -32,23 +32,12 @@ def check(
             metavar="FILE", help="PolicyLevelReflectionRequest as JSON; - for stdin.", show_default=False
         ),
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
-    ] = None,
+    config: ConfigArgument = None,
     reflection: Annotated[
         str | None, typer.Option(help="deterministic or full. [deterministic]", show_default=False)
     ] = None,
-    llm: Annotated[
-        str | None,
-        typer.Option(help="Replies of the model: live, record or replay. [live]", show_default=False),
-    ] = None,
-    cassette: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Replies to record into, or to replay without a key.", show_default=False
-        ),
-    ] = None,
+    llm: RepliesOption = None,
+    cassette: CassetteOption = None,
     example: Annotated[
         bool, typer.Option("--example", help="Print a request that passes, ready to edit.")
     ] = False,

@@ -11,6 +11,7 @@ from schemas.config import Settings
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
+from worker.cli.run_options import ConfigArgument
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -20,10 +21,7 @@ MARKS = {"ok": "ok", "warning": "WARNING", "failed": "FAILED"}
 
 
 def doctor(
-    config: Annotated[
-        Path | None,
-        typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
-    ] = None,
+    config: ConfigArgument = None,
     feed: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Look at a feed: replay, csv or ccxt:NAME.", show_default=False),

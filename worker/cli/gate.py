@@ -12,6 +12,7 @@ from services.quoting import visible
 from worker.cli import wiring
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import JsonOption
+from worker.cli.run_options import ConfigArgument
 from worker.figures import shown_time
 from worker.settings import load_settings
 
@@ -34,10 +35,7 @@ def gate(
             show_default=False,
         ),
     ],
-    config: Annotated[
-        Path | None,
-        typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
-    ] = None,
+    config: ConfigArgument = None,
     looks: Annotated[
         str | None,
         typer.Option(

@@ -63,7 +63,7 @@ async def _stored(run: str, db: str | None, *, on_demand: bool) -> tuple[str, li
 
 async def _of_slots(store: "Store", run_id: str) -> list[dict[str, Any]]:
     """Those that the run wrote itself and those of a worker, by the time at which they were known."""
-    from worker.scheduler.slot_runner import JOB
+    from worker.scheduler.ports import JOB
 
     found = {one["report_id"]: one for one in await stored_reports(store, run_id)}
     if store.has_worker_tables:

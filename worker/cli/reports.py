@@ -58,7 +58,8 @@ async def _found(run: str, db: str | None) -> dict[str, Any] | None:
 async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     from services.slow_loop.journal_facts import JournalFacts
     from worker.replay import stored_settings
-    from worker.scheduler.slot_runner import JOB, RunOfSlots
+    from worker.scheduler.ports import JOB
+    from worker.scheduler.slot_runner import RunOfSlots
 
     settings = stored_settings(record)
     facts = JournalFacts(settings)

@@ -17,6 +17,7 @@ from schemas.errors import ConfigError, InvariantViolation, StoreError
 from worker.cli.console import complain, time_option
 from worker.cli.options import DbOption
 from worker.cli.paper import names_of, show, traded
+from worker.cli.run_options import LogFormatOption
 from worker.figures import shown_time
 from worker.settings import ResolvedSettings, load_settings
 
@@ -92,10 +93,7 @@ def worker(
         float, typer.Option(min=0.1, max=30.0, help="Seconds between two looks, at most 30.")
     ] = 30.0,
     db: DbOption = None,
-    log_format: Annotated[
-        str | None,
-        typer.Option("--log-format", help="Logs on stderr: console or json. [console]", show_default=False),
-    ] = None,
+    log_format: LogFormatOption = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per event, times in ns.")
     ] = False,
@@ -212,7 +210,7 @@ async def _signs(
     store: "Store", record: "RunRecord", settings: Settings, clock: "Clock", owner: str
 ) -> "SlowLoopSigns":
     from worker.operations.slow_loop_signs import SlowLoopSigns
-    from worker.scheduler.slot_runner import JOB
+    from worker.scheduler.ports import JOB
 
     standing = await store.claims.standing(record.run_id, JOB)
     interval = settings.high_level.interval_for(record.data["timeframe"])
@@ -255,7 +253,7 @@ async def _look_once(
     told: list[str],
 ) -> int:
     from services.slow_loop.cadence import last_slot, next_slot
-    from worker.scheduler.slot_runner import JOB
+    from worker.scheduler.ports import JOB
 
     try:
         await made.look()

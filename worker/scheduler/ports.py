@@ -8,6 +8,8 @@ from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 
+JOB = "slow_loop"  # the name of the slow loop in claims and reports
+
 EventSink = Callable[[str, dict[str, Any]], None]
 Reflect = Callable[
     [HighLevelReflectionRequest, Sequence[Episode], Sequence[PlaybookDefinition]],

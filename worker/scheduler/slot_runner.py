@@ -18,9 +18,8 @@ from services.store import Store
 from services.store.claims import Claim, ClaimStanding, SlotKey
 from services.store.leases import Lease
 from services.store.reports import StoredReport
-from worker.scheduler.ports import Clock, CrashPoints, EventSink, NoCrash, Reflect
+from worker.scheduler.ports import JOB, Clock, CrashPoints, EventSink, NoCrash, Reflect
 
-JOB = "slow_loop"
 MOST_ATTEMPTS = 5
 
 

@@ -16,9 +16,9 @@ from services.journal.chain import JournalRow
 from services.store import Store
 from worker.operations.slow_loop_signs import NoticedLooks, SlowLoopSigns
 from worker.operations.vital_signs import VitalSigns, VitalSource
-from worker.scheduler.ports import Clock, SystemClock
+from worker.scheduler.ports import JOB, Clock, SystemClock
 from worker.scheduler.service import StopSignals, serve
-from worker.scheduler.slot_runner import JOB, RunOfSlots
+from worker.scheduler.slot_runner import RunOfSlots
 from worker.scheduler.wiring import assemble_worker
 from worker.trading.surroundings import Surroundings
 

@@ -42,6 +42,7 @@ from worker.warm_up import compile_engine
 
 LEASE_MS = 10_000
 LOOK_S = 0.5
+STOP_S = 10.0
 CHANGES_PLAYBOOKS = ("rollback", "replan")  # they wait until no evaluation is out
 
 
@@ -346,12 +347,29 @@ class PaperProcess:
             await self._store.operator.answer(record.run_id, one.number, outcome, told)
             self._note("operator_command", {"number": one.number, "kind": one.kind, "outcome": outcome})
 
+    async def _store_the_rest(self) -> None:
+        """Store what waits; somebody who asked to stop does not wait for a store that stays away.
+
+        Raises:
+            StoreError: it stayed away; the next process takes the rows from the feed again.
+        """
+        try:
+            async with asyncio.timeout(None if self._why is None else STOP_S):
+                await self.committing.commit()
+        except TimeoutError as error:
+            raise StoreError(
+                f"the store is away and {self.keeper.waiting} rows of bars are not stored: the same command "
+                "takes them from the feed again",
+                retryable=True,
+            ) from error
+
     async def _end(self, record: RunRecord, began: float) -> PaperOutcome:
         if self.answers is not None and self._why is None:
             await self.answers.settled()
         if self._why is None and self.desk.begun:
             self.desk.session.finish()
-        await self.committing.commit()
+        await self._store_the_rest()
+        await self._store.trading.say(record.run_id, self._owner, self._said())
         result = None
         document = None
         if self.desk.begun:

@@ -3,13 +3,13 @@
 import json
 import os
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import ConfigError
-from services.playbooks import writing
 from services.playbooks.loader import load_playbooks, parse_playbook
 from services.playbooks.measures import revised, with_parameter
 from services.playbooks.writing import MANIFEST, playbook_toml, write_playbooks
@@ -35,7 +35,7 @@ def test_playbook_written_is_read_back_as_the_same(book):
         lesson, eligibility={**lesson.eligibility, "long": revised(side, banned=("up/low", "down/mid"))}
     )
     for one in (book, lesson):
-        read = parse_playbook(playbook_toml(one).encode(), None)
+        read = parse_playbook(playbook_toml(one).encode(), Path("book.toml"))
         assert read == revised(one, known_at=None)
 
 
@@ -47,7 +47,7 @@ def test_playbook_of_any_text_is_read_back_as_the_same(title, description):
         book = revised(BOOKS[0], title=title, description=description)
     except ValueError:
         return
-    assert parse_playbook(playbook_toml(book).encode(), None) == book
+    assert parse_playbook(playbook_toml(book).encode(), Path("book.toml")) == book
 
 
 def test_folder_written_is_what_runtime_playbooks_reads_and_holds_no_candidate(tmp_path):
@@ -103,7 +103,7 @@ def test_folder_is_left_as_it_was_when_writing_breaks_off(tmp_path, monkeypatch)
             raise OSError(28, "No space left on device")
         replace(source, target)
 
-    monkeypatch.setattr(writing.os, "replace", broken)
+    monkeypatch.setattr("services.playbooks.writing.os.replace", broken)
     with pytest.raises(ConfigError, match=r"cannot be written \(No space left on device\)"):
         written(folder, BOOKS[:2])
     assert content(folder) == found

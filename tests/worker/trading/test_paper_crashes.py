@@ -30,7 +30,8 @@ def head_of_the_backtest() -> str:
 
 async def _venue(store) -> dict[str, int]:
     run_id = (await store.runs.find("latest")).run_id
-    return await store.trading.at_venue(f"paper/{run_id}")
+    sent: dict[str, int] = await store.trading.at_venue(f"paper/{run_id}")
+    return sent
 
 
 async def _orders(store) -> list[str]:

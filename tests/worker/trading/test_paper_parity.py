@@ -55,7 +55,8 @@ def test_paper_orders_reach_the_venue_once_each(tmp_path) -> None:
     outcome = traded(tmp_path, Settings(), waiting_feed(embedded_bars(*BARS)))
 
     async def venue(store) -> dict[str, int]:
-        return await store.trading.at_venue(f"paper/{outcome.record.run_id}")
+        sent: dict[str, int] = await store.trading.at_venue(f"paper/{outcome.record.run_id}")
+        return sent
 
     sent = asked(tmp_path, venue)
     expected = backtest().of("order_accepted", "exit_filled", "scale_out_filled")

@@ -249,3 +249,29 @@ def test_paper_run_that_is_new_does_not_record_into_a_file_that_is_there(tmp_pat
     with pytest.raises(ConfigError, match="exists"):
         asyncio.run(Live(0, settings, models=Models(fast=model, slow=model)).trade(tmp_path))
     assert tape.read_text("utf-8") == "somebody else's\n"
+
+
+def test_paper_live_stop_while_the_store_is_away_says_what_is_not_stored_and_ends(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr("worker.trading.runner.STOP_S", 0.2)
+    live = Live()
+    between = live.between
+
+    async def fail(*args: Any) -> None:
+        raise StoreError("away", retryable=True)
+
+    async def stopped_in_an_outage(number: int) -> None:
+        trading: Any = live.store.trading
+        if number == 150:
+            trading.commit = fail
+        if number == 160:
+            live.process.stop("SIGTERM")
+        await between(number)
+
+    with pytest.raises(StoreError, match="rows of bars are not stored"):
+        asyncio.run(live.trade(tmp_path, RunningFeed(bars(), stopped_in_an_outage)))
+    outcome = asyncio.run(Live().trade(tmp_path))
+    assert outcome.document is not None
+    assert outcome.document["data"]["bars"] == bars().bar_count
+    assert replayed(tmp_path, Settings()).ok

@@ -11,7 +11,7 @@ from services.store import Store, open_store
 from tests.worker.runs import embedded_bars
 from tests.worker.trading.paper_runs import RunningFeed, address, asked, replayed, rows_stored
 from trading_core.bars import BarSeries
-from worker.scheduler.slot_runner import JOB
+from worker.scheduler.ports import JOB
 from worker.trading.everything import WithSlowLoop
 from worker.trading.runner import PaperOutcome, PaperProcess
 from worker.trading.surroundings import Bare
