@@ -1,8 +1,8 @@
 """What the slow loop of a run knows, read from the run's journal: the worker's memory, rebuilt from facts.
 
 Rows are taken in order and kept small; every question names the time as of which it is asked, and nothing
-known later enters the answer. What only bars can tell is missing here: outcomes of untraded signals, and
-trials of grid values. Called by the slot runner; it reads rows and writes nothing.
+known later enters the answer. What only bars can tell is missing here: the outcomes of `signals`, and trials
+of grid values. Called by the slot runner; it reads rows and writes nothing.
 """
 
 import json
@@ -34,6 +34,7 @@ from services.slow_loop.requests import (
     cadence_facts,
     changes_structure,
 )
+from services.slow_loop.signal_facts import SignalFacts
 from services.slow_loop.trial_evidence import Evidence, rounded, trial_evidence
 from services.statistics.online_levels import online_level
 
@@ -66,6 +67,7 @@ class JournalFacts:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self.signals = SignalFacts()
         self.last_seq = -1
         self.timeframe = ""
         self._first_label = 0
@@ -99,7 +101,7 @@ class JournalFacts:
     @property
     def kinds(self) -> frozenset[str]:
         """Journal kinds worth reading."""
-        return frozenset(self._takers)
+        return frozenset(self._takers) | self.signals.kinds
 
     @property
     def report_kinds(self) -> frozenset[str]:
@@ -115,8 +117,13 @@ class JournalFacts:
         """Take one row, in order of sequence; a kind that teaches nothing is passed over."""
         self.last_seq = row.seq
         taker = self._takers.get(row.kind)
+        if taker is None and row.kind not in self.signals.kinds:
+            return
+        payload = json.loads(row.payload)
         if taker is not None:
-            taker(row, json.loads(row.payload))
+            taker(row, payload)
+        if row.kind in self.signals.kinds:
+            self.signals.add(row, payload)
 
     def add_runs(self, runs: Iterable[PastRun]) -> None:
         """The runs that a worker made and the journal may not hold yet, each time all of them."""
@@ -192,6 +199,11 @@ class JournalFacts:
             epoch_starts={one.definition.id: one.since for one in self._active(clock)},
             tested=tuple(trial_key(trial) for one in past for trial in one.report.grid_trials),
         )
+
+    def last_read(self, slot: int, clock: int) -> int:
+        """Slot of the last run before `slot`, or the beginning: signals known later are new."""
+        past = self._past(slot, clock)
+        return past[-1].slot if past else self.started_at - 1
 
     def evidence(self, episode_ids: Sequence[str]) -> list[Episode]:
         """The episodes of a stored request, in its order."""

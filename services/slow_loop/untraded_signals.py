@@ -9,11 +9,11 @@ limit or stop entry that was never met, the signal is the bar that accepted it: 
 waiting for the price would have brought, and assumes nothing about a fill that did not happen.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from schemas.config import ExecutionSettings
-from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.reflection import TickValidationEvent, UntradedSignal
 from schemas.vocabulary import TickEventKind
@@ -24,6 +24,15 @@ from trading_core.rules import RuleColumns
 
 Reason = Literal["unfilled", "expired", "blocked"]
 UNMET = ("unfilled", "invalidated")  # refusals of an entry whose price never came; any other is a limit's
+
+
+class Planned(Protocol):
+    """A frozen policy, by the part that a signal needs."""
+
+    @property
+    def proposal(self) -> PolicyProposal:
+        """What was proposed."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class UntradedSignals:
         self._pending: list[PendingSignal] = []
         self._resolved: list[UntradedSignal] = []
 
-    def observe(self, event: TickValidationEvent, row: int, policies: dict[str, FrozenPolicy]) -> None:
+    def observe(self, event: TickValidationEvent, row: int, policies: Mapping[str, Planned]) -> None:
         """Note an armed thesis and its order; collect it when it expires, or its order is refused.
 
         A resting entry that runs out is refused as unfilled, and its thesis expires with it: one signal.

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest, UntradedSignal
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
-from services.market_feed import BarRow
+from services.slow_loop.journal_facts import JournalFacts
 from services.slow_loop.standing_ledger import StandingLedgers
-from services.store import RunRecord, Store
-from trading_core.bars import NS
+from services.store import Store
+from trading_core.bars import NS, BarSeries
 from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns
 from worker.feeds.bar_rows import series_of
 from worker.scheduler.ports import Reflect
-from worker.scheduler.slot_runner import RunOfSlots
+from worker.scheduler.slot_runner import RunOfSlots, Untraded
 
 
 def reflection_on_bars(store: Store, run: RunOfSlots) -> Reflect:
@@ -33,26 +33,41 @@ def reflection_on_bars(store: Store, run: RunOfSlots) -> Reflect:
         episodes: Sequence[Episode],
         definitions: Sequence[PlaybookDefinition],
     ) -> HighLevelReflectionReport:
-        record = await store.runs.find(run.run_id)
-        bar_ns = TIMEFRAME_SECONDS[record.data["timeframe"]] * NS
-        shift = 0 if record.data["label"] == "close" else bar_ns
-        rows = [row async for row in store.trading.rows(run.run_id) if row.label + shift <= request.known_at]
-        work = _reflected(run.settings, record, rows, request, episodes, definitions)
+        bars = await _bars(store, run.run_id, request.known_at)
+        work = _reflected(run.settings, bars, request, episodes, definitions)
         return await asyncio.to_thread(asyncio.run, work)
 
     return reflect
 
 
+def untraded_on_bars(store: Store, run: RunOfSlots) -> Untraded:
+    """What signals of a run that never became a position would have done, on the run's own bars."""
+
+    async def untraded(facts: JournalFacts, slot: int) -> tuple[UntradedSignal, ...]:
+        bars, since = await _bars(store, run.run_id, slot), facts.last_read(slot, slot)
+        execution = run.settings.execution
+        return await asyncio.to_thread(
+            lambda: facts.signals.untraded(bars, RuleColumns(bars), execution, since, slot)
+        )
+
+    return untraded
+
+
+async def _bars(store: Store, run_id: str, clock: int) -> BarSeries:
+    """The bars that a run took and that were closed at a time."""
+    data = (await store.runs.find(run_id)).data
+    shift = 0 if data["label"] == "close" else TIMEFRAME_SECONDS[data["timeframe"]] * NS
+    rows = [row async for row in store.trading.rows(run_id) if row.label + shift <= clock]
+    return series_of(tuple(data["symbols"]), data["timeframe"], data["label"], rows)
+
+
 async def _reflected(
     settings: Settings,
-    record: RunRecord,
-    rows: Sequence[BarRow],
+    bars: BarSeries,
     request: HighLevelReflectionRequest,
     episodes: Sequence[Episode],
     definitions: Sequence[PlaybookDefinition],
 ) -> HighLevelReflectionReport:
-    data = record.data
-    bars = series_of(tuple(data["symbols"]), data["timeframe"], data["label"], rows)
     columns = RuleColumns(bars)
     regimes = regime_columns(bars, settings.policy_loop.regime, columns.features)
     clock = SimulatedClock(request.known_at)

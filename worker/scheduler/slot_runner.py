@@ -5,11 +5,13 @@ the worker's own tables. Everything is written under the lease and its epoch. A 
 steps: whoever comes next finds the claim with its request and finishes that.
 """
 
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from schemas.config import Settings
 from schemas.errors import InfrastructureError, InvariantViolation
+from schemas.reflection import UntradedSignal
 from services.slow_loop.artefacts import read_request, stored_text
 from services.slow_loop.cadence import Run, Skip, due, early_moment, last_slot
 from services.slow_loop.journal_facts import JournalFacts, PastRun
@@ -21,6 +23,8 @@ from services.store.reports import StoredReport
 from worker.scheduler.ports import JOB, Clock, CrashPoints, EventSink, NoCrash, Reflect
 
 MOST_ATTEMPTS = 5
+
+Untraded = Callable[[JournalFacts, int], Awaitable[tuple[UntradedSignal, ...]]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,10 @@ class RunOfSlots:
 
 
 class SlotRunner:
-    """Looks once when it is told to; keeps nothing that the store does not hold, but a reading of it."""
+    """Looks once when it is told to; keeps nothing that the store does not hold, but a reading of it.
+
+    `untraded` resolves signals on the bars of the run, where they are at hand.
+    """
 
     def __init__(
         self,
@@ -47,6 +54,7 @@ class SlotRunner:
         clock: Clock,
         note: EventSink,
         points: CrashPoints | None = None,
+        untraded: Untraded | None = None,
     ) -> None:
         self._store = store
         self._run = run
@@ -54,6 +62,7 @@ class SlotRunner:
         self._clock = clock
         self._note = note
         self._points = points or NoCrash()
+        self._untraded = untraded
         self._reports: dict[int, StoredReport] = {}
         self._claims = ClaimStanding(None, None, None, None)
         self.facts = JournalFacts(run.settings)
@@ -124,7 +133,10 @@ class SlotRunner:
             self._note("slot_skipped", {"slot": skip.slot, "reason": str(skip.reason), **facts})
 
     async def _claim(self, lease: Lease, run: Run) -> None:
-        request = build_request(run, self.facts.request_facts(run.slot, run.slot, run.trigger))
+        known = self.facts.request_facts(run.slot, run.slot, run.trigger)
+        if self._untraded is not None:
+            known = replace(known, untraded=await self._untraded(self.facts, run.slot))
+        request = build_request(run, known)
         facts = {
             "trigger": run.trigger,
             "structural_allowed": run.structural_allowed,

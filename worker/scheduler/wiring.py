@@ -13,7 +13,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.store import Store
-from worker.scheduler.bars_of_run import reflection_on_bars
+from worker.scheduler.bars_of_run import reflection_on_bars, untraded_on_bars
 from worker.scheduler.judge_step import HOLD_MS, JudgeStep
 from worker.scheduler.ports import Clock, CrashPoints, EventSink, Reflect
 from worker.scheduler.slot_runner import RunOfSlots, SlotRunner
@@ -74,7 +74,8 @@ def assemble_worker(
     name, settings = owner or new_owner(), run.settings
     tenure = Tenure(store.leases, run.lease_name, name, lease_ms, note)
     made = reflect or (reflection_on_bars(store, run) if traded else threaded_reflection(settings))
-    runner = SlotRunner(store, run, made, clock, note, points)
+    untraded = untraded_on_bars(store, run) if traded else None
+    runner = SlotRunner(store, run, made, clock, note, points, untraded)
     if traded:
         return SlowWorker(run.run_id, tenure, runner, None, note)
     judge = JudgeAgentClient(settings.judge, settings.gate)

@@ -9,6 +9,7 @@ from services.slow_loop.cadence import Run, Skip, due
 from services.slow_loop.journal_facts import JournalFacts
 from services.slow_loop.requests import build_request
 from tests.worker.runs import embedded_run, planted_run
+from trading_core.rules import RuleColumns
 from worker.scenarios import planted_settings
 
 ONLY_FROM_BARS = {"untraded_signals", "shadow_trials"}
@@ -48,6 +49,21 @@ def test_journal_facts_lead_to_every_decision_of_the_backtest(run, settings):
         else:
             assert isinstance(answer, Run)
             assert answer.trigger == decided["drift_inputs"]["trigger"]
+
+
+@RUNS
+def test_journal_facts_resolve_the_untraded_signals_of_every_request_on_the_bars(run, settings):
+    bars = run().result._session.bars
+    columns, execution = RuleColumns(bars), settings().execution
+    told = 0
+    for facts, row, decided in replayed(run(), settings()):
+        if row.kind == "slow_skip":
+            continue
+        since = facts.last_read(decided["slot"], row.known_at)
+        made = facts.signals.untraded(bars, columns, execution, since, row.known_at)
+        assert json.loads(json.dumps([one.payload() for one in made])) == decided["untraded_signals"]
+        told += len(made)
+    assert told > 20
 
 
 @RUNS

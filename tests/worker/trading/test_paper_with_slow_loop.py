@@ -94,6 +94,8 @@ def test_paper_with_slow_loop_hears_each_report_once_and_replays(tmp_path) -> No
     assert heard == written[: len(heard)], "in order, each once"
     verdicts = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "replan_verdict")]
     assert [one["report_id"] for one in verdicts] == heard
+    requests = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "high_level_request")]
+    assert any(one["request"]["untraded_signals"] for one in requests), "resolved on the bars of the run"
     stored = asked(tmp_path, _reports)
     delivered = [one for one in stored if one.verdict is not None]
     assert {one.report_id for one in delivered} <= set(heard)
