@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+NO_WIDTH = 1e-6  # of the values: nobody sees it, and ticks could not be told apart
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,12 @@ class Scale:
 
 
 def spanning(values: Iterable[float], start: float, end: float, *, room: float = 0.06) -> Scale:
-    """A linear scale over all values with a little room at both ends; never of no width."""
+    """A linear scale over all values with a little room at both ends; never of (next to) no width."""
     known = [*values]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    width = high - low or 1.0
+    width = high - low
+    if width < NO_WIDTH * max(1.0, abs(low), abs(high)):
+        width = 1.0
     return Scale(low - room * width, high + room * width, start, end)
 
 

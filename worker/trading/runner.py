@@ -308,7 +308,7 @@ class PaperProcess:
             with suppress(StoreError):
                 await self._store.trading.say(record.run_id, self._owner, self._said())
                 self._waiting = await self._store.operator.waiting(record.run_id)
-                if any(one.kind == "stop" for one in self._waiting) and self.desk.begun:
+                if any(self._asks_to_stop(one) for one in self._waiting) and self.desk.begun:
                     self.stop("the operator's request")
                 if self.desk.begun and not self.desk.lock_step:
                     await self._commands(record)
@@ -328,10 +328,17 @@ class PaperProcess:
             self.committing.wake()
             self._note("report_heard", {"reports": session.slow_loop.counters.runs})
 
-    async def _commands(self, record: RunRecord) -> None:
+    def _asks_to_stop(self, one: OperatorRequest) -> bool:
+        return one.kind == "stop" and one.number not in self._commands_done
+
+    async def _commands(self, record: RunRecord, *, ending: bool = False) -> None:
+        """Carry out and answer what is asked; a request to stop is answered at the end, by whoever stopped."""
         waiting, self._waiting = self._waiting, []
         flying = self.desk.session.policy_loop.in_flight
         for one in waiting:
+            if self._asks_to_stop(one) != ending:
+                self._waiting.append(one)
+                continue
             if flying and one.kind in CHANGES_PLAYBOOKS:
                 continue  # it is still waiting when the next look comes
             told = {"outcome": "done", "note": "it was carried out before a restart"}
@@ -369,6 +376,8 @@ class PaperProcess:
         if self._why is None and self.desk.begun:
             self.desk.session.finish()
         await self._store_the_rest()
+        if self.desk.begun:
+            await self._commands(record, ending=True)
         await self._store.trading.say(record.run_id, self._owner, self._said())
         result = None
         document = None
