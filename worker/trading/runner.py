@@ -332,7 +332,7 @@ class PaperProcess:
         return one.kind == "stop" and one.number not in self._commands_done
 
     async def _commands(self, record: RunRecord, *, ending: bool = False) -> None:
-        """Carry out and answer what is asked; a request to stop is answered at the end, by whoever stopped."""
+        """Carry out and answer what is asked; a request to stop is answered at the end."""
         waiting, self._waiting = self._waiting, []
         flying = self.desk.session.policy_loop.in_flight
         for one in waiting:
