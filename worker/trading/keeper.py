@@ -17,7 +17,7 @@ from services.store.leases import Lease
 from services.store.trading import ORDER_KINDS, OutgoingOrder
 from worker.scheduler.ports import CrashPoints, NoCrash
 
-CRASH_POINTS = ("validated", "committed", "sent", "acknowledged")
+CRASH_POINTS = ("validated", "committed", "intended", "sent", "acknowledged")
 
 
 class Keeper:
@@ -91,13 +91,14 @@ class Keeper:
         self._waits_since = time.monotonic()
         for row in rows:
             self._told(row)
-        await self._pass_on(
-            [
-                OutgoingOrder(json.loads(row.payload)["order_id"], row.seq, row.payload)
-                for row in rows
-                if row.kind in ORDER_KINDS
-            ]
-        )
+        orders = [
+            OutgoingOrder(json.loads(row.payload)["order_id"], row.seq, row.payload)
+            for row in rows
+            if row.kind in ORDER_KINDS
+        ]
+        if orders:
+            self._points.reached("intended")
+        await self._pass_on(orders)
 
     async def reconcile(self) -> int:
         """Send what a process before this one intended and did not see acknowledged; how many there were."""

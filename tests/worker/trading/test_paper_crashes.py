@@ -13,6 +13,7 @@ from worker.trading.keeper import CRASH_POINTS
 TIMES = {
     "validated": (1, 120, 90),
     "committed": (1, 120, 90),
+    "intended": (1, 2, 3),
     "sent": (1, 3, 5),
     "acknowledged": (1, 2, 4),
 }
@@ -43,13 +44,7 @@ async def _orders(store) -> list[str]:
 @pytest.mark.parametrize("point", CRASH_POINTS)
 def test_paper_process_killed_at_a_point_goes_on_to_the_same_head(tmp_path, point) -> None:
     feed = waiting_feed(bars())
-    times = {
-        "validated": (1, 120, 90),
-        "committed": (1, 120, 90),
-        "sent": (1, 3, 5),
-        "acknowledged": (1, 2, 4),
-    }
-    for time in times[point]:
+    for time in TIMES[point]:
         assert killed(tmp_path, Settings(), feed, point, time), "it has to die for this to mean something"
     outcome = traded(tmp_path, Settings(), feed)
     assert outcome.document is not None
