@@ -198,7 +198,7 @@ class PolicyLoopService:
     async def think(self, evaluation: Evaluation) -> None:
         """Ask strategist, reflection and judge; the engine is neither read nor changed meanwhile."""
         snapshot, started = evaluation.snapshot, time.perf_counter()
-        if snapshot is not None:
+        if snapshot is not None and evaluation.effect is None:
             try:
                 evaluation.record.snapshot(snapshot)
                 evaluation.effect = await self._concluded(evaluation, snapshot)
@@ -443,7 +443,7 @@ class PolicyLoopService:
         record.error("policy_loop", error)
         self.counters.errors += 1
         reason = f"error: {type(error).__name__}"
-        if snapshot is not None:
+        if snapshot is not None and evaluation.effect is None:
             try:
                 context = self._settings, snapshot, self._playbooks, self._engine.bars.symbols
                 ending = self._fall_back(boundary, snapshot, reason, invariant_context(*context), True)

@@ -156,6 +156,19 @@ def test_session_answer_one_bar_late_is_taken_unless_the_world_has_changed() -> 
     assert made.policy_loop.counters.errors == 0
 
 
+def test_session_failure_while_the_snapshot_is_taken_is_an_error_and_freezes_nothing() -> None:
+    made = session()
+
+    def broken(regime: Any) -> None:
+        raise RuntimeError("the listener broke")
+
+    made.policy_loop.decided_in = broken
+    rows = finished(made)
+    assert made.policy_loop.counters.outcomes["error"] == made.policy_loop.counters.evaluations > 20
+    assert made.policy_loop.counters.errors == len(payloads(rows, "error")) > 20
+    assert payloads(rows, "policy_frozen") == []
+
+
 def test_session_boundary_of_a_symbol_that_is_being_answered_is_skipped_as_single_flight() -> None:
     made = session()
     loop, entered, again = made.policy_loop, [0], list[Any]()

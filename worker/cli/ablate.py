@@ -26,6 +26,7 @@ from worker.cli.run_options import (
     TimeframeOption,
     ToOption,
     ZoneOption,
+    names_of,
 )
 from worker.environment import environment
 from worker.interrupts import Interrupts
@@ -85,7 +86,7 @@ def ablate(
     settings = load_settings(
         config,
         flags={
-            "data.symbols": ("--symbols", _names(symbols)),
+            "data.symbols": ("--symbols", names_of(symbols)),
             "data.timeframe": ("--timeframe", timeframe),
             "runtime.data": ("--data", data),
             "runtime.tz": ("--tz", tz),
@@ -108,10 +109,6 @@ def ablate(
     if wrong:
         complain(f"errors in {', '.join(wrong)}: see `thinktwice journal RUN --kind error` of its run")
         raise typer.Exit(1)
-
-
-def _names(symbols: str | None) -> list[str] | None:
-    return None if symbols is None else [name.strip() for name in symbols.split(",") if name.strip()]
 
 
 def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict[str, Any]:

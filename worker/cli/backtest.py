@@ -29,6 +29,7 @@ from worker.cli.run_options import (
     TimeframeOption,
     ToOption,
     ZoneOption,
+    names_of,
 )
 from worker.environment import environment
 from worker.interrupts import Interrupts
@@ -70,7 +71,7 @@ def backtest(
         config,
         flags={
             "seed": ("--seed", seed),
-            "data.symbols": ("--symbols", _names(symbols)),
+            "data.symbols": ("--symbols", names_of(symbols)),
             "data.timeframe": ("--timeframe", timeframe),
             "data.label": ("--label", label),
             "policy_loop.strategist": ("--strategist", strategist),
@@ -98,10 +99,6 @@ def backtest(
             f"{document['errors']} errors in run {run_id}: see `thinktwice journal {run_id} --kind error`"
         )
         raise typer.Exit(1)
-
-
-def _names(symbols: str | None) -> list[str] | None:
-    return None if symbols is None else [name.strip() for name in symbols.split(",") if name.strip()]
 
 
 def _run(resolved: ResolvedSettings, name: str) -> tuple[dict[str, Any], list[str]]:

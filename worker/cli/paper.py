@@ -26,6 +26,7 @@ from worker.cli.run_options import (
     TimeframeOption,
     ToOption,
     ZoneOption,
+    names_of,
 )
 from worker.settings import load_settings
 
@@ -94,11 +95,6 @@ def paper(
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
         outcome = asyncio.run(traded(resolved.settings, prepared, feed, speed, name, new=new))
     show(outcome, json=json)
-
-
-def names_of(symbols: str | None) -> list[str] | None:
-    """The names in a list separated by commas; None when none is given."""
-    return None if symbols is None else [name.strip() for name in symbols.split(",") if name.strip()]
 
 
 async def traded(

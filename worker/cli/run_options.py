@@ -58,3 +58,8 @@ LogFormatOption = Annotated[
     str | None,
     typer.Option("--log-format", help="Logs on stderr: console or json. [console]", show_default=False),
 ]
+
+
+def names_of(symbols: str | None) -> list[str] | None:
+    """The names in a list separated by commas; None when none is given."""
+    return None if symbols is None else [name.strip() for name in symbols.split(",") if name.strip()]

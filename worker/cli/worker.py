@@ -16,8 +16,8 @@ from schemas.config import Settings
 from schemas.errors import ConfigError, InvariantViolation, StoreError
 from worker.cli.console import complain, time_option
 from worker.cli.options import DbOption
-from worker.cli.paper import names_of, show, traded
-from worker.cli.run_options import LogFormatOption
+from worker.cli.paper import show, traded
+from worker.cli.run_options import LogFormatOption, names_of
 from worker.figures import shown_time
 from worker.settings import ResolvedSettings, load_settings
 

@@ -237,6 +237,7 @@ class PaperProcess:
 
     async def _trade(self, record: RunRecord, began: float) -> PaperOutcome:
         looking = asyncio.create_task(self._look_around(record), name="looking around")
+        looking.add_done_callback(lambda ended: self._stop.set())  # no bar is waited for after a failure
         try:
             async with aclosing(self._items()) as items:
                 async for item in items:
@@ -303,8 +304,15 @@ class PaperProcess:
             looking.result()
 
     async def _look_around(self, record: RunRecord) -> None:
-        """Fetch the operator's requests and the reports that wait; a store that is away has none."""
+        """Fetch the operator's requests and the reports that wait; a store that is away has none.
+
+        Raises:
+            Exception: whatever ended the work beside the bars, which may be long before the next bar.
+        """
         while True:
+            self.committing.check()
+            if self.answers is not None:
+                self.answers.check()
             with suppress(StoreError):
                 await self._store.trading.say(record.run_id, self._owner, self._said())
                 self._waiting = await self._store.operator.waiting(record.run_id)

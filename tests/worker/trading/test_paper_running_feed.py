@@ -11,6 +11,7 @@ from schemas.config import MemorySettings, Settings
 from schemas.errors import ConfigError, StoreError
 from services.memory.episode_memory import MemoryView
 from services.store import Store, open_store
+from services.store.leases import LeaseLost
 from tests.worker.runs import embedded_bars
 from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.trading.paper_runs import (
@@ -275,3 +276,26 @@ def test_paper_live_stop_while_the_store_is_away_says_what_is_not_stored_and_end
     assert outcome.document is not None
     assert outcome.document["data"]["bars"] == bars().bar_count
     assert replayed(tmp_path, Settings()).ok
+
+
+def test_paper_live_process_that_lost_its_run_ends_though_no_bar_comes(tmp_path) -> None:
+    live = Live()
+    between = live.between
+
+    async def taken_over(*args: Any) -> None:
+        raise LeaseLost("another process trades it")
+
+    async def silent_market(number: int) -> None:
+        trading: Any = live.store.trading
+        if number == 100:
+            trading.commit = taken_over
+        if number == 101:
+            await asyncio.Event().wait()
+        if number != 101:
+            await between(number)
+
+    async def trade() -> None:
+        await asyncio.wait_for(live.trade(tmp_path, RunningFeed(bars(), silent_market)), 20.0)
+
+    with pytest.raises(LeaseLost):
+        asyncio.run(trade())
