@@ -443,7 +443,7 @@ class PolicyLoopService:
         record.error("policy_loop", error)
         self.counters.errors += 1
         reason = f"error: {type(error).__name__}"
-        if snapshot is not None and evaluation.effect is None:
+        if snapshot is not None:
             try:
                 context = self._settings, snapshot, self._playbooks, self._engine.bars.symbols
                 ending = self._fall_back(boundary, snapshot, reason, invariant_context(*context), True)
