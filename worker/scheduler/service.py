@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from schemas.errors import StoreError
+from schemas.errors import InfrastructureError, StoreError
 from worker.scheduler.ports import EventSink
 from worker.scheduler.waker import Waker
 from worker.scheduler.watchdog import Watchdog
@@ -63,7 +63,8 @@ async def serve(
 
     Raises:
         WorkerSilent: the waker died and could not be woken.
-        ThinktwiceError: a look failed for good; a store that may come back is tried again.
+        ThinktwiceError: a look failed for good; a store that may come back, or a process that can be started
+            again, is tried again.
     """
     waker = waker_of(_patient(worker, note), period_s, note)
     watching = asyncio.create_task(Watchdog(waker, note).watch())
@@ -95,14 +96,15 @@ async def _first(*waiting: "asyncio.Future[Any]") -> None:
 
 
 def _patient(worker: Looks, note: EventSink) -> Callable[[], Awaitable[None]]:
-    """A look that survives a store which may come back."""
+    """A look that survives a store which may come back, and a process which can be started again."""
 
     async def look() -> None:
         try:
             await worker.look()
-        except StoreError as error:
+        except InfrastructureError as error:
             if not error.retryable:
                 raise
-            note("store_away", {"reason": str(error)})
+            away = isinstance(error, StoreError)
+            note("store_away" if away else "look_failed", {"reason": str(error)})
 
     return look

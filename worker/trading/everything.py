@@ -1,7 +1,7 @@
-"""Everything in one process: the trading loop on a feed that runs on, and the slow loop beside it.
+"""Everything under one command: the trading loop on a feed that runs on, and the slow loop beside it.
 
-The slow loop is the same worker that runs in a process of its own: it looks at the store under its lease, so
-others may stand by. Its reports reach the trading loop through the inbox.
+When to look is decided here; each look is carried out by a process of its own, under its lease, so others may
+stand by and no report takes time from a bar. Reports reach the trading loop through the inbox.
 """
 
 import asyncio
@@ -16,10 +16,11 @@ from services.journal.chain import JournalRow
 from services.store import Store
 from worker.operations.slow_loop_signs import NoticedLooks, SlowLoopSigns
 from worker.operations.vital_signs import VitalSigns, VitalSource
+from worker.scheduler.looking_process import LookingJob
+from worker.scheduler.looks_apart import LooksApart
 from worker.scheduler.ports import JOB, Clock, SystemClock
 from worker.scheduler.service import StopSignals, serve
-from worker.scheduler.slot_runner import RunOfSlots
-from worker.scheduler.wiring import assemble_worker
+from worker.trading.committing import COMMAND_S
 from worker.trading.surroundings import Surroundings
 
 
@@ -29,7 +30,7 @@ class WithSlowLoop:
     Args:
         inner: where events go, who is told, and who can ask.
         store: open.
-        settings: of the run.
+        settings: of the run; `runtime.db` is the address of the store.
         owner: of this process.
         period_s: seconds between two looks of the slow loop.
         died: told when the slow loop cannot go on.
@@ -75,13 +76,8 @@ class WithSlowLoop:
             signs.note(kind, detail)
             self._inner.note(kind, detail)
 
-        slots = RunOfSlots(run_id, self._settings)
-        lease_ms = int(3_000 * self._period_s)
-        made = assemble_worker(
-            self._store, slots, clock, note, owner=self._owner, lease_ms=lease_ms, traded=True
-        )
         stop = StopSignals()
-        looks = NoticedLooks(made, signs, note)
+        looks = NoticedLooks(LooksApart(self._job(run_id), clock, note), signs, note)
         async with self._inner.around(_Both(source, signs), run_id):
             serving = asyncio.create_task(serve(looks, stop, note, period_s=self._period_s))
             serving.add_done_callback(self._ended)
@@ -90,6 +86,11 @@ class WithSlowLoop:
             finally:
                 stop.heard(signal.SIGTERM)
                 await serving
+
+    def _job(self, run_id: str) -> LookingJob:
+        settings, lease_ms = self._settings, int(3_000 * self._period_s)
+        address = settings.runtime.db  # that of the store names no password
+        return LookingJob(address, run_id, settings.payload(), self._owner, lease_ms, COMMAND_S)
 
     def _ended(self, serving: "asyncio.Task[int]") -> None:
         error = None if serving.cancelled() else serving.exception()

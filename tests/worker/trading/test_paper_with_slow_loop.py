@@ -5,7 +5,7 @@ import json
 from functools import cache
 from typing import Any
 
-from schemas.config import Settings
+from schemas.config import RuntimeSettings, Settings
 from services.slow_loop.cadence import last_slot
 from services.store import Store, open_store
 from tests.worker.runs import embedded_bars
@@ -40,7 +40,8 @@ class BarClock:
 
 
 async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOutcome:
-    clock, settings, happened = BarClock(), Settings(), asyncio.Event()
+    clock, happened = BarClock(), asyncio.Event()
+    settings = Settings(runtime=RuntimeSettings(db=address(folder)))
 
     def note(kind: str, detail: dict[str, Any]) -> None:
         told.append((kind, detail))

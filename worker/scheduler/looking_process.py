@@ -1,0 +1,128 @@
+"""The slow loop of a traded run in a process of its own: it looks when told to, and tells what happened.
+
+`python -m worker.scheduler.looking_process`, started by `worker.scheduler.looks_apart`; one JSON object a
+line. The first line on standard input is a `LookingJob`, each later one `{"look": NS}`. Standard output gets
+`{"note": [NAME, DETAIL]}`, at the end of a look `{"looked": BOOL}` or `{"failed": TEXT, "retryable": BOOL}`.
+The end of standard input is the end of the process that trades, or its wish: the lease is released.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.config import Settings
+from schemas.errors import StoreError
+from services.store import Store, open_store
+from worker.scheduler.slot_runner import RunOfSlots
+from worker.scheduler.slow_worker import SlowWorker
+from worker.scheduler.wiring import assemble_worker
+
+GIVES_WAY = 5  # to the process that trades: a report may take a second longer, a bar may not
+LONGEST_LINE = 1 << 24
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class LookingJob:
+    """Whose slow loop is looked at, and as whom.
+
+    Attributes:
+        address: of the store, with its password: it goes through a pipe and stands on no command line.
+        settings: payload of the run's settings.
+        lease_ms: how long others wait for a process that is gone.
+        command_s: longest wait for the answer of a server to one command.
+    """
+
+    address: str
+    run_id: str
+    settings: dict[str, Any]
+    owner: str
+    lease_ms: int
+    command_s: float | None = None
+
+
+class GivenClock:
+    """The present as the process that trades told it with the last look."""
+
+    now: int = 0
+
+
+class Looking:
+    """Looks, on a store that may be away when it is opened."""
+
+    def __init__(self, job: LookingJob, tell: Tell) -> None:
+        self._job = job
+        self._tell = tell
+        self._clock = GivenClock()
+        self._store: Store | None = None
+        self._worker: SlowWorker | None = None
+
+    async def look(self, now: int) -> None:
+        """One look as of `now`, told with its end."""
+        self._clock.now = now
+        try:
+            worker = self._worker or await self._made()
+            self._tell({"looked": await worker.look()})
+        except StoreError as error:
+            self._tell({"failed": str(error), "retryable": error.retryable})
+
+    async def close(self) -> None:
+        """Release lease and store."""
+        if self._worker is not None:
+            with suppress(StoreError):
+                await self._worker.close()
+        if self._store is not None:
+            await self._store.close()
+
+    async def _made(self) -> SlowWorker:
+        job = self._job
+        self._store = await open_store(job.address, create=True, command_s=job.command_s)
+        run = RunOfSlots(job.run_id, Settings.model_validate(job.settings))
+        self._worker = assemble_worker(
+            self._store, run, self._clock, self._note, owner=job.owner, lease_ms=job.lease_ms, traded=True
+        )
+        return self._worker
+
+    def _note(self, name: str, detail: dict[str, Any]) -> None:
+        self._tell({"note": [name, detail]})
+
+
+async def attend(tell: Tell) -> None:
+    """Look whenever standard input says so, until it ends."""
+    said = asyncio.StreamReader(limit=LONGEST_LINE)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(said), os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+    )
+    looking = Looking(LookingJob(**json.loads(await said.readline())), tell)
+    try:
+        while line := await said.readline():
+            await looking.look(json.loads(line)["look"])
+    finally:
+        await looking.close()
+
+
+def speaking() -> Tell:
+    """Writes to what was standard output; what anybody prints goes to standard error from now on."""
+    out = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def tell(what: dict[str, Any]) -> None:
+        # Nobody listens once the process that trades is gone; what was begun is finished all the same.
+        with suppress(BrokenPipeError):
+            os.write(out, json.dumps(what, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+    return tell
+
+
+if __name__ == "__main__":
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, signal.SIG_IGN)  # meant for the process that trades; it ends our input in time
+    os.nice(GIVES_WAY)
+    asyncio.run(attend(speaking()))

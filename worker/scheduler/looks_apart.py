@@ -1,0 +1,150 @@
+"""Looks of the slow loop that another process carries out, so that the event loop which trades never waits.
+
+A report over ten thousand episodes takes seconds of pure computing. In a thread it would share the
+interpreter's lock with the bars; here only lines of JSON come back. The process is started at the first look
+and again after it died; a slot that kills it is given up by the runner after its attempts.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from schemas.errors import InfrastructureError, StoreError
+from worker.scheduler.looking_process import LONGEST_LINE, LookingJob
+from worker.scheduler.ports import Clock, EventSink
+from worker.scheduler.slot_runner import MOST_ATTEMPTS
+
+COMMAND = (sys.executable, "-m", "worker.scheduler.looking_process")
+# A library that computes on every core would take them all from the bars.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+END_S = 10.0
+GONE = (BrokenPipeError, ConnectionResetError)
+
+
+class LookerDied(InfrastructureError):
+    """The process that looks ended within a look; `retryable` until it has done so too often in a row."""
+
+
+class LooksApart:
+    """What the waker wakes where a process trades: each look is one question to a process of its own.
+
+    Args:
+        job: whose slow loop.
+        clock: the present, told with each look.
+        note: told of everything that happens there.
+        command: what starts the process.
+    """
+
+    def __init__(
+        self, job: LookingJob, clock: Clock, note: EventSink, command: Sequence[str] = COMMAND
+    ) -> None:
+        self._job = job
+        self._clock = clock
+        self._note = note
+        self._command = command
+        self._process: Process | None = None
+        self._deaths = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The process that looks; None before the first look and after its end."""
+        return None if self._process is None else self._process.pid
+
+    async def look(self) -> bool:
+        """Whether the process held the lease and has looked to the end.
+
+        Raises:
+            StoreError: the store failed there.
+            LookerDied: the process is gone; the next look starts another one, unless too many have died.
+        """
+        process = self._process or await self._started()
+        try:
+            return await self._answer(process)
+        except asyncio.CancelledError:
+            process.kill()  # who is not waited for ends now; its claim is left for the next worker
+            self._process = None
+            raise
+
+    async def close(self) -> None:
+        """Let the process release its lease and end."""
+        process, self._process = self._process, None
+        if process is None or process.stdin is None or process.stdout is None:
+            return
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(END_S):
+                while line := await process.stdout.readline():
+                    self._heard(line)
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def _started(self) -> Process:
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=os.environ | ONE_THREAD,
+            limit=LONGEST_LINE,
+            start_new_session=True,  # Ctrl-C is meant for the process that trades
+        )
+        self._last_words: deque[bytes] = deque(maxlen=1)
+        self._listening = asyncio.create_task(_kept(process, self._last_words))
+        await _say(process, asdict(self._job))
+        self._process = process
+        return process
+
+    async def _answer(self, process: Process) -> bool:
+        await _say(process, {"look": self._clock.now})
+        while process.stdout is not None and (line := await process.stdout.readline()):
+            told = self._heard(line)
+            if "looked" in told:
+                self._deaths = 0
+                return bool(told["looked"])
+            if "failed" in told:
+                self._deaths = 0
+                raise StoreError(str(told["failed"]), retryable=bool(told["retryable"]))
+        raise await self._death(process)
+
+    def _heard(self, line: bytes) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(line)
+        if "note" in told:
+            self._note(*told["note"])
+        return told
+
+    async def _death(self, process: Process) -> LookerDied:
+        self._process = None
+        self._deaths += 1
+        code = await process.wait()
+        await self._listening
+        last = self._last_words[-1].decode(errors="replace").strip() if self._last_words else "without a word"
+        # A slot that kills its process is given up after so many attempts, by the process after those.
+        again = self._deaths <= MOST_ATTEMPTS
+        return LookerDied(
+            f"the process of the slow loop ended with {code} ({last}), {self._deaths} times in a row: "
+            + ("the next look starts another one" if again else "see what ends it, then start the worker"),
+            retryable=again,
+        )
+
+
+async def _say(process: Process, what: object) -> None:
+    """A line to a process that may have ended: then its output ends, too."""
+    if process.stdin is not None:
+        with suppress(*GONE):
+            process.stdin.write(json.dumps(what, allow_nan=False).encode() + b"\n")
+            await process.stdin.drain()
+
+
+async def _kept(process: Process, words: deque[bytes]) -> None:
+    """The last line that a process writes to standard error: of a traceback the one that says what it was."""
+    while process.stderr is not None and (line := await process.stderr.readline()):
+        words.append(line)
