@@ -24,6 +24,7 @@ CHECKS = {
     "L1": "load:ticks",
     "L3": "load:journal",
     "L4": "load:orders",
+    "L6": "batch",
     "L8": "growth",
 }
 

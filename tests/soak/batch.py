@@ -1,0 +1,145 @@
+"""L6: a report over ten thousand episodes, made for a desk that goes on taking its bars."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schemas.config import Settings
+from services.clock import SimulatedClock
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.market_feed import BarRow
+from services.store import open_store
+from tests.soak.findings import Finding, quantile
+from tests.soak.scale import scaled
+from tests.worker.scheduler.batches import looking_job, prepared_batch
+from tests.worker.trading.paper_runs import rows_of
+from worker.sample_data.worlds import make_world
+from worker.scheduler.looks_apart import LooksApart
+from worker.trading import hearing
+from worker.trading.desk import Market, TradingDesk
+
+LIMIT_S, LIMIT_MB, WORSE = 30.0, 500, 0.10
+SYMBOLS, WARM, ROWS, APART_S = 10, 300, 6_000, 0.02
+CALM_ROWS = 400
+
+
+class PacedDesk:
+    """A desk that gets a row every few milliseconds; a tick lasts from when it was due to its end."""
+
+    def __init__(self) -> None:
+        series = make_world("random_walk", seed=1, bars=WARM + ROWS, symbols=SYMBOLS, timeframe="1m")
+        market = Market(series.symbols, series.timeframe, series.label)
+        journal = JournalWriter(MemorySink())
+        self.desk = TradingDesk(Settings(), market, journal, lock_step=False, ask=lambda evaluation: None)
+        self._rows: Iterator[BarRow] = iter(rows_of(series))
+
+    async def warm(self) -> None:
+        """The rows before the ones that count."""
+        for _ in range(WARM):
+            await self.desk.take(next(self._rows))
+
+    async def ticks_ms(self, until: "asyncio.Future[Any] | None" = None) -> list[float]:
+        """Ticks while something goes on, or so many where nothing does."""
+        took_ms: list[float] = []
+        due = time.perf_counter()
+        while len(took_ms) < CALM_ROWS if until is None else not until.done():
+            due += APART_S
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            await self.desk.take(next(self._rows))
+            took_ms.append((time.perf_counter() - due) * 1e3)
+        return took_ms
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a report came to, and the ticks before and after, while it was made, and while it was heard."""
+
+    told: list[tuple[str, dict[str, Any]]]
+    took_s: float
+    peak_mb: float
+    calm_ms: list[float]
+    meanwhile_ms: list[float]
+    hearing_ms: list[float]
+
+
+def check() -> list[Finding]:
+    """On SQLite, the process started for this one report."""
+    episodes = scaled(10_000)
+    with tempfile.TemporaryDirectory() as folder:
+        seen = asyncio.run(_measured(f"sqlite:///{folder}/batch.db", episodes))
+    return [_making(episodes, seen), _hearing(episodes, seen)]
+
+
+async def _measured(address: str, episodes: int) -> Measured:
+    run_id, slot = await prepared_batch(address, episodes)
+    told: list[tuple[str, dict[str, Any]]] = []
+    looks = LooksApart(
+        looking_job(address, run_id), SimulatedClock(slot), lambda kind, detail: told.append((kind, detail))
+    )
+    paced = PacedDesk()
+    await paced.warm()
+    calm = await paced.ticks_ms()
+    began = time.perf_counter()
+    meanwhile, looked = await _beside(paced, looks.look())
+    took_s = time.perf_counter() - began
+    peak = _peak_mb(looks.pid)
+    calm += await paced.ticks_ms()
+    await looks.close()
+    heard, _ = await _beside(paced, _heard(address, run_id, paced))
+    if not looked:
+        told.append(("not looked", {}))
+    return Measured(told, took_s, peak, calm, meanwhile, heard)
+
+
+async def _beside(paced: PacedDesk, work: Awaitable[Any]) -> tuple[list[float], Any]:
+    doing = asyncio.ensure_future(work)
+    return await paced.ticks_ms(doing), await doing
+
+
+async def _heard(address: str, run_id: str, paced: PacedDesk) -> None:
+    """The report's way into the run, as the process that trades goes it."""
+    session = paced.desk.session
+    async with await open_store(address, create=False) as store:
+        taken = await store.reports.take(run_id, "trader", 60_000)
+        if taken is None:
+            return
+        hearing.hear(session, await hearing.judge(session, taken.request, taken.report, taken))
+
+
+def _peak_mb(pid: int | None) -> float:
+    status = Path(f"/proc/{pid}/status").read_text("ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+def _making(episodes: int, seen: Measured) -> Finding:
+    written = [detail for kind, detail in seen.told if kind == "report_written"]
+    breaks = [] if [one["episodes"] for one in written] == [episodes] else [f"it told {seen.told}"]
+    calm, busy = quantile(seen.calm_ms, 0.99), quantile(seen.meanwhile_ms, 0.99)
+    held = seen.took_s < LIMIT_S and seen.peak_mb < LIMIT_MB and busy <= (1 + WORSE) * calm
+    return Finding(
+        "L6",
+        f"a report over {episodes:,} episodes in a process of its own, started for it; a desk of {SYMBOLS} "
+        f"symbols takes a row every {1e3 * APART_S:.0f} ms",
+        f"under {LIMIT_S:.0f} s, under {LIMIT_MB} MB, tick p99 not worse by more than {WORSE:.0%} meanwhile",
+        f"{seen.took_s:.1f} s with the start of the process and the reading, {seen.peak_mb:.0f} MB; tick p99 "
+        f"{calm:.2f} ms alone, {busy:.2f} ms meanwhile (longest {max(seen.meanwhile_ms):.1f} ms of "
+        f"{len(seen.meanwhile_ms):,})",
+        held and not breaks,
+        tuple(breaks),
+    )
+
+
+def _hearing(episodes: int, seen: Measured) -> Finding:
+    longest = max(seen.hearing_ms)
+    return Finding(
+        "L6",
+        f"the desk hears that report: read from the inbox, judged, journalled with its {episodes:,} ids",
+        "the longest tick meanwhile under 250 ms",
+        f"longest tick {longest:.0f} ms of {len(seen.hearing_ms)}",
+        longest < 250.0,
+    )

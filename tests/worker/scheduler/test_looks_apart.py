@@ -1,0 +1,185 @@
+"""Looks of the slow loop in a process of its own: nothing is computed where bars are taken."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from schemas.config import RuntimeSettings, Settings
+from schemas.errors import StoreError
+from services.clock import SimulatedClock
+from services.high_level_reflection_service import HighLevelReflectionService
+from services.slow_loop.journal_facts import JournalFacts
+from services.store import open_store
+from tests.worker.scheduler.batches import looking_job, prepared_batch
+from worker.operations.vital_signs import VitalSigns
+from worker.scheduler.looking_process import LookingJob
+from worker.scheduler.looks_apart import LookerDied, LooksApart
+from worker.scheduler.ports import JOB
+from worker.scheduler.service import StopSignals, serve
+from worker.scheduler.slot_runner import MOST_ATTEMPTS
+from worker.trading.everything import WithSlowLoop
+from worker.trading.surroundings import Bare
+
+EPISODES = 1_000
+NOBODY = LookingJob("sqlite:////absent/store.db", "r0001", {}, "host:1:a", 1_000)
+
+
+class Told:
+    """What was noted, and a way to wait for it."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self._more = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.hook: Any = lambda kind: None
+
+    def note(self, kind: str, detail: dict[str, Any]) -> None:
+        self.events.append((kind, detail))
+        self.hook(kind)
+        told = asyncio.create_task(self._tell())
+        self._tasks.add(told)
+        told.add_done_callback(self._tasks.discard)
+
+    async def _tell(self) -> None:
+        async with self._more:
+            self._more.notify_all()
+
+    async def until(self, kind: str) -> dict[str, Any]:
+        async with self._more, asyncio.timeout(60.0):
+            await self._more.wait_for(lambda: kind in self.kinds())
+        return dict(self.events)[kind]
+
+    def kinds(self, *wanted: str) -> list[str]:
+        return [kind for kind, _ in self.events if not wanted or kind in wanted]
+
+
+class Source:
+    """A trading loop that says nothing."""
+
+    def signs(self) -> VitalSigns:
+        return VitalSigns("r0001", "paper", "trading", "host:1:a", 0)
+
+
+@pytest.fixture
+def nothing_computed_here(monkeypatch):
+    """Whoever reflects, or reads a journal for it, in this process, fails."""
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise AssertionError("this belongs into another process")
+
+    for owner, name in ((HighLevelReflectionService, "reflect"), (JournalFacts, "add")):
+        monkeypatch.setattr(owner, name, refused)
+
+
+def test_report_for_a_live_run_is_computed_in_another_process(tmp_path, nothing_computed_here) -> None:
+    address = f"sqlite:///{tmp_path}/batch.db"
+
+    async def play() -> Any:
+        run_id, slot = await prepared_batch(address, EPISODES)
+        told, died = Told(), []
+        settings = Settings(runtime=RuntimeSettings(db=address))
+        async with await open_store(address, create=False) as store:
+            beside = WithSlowLoop(
+                Bare(told.note), store, settings, "host:1:a", 0.1, died.append, SimulatedClock(slot)
+            )
+            async with beside.around(Source(), run_id):
+                written = await told.until("report_written")
+            held = await store.leases.holder(f"{JOB}/{run_id}")
+            return written, await store.reports.all(run_id, JOB), held, told, died
+
+    written, reports, held, told, died = asyncio.run(play())
+    assert written["episodes"] == EPISODES
+    assert [one.report.n_episodes for one in reports] == [EPISODES]
+    assert reports[0].delivery == "waiting", "the process that trades asks the judge"
+    assert told.kinds("slot_failed", "worker_died", "look_failed") == []
+    assert died == []
+    assert held is None or held.until_ms == 0, "released at the end"
+    assert told.kinds()[-3:] == ["stopping", "lease_released", "stopped"]
+
+
+def test_looking_process_that_is_killed_within_a_report_is_replaced_and_the_report_comes_once(tmp_path):
+    address = f"sqlite:///{tmp_path}/batch.db"
+
+    async def play() -> Any:
+        run_id, slot = await prepared_batch(address, EPISODES)
+        told = Told()
+        looks = LooksApart(looking_job(address, run_id), SimulatedClock(slot), told.note)
+        told.hook = lambda kind: kind == "slot_claimed" and os.kill(looks.pid, signal.SIGKILL)
+        with pytest.raises(LookerDied, match="ended with -9") as died:
+            await looks.look()
+        gone, told.hook = looks.pid, lambda kind: None
+        looked = await looks.look()
+        os.kill(looks.pid, signal.SIGTERM)  # meant for the process that trades
+        looked &= await looks.look()
+        await looks.close()
+        async with await open_store(address, create=False) as store:
+            return died.value.retryable, gone, looked, told, await store.reports.all(run_id, JOB)
+
+    retryable, gone, looked, told, reports = asyncio.run(play())
+    assert (retryable, gone, looked) == (True, None, True)
+    assert told.kinds("slot_claimed", "slot_resumed", "report_written") == [
+        "slot_claimed", "slot_resumed", "report_written",
+    ]  # fmt: skip
+    assert len(reports) == 1
+
+
+def saying(*lines: dict[str, Any], last: str = "") -> tuple[str, ...]:
+    """A process that answers each look with the next line, then ends."""
+    texts = [json.dumps(line) for line in lines]
+    code = f"input()\nfor text in {texts!r}: input(); print(text, flush=True)\n{last}"
+    return (sys.executable, "-c", code)
+
+
+@asynccontextmanager
+async def looking(command: tuple[str, ...], told: Told):
+    looks = LooksApart(NOBODY, SimulatedClock(0), told.note, command)
+    try:
+        yield looks
+    finally:
+        await looks.close()
+
+
+def test_store_that_is_away_there_is_a_store_error_here() -> None:
+    async def play() -> Any:
+        async with looking(saying({"failed": "away", "retryable": True}, {"looked": True}), Told()) as looks:
+            with pytest.raises(StoreError, match="away") as failed:
+                await looks.look()
+            return failed.value.retryable, await looks.look()
+
+    assert asyncio.run(play()) == (True, True)
+
+
+def test_looking_process_that_cannot_live_ends_the_worker_with_its_last_words() -> None:
+    async def play() -> Any:
+        told, stop = Told(), StopSignals()
+        async with looking((sys.executable, "-c", "import sys; sys.exit('no such module')"), told) as looks:
+            with pytest.raises(LookerDied, match="no such module") as died:
+                await serve(looks, stop, told.note, period_s=0.01)
+            return died.value, told
+
+    died, told = asyncio.run(play())
+    assert not died.retryable
+    assert told.kinds("look_failed") == ["look_failed"] * MOST_ATTEMPTS
+    assert f"{MOST_ATTEMPTS + 1} times in a row" in str(died)
+
+
+def test_look_that_is_broken_off_takes_its_process_with_it() -> None:
+    async def play() -> Any:
+        told, started = Told(), asyncio.Event()
+        told.hook = lambda kind: started.set()
+        command = saying({"note": ["begun", {}]}, last="input()")
+        async with looking(command, told) as looks:
+            look = asyncio.create_task(looks.look())
+            await started.wait()
+            process = looks._process
+            look.cancel()
+            await asyncio.wait({look})
+            return look.cancelled(), await process.wait(), looks.pid
+
+    assert asyncio.run(play()) == (True, -signal.SIGKILL, None)
