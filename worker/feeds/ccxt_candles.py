@@ -46,9 +46,10 @@ class CandleBook:
         """Whether the candle came on this connection."""
         return label in self._known
 
-    def final(self) -> list[Candle]:
-        """The candles for which the websocket alone vouches, in order."""
+    def final(self, after: int | None = None) -> list[Candle]:
+        """The candles for which the websocket alone vouches, in order; `after`: only those behind a label."""
         if self._joined is None or self.newest is None:
             return []
-        labels = sorted(label for label in self._known if self._joined < label < self.newest)
+        first = self._joined if after is None else max(self._joined, after)
+        labels = sorted(label for label in self._known if first < label < self.newest)
         return [Candle(label, self._known[label]) for label in labels]

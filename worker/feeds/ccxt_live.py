@@ -150,8 +150,8 @@ class LiveBars:
         for one in book.observe(possible):
             if one.label in given or one.label <= self._row:
                 items += self._take(symbol, one, now)
-        for one in book.final():
-            if one.label not in given and one.label > self._row and self._settled(one.label, now):
+        for one in book.final(self._row):
+            if one.label not in given and self._settled(one.label, now):
                 items += self._take(symbol, one, now)
                 self._mute.pop(symbol, None)
                 self._mute_limit[symbol] = MUTE_BARS
@@ -188,7 +188,7 @@ class LiveBars:
     def _refilled(self, symbol: str, missed: list[Candle]) -> list[FeedAnomaly]:
         if not missed:
             return []
-        labels = [one.label for one in missed]
+        labels = {one.label for one in missed}  # an answer may hold a bar twice
         detail = {"bars": len(labels), "to": max(labels)}
         items = [FeedAnomaly(FeedAnomalyKind.REFILLED, symbol, min(labels), detail)]
         if self._link is not None and self._books[symbol].newest is None and missed[-1].bar.volume > 0.0:
