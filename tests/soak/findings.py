@@ -52,7 +52,7 @@ def keep(new: Iterable[Finding]) -> list[Finding]:
     for row in {one.row for one in new}:
         found = {key: one for key, one in found.items() if key[0] != row}
     found |= {(one.row, one.check): one for one in new}
-    ordered = sorted(found.values(), key=lambda one: (one.row[0], int(one.row[1:])))
+    ordered = sorted(found.values(), key=lambda one: (one.row[0], int(one.row[1:].rstrip("R")), one.row))
     text = json.dumps([asdict(one) for one in ordered], indent=1, ensure_ascii=False)
     STORED.write_text(text + "\n", "utf-8")
     return ordered
