@@ -81,8 +81,8 @@ def check() -> list[Finding]:
     return [
         Finding(
             "L8R",
-            f"{length_s / 60:g} minutes by the wall clock: `worker --feed` on an exchange with one-minute bars "
-            f"of {len(symbols())} symbols, store on PostgreSQL, {len(lived.counts)} counts",
+            f"{length_s / 60:g} minutes in real time: `worker --feed` on an exchange, bars of a minute of "
+            f"{len(symbols())} symbols, store on PostgreSQL, {len(lived.counts)} counts",
             f"no growth of tasks, threads, handles or connections, memory within {GROWN_MB:.0f} MB; "
             "every bar stored; SIGTERM ends it with 0; the run verifies",
             f"medians of the first and of the second half: {', '.join(shown)}; {lived.rows} bars of "
