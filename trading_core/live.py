@@ -24,6 +24,7 @@ class LiveStep:
 
     Attributes:
         bars: the series so far.
+        columns: its rule columns.
         engine: the engine that validates it.
     """
 
@@ -45,6 +46,7 @@ class LiveStep:
             windows: no-trade windows.
         """
         self.bars = bars
+        self.columns = columns
         self.engine = engine
         self._regime = regime
         self._windows = tuple(windows)

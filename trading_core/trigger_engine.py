@@ -8,6 +8,7 @@ retire a policy, tighten a stop and mark an evaluation. Called by the runner and
 ledgers.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -417,6 +418,20 @@ class TriggerEngine:
         """
         self.portfolio["kill"][0] = int(on)
         self.portfolio["kill_seen"][0] = 0
+
+    def rows_from(self, start: int) -> dict[str, npt.NDArray[Any]]:
+        """What the engine keeps of the validated rows from `start` on, by name; see `take_rows`."""
+        rows = slice(start, self.t)
+        return {
+            "equity": self._equity[rows].copy(),
+            "gross": self._gross[rows].copy(),
+            "flags": self._flags[rows].copy(),
+        }
+
+    def take_rows(self, start: int, kept: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take back rows that another engine kept; they come before `t`."""
+        for name, table in (("equity", self._equity), ("gross", self._gross), ("flags", self._flags)):
+            table[start : start + kept[name].shape[0]] = kept[name]
 
     def halted(self) -> bool:
         """Whether the envelope blocks entries at the close of the last validated bar."""

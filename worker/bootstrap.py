@@ -70,7 +70,7 @@ def assemble(
     Raises:
         ConfigError: a playbook file is wrong, or mode `full` or the strategist has no model.
     """
-    books = definitions if definitions is not None else load_playbooks(_folder(settings))
+    books = given_playbooks(settings, definitions)
     guard, clock = TickGuard(), SimulatedClock(int(bars.times[0]))
     events = ParkingJournal(journal)
     tape = cassette if cassette is not None else configured_cassette(settings)
@@ -124,6 +124,17 @@ def assemble(
         settings, bars, journal, guard, clock, engine, memory, expectations, registry, lifecycle, untraded,
         policy_loop, slow_loop, account, asked, live, events,
     )  # fmt: skip
+
+
+def given_playbooks(
+    settings: Settings, definitions: Sequence[PlaybookDefinition] | None
+) -> Sequence[PlaybookDefinition]:
+    """The given playbooks, or those of the configured folder, or the embedded ones.
+
+    Raises:
+        ConfigError: a playbook file is wrong.
+    """
+    return definitions if definitions is not None else load_playbooks(_folder(settings))
 
 
 def _folder(settings: Settings) -> Path | None:

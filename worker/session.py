@@ -75,9 +75,13 @@ class Session:
                 "seed": self.settings.seed,
             },
         )
-        self.policy_loop.tick_seen = self._observe
+        self.listen()
         for version in self.registry.reader().active():
             journal_version(self.journal, version, max(first, version.since))
+
+    def listen(self) -> None:
+        """Let the loops tell each other what happens; the last wire, of a session that begins or goes on."""
+        self.policy_loop.tick_seen = self._observe
 
     async def step(self, timing: Timing, *, history: bool = False, end: int | None = None) -> None:
         """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop.

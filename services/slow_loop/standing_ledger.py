@@ -7,7 +7,7 @@ unit per trade, so that R is all it yields. Shadow trials, disabled cells and gr
 here, and only from bars at or before the clock.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,16 +73,16 @@ class StandingLedgers:
 
         It trades in one regime cell only when a key is given.
         """
+        return StandingLedger(self, definition, tuple(directions), start_row, regime_key)
 
-        def engines() -> list[TriggerEngine]:
-            columns = RuleColumns(self.bars, self.columns.features)
-            return [
-                self._engine(definition, direction, start_row, regime_key, columns)
-                for direction in directions
-                if direction in self._envelope.allowed_directions
-            ]
-
-        return StandingLedger(self, definition, engines)
+    def engines(self, ledger: "StandingLedger") -> list[TriggerEngine]:
+        """The engines of a ledger over the bars that are there."""
+        columns = RuleColumns(self.bars, self.columns.features)
+        return [
+            self._engine(ledger.definition, direction, ledger.start_row, ledger.regime_key, columns)
+            for direction in ledger.directions
+            if direction in self._envelope.allowed_directions
+        ]
 
     def evaluate(
         self, definition: PlaybookDefinition, parameter: str, value: float, start_ns: int, end_ns: int
@@ -169,25 +169,33 @@ class StandingLedgers:
 class StandingLedger:
     """One playbook version traded on paper; advanced block by block as time goes on.
 
+    Its engines are made when they are needed, over the bars that are there; a live run gains bars, and then
+    they are made anew and brought to where they stood.
+
     Args:
         owner: maker.
         definition: what trades.
-        engines: makes its engines over the bars that are there; a live run gains bars, and then they are made
-            anew and brought to where they stood.
+        directions: in which it trades.
+        start_row: the first row that it trades.
+        regime_key: the one regime cell in which it trades; None: wherever it is eligible.
     """
 
     def __init__(
         self,
         owner: StandingLedgers,
         definition: PlaybookDefinition,
-        engines: Callable[[], list[TriggerEngine]],
+        directions: tuple[Direction, ...],
+        start_row: int,
+        regime_key: str | None,
     ) -> None:
         self._owner = owner
-        self._make = engines
-        self._engines = engines()
-        self._rows = owner.bars.shape[0]
+        self._engines: list[TriggerEngine] = []
+        self._rows = 0
         self._done = 0
         self.definition = definition
+        self.directions = directions
+        self.start_row = start_row
+        self.regime_key = regime_key
         self.episodes: list[Episode] = []
 
     def advance(self, until: int) -> tuple[Episode, ...]:
@@ -207,7 +215,7 @@ class StandingLedger:
         rows = self._owner.bars.shape[0]
         if rows == self._rows:
             return
-        self._rows, self._engines = rows, self._make()
+        self._rows, self._engines = rows, self._owner.engines(self)
         for engine in self._engines:
             while engine.t < self._done:
                 engine.advance(self._done)

@@ -18,6 +18,7 @@ from services.store.reports import ReportRepository
 from services.store.reports_on_demand import OnDemandRepository
 from services.store.revision import Standing, ahead_error, behind_error, make_tables, standing
 from services.store.run_repository import RunRepository
+from services.store.savepoints import SavepointRepository
 from services.store.tables import OPERATOR, TRADING, WORKER, metadata
 from services.store.trading import TradingRepository
 from services.store.urls import StoreUrl, parse_url
@@ -46,6 +47,7 @@ class Store:
         self.trading = TradingRepository(engine, url)
         self.on_demand = OnDemandRepository(engine, url)
         self.operator = OperatorRequests(engine, url)
+        self.savepoints = SavepointRepository(engine, url)
 
     async def close(self) -> None:
         """Release every connection."""

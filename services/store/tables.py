@@ -4,7 +4,7 @@
 hashed: the run's name, its data, its environment and its last document. The others are the worker's: who may
 act (`leases`), what became of each slot (`slot_claims`), what was reported, what waits for the judge, and
 what the judge said; then the operator's: what a trading process is asked, and reports on demand. Their wall
-times are ms of the database's clock, slots are ns.
+times are ms of the database's clock, slots are ns. `savepoints` may be lost: they save time, no more.
 """
 
 from sqlalchemy import (
@@ -13,6 +13,7 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -24,6 +25,7 @@ CORE = frozenset({"runs", "journal"})
 WORKER = frozenset({"leases", "slot_claims", "slow_reports", "report_inbox", "report_verdicts"})
 OPERATOR = frozenset({"operator_requests", "reports_on_demand"})
 TRADING = frozenset({"paper_bars", "paper_orders", "venue_orders", "trading_processes"})
+SAVEPOINTS = frozenset({"savepoints"})
 
 runs = Table(
     "runs",
@@ -202,4 +204,16 @@ trading_processes = Table(
     Column("owner", Text, nullable=False),
     Column("seen_ms", BigInteger, nullable=False),
     Column("signs", Text, nullable=False),
+)
+
+savepoints = Table(
+    "savepoints",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("bars", BigInteger, nullable=False),
+    Column("events", BigInteger, nullable=False),
+    Column("code", Text, nullable=False),
+    Column("added", LargeBinary, nullable=False),
+    Column("state", LargeBinary, nullable=True),
 )

@@ -90,13 +90,13 @@ class TradingRepository:
                 if orders:
                     await connection.execute(self._insert(paper_orders, orders))
 
-    async def rows(self, run_id: str) -> AsyncIterator["BarRow"]:
-        """The rows of bars that a run took, in order.
+    async def rows(self, run_id: str, start: int = 0) -> AsyncIterator["BarRow"]:
+        """The rows of bars that a run took from row `start` on, in order.
 
         Raises:
             StoreError: a row is missing.
         """
-        expected = 0
+        expected = start
         while True:
             query = (
                 select(paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars)

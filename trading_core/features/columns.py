@@ -17,7 +17,7 @@ from trading_core.features.bank import ColumnBank, FloatArray
 from trading_core.features.graph import NUMBER, TRUTH, Graph, Place
 from trading_core.features.nodes import Node
 from trading_core.features.registry import check_timeframes, resolve
-from trading_core.features.sources import Sources
+from trading_core.features.sources import Made, Sources
 from trading_core.features.symbol_columns import SymbolColumns
 
 Column = npt.NDArray[Any]  # float64 of a number, int8 of a condition
@@ -79,6 +79,24 @@ class FeatureColumns:
             symbol.extend(start, stop)
         sources.rows = stop
         self._views.clear()
+
+    @property
+    def made(self) -> tuple[Made, ...]:
+        """What columns were made for, in order; see `make_again`."""
+        return tuple(self._sources.made)
+
+    def make_again(self, made: Iterable[Made]) -> None:
+        """Make columns in the order of another instance: whoever kept a place finds the same column there.
+
+        Raises:
+            InvariantViolation: this instance has made others already.
+        """
+        made = tuple(made)
+        begun = len(self._sources.made)
+        if self.made != made[:begun]:
+            raise InvariantViolation("columns were made in another order: places do not mean the same")
+        for s, nodes in made[begun:]:
+            self._symbols[s].store(nodes)
 
     def rows(self, s: int) -> npt.NDArray[np.intp]:
         """Row numbers of symbol s's present bars, ascending."""

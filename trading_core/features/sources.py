@@ -12,7 +12,9 @@ from trading_core.bars import COLUMNS, BarSeries
 from trading_core.features.bank import ColumnBank, FloatArray, TruthArray
 from trading_core.features.calendar import raw_column
 from trading_core.features.graph import BAR, CALENDAR, Place, Program
+from trading_core.features.nodes import Node
 
+Made = tuple[int, tuple[tuple[Node, bool], ...]]
 _AHEAD = 256  # rows whose times are foreseen, so that a bar on time costs its calendar columns nothing
 
 
@@ -23,11 +25,14 @@ class Sources:
         bars: the series; rows may have been added to it since `rows` was set.
         rows: rows that finished columns have.
         bank: finished columns.
+        made: symbols and nodes for which columns were made, in order; asked for again in this order, they
+            stand in the same places of another bank.
     """
 
     def __init__(self, bars: BarSeries) -> None:
         self.bars = bars
         self.rows = bars.shape[0]
+        self.made: list[Made] = []
         self.bank = ColumnBank(self.rows)
         self._calendar = CalendarColumns(bars)
         # Imported on use, so that parsing rules and printing help never load the compiler.

@@ -31,7 +31,9 @@ class SymbolColumns:
         numbers = [self._graph.number(node) for node, _ in wanted]
         missing = {n: truth for n, (_, truth) in zip(numbers, wanted, strict=True) if n not in self._finished}
         if missing:
+            nodes = tuple((self._graph.nodes[n], truth) for n, truth in missing.items())
             self._compute(missing)
+            self._sources.made.append((self._s, nodes))
         return [self._finished[number] for number in numbers]
 
     def extend(self, start: int, stop: int) -> None:

@@ -91,6 +91,16 @@ class TradingDesk:
             raise InvariantViolation("a paper run begins with its first row, and there was none yet")
         return self._session
 
+    def resume(self, session: Session, rows: int, blocked: Mapping[str, str]) -> None:
+        """Go on with a session that stands behind `rows` rows.
+
+        Raises:
+            InvariantViolation: the desk has begun.
+        """
+        if self._session is not None:
+            raise InvariantViolation("a desk that has begun cannot resume another session")
+        self._session, self.rows, self.blocked = session, rows, dict(blocked)
+
     async def take(self, row: BarRow) -> None:
         """Validate one row, and on a feed that waits everything that follows from it."""
         if self._session is None:

@@ -74,13 +74,18 @@ class ReportDesk:
         self._heard: tuple[TakenReport, ReplanVerdict, int] | None = None
         self._ready: Judged | None = None
 
+    @property
+    def busy(self) -> bool:
+        """Whether a report is in hand that is not heard and acknowledged yet."""
+        return self._ready is not None or self._heard is not None
+
     async def look(self, session: Session) -> None:
         """Take and judge the next report, if none is in hand.
 
         Raises:
             StoreError: the store is away; the next look tries again.
         """
-        if self._ready is not None or self._heard is not None:
+        if self.busy:
             return
         taken = await self._inbox.take(self._run_id, self._consumer, HOLD_MS)
         if taken is None:

@@ -21,19 +21,21 @@ if TYPE_CHECKING:
 
 
 class RecoveringSink:
-    """Compares what is played with what is stored; behind the last stored row everything goes on to `next`.
+    """Compares what is played with what is stored; behind the last stored row everything goes on to `behind`.
 
     Attributes:
         stored: rows that the store holds.
-        compared: rows that were equal.
+        compared: rows that were equal, or that lie before the savepoint that is gone on from.
     """
 
-    def __init__(self, store: "Store", run_id: str, stored: int, behind: JournalSink) -> None:
+    def __init__(
+        self, store: "Store", run_id: str, stored: int, behind: JournalSink, compared: int = 0
+    ) -> None:
         self._store = store
         self._run_id = run_id
         self._behind = behind
         self.stored = stored
-        self.compared = 0
+        self.compared = compared
 
     @property
     def past(self) -> bool:
@@ -66,7 +68,7 @@ async def past_of(store: "Store", record: "RunRecord", sink: RecoveringSink) -> 
     """The replies that a run has had from its models, played until its past is over."""
     calls = [
         recorded_call(json.loads(row.payload), json.loads(row.telemetry or "null"))
-        async for row in store.journal.rows(record.run_id, kinds={KIND})
+        async for row in store.journal.rows(record.run_id, kinds={KIND}, after=sink.compared - 1)
     ]
     cassette = Cassette(f"the journal of {record.run_id}", calls)
     return RecordedPast(cassette, lambda: sink.past, recorded=record.events > 0)
@@ -80,7 +82,7 @@ async def recover(
     player: Player,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> int | None:
-    """Bring a desk to where its run stands.
+    """Bring a desk to where its run stands, from its first row or from the savepoint that it stands at.
 
     Returns:
         The label of the last row, ns; None when there is none.
@@ -89,9 +91,7 @@ async def recover(
         ConfigError: it does not come out as it was stored.
         StoreError: the store failed.
     """
-    last: int | None = None
-    async for rows in player.play(desk, store.trading.rows(record.run_id)):
-        last = int(desk.session.bars.times[rows - 1])
+    async for rows in player.play(desk, store.trading.rows(record.run_id, desk.rows)):
         await desk.journal.checkpoint()
         progress(rows)
     await desk.journal.flush()
@@ -100,4 +100,4 @@ async def recover(
             f"run {record.run_id} comes out with {desk.journal.events} of {record.events} stored rows: its "
             "bars are incomplete. Restore a backup, or trade a new run with --new"
         )
-    return last
+    return int(desk.session.bars.times[desk.rows - 1]) if desk.begun else None

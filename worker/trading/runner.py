@@ -18,9 +18,12 @@ from schemas.playbook import PlaybookDefinition
 from services.journal.writer import JournalWriter
 from services.market_feed import BarRow, FeedAnomaly, MarketFeed
 from services.policy_loop_service import Evaluation
+from services.savepoints.forms import NoSavepoint
 from services.store import RunRecord, Store
 from services.store.leases import Lease
 from services.store.operator_requests import OperatorRequest
+from services.store.savepoints import Savepoint
+from worker.bootstrap import given_playbooks
 from worker.models import Models
 from worker.operations.safe_mode import SafeModeReason
 from worker.run_result import RunResult
@@ -35,6 +38,8 @@ from worker.trading.hearing import ReportDesk
 from worker.trading.keeper import Keeper
 from worker.trading.recovery import RecoveringSink, past_of, recover
 from worker.trading.runs import free_the_dead, lease_name, run_to_trade
+from worker.trading.savepoint_desk import Pace, SavepointDesk
+from worker.trading.savepoints import restored
 from worker.trading.script import Player, read_script
 from worker.trading.signs import TradingSigns
 from worker.trading.surroundings import Surroundings
@@ -78,6 +83,7 @@ class PaperProcess:
         progress: called with rows recovered and rows taken.
         look_s: seconds between looks at the operator's requests and at reports.
         lease_ms: how long a process that has frozen keeps its run.
+        pace: how often a savepoint is taken.
         crash_loop: whether the processes before this one died too often: then it starts in safe mode.
     """
 
@@ -96,6 +102,7 @@ class PaperProcess:
         look_s: float = LOOK_S,
         lease_ms: int = LEASE_MS,
         crash_loop: bool = False,
+        pace: Pace | None = None,
     ) -> None:
         self._settings = settings
         self._feed = feed
@@ -110,9 +117,12 @@ class PaperProcess:
         self._look_s = look_s
         self._lease_ms = lease_ms
         self._crash_loop = crash_loop
+        self._pace = pace or Pace()
         self._stop = asyncio.Event()
         self._why: str | None = None
         self._waiting: list[OperatorRequest] = []
+        self._unanswered: set[int] = set()
+        self.reports: ReportDesk | None = None
         self.recovered = 0
         self.answers: AnswerDesk | None = None
 
@@ -144,7 +154,7 @@ class PaperProcess:
         try:
             async with tenure.kept(lease):
                 record = await self._store.runs.find(record.run_id)
-                await self._set_up(record, lease)
+                await self._start(record, lease)
                 self.desk.timing.compile_s = compiled_s
                 async with self._surroundings.around(self.signs, record.run_id):
                     try:
@@ -170,28 +180,54 @@ class PaperProcess:
             )
         return lease
 
-    async def _set_up(self, record: RunRecord, lease: Lease) -> None:
-        """The desk and what surrounds it, before its first row."""
+    async def _start(self, record: RunRecord, lease: Lease) -> None:
+        """Set up at the newest savepoint, or before the first row where there is none that fits."""
+        definitions = given_playbooks(self._settings, self._definitions)
+        self._definitions = definitions
+        self.savepoints = SavepointDesk(
+            self._store, record.run_id, self._settings, definitions, self._note, self._pace
+        )
+        point = await self.savepoints.find(record)
+        if point is not None:
+            try:
+                return await self._set_up(record, lease, point)
+            except NoSavepoint as error:
+                self.savepoints.refused(str(error))
+        await self._set_up(record, lease, None)
+
+    async def _set_up(self, record: RunRecord, lease: Lease, point: Savepoint | None) -> None:
+        """The desk and what surrounds it, where it begins to play.
+
+        Raises:
+            NoSavepoint: the savepoint cannot be used.
+        """
         feed, store, run_id = self._feed, self._store, record.run_id
+        start = 0 if point is None else point.events
         self.keeper = Keeper(
             store, run_id, self._settings.account.name, self._points, self._surroundings.stored
         )
         self.keeper.lease = lease
-        sink = RecoveringSink(store, run_id, record.events, self.keeper)
+        sink = RecoveringSink(store, run_id, record.events, self.keeper, start)
         journal = JournalWriter(sink, self._settings.runtime.flush_rows)
-        self._script = await read_script(store, run_id)
+        self._script = await read_script(store, run_id, start)
         self._player = Player(self._script)
         self._ask: Callable[[Evaluation], None] = self._player.ask
+        market = Market(feed.symbols, feed.timeframe, feed.label)
+        past = await past_of(store, record, sink) if self._settings.uses_models else None
         self.desk = TradingDesk(
             self._settings,
-            Market(feed.symbols, feed.timeframe, feed.label),
+            market,
             journal,
             lock_step=feed.lock_step,
             ask=lambda evaluation: self._ask(evaluation),
             definitions=self._definitions,
             models=self._models,
-            past=await past_of(store, record, sink) if self._settings.uses_models else None,
+            past=past,
         )
+        if point is not None:
+            found = restored(point, market, self._settings, journal, self._definitions, self._models, past)
+            await self.savepoints.goes_on(found)
+            self.desk.resume(found.session, found.standing.rows, found.standing.blocked)
         self.committing = Committing(journal, self.keeper, self._note)
         self.guard = EntryGuard(feed.symbols, self._note)
         self.signs = TradingSigns(
@@ -202,6 +238,7 @@ class PaperProcess:
     async def _recover(self, record: RunRecord) -> None:
         """Bring the desk to where its run stands; from then on evaluations think beside the bars."""
         script, desk = self._script, self.desk
+        began, rows_before, events_before = time.perf_counter(), desk.rows, desk.journal.events
         self._commands_done = {
             one.payload["number"] for one in script.inputs if one.kind == "operator_command"
         }
@@ -211,12 +248,18 @@ class PaperProcess:
         self.recovered = desk.rows
         reconciled = await self.keeper.reconcile()
         if self.recovered:
-            told = {"rows": self.recovered, "events": desk.journal.events, "orders_sent_again": reconciled}
+            told = {
+                "rows": self.recovered,
+                "events": desk.journal.events,
+                "rows_played": self.recovered - rows_before,
+                "events_played": desk.journal.events - events_before,
+                "orders_sent_again": reconciled,
+                "played_s": round(time.perf_counter() - began, 3),
+            }
             self._note("recovered", {"run_id": record.run_id, **told})
         if self._crash_loop:
             self.guard.hold(SafeModeReason.CRASH_LOOP, "`thinktwice kill RUN off` lets it enter again")
         self._ask = self._ask_beside
-        self.reports: ReportDesk | None = None
         if not self._feed.lock_step:
             known = dict(script.verdicts)
             self.reports = ReportDesk(self._store.reports, record.run_id, self._owner, known)
@@ -264,7 +307,19 @@ class PaperProcess:
         self.signs.last_bar_at = time.time_ns()
         self.keeper.bar(desk.rows - 1, row)
         await self._keep()
+        if desk.lock_step:
+            await self._save()
         self._progress(self.recovered, desk.rows - self.recovered)
+
+    async def _save(self) -> None:
+        """Take a savepoint if one is due and nothing is on its way."""
+        desk, lease = self.desk, self.keeper.lease
+        waits = desk.journal.waiting or self.keeper.waiting or self._unanswered
+        reports = self.reports is not None and self.reports.busy
+        if lease is None or waits or reports or not self.savepoints.due(desk):
+            return
+        if not desk.session.policy_loop.in_flight:
+            await self.savepoints.take(desk, lease)
 
     async def _keep(self) -> None:
         """Store what has gathered: waited for where the feed waits, beside the bars where it does not."""
@@ -321,6 +376,7 @@ class PaperProcess:
                 if self.desk.begun and not self.desk.lock_step:
                     await self._commands(record)
                     await self._reports()
+                    await self._save()
             await asyncio.sleep(self._look_s)
 
     def _said(self) -> dict[str, Any]:
@@ -352,6 +408,7 @@ class PaperProcess:
             told = {"outcome": "done", "note": "it was carried out before a restart"}
             if one.number not in self._commands_done:
                 self._commands_done.add(one.number)
+                self._unanswered.add(one.number)
                 command = {"number": one.number, "kind": one.kind, "payload": one.payload}
                 told = await carry_out(self.desk, command)
                 if one.kind == "kill_switch" and not one.payload["on"]:
@@ -360,6 +417,7 @@ class PaperProcess:
             outcome: Literal["done", "refused"] = "refused" if told["outcome"] == "refused" else "done"
             del told["outcome"]
             await self._store.operator.answer(record.run_id, one.number, outcome, told)
+            self._unanswered.discard(one.number)
             self._note("operator_command", {"number": one.number, "kind": one.kind, "outcome": outcome})
 
     async def _store_the_rest(self) -> None:
@@ -395,6 +453,7 @@ class PaperProcess:
         if self._why is None and result is not None:
             document = result.document(record.run_id, self._store.url)
             await self._store.runs.close(record.run_id, "finished", document)
+            await self.savepoints.forget()
         else:
             await self._store.runs.close(record.run_id, "interrupted")
         found = await self._store.runs.find(record.run_id)

@@ -62,19 +62,19 @@ class Script:
     answers: dict[str, Answer] = field(default_factory=dict)
 
 
-async def read_script(store: "Store", run_id: str) -> Script:
-    """The inputs of a stored run."""
+async def read_script(store: "Store", run_id: str, start: int = 0) -> Script:
+    """The inputs of a stored run, from journal row `start` on."""
     inputs = deque(
         [
             RecordedInput(row.seq, row.known_at, row.kind, json.loads(row.payload))
-            async for row in store.journal.rows(run_id, kinds=INPUT_KINDS)
+            async for row in store.journal.rows(run_id, kinds=INPUT_KINDS, after=start - 1)
         ]
     )
     arrivals = {one.payload["event_id"]: one.payload for one in inputs if one.kind == "answer_arrived"}
     requests: dict[str, HighLevelReflectionRequest] = {}
     reports: dict[str, tuple[HighLevelReflectionRequest, HighLevelReflectionReport]] = {}
     verdicts: dict[str, tuple[ReplanVerdict, int]] = {}
-    async for row in store.journal.rows(run_id, kinds=REPORT_KINDS):
+    async for row in store.journal.rows(run_id, kinds=REPORT_KINDS, after=start - 1):
         told = json.loads(row.payload)
         if row.kind == "high_level_request":
             text = json.dumps(told["request"])

@@ -1,0 +1,130 @@
+"""Savepoints of paper runs: what each one added, and the state of the newest.
+
+A savepoint only saves time: whoever cannot use one plays the run from its first bar. Every text is sealed
+with its hash, so that a damaged one is passed over and never believed.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from schemas.errors import StoreError
+from services.store.engine import WRITES
+from services.store.failures import store_errors
+from services.store.leases import Lease, demand_tenure
+from services.store.tables import savepoints
+from services.store.urls import StoreUrl
+
+SEAL = hashlib.sha256().digest_size
+
+
+class DamagedSavepoint(StoreError):
+    """What is stored is not what was written."""
+
+
+@dataclass(frozen=True)
+class Savepoint:
+    """A moment of a run between two rows of bars.
+
+    Attributes:
+        number: of this savepoint within its run.
+        bars: rows of bars that were taken before it.
+        events: journal rows before it.
+        code: the program that wrote it.
+        added: what it and the savepoints that it builds on have added, oldest first.
+        state: what may have changed since the one before.
+    """
+
+    number: int
+    bars: int
+    events: int
+    code: str
+    added: tuple[bytes, ...]
+    state: bytes
+
+
+class SavepointRepository:
+    """The newest savepoint of each run with what it builds on."""
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+        self._engine = engine
+        self._writer = engine.execution_options(**{WRITES: True})
+        self._url = url
+
+    async def save(self, lease: Lease, run_id: str, point: Savepoint, *, whole: bool) -> None:
+        """Store a savepoint; the state of older ones goes.
+
+        Args:
+            lease: of the writer; fenced.
+            run_id: the run.
+            point: with what it adds itself as the only item of `added`.
+            whole: it builds on no other, and those go.
+
+        Raises:
+            LeaseLost: another process trades this run.
+            StoreError: the store failed.
+        """
+        own = savepoints.c.run_id == run_id
+        old = delete(savepoints).where(own) if whole else update(savepoints).where(own).values(state=None)
+        values = {
+            "run_id": run_id,
+            "number": point.number,
+            "bars": point.bars,
+            "events": point.events,
+            "code": point.code,
+            "added": sealed(point.added[0]),
+            "state": sealed(point.state),
+        }
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                await demand_tenure(connection, lease)
+                await connection.execute(old)
+                await connection.execute(savepoints.insert(), values)
+
+    async def newest(self, run_id: str) -> Savepoint | None:
+        """The newest savepoint of a run; None when there is none.
+
+        Raises:
+            DamagedSavepoint: something in it is not what was written.
+            StoreError: the store failed.
+        """
+        query = select(savepoints).where(savepoints.c.run_id == run_id).order_by(savepoints.c.number)
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                found = (await connection.execute(query)).all()
+        if not found:
+            return None
+        last = found[-1]
+        added = tuple(opened(row.added) for row in found)
+        return Savepoint(last.number, last.bars, last.events, last.code, added, opened(last.state))
+
+    async def count(self, run_id: str) -> int:
+        """Savepoints that a run has."""
+        query = select(func.count()).select_from(savepoints).where(savepoints.c.run_id == run_id)
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                return int((await connection.execute(query)).scalar_one())
+
+    async def forget(self, run_id: str) -> None:
+        """Remove every savepoint of a run."""
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
+
+
+def sealed(text: bytes) -> bytes:
+    """A text behind its hash."""
+    return hashlib.sha256(text).digest() + text
+
+
+def opened(stored: bytes | None) -> bytes:
+    """The text behind its hash.
+
+    Raises:
+        DamagedSavepoint: the two do not belong together.
+    """
+    if stored is None or hashlib.sha256(stored[SEAL:]).digest() != stored[:SEAL]:
+        raise DamagedSavepoint("the savepoint in the store is damaged")
+    return stored[SEAL:]
