@@ -19,6 +19,7 @@ from tests.soak.scale import VARIABLE
 CHECKS = {
     "F1": "killed_processes",
     "F3": "postgres_outages",
+    "F4": "report_outages",
     "F5": "lost_answers",
     "F8": "bad_bars",
     "F10": "contested_slots",

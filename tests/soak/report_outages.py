@@ -1,0 +1,66 @@
+"""F4: PostgreSQL stopped and started again at random moments of a report of the slow loop."""
+
+import asyncio
+import os
+import random
+
+from tests.postgres.binaries import find
+from tests.postgres.server import troubled
+from tests.soak.findings import Finding, quantile
+from tests.soak.scale import scaled
+from tests.worker.scheduler.restarts import LEASE_MS, Restart, Stop, alone, moments, replaced
+
+RESTARTS, REPLACED = 20, 5
+REPORT_S = 0.25  # from the claim to the verdict: a thousand episodes on a loaded machine
+SHORTEST_S, LONGEST_S = 0.0, 1.0
+BACK_S = 5.0
+HOW: tuple[Stop, ...] = ("fast", "immediate")
+
+
+def check() -> list[Finding]:
+    """Each way to stop on a server of its own."""
+    found = []
+    for seed, how in enumerate(HOW):
+        with troubled(find(os.environ)) as server:
+            generator, went = random.Random(100 + seed), []
+            for after_s in moments(seed, scaled(RESTARTS), REPORT_S):
+                down_s = generator.uniform(SHORTEST_S, LONGEST_S)
+                went.append(asyncio.run(alone(server, how, after_s=after_s, down_s=down_s)))
+            late = [asyncio.run(replaced(server, how)) for _ in range(scaled(REPLACED))]
+        found += [_alone(how, went), _replaced(how, late)]
+    return found
+
+
+def _alone(how: str, went: list[Restart]) -> Finding:
+    breaks = [problem for one in went for problem in one.problems()]
+    away = sum("store_away" in one.told for one in went)
+    resumed = sum("slot_resumed" in one.told for one in went)
+    back_s = quantile([one.back_s for one in went], 0.95)
+    return Finding(
+        "F4",
+        f"{how} stop and start at {len(went)} random moments of a report, one worker",
+        f"exactly one report and one verdict, the slot done within {BACK_S:.0f} s of the return",
+        f"{sum(len(one.written) for one in went)} reports and {sum(one.verdicts for one in went)} verdicts of "
+        f"{len(went)} slots; {away} looks met the outage, {resumed} reports were made again; verdict p95 "
+        f"{back_s:.2f} s after the return",
+        not breaks and back_s < BACK_S,
+        tuple(breaks),
+    )
+
+
+def _replaced(how: str, went: list[Restart]) -> Finding:
+    breaks = [problem for one in went for problem in one.problems()]
+    breaks += [f"written by {one.written}" for one in went if one.written != [("heir", 2)]]
+    refused = sum(one.frozen[-1:] == ["lease_lost"] for one in went)
+    limit_s = LEASE_MS / 1e3 + BACK_S
+    back_s = max(one.back_s for one in went)
+    return Finding(
+        "F4",
+        f"{how} stop and start under {len(went)} workers that are frozen with their report; another takes over "
+        "and the first one writes late",
+        f"exactly one report, of the new epoch, within {limit_s:.0f} s; the late write refused",
+        f"{refused} of {len(went)} late writes of epoch 1 refused, reports of epoch 2 at most {back_s:.2f} s "
+        "after the return",
+        not breaks and refused == len(went) and back_s < limit_s,
+        tuple(breaks),
+    )
