@@ -5,7 +5,7 @@ feeds, follow the rows that arrive, who may not enter on them, and which anomali
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -22,6 +22,12 @@ NS = 1_000_000_000
 APART = 8  # rows without a fault around a silence or an outage
 SILENCE_BARS = 6
 Key = tuple[Kind, str | None, int | None]
+Offset = Callable[[float], float]  # by how many seconds the wall clock is ahead, by seconds of virtual time
+
+
+def right(_seconds: float) -> float:
+    """A wall clock that is right."""
+    return 0.0
 
 
 class Fault(StrEnum):
@@ -33,9 +39,15 @@ class Fault(StrEnum):
     LATE = "late"  # after its row has gone
     LOST = "lost"  # never
     CONTRADICTED = "contradicted"  # again with other values, after its row has gone
+    DISPUTED = "disputed"  # the same, before its row goes
 
 
-TOLD = {Fault.TWICE: Kind.DUPLICATE, Fault.CONTRADICTED: Kind.CONFLICT, Fault.LATE: Kind.LATE}
+TOLD = {
+    Fault.TWICE: Kind.DUPLICATE,
+    Fault.CONTRADICTED: Kind.CONFLICT,
+    Fault.DISPUTED: Kind.CONFLICT,
+    Fault.LATE: Kind.LATE,
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,7 @@ class Shares:
     late: float = 0.0
     lost: float = 0.0
     contradicted: float = 0.0
+    disputed: float = 0.0
     silences: float = 0.0
     outages: float = 0.0
 
@@ -102,10 +115,11 @@ class Plan:
                     continue
                 bars[symbol] = row.bars[symbol]
                 missed[symbol] = 0
-                if shut[symbol]:
-                    shut[symbol] -= 1
+                fault = self.at(number, column)
+                if shut[symbol] or fault is Fault.DISPUTED:
                     blocked[symbol] = "conflicting bars"
-                if self.at(number, column) is Fault.CONTRADICTED:
+                shut[symbol] = max(0, shut[symbol] - 1)
+                if fault in (Fault.CONTRADICTED, Fault.DISPUTED):
                     shut[symbol] = settings.quarantine_bars
             found.append(BarRow(row.label, bars, blocked))
         return found

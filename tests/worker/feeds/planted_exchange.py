@@ -16,7 +16,7 @@ from schemas.errors import FeedError
 from schemas.live_settings import FeedSettings
 from services.market_feed import BarRow, FeedAnomaly
 from services.market_feed import FeedAnomalyKind as Kind
-from tests.worker.feeds.planted import NS, Fault, Key, Plan
+from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right
 from trading_core.growing_bars import Bar
 from worker.feeds import ccxt_feed
 from worker.feeds.ccxt_errors import Failure
@@ -27,6 +27,7 @@ SETTINGS = FeedSettings(grace_s=10.0)
 OUTAGE_AT_S, OUTAGE_S = 20.0, 60.0
 ANSWER_S = 0.2
 FIRST_LOOK_S = 3.5  # virtual time 0 lies so long after a close: the history is read
+BY_REST = (Fault.WITHHELD, Fault.TWICE, Fault.DISPUTED)  # never shown by the websocket
 Message = tuple[int, int, Candle]
 
 
@@ -78,7 +79,7 @@ class PlannedExchange:
         return self.now
 
     async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[Candle]:
-        """What REST knows; a bar that was sent twice stands in the answer twice."""
+        """What REST knows; a bar that comes twice, the same or with other values, comes so in the answer."""
         await asyncio.sleep(ANSWER_S)
         self._reach(rest=True)
         column, now, found = self._names[symbol], self.now, []
@@ -90,6 +91,8 @@ class PlannedExchange:
             fault = self._plan.at(row, column)
             if fault not in (Fault.LATE, Fault.LOST):
                 found += [self._candle(row, column)] * (2 if fault is Fault.TWICE else 1)
+            if fault is Fault.DISPUTED:
+                found.append(self._candle(row, column, 1.01))
         return found
 
     async def next_message(self, symbols: tuple[str, ...], timeframe: str) -> None:
@@ -146,7 +149,7 @@ class PlannedExchange:
                 close, candle = self.closes[row], self._candle(row, column)
                 if fault is Fault.LATE:
                     yield close + round((0.3 + 2.5 * later) * bar_ns), column, candle
-                if fault in (Fault.LATE, Fault.LOST, Fault.WITHHELD, Fault.TWICE):
+                if fault in (Fault.LATE, Fault.LOST, *BY_REST):
                     continue
                 o, h, low, c, v = candle.bar
                 running = Candle(candle.label, Bar(o, max(o, (o + h) / 2), min(o, (o + low) / 2), o, v / 2))
@@ -160,19 +163,27 @@ class PlannedExchange:
 class PlannedMarket:
     """The feed of an exchange on a planned one.
 
-    Attributes:
-        jump_s: of our wall clock against the exchange's.
+    Args:
+        plan: how its candles come.
+        settings: of the feed.
+        outage_s: how long an outage lasts.
+        offset: by how much our wall clock is wrong.
     """
 
     lock_step = False
     name = "ccxt:planned"
     label: Literal["open", "close"] = "open"
 
-    def __init__(self, plan: Plan, settings: FeedSettings = SETTINGS, outage_s: float = OUTAGE_S) -> None:
-        self._plan = plan
+    def __init__(
+        self,
+        plan: Plan,
+        settings: FeedSettings = SETTINGS,
+        outage_s: float = OUTAGE_S,
+        offset: Offset = right,
+    ) -> None:
+        self._plan, self._offset = plan, offset
         self.settings = settings.model_copy(update={"history_bars": plan.history})
         self.exchange = PlannedExchange(plan, outage_s)
-        self.jump_s = 0.0
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ccxt_feed, "PublicExchange", lambda name, chosen: self.exchange)
             self.feed = CcxtFeed(
@@ -192,7 +203,7 @@ class PlannedMarket:
         found = self._plan.told(self.settings)
         series, labels = self._plan.series, self._plan.series.times.tolist()
         for (row, column), fault in self._plan.faults.items():
-            if fault in (Fault.WITHHELD, Fault.TWICE):
+            if fault in BY_REST:
                 found[Kind.REFILLED, series.symbols[column], labels[row]] += 1
         for number, row in enumerate(sorted(self._plan.outages)):
             for symbol in series.symbols:
@@ -213,8 +224,8 @@ class PlannedMarket:
 
     def wall(self) -> int:
         """Our wall clock, ns."""
-        jump: int = round(self.jump_s * NS)
-        return self.exchange.now + jump
+        ahead: int = round(self._offset(self.steady() / NS) * NS)
+        return self.exchange.now + ahead
 
     def steady(self) -> int:
         """Our clock that only moves forward, ns."""

@@ -12,7 +12,7 @@ import numpy as np
 from schemas.live_settings import FeedSettings
 from services.market_feed import BarRow, FeedAnomaly
 from services.market_feed import FeedAnomalyKind as Kind
-from tests.worker.feeds.planted import NS, Fault, Key, Plan
+from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right
 from trading_core.growing_bars import Bar
 from worker.feeds.csv_tail import CsvShape, CsvTailFeed
 
@@ -29,16 +29,16 @@ class PlannedFile:
         path: of the file.
         plan: how its lines come.
         settings: of the feed.
-
-    Attributes:
-        jump_s: of the wall clock against the monotonic one.
+        offset: by how much our wall clock is wrong.
     """
 
     lock_step = False
     name = "csv"
 
-    def __init__(self, path: Path, plan: Plan, settings: FeedSettings = SETTINGS) -> None:
-        self._path, self._plan = path, plan
+    def __init__(
+        self, path: Path, plan: Plan, settings: FeedSettings = SETTINGS, offset: Offset = right
+    ) -> None:
+        self._path, self._plan, self._offset = path, plan, offset
         self.settings = settings
         series = plan.series
         self._closes: list[int] = series.close_times.tolist()
@@ -47,7 +47,6 @@ class PlannedFile:
         self._away = deque(sorted(self._closes[row] + 20 * NS for row in plan.outages))
         self._back: int | None = None
         self._aside = path.with_suffix(".aside")
-        self.jump_s = 0.0
         shape = CsvShape(path, series.symbols, series.timeframe, series.label, None, series.symbols[0])
         self._write(HEADER + "".join(self._history()), "w")
         self.feed = CsvTailFeed(shape, settings, wall=self._wall, monotonic=self._steady, sleep=self._sleep)
@@ -89,8 +88,8 @@ class PlannedFile:
         return self._begin + passed
 
     def _wall(self) -> int:
-        jump: int = round(self.jump_s * NS)
-        return self.now + jump
+        ahead: int = round(self._offset(self._steady() / NS) * NS)
+        return self.now + ahead
 
     def _steady(self) -> int:
         return self.now - self._begin
@@ -150,7 +149,7 @@ class PlannedFile:
                 if fault is Fault.TWICE:
                     again = 1 + int(3 * later)
                     found += [(close + round((n + 2.5 * later) * bar_ns), 9, line) for n in range(again)]
-                if fault is Fault.CONTRADICTED:
-                    at = close + round((0.1 + 0.8 * later) * bar_ns)
+                if fault in (Fault.CONTRADICTED, Fault.DISPUTED):
+                    at = close + round((0.1 + 0.8 * later) * bar_ns) * (fault is Fault.CONTRADICTED)
                     found.append((at, 9, self._line(row, column, 1.01)))
         return found

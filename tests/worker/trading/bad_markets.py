@@ -67,7 +67,7 @@ class Run:
         journal: its rows.
         rows: what its feed handed over.
         notes: what was told beside the journal.
-        verified: whether it came out again from what it had stored.
+        verified: whether it was played again and came out as it was stored.
     """
 
     outcome: PaperOutcome
@@ -105,8 +105,8 @@ class Run:
         ]
 
 
-def traded(feed: Any, settings: Settings = SETTINGS) -> Run:
-    """One process from the first item of its feed to the last, in virtual time; then played again."""
+def traded(feed: Any, settings: Settings = SETTINGS, *, verify: bool = False) -> Run:
+    """One process from the first item of its feed to the last, in virtual time; `verify` plays it again."""
     heard, notes, stored = Heard(feed), list[tuple[str, dict[str, Any]]](), MemoryStore()
 
     async def run() -> tuple[PaperOutcome, bool]:
@@ -120,11 +120,20 @@ def traded(feed: Any, settings: Settings = SETTINGS) -> Run:
             lease_ms=3_600_000,
         )
         outcome = await process.run("bad market")
+        if not verify:
+            return outcome, False
         report = await replay_paper(settings, stored.opened(), outcome.record)  # type: ignore[arg-type]
         return outcome, report.ok
 
     outcome, verified = run_virtually(run())
     return Run(outcome, stored.journals[outcome.record.run_id], heard.rows, notes, verified)
+
+
+def places(run: Run, series: BarSeries, kind: str) -> list[tuple[int, int]]:
+    """Row and column of each journal row of a kind."""
+    closes = series.close_times.tolist()
+    rows = [row for row in run.journal if row.kind == kind]
+    return [(closes.index(row.known_at), series.symbols.index(str(row.symbol))) for row in rows]
 
 
 def clean_run(series: BarSeries, rows: list[BarRow], settings: Settings = SETTINGS) -> Run:
