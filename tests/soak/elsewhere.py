@@ -7,17 +7,11 @@ ELSEWHERE: tuple[tuple[str, str, str], ...] = (
         "`tests/worker/trading/test_paper_crashes.py`, `tests/worker/scheduler/test_takeover.py`",
     ),
     (
-        "F4",
-        "PostgreSQL restarts during a report",
-        "not built; killed workers are, on SQLite",
-    ),
-    (
         "F6",
         "model hangs, drips, storms",
         "`tests/worker/test_session_over_the_wire.py`; within F13",
     ),
     ("F7", "malformed replies", "`tests/agents`"),
-    ("F8", "bad bars", "`tests/worker/feeds/test_misbehaving.py`; at the loop in F13"),
     ("F9", "clocks", "`tests/services/feeds/test_clock_watch.py`, `tests/worker/scheduler/test_waker.py`"),
     ("F11", "the waker raises", "`tests/worker/scheduler/test_waker.py`"),
     ("F12", "disk full, read-only, WAL removed", "`tests/worker/trading/test_paper_broken_disk.py`"),
@@ -26,7 +20,5 @@ ELSEWHERE: tuple[tuple[str, str, str], ...] = (
     ("F16", "canary secrets", "`tests/worker/operations`"),
     ("F17", "golden journals", "not built: no head hash holds across processors"),
     ("L2", "policy reflection", "`make bench`, docs/reference/benchmarks.md"),
-    ("L6", "10,000 episodes in one report", "not measured here"),
     ("L7", "MCP", "the server belongs to another part"),
-    ("L8", "an hour in real time", "not measured here; the simulated day is"),
 )

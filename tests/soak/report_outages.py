@@ -1,6 +1,7 @@
 """F4: PostgreSQL stopped and started again at random moments of a report of the slow loop."""
 
 import asyncio
+import logging
 import os
 import random
 
@@ -11,7 +12,7 @@ from tests.soak.scale import scaled
 from tests.worker.scheduler.restarts import LEASE_MS, Restart, Stop, alone, moments, replaced
 
 RESTARTS, REPLACED = 20, 5
-REPORT_S = 0.25  # from the claim to the verdict: a thousand episodes on a loaded machine
+REPORT_S = 0.15  # from the claim to the verdict: a thousand episodes
 SHORTEST_S, LONGEST_S = 0.0, 1.0
 BACK_S = 5.0
 HOW: tuple[Stop, ...] = ("fast", "immediate")
@@ -19,6 +20,7 @@ HOW: tuple[Stop, ...] = ("fast", "immediate")
 
 def check() -> list[Finding]:
     """Each way to stop on a server of its own."""
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)  # a look that waits skips the next ones
     found = []
     for seed, how in enumerate(HOW):
         with troubled(find(os.environ)) as server:
@@ -40,8 +42,8 @@ def _alone(how: str, went: list[Restart]) -> Finding:
         "F4",
         f"{how} stop and start at {len(went)} random moments of a report, one worker",
         f"exactly one report and one verdict, the slot done within {BACK_S:.0f} s of the return",
-        f"{sum(len(one.written) for one in went)} reports and {sum(one.verdicts for one in went)} verdicts of "
-        f"{len(went)} slots; {away} looks met the outage, {resumed} reports were made again; verdict p95 "
+        f"{sum(len(one.written) for one in went)} reports and {sum(one.verdicts for one in went)} verdicts "
+        f"of {len(went)} slots; {away} looks met the outage, {resumed} reports were made again; verdict p95 "
         f"{back_s:.2f} s after the return",
         not breaks and back_s < BACK_S,
         tuple(breaks),
@@ -56,8 +58,8 @@ def _replaced(how: str, went: list[Restart]) -> Finding:
     back_s = max(one.back_s for one in went)
     return Finding(
         "F4",
-        f"{how} stop and start under {len(went)} workers that are frozen with their report; another takes over "
-        "and the first one writes late",
+        f"{how} stop and start under {len(went)} workers that are frozen with their report; another takes "
+        "over and the first one writes late",
         f"exactly one report, of the new epoch, within {limit_s:.0f} s; the late write refused",
         f"{refused} of {len(went)} late writes of epoch 1 refused, reports of epoch 2 at most {back_s:.2f} s "
         "after the return",
