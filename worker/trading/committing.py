@@ -22,8 +22,19 @@ PATIENCE_S = 2.0  # a row that waits longer: the store is treated as away
 Note = Callable[[str, dict[str, Any]], None]
 
 
+async def _nothing() -> None:
+    """Nothing is to be done."""
+
+
 class Committing:
     """Brings what the keeper holds into the store.
+
+    Args:
+        journal: writer of the run.
+        keeper: its sink.
+        note: told when the store is away, and when it is back.
+        all_stored: awaited after a commit behind which nothing waits.
+        sleep: how to wait.
 
     Attributes:
         away_since: monotonic seconds since when the store has failed; None while it answers.
@@ -35,11 +46,13 @@ class Committing:
         journal: JournalWriter,
         keeper: Keeper,
         note: Note,
+        all_stored: Callable[[], Awaitable[None]] = _nothing,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._journal = journal
         self._keeper = keeper
         self._note = note
+        self._all_stored = all_stored
         self._sleep = sleep
         self._wake = asyncio.Event()
         self._alone = asyncio.Lock()  # two flushes at once would drop from the buffer what neither has stored
@@ -114,6 +127,8 @@ class Committing:
         if self.away_since is not None:
             self._note("store_back", {"away_s": round(time.monotonic() - self.away_since, 3)})
             self.away_since = None
+        if not self._journal.waiting and not self._keeper.waiting:
+            await self._all_stored()
 
     def _failed(self, error: StoreError) -> None:
         self.failures += 1

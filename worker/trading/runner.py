@@ -122,6 +122,7 @@ class PaperProcess:
         self._why: str | None = None
         self._waiting: list[OperatorRequest] = []
         self._unanswered: set[int] = set()
+        self._recovering = True
         self.reports: ReportDesk | None = None
         self.recovered = 0
         self.answers: AnswerDesk | None = None
@@ -228,7 +229,7 @@ class PaperProcess:
             found = restored(point, market, self._settings, journal, self._definitions, self._models, past)
             await self.savepoints.goes_on(found)
             self.desk.resume(found.session, found.standing.rows, found.standing.blocked)
-        self.committing = Committing(journal, self.keeper, self._note)
+        self.committing = Committing(journal, self.keeper, self._note, self._save)
         self.guard = EntryGuard(feed.symbols, self._note)
         self.signs = TradingSigns(
             run_id, self._owner, feed, self.desk, self.keeper, self.committing, self.guard,
@@ -265,6 +266,7 @@ class PaperProcess:
             self.reports = ReportDesk(self._store.reports, record.run_id, self._owner, known)
         for evaluation in script.unanswered:
             self._ask(evaluation)
+        self._recovering = False
 
     def _ask_beside(self, evaluation: Evaluation) -> None:
         if self.answers is None:
@@ -307,16 +309,13 @@ class PaperProcess:
         self.signs.last_bar_at = time.time_ns()
         self.keeper.bar(desk.rows - 1, row)
         await self._keep()
-        if desk.lock_step:
-            await self._save()
         self._progress(self.recovered, desk.rows - self.recovered)
 
     async def _save(self) -> None:
-        """Take a savepoint if one is due and nothing is on its way."""
+        """Everything is stored: take a savepoint if one is due and nothing is on its way."""
         desk, lease = self.desk, self.keeper.lease
-        waits = desk.journal.waiting or self.keeper.waiting or self._unanswered
-        reports = self.reports is not None and self.reports.busy
-        if lease is None or waits or reports or not self.savepoints.due(desk):
+        busy = self._unanswered or (self.reports is not None and self.reports.busy)
+        if busy or lease is None or self._recovering or not self.savepoints.due(desk):
             return
         if not desk.session.policy_loop.in_flight:
             await self.savepoints.take(desk, lease)
@@ -376,7 +375,6 @@ class PaperProcess:
                 if self.desk.begun and not self.desk.lock_step:
                     await self._commands(record)
                     await self._reports()
-                    await self._save()
             await asyncio.sleep(self._look_s)
 
     def _said(self) -> dict[str, Any]:
