@@ -66,6 +66,7 @@ class Asker:
         self._anomalies: list[FeedAnomaly] = []
         self._down = False
         self._refused: set[str] = set()
+        self._failing: set[str] = set()
 
     def ask(self, symbol: str, since: int, bars: int) -> None:
         """Ask for some bars of a symbol from a label on, unless it is asked for or has to wait."""
@@ -77,6 +78,11 @@ class Asker:
         """An answer held what was asked for."""
         self._backoffs.pop(symbol, None)
         self._not_before.pop(symbol, None)
+
+    def given_up(self, symbol: str) -> None:
+        """Nothing of a symbol is wanted any more: the next hole begins anew, unless requests fail."""
+        if symbol not in self._failing:
+            self.satisfied(symbol)
 
     def postpone(self, symbol: str, asked_s: float | None = None) -> None:
         """An answer did not hold what was asked for: wait before the next."""
@@ -109,6 +115,7 @@ class Asker:
 
     def _failed(self, symbol: str, since: int, error: FeedError) -> None:
         asked = error.context.get("retry_after_s")
+        self._failing.add(symbol)
         self.postpone(symbol, asked)
         if error.context["failure"] == Failure.RATE_LIMITED:
             self._pause_until = max(self._pause_until, self._not_before[symbol])
@@ -127,6 +134,7 @@ class Asker:
             self._anomalies.append(link_anomaly(FeedAnomalyKind.DISCONNECTED, "rest", reason, symbol=symbol))
 
     def _up(self, symbol: str) -> None:
+        self._failing.discard(symbol)
         if symbol in self._refused:
             self._refused.remove(symbol)
             self._anomalies.append(link_anomaly(FeedAnomalyKind.RECONNECTED, "rest", symbol=symbol))

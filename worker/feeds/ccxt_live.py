@@ -86,9 +86,11 @@ class LiveBars:
             items += self._answered(answer, now)
         for symbol in self._books:
             wanted = self._wanted(symbol, now)
-            if wanted is not None:
-                bars = (now - wanted) // self._grid.bar_ns + 1
-                self._asker.ask(symbol, wanted, min(bars, self._exchange.page_bars))
+            if wanted is None:
+                self._asker.given_up(symbol)
+                continue
+            bars = (now - wanted) // self._grid.bar_ns + 1
+            self._asker.ask(symbol, wanted, min(bars, self._exchange.page_bars))
         return items + self.rows(hold=self._holds(now))
 
     def rows(self, *, hold: bool = False) -> list[Item]:

@@ -28,6 +28,8 @@ OUTAGE_AT_S, OUTAGE_S = 20.0, 60.0
 ANSWER_S = 0.2
 FIRST_LOOK_S = 3.5  # virtual time 0 lies so long after a close: the history is read
 BY_REST = (Fault.WITHHELD, Fault.TWICE, Fault.DISPUTED)  # never shown by the websocket
+Sleep = tuple[float, float]
+AWAKE: Sleep = (math.inf, 0.0)
 Message = tuple[int, int, Candle]
 
 
@@ -37,13 +39,14 @@ class PlannedExchange:
     Args:
         plan: how its candles come.
         outage_s: how long an outage lasts.
+        sleep: when our machine falls asleep and for how long, seconds; its steady clock stands still.
     """
 
     has_clock = has_candles = many_at_once = True
     page_bars = 1_000
 
-    def __init__(self, plan: Plan, outage_s: float = OUTAGE_S) -> None:
-        self._plan = plan
+    def __init__(self, plan: Plan, outage_s: float = OUTAGE_S, sleep: Sleep = AWAKE) -> None:
+        self._plan, self._sleep = plan, sleep
         series = plan.series
         self.closes: list[int] = series.close_times.tolist()
         self.begin: int = self.closes[plan.history - 1] + round(FIRST_LOOK_S * NS)
@@ -52,12 +55,25 @@ class PlannedExchange:
         self._shown: dict[str, dict[int, Candle]] = {symbol: {} for symbol in series.symbols}
         starts = [self.closes[row] + round(OUTAGE_AT_S * NS) for row in sorted(plan.outages)]
         self._away = [(at, at + round(outage_s * NS), number % 2) for number, at in enumerate(starts)]
+        if sleep is not AWAKE:
+            falls = self.begin + round(sleep[0] * NS)
+            self._away.append((falls, falls + round(sleep[1] * NS), 1))
 
     @property
     def now(self) -> int:
         """Its time, ns."""
-        passed: int = round(asyncio.get_running_loop().time() * NS)
-        return self.begin + passed
+        passed = self.awake_s + (self._sleep[1] if self.has_slept else 0.0)
+        return self.begin + round(passed * NS)
+
+    @property
+    def awake_s(self) -> float:
+        """How long our machine has been awake."""
+        return asyncio.get_running_loop().time()
+
+    @property
+    def has_slept(self) -> bool:
+        """Whether our machine has slept already."""
+        return self.awake_s >= self._sleep[0]
 
     @property
     def over(self) -> bool:
@@ -98,6 +114,7 @@ class PlannedExchange:
     async def next_message(self, symbols: tuple[str, ...], timeframe: str) -> None:
         """Wait for a candle."""
         self._reach()
+        slept = self.has_slept
         upcoming = next((at for at, _, _ in self._messages if at > self.now), None)
         if upcoming is None:
             await asyncio.Event().wait()
@@ -105,6 +122,8 @@ class PlannedExchange:
         ending = min((begin for begin, _, _ in self._away if begin > self.now), default=math.inf)
         await asyncio.sleep((min(upcoming, ending) - self.now) / NS + 1e-6)
         self._reach()
+        if self.has_slept is not slept:
+            raise FeedError("cut off", retryable=True, failure=Failure.NETWORK, retry_after_s=None)
 
     def candles(self, symbol: str, timeframe: str) -> list[Candle]:
         """The newest candles of the connection."""
@@ -168,6 +187,7 @@ class PlannedMarket:
         settings: of the feed.
         outage_s: how long an outage lasts.
         offset: by how much our wall clock is wrong.
+        sleep: when our machine sleeps and for how long, seconds.
     """
 
     lock_step = False
@@ -180,10 +200,11 @@ class PlannedMarket:
         settings: FeedSettings = SETTINGS,
         outage_s: float = OUTAGE_S,
         offset: Offset = right,
+        sleep: Sleep = AWAKE,
     ) -> None:
         self._plan, self._offset = plan, offset
         self.settings = settings.model_copy(update={"history_bars": plan.history})
-        self.exchange = PlannedExchange(plan, outage_s)
+        self.exchange = PlannedExchange(plan, outage_s, sleep)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ccxt_feed, "PublicExchange", lambda name, chosen: self.exchange)
             self.feed = CcxtFeed(
@@ -229,7 +250,7 @@ class PlannedMarket:
 
     def steady(self) -> int:
         """Our clock that only moves forward, ns."""
-        return self.exchange.now - self.exchange.begin
+        return round(self.exchange.awake_s * NS)
 
     async def wait(self, event: asyncio.Event, seconds: float) -> None:
         """Until the event is set, or so many seconds are over."""

@@ -1,0 +1,38 @@
+"""What an exchange feed does about a hole must not depend on the holes before it."""
+
+from collections import Counter
+
+from services.market_feed import BarRow, FeedAnomaly
+from services.market_feed import FeedAnomalyKind as Kind
+from tests.trading_core.market import random_series
+from tests.worker.feeds.planted import Fault, Plan
+from tests.worker.feeds.planted_exchange import PlannedMarket
+from tests.worker.trading.virtual_time import run_virtually
+
+SERIES = random_series(3, bars=60, symbols=2, timeframe="1m", missing=0.0)
+
+
+def items_of(market: PlannedMarket) -> list[BarRow | FeedAnomaly]:
+    async def drive() -> list[BarRow | FeedAnomaly]:
+        return [item async for item in market.items(None)]
+
+    found: list[BarRow | FeedAnomaly] = run_virtually(drive())
+    return found
+
+
+def test_outage_is_mended_in_time_however_many_bars_of_a_symbol_never_came_before_it() -> None:
+    lost = dict.fromkeys([(row, 0) for row in range(20, 40, 2)], Fault.LOST)
+    market = PlannedMarket(Plan(SERIES, 10, lost, outages={12, 44}))  # REST is away in the second alone
+    items = items_of(market)
+    told = Counter((item.kind, item.symbol, item.label) for item in items if isinstance(item, FeedAnomaly))
+    assert told == market.told()
+    assert [item for item in items if isinstance(item, BarRow)] == Plan(SERIES, 10, lost).rows(
+        market.settings
+    )
+
+
+def test_bar_that_stands_twice_in_an_answer_is_one_bar_of_the_refill() -> None:
+    market = PlannedMarket(Plan(SERIES, 10, {(20, 0): Fault.TWICE}))
+    told = [item for item in items_of(market) if isinstance(item, FeedAnomaly)]
+    assert [item.kind for item in told] == [Kind.DUPLICATE, Kind.REFILLED]
+    assert told[1].detail["bars"] == 1
