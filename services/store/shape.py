@@ -3,6 +3,7 @@
 from typing import Any
 
 from sqlalchemy import Connection, inspect
+from sqlalchemy.types import TypeEngine
 
 Shape = dict[str, dict[str, Any]]
 
@@ -12,7 +13,7 @@ def shape_of(connection: Connection, tables: set[str]) -> Shape:
     inspector = inspect(connection)
     return {
         name: {
-            "columns": {c["name"]: (str(c["type"]), c["nullable"]) for c in inspector.get_columns(name)},
+            "columns": {c["name"]: (_generic(c["type"]), c["nullable"]) for c in inspector.get_columns(name)},
             "primary key": inspector.get_pk_constraint(name)["constrained_columns"],
             "foreign keys": sorted(
                 (fk["constrained_columns"], fk["referred_table"], fk["referred_columns"])
@@ -27,6 +28,11 @@ def shape_of(connection: Connection, tables: set[str]) -> Shape:
         }
         for name in sorted(tables & set(inspector.get_table_names()))
     }
+
+
+def _generic(kind: TypeEngine[Any]) -> str:
+    """A type by the name that it has in every dialect: bytes are BYTEA in one and BLOB in another."""
+    return str(kind.as_generic())
 
 
 def first_difference(found: Shape, wanted: Shape) -> str | None:

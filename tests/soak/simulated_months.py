@@ -64,6 +64,7 @@ def _months(told: list[Told], again: list[Told], took_s: float, cores: int) -> F
     bars, cpu_s = sum(one.bars for one, _ in told), sum(cpu for _, cpu in told)
     happened = {
         "kills": sum(one.kills for one, _ in told),
+        "processes that went on from a savepoint": sum(one.resumed for one, _ in told),
         "store outages": sum(one.outages for one, _ in told),
         "commits whose answer was lost": sum(one.unknown for one, _ in told),
         "feed anomalies": sum(one.anomalies for one, _ in told),

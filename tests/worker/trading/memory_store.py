@@ -16,6 +16,7 @@ from services.journal.chain import GENESIS_HASH, JournalRow
 from services.market_feed import BarRow
 from services.store import NewRun, RunRecord, Store
 from services.store.leases import Lease, LeaseLost
+from services.store.savepoints import Savepoint
 from services.store.trading import ORDER_KINDS, OutgoingOrder
 
 
@@ -37,6 +38,7 @@ class MemoryStore:
         self.orders: dict[str, dict[str, tuple[OutgoingOrder, str]]] = {}
         self.leases: dict[str, tuple[Lease, float]] = {}
         self.sends: dict[str, dict[str, int]] = {}
+        self.savepoints: dict[str, Savepoint] = {}
 
     def opened(self, gate: Callable[[str], None] = nobody_minds) -> "StoreOfOneProcess":
         """The store as one process sees it; `gate` is asked before and after every call and may raise."""
@@ -55,6 +57,7 @@ class StoreOfOneProcess:
         self.trading = _Trading(stored, gate)
         self.operator = _NothingAsked(gate)
         self.reports = _NoReports(gate)
+        self.savepoints = _Savepoints(stored, gate)
 
 
 class _Part:
@@ -182,9 +185,9 @@ class _Trading(_Part):
             record = self._stored.records[run_id]
             self._stored.records[run_id] = replace(record, events=len(kept), head_hash=kept[-1].hash)
 
-    async def rows(self, run_id: str) -> AsyncIterator[BarRow]:
+    async def rows(self, run_id: str, start: int = 0) -> AsyncIterator[BarRow]:
         await self._turn("bars")
-        for row in list(self._stored.bars[run_id]):
+        for row in self._stored.bars[run_id][start:]:
             yield row
 
     async def unacknowledged(self, run_id: str) -> list[OutgoingOrder]:
@@ -209,6 +212,25 @@ class _Trading(_Part):
 
     async def say(self, run_id: str, owner: str, signs: Any) -> None:
         await self._turn("say")
+
+
+class _Savepoints(_Part):
+    async def save(self, lease: Lease, run_id: str, point: Savepoint, *, whole: bool) -> None:
+        await self._turn("savepoint")
+        held = self._stored.leases[lease.name][0]
+        if (held.owner, held.epoch) != (lease.owner, lease.epoch):
+            raise LeaseLost(f"lease {lease.name!r} is at epoch {held.epoch}")
+        before = None if whole else self._stored.savepoints[run_id]
+        added = point.added if before is None else before.added + point.added
+        self._stored.savepoints[run_id] = replace(point, added=added)
+
+    async def newest(self, run_id: str) -> Savepoint | None:
+        await self._turn("savepoint")
+        return self._stored.savepoints.get(run_id)
+
+    async def forget(self, run_id: str) -> None:
+        await self._turn("savepoint")
+        self._stored.savepoints.pop(run_id, None)
 
 
 class _NothingAsked:

@@ -34,6 +34,7 @@ from worker.sample_data.worlds import make_world
 from worker.trading.keeper import CRASH_POINTS
 from worker.trading.replaying import replay_paper
 from worker.trading.runner import PaperOutcome, PaperProcess
+from worker.trading.savepoint_desk import Pace
 from worker.trading.surroundings import Bare
 
 NS = 1_000_000_000
@@ -41,6 +42,7 @@ DAY_BARS = 1_440
 HOUR_S = 3_600.0
 BUDGET_MS = 90_000.0  # real milliseconds of thinking are taken off it: nothing may end near a bar's close
 LEASE_MS = 3_600_000
+SAVEPOINTS = 40  # in the time that is simulated; real time decides nothing here
 GONE_PID = 2**22 + 1  # above the highest number of a process
 FAULTS = Faults(disconnects=0.0005, disconnect_s=150.0, silences=0.0002)
 
@@ -196,6 +198,7 @@ class Played:
     Attributes:
         breaks: invariants that did not hold, each in a sentence.
         digest: of head hash and venue orders.
+        resumed: processes that went on from a savepoint.
     """
 
     seed: int
@@ -205,6 +208,7 @@ class Played:
     kills: int
     outages: int
     unknown: int
+    resumed: int
     asked: Counter[str] = field(default_factory=Counter)
     anomalies: int = 0
     orders: int = 0
@@ -231,6 +235,7 @@ class World:
         self.rng = np.random.default_rng([seed, 1])
         self.model = UnreliableModel(np.random.default_rng([seed, 2]))
         self.stored = MemoryStore()
+        self.resumed = 0
         self.fates: list[Fate] = []
         self.deaths = [self._death() for _ in range(kills)]
         self.feed = MisbehavingReplay(self.series, seed, FAULTS, continuous=True)
@@ -270,11 +275,12 @@ class World:
             store,
             # A real store has real time: no process has this number, so nobody waits for its lease.
             f"{platform.node()}:{GONE_PID}:{number}" if self.folder else f"elsewhere:1:{number}",
-            Bare(lambda kind, detail: None),
+            Bare(self._note),
             models=Models(fast=self.model) if self.settings.uses_models else Models(),
             points=fate,
             look_s=HOUR_S,
             lease_ms=LEASE_MS,
+            pace=Pace(events=10**9, rows=self.series.shape[0] // SAVEPOINTS, share=0.0),
         )
         while True:
             try:
@@ -285,6 +291,9 @@ class World:
                 if fate.dead:
                     return None
                 await asyncio.sleep(60.0)  # whoever supervises it starts it again
+
+    def _note(self, kind: str, detail: dict[str, Any]) -> None:
+        self.resumed += kind == "recovered" and detail["rows_played"] < detail["rows"]
 
     async def judged(self, *, replay: bool) -> Played:
         """Live, then look at everything that was left behind."""
@@ -311,6 +320,7 @@ class World:
             self.series.bar_count,
             content_hash({"head": rows[-1].hash, "venue": dict(sorted(sends.items()))}),
             breaks,
+            resumed=self.resumed,
             kills=sum(fate.dead for fate in self.fates),
             outages=sum(fate.outages for fate in self.fates),
             unknown=sum(fate.unknown for fate in self.fates),

@@ -12,7 +12,9 @@ from tests.worker.trading.virtual_time import Deadlock, run_virtually
 def test_paper_day_with_all_faults_breaks_nothing_and_the_same_seed_has_the_same_digest(seed) -> None:
     one = played(seed, 1, kills=2, replay=True)
     assert one.breaks == []
-    assert min(one.kills, one.outages, one.unknown, one.anomalies, one.orders) > 0, "else this says nothing"
+    assert min(one.kills, one.outages, one.unknown, one.anomalies, one.orders, one.resumed) > 0, (
+        "else this says nothing"
+    )
     assert played(seed, 1, kills=2).digest == one.digest
 
 
