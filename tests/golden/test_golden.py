@@ -1,0 +1,186 @@
+"""Stores that were written once: today's program opens, upgrades, reads, verifies and replays them."""
+
+import asyncio
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.errors import ConfigError
+from services.journal.chain import JournalRow, check_chain
+from services.journal.index import JournalIndex
+from services.journal.references import check_references
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.store import RunRecord, Store, open_store
+from services.store.migrations import HEAD, REVISIONS
+from tests.golden.comparing import difference
+from tests.golden.decoding import undecoded
+from tests.golden.fingerprint import fingerprint
+from tests.golden.stored import HOW, RELEASED, Golden, next_name, release, released
+from tests.golden.tables import digests
+from tests.golden.world import BACKTEST, PAPER, backtest_bars
+from worker.backtest import run_backtest
+from worker.replay import stored_settings
+from worker.trading import replaying
+
+LARGEST = 300_000
+ALL = pytest.mark.parametrize("golden", released(), ids=lambda one: one.name)
+
+
+@cache
+def newest() -> Golden:
+    """The store that has to come out as it was."""
+    return released()[-1]
+
+
+async def opened(file: Path) -> Store:
+    """A store, upgraded by opening it."""
+    return await open_store(f"sqlite:///{file}", create=True)
+
+
+async def rows_of(store: Store, run_id: str) -> list[JournalRow]:
+    return [row async for row in store.journal.rows(run_id)]
+
+
+def test_golden_stores_are_there_for_every_revision_and_are_small() -> None:
+    assert {one.revision for one in released()} == set(REVISIONS), f"no store of revision {HEAD}: {HOW}"
+    assert newest().revision == HEAD
+    assert sum(path.stat().st_size for path in RELEASED.glob(f"{newest().name}.*")) < LARGEST
+
+
+def test_golden_store_is_never_overwritten(tmp_path) -> None:
+    assert next_name(HEAD) not in {one.name for one in released()}
+    with pytest.raises(FileExistsError):
+        release(newest().name, newest().unpacked(tmp_path), {})
+
+
+@ALL
+def test_golden_store_is_upgraded_and_keeps_every_row_of_its_day(golden, tmp_path) -> None:
+    file = golden.unpacked(tmp_path)
+    written = golden.facts["tables"]
+    assert written["journal"]["rows"] > 0
+    assert digests(file) == written, "the file is not the one that was released"
+
+    async def open_and_close() -> None:
+        async with await opened(file):
+            pass
+
+    asyncio.run(open_and_close())
+    kept = {name: one for name, one in written.items() if name != "thinktwice_revision"}
+    assert digests(file, kept) == kept
+    assert (
+        digests(file)["thinktwice_revision"]["sha256"]
+        == digests(newest().unpacked(tmp_path), {"thinktwice_revision": {"columns": ["version_num"]}})[
+            "thinktwice_revision"
+        ]["sha256"]
+    ), f"it was not brought to {HEAD}"
+
+
+@ALL
+def test_golden_journal_holds_to_its_recorded_head_and_every_row_is_read(golden, tmp_path) -> None:
+    async def play() -> None:
+        async with await opened(golden.unpacked(tmp_path)) as store:
+            for told in golden.facts["runs"]:
+                rows = store.journal.rows(told["run_id"])
+                chain = await check_chain(rows, events=told["events"], head_hash=told["head_hash"])
+                assert chain.ok, f"{golden.name} {told['run_id']}: {chain.problem}"
+                index = await JournalIndex.read(store.journal.rows(told["run_id"]))
+                unread = [text for event in index.events if (text := undecoded(event)) is not None]
+                assert unread == [], f"{golden.name}: today's contracts refuse what users have stored"
+                found = check_references(index, finished=told["status"] == "finished")
+                assert (found.dangling, found.problem) == ((), None)
+                assert found.checked > 0
+
+    asyncio.run(play())
+
+
+async def paper_again(store: Store, record: RunRecord) -> list[JournalRow]:
+    """The paper run from what it took in."""
+    sink = MemorySink()
+    journal = JournalWriter(sink)
+    desk, player = await replaying._desk(stored_settings(record), store, record, journal, None)
+    async for _ in player.play(desk, store.trading.rows(record.run_id)):
+        pass
+    desk.session.finish()
+    await journal.flush()
+    return list(sink.rows)
+
+
+async def backtest_again(store: Store, record: RunRecord) -> list[JournalRow]:
+    """The backtest over the bars that the paper run holds."""
+    sink = MemorySink()
+    await run_backtest(stored_settings(record), await backtest_bars(store), JournalWriter(sink))
+    return list(sink.rows)
+
+
+@pytest.mark.parametrize(("run_id", "again"), [(PAPER, paper_again), (BACKTEST, backtest_again)])
+def test_newest_golden_run_comes_out_as_it_was(run_id, again, tmp_path) -> None:
+    golden = newest()
+    here, there = fingerprint(), golden.facts["made_on"]
+
+    async def play() -> tuple[list[JournalRow], list[JournalRow]]:
+        async with await opened(golden.unpacked(tmp_path)) as store:
+            record = await store.runs.find(run_id)
+            try:
+                return await rows_of(store, run_id), await again(store, record)
+            except ConfigError as error:
+                raise AssertionError(f"golden store {golden.name}: {error}; {HOW}") from error
+
+    stored, played = asyncio.run(play())
+    other = difference(stored, played)
+    assert other is None, f"{run_id} of golden store {golden.name} no longer comes out: {other}; {HOW}"
+    head = next(one["head_hash"] for one in golden.facts["runs"] if one["run_id"] == run_id)
+    if here == there:
+        assert played[-1].hash == head, f"equal but for last bits on the machine that made it; {HOW}"
+
+
+def test_golden_store_holds_what_a_run_can_hold(tmp_path) -> None:
+    async def play() -> dict[str, set[str]]:
+        async with await opened(newest().unpacked(tmp_path)) as store:
+            return {run: {row.kind for row in await rows_of(store, run)} for run in (PAPER, BACKTEST)}
+
+    kinds = asyncio.run(play())
+    taken_in = {"feed_anomaly", "answer_arrived", "operator_command", "entries_blocked"}
+    thought = {"policy_frozen", "episode", "high_level_report", "replan_verdict", "envelope_breach"}
+    assert kinds[PAPER] >= taken_in | thought
+    assert kinds[BACKTEST] >= {"policy_frozen", "episode", "run_finished"}
+    tables: dict[str, Any] = newest().facts["tables"]
+    empty = sorted(name for name, one in tables.items() if not one["rows"])
+    assert empty in ([], ["savepoints"])
+
+
+def changed(rows: list[JournalRow], number: int, **payload: Any) -> list[JournalRow]:
+    """The same journal with another payload in one row, and other hashes from there on."""
+    from dataclasses import replace
+
+    told = json.loads(rows[number].payload) | payload
+    found = list(rows)
+    found[number] = replace(rows[number], payload=json.dumps(told))
+    return found
+
+
+def test_comparison_passes_last_bits_and_nothing_else(tmp_path) -> None:
+    async def read() -> list[JournalRow]:
+        async with await opened(newest().unpacked(tmp_path)) as store:
+            return await rows_of(store, BACKTEST)
+
+    rows = asyncio.run(read())
+    number = next(n for n, row in enumerate(rows) if row.kind == "order_accepted")
+    told = json.loads(rows[number].payload)
+    assert difference(rows, rows) is None
+    assert difference(rows, changed(rows, number, stop=told["stop"] * (1 + 1e-12))) is None
+    assert difference(rows, rows[:-1]) == f"{len(rows) - 1} rows and were {len(rows)}"
+    for name, value in (
+        ("stop", told["stop"] * (1 + 1e-6)),
+        ("direction", "sideways"),
+        ("bar_label", told["bar_label"] + 1),
+        ("policy_id", "0" * 16),
+        ("quantity", None),
+        ("more", 1),
+    ):
+        found = difference(rows, changed(rows, number, **{name: value}))
+        assert found is not None, name
+        assert name in found

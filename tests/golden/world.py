@@ -1,0 +1,157 @@
+"""What a golden store holds: a live paper run with all that can be wrong with a feed, and a backtest."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from agents.judge_agent_client import JudgeAgentClient
+from schemas.canonical import content_id
+from schemas.config import RuntimeSettings, Settings
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from services.journal.sinks import StoreSink
+from services.journal.writer import JournalWriter
+from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
+from services.playbooks.registry import load_playbooks
+from services.slow_loop.artefacts import stored_text
+from services.store import NewRun, Store, open_store
+from services.store.claims import SlotKey
+from services.store.operator_requests import RequestKind
+from tests.worker.trading.paper_runs import Item, RunningFeed, rows_of
+from trading_core.bars import BarSeries
+from worker.backtest import run_backtest
+from worker.environment import environment
+from worker.feeds.bar_rows import series_of
+from worker.sample_data.worlds import make_world
+from worker.scheduler.ports import JOB
+from worker.session import Session
+from worker.trading.runner import PaperProcess
+from worker.trading.surroundings import Bare
+
+MADE_AT = 1_700_000_000_000_000_000
+OWNER = "golden:1:a"
+ROWS, HISTORY, BACKTEST_ROWS = 420, 150, 250
+ODD_ROWS = 20  # from one anomaly to the next
+ALONE, DOUBTED = range(250, 253), range(340, 360)
+ASKED: dict[int, tuple[RequestKind, dict[str, Any]]] = {
+    300: ("kill_switch", {"on": True}),
+    310: ("kill_switch", {"on": False}),
+    400: ("replan", {"report_id": None}),
+}
+KINDS = FeedAnomalyKind
+PAPER, BACKTEST = "r0001", "r0002"
+
+
+def bars() -> BarSeries:
+    """The world; what is stored is read from the store ever after."""
+    return make_world("reverting", seed=7, bars=ROWS, symbols=2, timeframe="1h")
+
+
+def settings() -> Settings:
+    """Those of both runs; the address names no folder."""
+    return Settings(runtime=RuntimeSettings(db="sqlite:///golden.db"))
+
+
+def planted(series: BarSeries) -> list[Item]:
+    """Rows with every kind of anomaly among them; some may not enter, some lack a symbol."""
+    items: list[Item] = []
+    first, second = series.symbols
+    told = iter([kind for kind in KINDS if kind not in (KINDS.MISSING, KINDS.CONFLICT)])
+    for number, row in enumerate(rows_of(series)):
+        if number < HISTORY:
+            items.append(BarRow(row.label, row.bars, history=True))
+            continue
+        if number % ODD_ROWS == 7 and (kind := next(told, None)) is not None:
+            items.append(FeedAnomaly(kind, first, row.label, {"count": number}, {"lag_s": 0.25}))
+        if number in ALONE:
+            items.append(FeedAnomaly(KINDS.MISSING, second, row.label, {}))
+            row = BarRow(row.label, {first: row.bars[first]})
+        if number in DOUBTED:
+            if number == DOUBTED[0]:
+                items.append(FeedAnomaly(KINDS.CONFLICT, first, row.label, {"close": row.bars[first].close}))
+            row = BarRow(row.label, row.bars, blocked={first: "conflict"})
+        items.append(row)
+    return items
+
+
+async def traded(store: Store) -> None:
+    """The paper run: answers and an operator's commands arrive beside the bars."""
+
+    async def between(number: int) -> None:
+        await asyncio.sleep(0.003)  # answers come within a row or two
+        done = process.desk.rows if number else 0
+        if done in ASKED and done not in asked:
+            asked.add(done)
+            await store.operator.put(PAPER, *ASKED[done])
+            await asyncio.sleep(0.1)  # it is carried out at this row
+
+    asked: set[int] = set()
+    feed = RunningFeed(bars(), between, planted(bars()))
+    around = Bare(lambda kind, detail: None)
+    process = PaperProcess(settings(), feed, store, OWNER, around, look_s=0.01)
+    await process.run("golden")
+
+
+async def reflected(
+    store: Store, request: HighLevelReflectionRequest, report: HighLevelReflectionReport
+) -> None:
+    """A report of a worker, on its way through the inbox to a verdict."""
+    key, facts = SlotKey(BACKTEST, JOB, request.slot), {"trigger": "slot"}
+    lease = await store.leases.take(f"{JOB}/{BACKTEST}", OWNER, 60_000)
+    assert lease is not None
+    await store.claims.skip(lease, SlotKey(BACKTEST, JOB, request.slot - 1), "insufficient_episodes", {})
+    assert await store.claims.claim(lease, key, request.content_hash, stored_text(request), facts)
+    claim = await store.claims.get(key)
+    assert claim is not None
+    assert await store.reports.write(lease, claim, report)
+    taken = await store.reports.take(BACKTEST, OWNER, 60_000)
+    assert taken is not None
+    judge = JudgeAgentClient(settings().judge, settings().gate)
+    verdict = await judge.replan(report, load_playbooks(None), 0)
+    assert await store.reports.deliver(taken, verdict, request.known_at)
+    await store.leases.release(lease)
+
+
+async def backtested(store: Store) -> None:
+    """The backtest over the first rows of the same bars, with a report asked for when it was over."""
+    series = _series([row async for row in store.trading.rows(PAPER)][:BACKTEST_ROWS])
+    made = settings()
+    data = {"source": "golden", "symbols": list(series.symbols), "timeframe": "1h", "label": "open"}
+    record = await store.runs.create(
+        NewRun(
+            name="golden",
+            created_at=MADE_AT,
+            mode="backtest",
+            config_hash=made.config_hash,
+            config=made.payload(),
+            data=data | {"path": None, "bars": BACKTEST_ROWS, "sha256": series.sha256},
+            environment=environment(),
+        )
+    )
+    journal = JournalWriter(StoreSink(store.journal, record.run_id), made.runtime.flush_rows)
+    sessions: list[Session] = []
+    await run_backtest(made, series, journal, prepare=sessions.append)
+    request, report = await sessions[0].slow_loop.reflect_now(series.shape[0] - 1)
+    await store.on_demand.put(record.run_id, request, report)
+    await reflected(store, request, report)
+    await store.runs.close(record.run_id, "finished", {"report": content_id(report.payload())})
+
+
+async def backtest_bars(store: Store) -> BarSeries:
+    """What the stored backtest ran over."""
+    return _series([row async for row in store.trading.rows(PAPER)][:BACKTEST_ROWS])
+
+
+def _series(rows: Sequence[BarRow]) -> BarSeries:
+    return series_of(bars_axes(), "1h", "open", rows)
+
+
+def bars_axes() -> tuple[str, ...]:
+    """The symbols of the world."""
+    return ("W00", "W01")
+
+
+async def made(address: str) -> None:
+    """Both runs in a new store."""
+    async with await open_store(address, create=True) as store:
+        await traded(store)
+        await backtested(store)
