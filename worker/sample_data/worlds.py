@@ -59,11 +59,10 @@ def _path(pull: float, seed: int, s: int, bars: int) -> "np.ndarray[tuple[int, i
     """Prices (bars, SUBSTEPS + 1): the open and the walk inside each bar."""
     generator = np.random.Generator(np.random.PCG64([seed, s]))
     shocks = generator.standard_t(3, size=(bars, SUBSTEPS)) * (VOLATILITY / np.sqrt(3.0 * SUBSTEPS))
-    path = np.empty((bars, SUBSTEPS + 1))
-    level = 0.0
-    for t in range(bars):
-        path[t, 0] = level
-        for k in range(SUBSTEPS):
-            level += float(np.clip(shocks[t, k], -0.05, 0.05)) - pull / SUBSTEPS * level
-            path[t, k + 1] = level
-    return 100.0 * np.exp(path)
+    path, level, back = [], 0.0, pull / SUBSTEPS
+    for steps in np.clip(shocks, -0.05, 0.05).tolist():
+        path.append(level)
+        for step in steps:
+            level += step - back * level
+            path.append(level)
+    return 100.0 * np.exp(np.array(path).reshape(bars, SUBSTEPS + 1))

@@ -60,7 +60,7 @@ class EntryGuard:
     def _weigh(self, reason: SafeModeReason, holds: bool) -> None:
         if holds:
             self.hold(reason)
-        else:
+        elif self.mode.active:
             self.clear(reason)
 
     def _told(self, moved: tuple[SafeMode, tuple[Change, ...]]) -> SafeMode:

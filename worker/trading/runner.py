@@ -183,6 +183,7 @@ class PaperProcess:
 
     async def _start(self, record: RunRecord, lease: Lease) -> None:
         """Set up at the newest savepoint, or before the first row where there is none that fits."""
+        self._began = time.perf_counter()
         definitions = given_playbooks(self._settings, self._definitions)
         self._definitions = definitions
         self.savepoints = SavepointDesk(
@@ -239,7 +240,7 @@ class PaperProcess:
     async def _recover(self, record: RunRecord) -> None:
         """Bring the desk to where its run stands; from then on evaluations think beside the bars."""
         script, desk = self._script, self.desk
-        began, rows_before, events_before = time.perf_counter(), desk.rows, desk.journal.events
+        rows_before, events_before = desk.rows, desk.journal.events
         self._commands_done = {
             one.payload["number"] for one in script.inputs if one.kind == "operator_command"
         }
@@ -255,7 +256,7 @@ class PaperProcess:
                 "rows_played": self.recovered - rows_before,
                 "events_played": desk.journal.events - events_before,
                 "orders_sent_again": reconciled,
-                "played_s": round(time.perf_counter() - began, 3),
+                "took_s": round(time.perf_counter() - self._began, 3),
             }
             self._note("recovered", {"run_id": record.run_id, **told})
         if self._crash_loop:
