@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ def test_golden_store_is_upgraded_and_keeps_every_row_of_its_day(golden, tmp_pat
 
     asyncio.run(open_and_close())
     kept = {name: one for name, one in written.items() if name != "thinktwice_revision"}
-    assert digests(file, kept) == kept
+    assert digests(file, kept) == kept, "a revision changed rows that users have stored"
     assert (
         digests(file)["thinktwice_revision"]["sha256"]
         == digests(newest().unpacked(tmp_path), {"thinktwice_revision": {"columns": ["version_num"]}})[
@@ -153,9 +154,7 @@ def test_golden_store_holds_what_a_run_can_hold(tmp_path) -> None:
 
 
 def changed(rows: list[JournalRow], number: int, **payload: Any) -> list[JournalRow]:
-    """The same journal with another payload in one row, and other hashes from there on."""
-    from dataclasses import replace
-
+    """The same journal with another payload in one row."""
     told = json.loads(rows[number].payload) | payload
     found = list(rows)
     found[number] = replace(rows[number], payload=json.dumps(told))
