@@ -18,7 +18,7 @@ ELSEWHERE: tuple[tuple[str, str, str], ...] = (
     ("F14", "state machines", "`tests/services/playbooks/test_lifecycle_machine.py`, `tests/trading_core`"),
     ("F15", "injected instructions", "`tests/services/policy_checks/test_injection.py`"),
     ("F16", "canary secrets", "`tests/worker/operations`"),
-    ("F17", "golden journals", "not built: no head hash holds across processors"),
+    ("F17", "golden journals", "`tests/golden`, released by `python -m tests.golden`"),
     ("L2", "policy reflection", "`make bench`, docs/reference/benchmarks.md"),
     ("L7", "MCP", "the server belongs to another part"),
 )
