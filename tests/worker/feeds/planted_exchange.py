@@ -18,7 +18,7 @@ from services.market_feed import BarRow, FeedAnomaly
 from services.market_feed import FeedAnomalyKind as Kind
 from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right
 from trading_core.growing_bars import Bar
-from worker.feeds import ccxt_feed
+from worker.feeds import ccxt_feed, ccxt_live
 from worker.feeds.ccxt_errors import Failure
 from worker.feeds.ccxt_exchange import Candle
 from worker.feeds.ccxt_feed import CcxtFeed
@@ -26,6 +26,7 @@ from worker.feeds.ccxt_feed import CcxtFeed
 SETTINGS = FeedSettings(grace_s=10.0)
 OUTAGE_AT_S, OUTAGE_S = 20.0, 60.0
 ANSWER_S = 0.2
+LOOK_S = 4.0
 FIRST_LOOK_S = 3.5  # virtual time 0 lies so long after a close: the history is read
 BY_REST = (Fault.WITHHELD, Fault.TWICE, Fault.DISPUTED)  # never shown by the websocket
 Sleep = tuple[float, float]
@@ -188,6 +189,7 @@ class PlannedMarket:
         outage_s: how long an outage lasts.
         offset: by how much our wall clock is wrong.
         sleep: when our machine sleeps and for how long, seconds.
+        look_s: longest time between two looks of the feed where nothing is due.
     """
 
     lock_step = False
@@ -201,8 +203,9 @@ class PlannedMarket:
         outage_s: float = OUTAGE_S,
         offset: Offset = right,
         sleep: Sleep = AWAKE,
+        look_s: float = LOOK_S,
     ) -> None:
-        self._plan, self._offset = plan, offset
+        self._plan, self._offset, self._look_s = plan, offset, look_s
         self.settings = settings.model_copy(update={"history_bars": plan.history})
         self.exchange = PlannedExchange(plan, outage_s, sleep)
         with pytest.MonkeyPatch.context() as patch:
@@ -233,9 +236,12 @@ class PlannedMarket:
                 found[kind, None, None] += 1 + number % 2  # the websocket, and where all is away REST
         return found
 
-    def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
+    async def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
         """Those of the feed; it ends a minute after the last bar."""
-        return self.feed.items(after)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ccxt_live, "LONGEST_WAIT_S", self._look_s)
+            async for item in self.feed.items(after):
+                yield item
 
     def last_labels(self) -> dict[str, int]:
         return self.feed.last_labels()

@@ -75,6 +75,7 @@ class Run:
     rows: list[BarRow]
     notes: list[tuple[str, dict[str, Any]]]
     verified: bool
+    bar_ns: int = round(BAR_S * NS)
 
     def of(self, *kinds: str) -> list[dict[str, Any]]:
         """Payloads of some kinds."""
@@ -96,8 +97,7 @@ class Run:
 
     def blocked(self, *kinds: str) -> list[str]:
         """The reasons for which the symbols of some journal rows might not enter on the bar of that row."""
-        bar_ns = round(BAR_S * NS)
-        reasons = {row.label + bar_ns: row.blocked for row in self.rows}
+        reasons = {row.label + self.bar_ns: row.blocked for row in self.rows}
         return [
             reasons[row.known_at][str(row.symbol)]
             for row in self.journal

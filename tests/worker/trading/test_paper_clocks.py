@@ -13,12 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.worker.feeds import planted_file
+from tests.worker.feeds import planted_exchange, planted_file
 from tests.worker.feeds.planted import Offset, Plan, right
 from tests.worker.feeds.planted_exchange import PlannedMarket
 from tests.worker.feeds.planted_file import PlannedFile
-from tests.worker.trading.bad_markets import BAR_S, NS, Run, clean_run, market, places, traded
+from tests.worker.trading.bad_markets import BAR_S, NS, SETTINGS, Run, clean_run, market, places, traded
+from tests.worker.trading.wall_clocks import Everything
 from trading_core.bars import COLUMNS, BarSeries
+from worker.sample_data.worlds import make_world
 
 HISTORY, BARS = 200, 440
 HOUR_S = 3_600.0
@@ -37,7 +39,7 @@ def series(begin: int = 0) -> BarSeries:
 def run_on(kind: str, folder: Path, bars: BarSeries, offset: Offset = right) -> Run:
     plan = Plan(bars, HISTORY)
     if kind == "file":
-        return traded(PlannedFile(folder / "bars.csv", plan, offset=offset), verify=True)
+        return traded(PlannedFile(folder / "bars.csv", plan, offset=offset), verify=offset is not right)
     return traded(PlannedMarket(plan, offset=offset))
 
 
@@ -139,3 +141,50 @@ def test_paper_zone_of_the_machine_and_its_summer_time_change_no_hash(tmp_path, 
     assert heads["UTC"] == heads["America/New_York"]
     assert run.of("feed_anomaly") == []
     assert run.of("episode")
+
+
+DAY_NS = 86_400 * NS
+TWELVE_DAYS_S = 12 * 86_400.0
+ASLEEP_ROWS = round(TWELVE_DAYS_S / HOUR_S)
+
+
+@cache
+def hours() -> BarSeries:
+    """Bars of an hour."""
+    return make_world("reverting", seed=3, bars=450, symbols=3, timeframe="1h")
+
+
+def test_paper_machine_that_sleeps_for_twelve_days_stops_at_its_stop_and_decides_one_slot(tmp_path) -> None:
+    history = 100
+    exchange = planted_exchange.SETTINGS.exchange.model_copy(update={"silence_s": HOUR_S})
+    settings = planted_exchange.SETTINGS.model_copy(update={"exchange": exchange})
+    plan = Plan(hours(), history)
+    rows = plan.rows(settings)
+    awake = clean_run(hours(), rows[: len(rows) - ASLEEP_ROWS])
+    exits = places(awake, hours(), "exit_filled")
+    entry, leaving, column = next(
+        (row, *one)
+        for row, of in places(awake, hours(), "entry_filled")
+        for one in exits
+        if one[1] == of and row > history + 24 and 1 < one[0] - row < 40
+    )
+    falls_asleep = (entry - history + 1.4) * HOUR_S
+    feed = PlannedMarket(plan, settings, sleep=(falls_asleep, TWELVE_DAYS_S), look_s=300.0)
+    both = Everything(tmp_path, feed, SETTINGS)
+    run = both.run
+
+    assert [(row.label, row.bars) for row in run.rows] == [(row.label, row.bars) for row in rows]
+    late = [number for number, row in enumerate(run.rows) if row.blocked]
+    assert late == list(range(entry + 1, entry + ASLEEP_ROWS)), "but the last, which is fresh"
+    assert run.blocked("order_accepted") == []
+    assert (leaving, column) in places(run, hours(), "exit_filled"), "where it would have been awake"
+    clocks = [one["detail"]["reason"] for one in run.of("feed_anomaly") if one["anomaly"] == "clock"]
+    assert clocks == ["jump", "source agrees"]
+    assert run.verified
+
+    slept = feed.exchange.begin + round(falls_asleep * NS)
+    woke = slept + round(TWELVE_DAYS_S * NS)
+    decided = [claim.key.slot for claim in both.claims]
+    assert len(decided) == len(set(decided)) > 1
+    assert [slot for slot in decided if slept < slot <= woke] == [woke - woke % DAY_NS]
+    assert {kind for kind, _ in both.notes}.isdisjoint({"died", "worker_died", "slot_failed", "waker_silent"})

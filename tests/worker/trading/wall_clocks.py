@@ -1,0 +1,128 @@
+"""A paper process with its slow loop on one wall clock of a test, in virtual time, on a real store.
+
+The scheduler of the slow loop reads the wall clock by itself; here it reads the one that the feed reads.
+While the process that looks is at work, virtual time stands still.
+"""
+
+import asyncio
+import datetime as dt
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apscheduler.executors.base
+import apscheduler.schedulers.base
+import apscheduler.triggers.interval
+import pytest
+
+import worker.scheduler.waker
+from schemas.config import Settings
+from schemas.vocabulary import TIMEFRAME_SECONDS
+from services.store import open_store
+from tests.worker.trading.bad_markets import NS, Heard, Run
+from tests.worker.trading.paper_runs import address
+from tests.worker.trading.virtual_time import VirtualLoop, run_virtually
+from worker.scheduler.looks_apart import LooksApart
+from worker.scheduler.ports import JOB
+from worker.trading.everything import WithSlowLoop
+from worker.trading.replaying import replay_paper
+from worker.trading.runner import PaperProcess
+from worker.trading.surroundings import Bare
+
+PERIOD_S = 7_200.0  # between two looks: days of virtual time have many half minutes
+READERS = (
+    apscheduler.executors.base,
+    apscheduler.schedulers.base,
+    apscheduler.triggers.interval,
+    worker.scheduler.waker,
+)
+
+
+class WallClock:
+    """The present as a feed has it, for the slow loop."""
+
+    def __init__(self, wall: Callable[[], int]) -> None:
+        self._wall = wall
+
+    @property
+    def now(self) -> int:
+        """Ns."""
+        return self._wall()
+
+
+def in_real_time(work: Callable[[LooksApart], Awaitable[Any]]) -> Callable[[LooksApart], Awaitable[Any]]:
+    """The same work, for which virtual time waits."""
+
+    async def waited_for(looks: LooksApart) -> Any:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        mark: asyncio.Future[Any] = asyncio.Future()
+        loop.threads.add(mark)
+        try:
+            return await work(looks)
+        finally:
+            loop.threads.discard(mark)
+
+    return waited_for
+
+
+@contextmanager
+def read_by_the_scheduler(wall: Callable[[], int]) -> Iterator[None]:
+    """Everything that asks for the date is told that of this clock; looks are hours apart."""
+
+    class Wall(dt.datetime):
+        @classmethod
+        def now(cls, tz: dt.tzinfo | None = None) -> Any:
+            return dt.datetime.fromtimestamp(wall() / NS, tz)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in READERS:
+            patch.setattr(module, "datetime", Wall)
+        for work in ("look", "close"):
+            patch.setattr(LooksApart, work, in_real_time(getattr(LooksApart, work)))
+        patch.setattr(worker.scheduler.waker, "LONGEST_PERIOD_S", PERIOD_S)
+        yield
+
+
+class Everything:
+    """One process with both loops, and what it left behind.
+
+    Attributes:
+        notes: what was told beside the journal.
+        run: of the trading loop.
+        claims: slots of the slow loop that were decided.
+        reports: those that were written.
+    """
+
+    def __init__(self, folder: Path, feed: Any, settings: Settings) -> None:
+        self._folder = folder
+        runtime = settings.runtime.model_copy(update={"db": address(folder)})  # for the process that looks
+        self._settings = settings.model_copy(update={"runtime": runtime})
+        self._feed = Heard(feed)
+        self.notes: list[tuple[str, dict[str, Any]]] = []
+        with read_by_the_scheduler(feed.wall):
+            run_virtually(self._traded(feed.wall))
+
+    async def _traded(self, wall: Callable[[], int]) -> None:
+        def note(kind: str, detail: dict[str, Any]) -> None:
+            self.notes.append((kind, detail))
+
+        def died(why: str) -> None:
+            note("died", {"why": why})
+
+        async with await open_store(address(self._folder), create=True) as store:
+            around = WithSlowLoop(
+                Bare(note), store, self._settings, "elsewhere:1:a", PERIOD_S, died, WallClock(wall)
+            )
+            process = PaperProcess(
+                self._settings, self._feed, store, "elsewhere:1:a", around, look_s=PERIOD_S, lease_ms=10**9
+            )
+            outcome = await process.run("everything")
+            run_id = outcome.record.run_id
+            journal = [row async for row in store.journal.rows(run_id)]
+            again = await replay_paper(self._settings, store, outcome.record)
+            bar_ns = TIMEFRAME_SECONDS[self._feed.timeframe] * NS
+            self.run = Run(outcome, journal, self._feed.rows, self.notes, again.ok, bar_ns)
+            self.claims = await store.claims.all(run_id, JOB)
+            self.reports = await store.reports.all(run_id, JOB)
