@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-import time
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -119,7 +119,7 @@ async def traded(
         slow_period_s: seconds between looks of a slow loop beside a feed that runs on; None: no slow loop.
     """
     from services.store import open_store
-    from worker.operations.start_limit import StartNotes, crash_loop
+    from worker.operations.start_limit import StartLimit
     from worker.scheduler.wiring import new_owner
     from worker.trading.committing import COMMAND_S
     from worker.trading.everything import WithSlowLoop
@@ -131,10 +131,9 @@ async def traded(
     wiring.demand_models(settings, goes_on=not new)
     try:
         async with await open_store(settings.runtime.db, create=True, command_s=COMMAND_S) as store:
-            notes = StartNotes(wiring.start_notes(settings))
-            start = time.time_ns()
-            crashes = notes.begin(start)
             owner, surroundings = new_owner(), Operated(prepared)
+            place, operations = partial(wiring.start_notes, settings), settings.runtime.operations
+            limit = StartLimit(place, operations, surroundings.note)
             around: Surroundings = surroundings
             if slow_period_s is not None and not feed.lock_step:
                 around = WithSlowLoop(
@@ -142,7 +141,7 @@ async def traded(
                 )
             process = PaperProcess(
                 settings, feed, store, owner, around, definitions=definitions,
-                crash_loop=crash_loop(crashes, start, settings.runtime.operations),
+                crashed_too_often=limit.crashed_too_often,
             )  # fmt: skip
             loop = asyncio.get_running_loop()
             for signum in (signal.SIGINT, signal.SIGTERM):
@@ -150,9 +149,9 @@ async def traded(
             try:
                 outcome = await process.run(name, new=new)
             except OperatorError:
-                notes.end(start)  # somebody has to do something: starting again is no loop of crashes
+                limit.end()  # somebody has to do something: this is no crash
                 raise
-            notes.end(start)
+            limit.end()
             return outcome
     finally:
         await feed.close()

@@ -135,16 +135,13 @@ def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":
     return opening.open_feed(text, settings, speed=pace)
 
 
-def start_notes(settings: Settings) -> Path:
-    """Where starts of a trading process are noted: beside a store that is a file, else in the user state."""
+def start_notes(settings: Settings, run_id: str) -> Path:
+    """Where starts on a run are noted: beside a store that is a file, else in the state of the user."""
     from platformdirs import user_state_path
 
     from services.store.urls import parse_url
 
     url = parse_url(settings.runtime.db)
-    name = f"{content_id([url.text, settings.config_hash])}.starts.json"
     if url.path is not None:
-        return url.path.with_name(f"{url.path.name}.{name}")
-    folder = user_state_path("thinktwice")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / name
+        return url.path.with_name(f"{url.path.name}.{run_id}.starts.json")
+    return user_state_path("thinktwice") / f"{content_id([url.text])}.{run_id}.starts.json"

@@ -1,19 +1,25 @@
-"""Counts starts that followed a crash, so that a process that keeps dying ends in safe mode.
+"""Counts the processes of a run that crashed, so that a run whose processes keep dying ends in safe mode.
 
-Each start is noted before anything else is done and taken back by an orderly end; what is left are crashes.
-The notes lie in a small file beside the store, because the store may be what is broken.
+Each process notes its start as soon as it holds the run, and takes its own note back at an orderly end. What
+is left of processes that are gone are crashes. The notes lie in a small file of their own, because the store
+may be what is broken; where they cannot be kept the run trades on, and that is said.
 """
 
 import json
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from schemas.errors import StoreError
 from schemas.live_settings import OperationsSettings
+from worker.operations.process_identity import ProcessIdentity, is_gone
 from worker.operations.vital_signs import SECOND
 
 MOST_KEPT = 1_000
+Note = Callable[[str, dict[str, str]], None]
 
 
 def crash_loop(crashes: Sequence[int], now: int, settings: OperationsSettings) -> bool:
@@ -28,6 +34,14 @@ def crash_loop(crashes: Sequence[int], now: int, settings: OperationsSettings) -
     return sum(start >= earliest for start in crashes) > settings.start_limit
 
 
+@dataclass(frozen=True)
+class Start:
+    """A start that had no orderly end yet: ns, and of which process."""
+
+    at: int
+    process: ProcessIdentity
+
+
 class StartNotes:
     """The file of starts of one run on one machine.
 
@@ -35,50 +49,104 @@ class StartNotes:
         damaged: whether the file could not be read; then nothing is known of earlier starts.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, process: ProcessIdentity | None = None) -> None:
         self._path = path
+        self._process = process or ProcessIdentity.own()
         self.damaged = False
 
-    def begin(self, now: int) -> tuple[int, ...]:
-        """Earlier starts without an orderly end, ns; notes the present one.
+    def crashes(self) -> tuple[int, ...]:
+        """Starts of processes that are gone without an orderly end, ns."""
+        return tuple(one.at for one in self._read() if is_gone(one.process))
+
+    def begin(self, now: int) -> None:
+        """Note the present start.
 
         Raises:
             StoreError: the file cannot be written.
         """
-        earlier = self._read()
-        self._write([*earlier, now])
-        return tuple(earlier)
+        self._write([*self._others(), Start(now, self._process)])
 
-    def end(self, start: int) -> None:
-        """The start of this value ended orderly: that ends the series of crashes before it, too.
+    def end(self) -> None:
+        """The present process ends orderly; crashes before it stay until their time is over.
 
         Raises:
             StoreError: the file cannot be written.
         """
-        self._write([one for one in self._read() if one > start])
+        self._write(self._others())
 
-    def _read(self) -> list[int]:
+    def _others(self) -> list[Start]:
+        return [one for one in self._read() if one.process != self._process]
+
+    def _read(self) -> list[Start]:
         try:
             starts = json.loads(self._path.read_text("utf-8"))["starts"]
-            if not all(type(one) is int for one in starts):
-                raise ValueError("a start is no time")
+            return [Start(_time(one["at"]), ProcessIdentity.read(one["process"])) for one in starts]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             self.damaged = True
             return []
-        return list(starts)
 
-    def _write(self, starts: list[int]) -> None:
+    def _write(self, starts: list[Start]) -> None:
         # Whole or not at all: a crash while writing must not lose the count of crashes.
         scratch = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
         try:
+            if not starts:
+                self._path.unlink(missing_ok=True)
+                return
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             with scratch.open("w", encoding="utf-8") as file:
-                json.dump({"starts": starts[-MOST_KEPT:]}, file)
+                json.dump({"starts": [asdict(one) for one in starts[-MOST_KEPT:]]}, file)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(scratch, self._path)
         except OSError as error:
+            with suppress(OSError):
+                scratch.unlink(missing_ok=True)
             raise StoreError(
                 f"start notes {str(self._path)!r} cannot be written: {error.strerror}"
             ) from error
+
+
+class StartLimit:
+    """Keeps the notes of whatever run this process trades; that they fail stops nothing.
+
+    Args:
+        place: of the notes of a run.
+        settings: how many crashes are too many.
+        note: told when the notes cannot be kept.
+    """
+
+    def __init__(self, place: Callable[[str], Path], settings: OperationsSettings, note: Note) -> None:
+        self._place = place
+        self._settings = settings
+        self._note = note
+        self._notes: StartNotes | None = None
+
+    def crashed_too_often(self, run_id: str) -> bool:
+        """Note that this process trades the run; whether those before it crashed too often."""
+        now = time.time_ns()
+        self._notes = StartNotes(self._place(run_id))
+        crashes = self._notes.crashes()
+        if self._notes.damaged:
+            self._note("start_notes_failed", {"run_id": run_id, "reason": "earlier starts cannot be read"})
+        self._kept(lambda notes: notes.begin(now))
+        return crash_loop(crashes, now, self._settings)
+
+    def end(self) -> None:
+        """This process ends orderly."""
+        self._kept(StartNotes.end)
+
+    def _kept(self, step: Callable[[StartNotes], None]) -> None:
+        if self._notes is None:
+            return
+        try:
+            step(self._notes)
+        except StoreError as error:
+            self._note("start_notes_failed", {"reason": f"{error}; crashes are not counted"})
+
+
+def _time(value: object) -> int:
+    if type(value) is not int:
+        raise ValueError("a start is no time")
+    return value

@@ -84,7 +84,8 @@ class PaperProcess:
         look_s: seconds between looks at the operator's requests and at reports.
         lease_ms: how long a process that has frozen keeps its run.
         pace: how often a savepoint is taken.
-        crash_loop: whether the processes before this one died too often: then it starts in safe mode.
+        crashed_too_often: asked with the run id once the run is held: whether the processes before this one
+            died too often; then it starts in safe mode.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class PaperProcess:
         progress: Callable[[int, int], None] = lambda recovered, taken: None,
         look_s: float = LOOK_S,
         lease_ms: int = LEASE_MS,
-        crash_loop: bool = False,
+        crashed_too_often: Callable[[str], bool] = lambda run_id: False,
         pace: Pace | None = None,
     ) -> None:
         self._settings = settings
@@ -116,7 +117,7 @@ class PaperProcess:
         self._progress = progress
         self._look_s = look_s
         self._lease_ms = lease_ms
-        self._crash_loop = crash_loop
+        self._crashed_too_often = crashed_too_often
         self._pace = pace or Pace()
         self._stop = asyncio.Event()
         self._why: str | None = None
@@ -155,11 +156,12 @@ class PaperProcess:
         try:
             async with tenure.kept(lease):
                 record = await self._store.runs.find(record.run_id)
+                crash_loop = self._crashed_too_often(record.run_id)
                 await self._start(record, lease)
                 self.desk.timing.compile_s = compiled_s
                 async with self._surroundings.around(self.signs, record.run_id):
                     try:
-                        await self._recover(record)
+                        await self._recover(record, crash_loop=crash_loop)
                         return await self._trade(record, began)
                     finally:
                         await self._put_down()
@@ -237,7 +239,7 @@ class PaperProcess:
             lambda: self._why,
         )  # fmt: skip
 
-    async def _recover(self, record: RunRecord) -> None:
+    async def _recover(self, record: RunRecord, *, crash_loop: bool) -> None:
         """Bring the desk to where its run stands; from then on evaluations think beside the bars."""
         script, desk = self._script, self.desk
         rows_before, events_before = desk.rows, desk.journal.events
@@ -259,7 +261,7 @@ class PaperProcess:
                 "took_s": round(time.perf_counter() - self._began, 3),
             }
             self._note("recovered", {"run_id": record.run_id, **told})
-        if self._crash_loop:
+        if crash_loop:
             self.guard.hold(SafeModeReason.CRASH_LOOP, "`thinktwice kill RUN off` lets it enter again")
         self._ask = self._ask_beside
         if not self._feed.lock_step:
@@ -289,6 +291,7 @@ class PaperProcess:
                 async for item in items:
                     self._check(looking)
                     if isinstance(item, FeedAnomaly):
+                        self.signs.heard(item)
                         self.desk.note(item)
                         await self._keep()
                         continue

@@ -17,7 +17,18 @@ from worker.scheduler.ports import EventSink
 
 NEWS_KINDS = frozenset({"envelope_breach", "policy_reflection", "feed_anomaly", "entries_blocked", "error"})
 QUIET = frozenset({"lease_taken", "lease_released"})
-WARNINGS = frozenset({"store_away", "safe_mode", "lease_lost", "slot_failed", "waker_silent", "look_failed"})
+WARNINGS = frozenset(
+    {
+        "store_away",
+        "safe_mode",
+        "lease_lost",
+        "slot_failed",
+        "waker_silent",
+        "look_failed",
+        "look_missed",
+        "start_notes_failed",
+    }
+)
 
 
 class Surroundings(Protocol):

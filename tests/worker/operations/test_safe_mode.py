@@ -1,16 +1,13 @@
 """Safe mode as a machine: entered for a reason, left when none is left, hard ones only by the operator."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from schemas.errors import StoreError
 from schemas.live_settings import OperationsSettings
 from worker.operations.safe_mode import HARD, SafeMode, SafeModeReason
-from worker.operations.start_limit import StartNotes, crash_loop
+from worker.operations.start_limit import crash_loop
 
 SECOND = 10**9
 STORE, LOOP = SafeModeReason.STORE_AWAY, SafeModeReason.CRASH_LOOP
@@ -128,30 +125,3 @@ def test_crash_loop_never_turns_off_by_one_more_crash(ages):
     now = 1_000 * SECOND
     crashes = [now - age * SECOND for age in ages]
     assert crash_loop([*crashes, now], now, LIMIT) >= crash_loop(crashes, now, LIMIT)
-
-
-def test_starts_without_an_end_are_counted_and_an_orderly_end_forgets_them(tmp_path):
-    path = tmp_path / "starts.json"
-    assert StartNotes(path).begin(1) == ()
-    assert StartNotes(path).begin(2) == (1,)
-    notes = StartNotes(path)
-    assert notes.begin(3) == (1, 2)
-    notes.end(3)
-    assert StartNotes(path).begin(4) == ()
-    assert not notes.damaged
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["starts.json"]
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"starts": ["x"]}', '{"starts": 5}', "\xff"])
-def test_damaged_notes_are_said_and_written_anew(tmp_path, text):
-    path = tmp_path / "starts.json"
-    path.write_bytes(text.encode("latin-1"))
-    notes = StartNotes(path)
-    assert notes.begin(7) == ()
-    assert notes.damaged
-    assert json.loads(path.read_text()) == {"starts": [7]}
-
-
-def test_notes_that_cannot_be_written_are_an_error(tmp_path):
-    with pytest.raises(StoreError, match="cannot be written: No such file"):
-        StartNotes(tmp_path / "absent" / "starts.json").begin(1)

@@ -143,7 +143,7 @@ def test_paper_stop_request_ends_the_process_and_the_run_goes_on_later(tmp_path)
 
 
 def test_paper_process_after_too_many_crashes_enters_nothing_before_the_operator_says_so(tmp_path) -> None:
-    live = Asked({ASK_AT: ("kill_switch", {"on": False})}, crash_loop=True)
+    live = Asked({ASK_AT: ("kill_switch", {"on": False})}, crashed_too_often=lambda run_id: True)
     asyncio.run(live.trade(tmp_path))
     entered = [detail for kind, detail in live.told if kind == "safe_mode"]
     assert entered[0]["change"] == "entered"
