@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas.config import Settings
 from services.clock import SimulatedClock
@@ -20,12 +20,22 @@ from tests.worker.scheduler.batches import looking_job, prepared_batch
 from tests.worker.trading.paper_runs import rows_of
 from worker.sample_data.worlds import make_world
 from worker.scheduler.looks_apart import LooksApart
+from worker.scheduler.ports import Clock
 from worker.trading import hearing
 from worker.trading.desk import Market, TradingDesk
 
 LIMIT_S, LIMIT_MB, WORSE = 30.0, 500, 0.10
+REPORTS = 3  # one alone is too short for a p99 of ticks
 SYMBOLS, WARM, ROWS, APART_S = 10, 300, 6_000, 0.02
 CALM_ROWS = 400
+HEARING_MS = 250.0
+
+
+class Tick(NamedTuple):
+    """From when a row was due to its end, and what the processor had to do for it, in ms."""
+
+    took_ms: float
+    work_ms: float
 
 
 class PacedDesk:
@@ -43,15 +53,16 @@ class PacedDesk:
         for _ in range(WARM):
             await self.desk.take(next(self._rows))
 
-    async def ticks_ms(self, until: "asyncio.Future[Any] | None" = None) -> list[float]:
+    async def ticks_ms(self, until: "asyncio.Future[Any] | None" = None) -> "list[Tick]":
         """Ticks while something goes on, or so many where nothing does."""
-        took_ms: list[float] = []
+        took_ms: list[Tick] = []
         due = time.perf_counter()
         while len(took_ms) < CALM_ROWS if until is None else not until.done():
             due += APART_S
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            before = time.thread_time()
             await self.desk.take(next(self._rows))
-            took_ms.append((time.perf_counter() - due) * 1e3)
+            took_ms.append(Tick((time.perf_counter() - due) * 1e3, (time.thread_time() - before) * 1e3))
         return took_ms
 
 
@@ -60,11 +71,11 @@ class Measured:
     """What a report came to, and the ticks before and after, while it was made, and while it was heard."""
 
     told: list[tuple[str, dict[str, Any]]]
-    took_s: float
+    took_s: list[float]
     peak_mb: float
-    calm_ms: list[float]
-    meanwhile_ms: list[float]
-    hearing_ms: list[float]
+    calm: list[Tick]
+    meanwhile: list[Tick]
+    hearing: list[Tick]
 
 
 def check() -> list[Finding]:
@@ -76,27 +87,35 @@ def check() -> list[Finding]:
 
 
 async def _measured(address: str, episodes: int) -> Measured:
-    run_id, slot = await prepared_batch(address, episodes)
-    told: list[tuple[str, dict[str, Any]]] = []
-    looks = LooksApart(
-        looking_job(address, run_id), SimulatedClock(slot), lambda kind, detail: told.append((kind, detail))
-    )
-    paced = PacedDesk()
+    paced, seen = PacedDesk(), Measured([], [], 0.0, [], [], [])
     await paced.warm()
+    for _ in range(REPORTS):
+        run_id, slot = await prepared_batch(address, episodes)
+        seen = await _one(paced, seen, address, run_id, SimulatedClock(slot))
+    return seen
+
+
+async def _one(paced: PacedDesk, seen: Measured, address: str, run_id: str, clock: Clock) -> Measured:
+    told: list[tuple[str, dict[str, Any]]] = []
+    looks = LooksApart(looking_job(address, run_id), clock, lambda kind, detail: told.append((kind, detail)))
     calm = await paced.ticks_ms()
     began = time.perf_counter()
     meanwhile, looked = await _beside(paced, looks.look())
     took_s = time.perf_counter() - began
     peak = _peak_mb(looks.pid)
-    calm += await paced.ticks_ms()
     await looks.close()
     heard, _ = await _beside(paced, _heard(address, run_id, paced))
-    if not looked:
-        told.append(("not looked", {}))
-    return Measured(told, took_s, peak, calm, meanwhile, heard)
+    return Measured(
+        [*seen.told, *told, *([] if looked else [("not looked", {})])],
+        [*seen.took_s, took_s],
+        max(seen.peak_mb, peak),
+        seen.calm + calm,
+        seen.meanwhile + meanwhile,
+        seen.hearing + heard,
+    )
 
 
-async def _beside(paced: PacedDesk, work: Awaitable[Any]) -> tuple[list[float], Any]:
+async def _beside(paced: PacedDesk, work: Awaitable[Any]) -> tuple[list[Tick], Any]:
     doing = asyncio.ensure_future(work)
     return await paced.ticks_ms(doing), await doing
 
@@ -117,29 +136,30 @@ def _peak_mb(pid: int | None) -> float:
 
 
 def _making(episodes: int, seen: Measured) -> Finding:
-    written = [detail for kind, detail in seen.told if kind == "report_written"]
-    breaks = [] if [one["episodes"] for one in written] == [episodes] else [f"it told {seen.told}"]
-    calm, busy = quantile(seen.calm_ms, 0.99), quantile(seen.meanwhile_ms, 0.99)
-    held = seen.took_s < LIMIT_S and seen.peak_mb < LIMIT_MB and busy <= (1 + WORSE) * calm
+    written = [detail["episodes"] for kind, detail in seen.told if kind == "report_written"]
+    breaks = [] if written == [episodes] * REPORTS else [f"reports over {written}: {seen.told}"]
+    calm, busy = (quantile([one.took_ms for one in part], 0.99) for part in (seen.calm, seen.meanwhile))
+    work, working = (quantile([one.work_ms for one in part], 0.99) for part in (seen.calm, seen.meanwhile))
+    slowest_s = max(seen.took_s)
     return Finding(
         "L6",
-        f"a report over {episodes:,} episodes in a process of its own, started for it; a desk of {SYMBOLS} "
-        f"symbols takes a row every {1e3 * APART_S:.0f} ms",
+        f"{REPORTS} reports over {episodes:,} episodes each, in a process of their own, started for it; "
+        f"a desk of {SYMBOLS} symbols takes a row every {1e3 * APART_S:.0f} ms",
         f"under {LIMIT_S:.0f} s, under {LIMIT_MB} MB, tick p99 not worse by more than {WORSE:.0%} meanwhile",
-        f"{seen.took_s:.1f} s with the start of the process and the reading, {seen.peak_mb:.0f} MB; tick p99 "
-        f"{calm:.2f} ms alone, {busy:.2f} ms meanwhile (longest {max(seen.meanwhile_ms):.1f} ms of "
-        f"{len(seen.meanwhile_ms):,})",
-        held and not breaks,
+        f"{slowest_s:.1f} s with the start of the process and the reading, {seen.peak_mb:.0f} MB; tick p99 "
+        f"{calm:.2f} ms alone ({work:.2f} of them work) and {busy:.2f} ms meanwhile ({working:.2f}); longest "
+        f"{max(one.took_ms for one in seen.meanwhile):.1f} ms of {len(seen.meanwhile):,}",
+        not breaks and slowest_s < LIMIT_S and seen.peak_mb < LIMIT_MB and busy <= (1 + WORSE) * calm,
         tuple(breaks),
     )
 
 
 def _hearing(episodes: int, seen: Measured) -> Finding:
-    longest = max(seen.hearing_ms)
+    longest = max(one.took_ms for one in seen.hearing)
     return Finding(
         "L6",
-        f"the desk hears that report: read from the inbox, judged, journalled with its {episodes:,} ids",
-        "the longest tick meanwhile under 250 ms",
-        f"longest tick {longest:.0f} ms of {len(seen.hearing_ms)}",
-        longest < 250.0,
+        f"the desk hears these reports: read from the inbox, judged, journalled with {episodes:,} ids",
+        f"the longest tick meanwhile under {HEARING_MS:.0f} ms",
+        f"longest tick {longest:.0f} ms of {len(seen.hearing)}",
+        longest < HEARING_MS,
     )

@@ -23,7 +23,7 @@ from worker.scheduler.slot_runner import RunOfSlots
 from worker.scheduler.slow_worker import SlowWorker
 from worker.scheduler.wiring import assemble_worker
 
-GIVES_WAY = 5  # to the process that trades: a report may take a second longer, a bar may not
+GIVES_WAY = 10  # to the process that trades: a report may take seconds longer, a bar may not
 LONGEST_LINE = 1 << 24
 
 Tell = Callable[[dict[str, Any]], None]
