@@ -22,6 +22,7 @@ CHECKS = {
     "F4": "report_outages",
     "F5": "lost_answers",
     "F8": "bad_bars",
+    "F9": "clocks",
     "F10": "contested_slots",
     "F13": "simulated_months",
     "L1": "load:ticks",

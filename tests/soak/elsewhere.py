@@ -12,7 +12,11 @@ ELSEWHERE: tuple[tuple[str, str, str], ...] = (
         "`tests/worker/test_session_over_the_wire.py`; within F13",
     ),
     ("F7", "malformed replies", "`tests/agents`"),
-    ("F9", "clocks", "`tests/services/feeds/test_clock_watch.py`, `tests/worker/scheduler/test_waker.py`"),
+    (
+        "F9",
+        "clocks that jump by an hour, zones and summer time, a leap second",
+        "`tests/worker/trading/test_paper_clocks.py`, `tests/services/feeds/test_clock_watch.py`",
+    ),
     ("F11", "the waker raises", "`tests/worker/scheduler/test_waker.py`"),
     ("F12", "disk full, read-only, WAL removed", "`tests/worker/trading/test_paper_broken_disk.py`"),
     ("F14", "state machines", "`tests/services/playbooks/test_lifecycle_machine.py`, `tests/trading_core`"),

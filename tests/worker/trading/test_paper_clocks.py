@@ -4,10 +4,12 @@ A wall clock that is wrong is journalled once and keeps everybody from entering 
 it moves no bar and no stop.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +20,12 @@ from tests.worker.feeds.planted import Offset, Plan, right
 from tests.worker.feeds.planted_exchange import PlannedMarket
 from tests.worker.feeds.planted_file import PlannedFile
 from tests.worker.trading.bad_markets import BAR_S, NS, SETTINGS, Run, clean_run, market, places, traded
-from tests.worker.trading.wall_clocks import Everything
+from tests.worker.trading.virtual_time import run_virtually
+from tests.worker.trading.wall_clocks import Everything, read_by_the_scheduler
 from trading_core.bars import COLUMNS, BarSeries
 from worker.sample_data.worlds import make_world
+from worker.scheduler.waker import Waker
+from worker.scheduler.watchdog import Watchdog
 
 HISTORY, BARS = 200, 440
 HOUR_S = 3_600.0
@@ -188,3 +193,39 @@ def test_paper_machine_that_sleeps_for_twelve_days_stops_at_its_stop_and_decides
     assert len(decided) == len(set(decided)) > 1
     assert [slot for slot in decided if slept < slot <= woke] == [woke - woke % DAY_NS]
     assert {kind for kind, _ in both.notes}.isdisjoint({"died", "worker_died", "slot_failed", "waker_silent"})
+
+
+WAITS = "the scheduler waits for the hour to come again, and the watchdog ends the worker"
+JUMPS = [1.0, 288.0, pytest.param(-1.0, marks=pytest.mark.xfail(reason=WAITS, strict=True))]
+
+
+@pytest.mark.parametrize("ahead", JUMPS)
+def test_slow_loop_beside_a_wall_clock_that_jumps_is_woken_on(ahead) -> None:
+    period_s, jump_at_s = 30.0, 100.0
+
+    async def scenario() -> tuple[list[float], bool]:
+        loop, looks = asyncio.get_running_loop(), list[float]()
+
+        def wall() -> int:
+            hours = ahead if loop.time() > jump_at_s else 0.0
+            return round((1.7e9 + loop.time() + hours * HOUR_S) * NS)
+
+        async def look() -> None:
+            looks.append(loop.time())
+
+        with read_by_the_scheduler(wall):
+            waker = Waker(look, period_s, lambda kind, detail: None, timer=loop.time)
+            waker.start()
+            watchdog = Watchdog(waker, lambda kind, detail: None, timer=loop.time)
+            watching = asyncio.create_task(watchdog.watch())
+            await asyncio.wait({watching}, timeout=1_000.0)
+            given_up = watching.done()
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            await waker.stop()
+        return looks, given_up
+
+    looks, given_up = run_virtually(scenario())
+    assert not given_up
+    assert max(after - before for before, after in pairwise(looks)) <= 6 * period_s
+    assert looks[-1] > 1_000.0 - period_s

@@ -69,7 +69,7 @@ def in_real_time(work: Callable[[LooksApart], Awaitable[Any]]) -> Callable[[Look
 
 @contextmanager
 def read_by_the_scheduler(wall: Callable[[], int]) -> Iterator[None]:
-    """Everything that asks for the date is told that of this clock; looks are hours apart."""
+    """The scheduler is told the date of this clock."""
 
     class Wall(dt.datetime):
         @classmethod
@@ -79,14 +79,27 @@ def read_by_the_scheduler(wall: Callable[[], int]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in READERS:
             patch.setattr(module, "datetime", Wall)
+        yield
+
+
+@contextmanager
+def looks_apart(period_s: float) -> Iterator[None]:
+    """The slow loop looks as seldom as a test says; virtual time waits for each of its looks."""
+    with pytest.MonkeyPatch.context() as patch:
         for work in ("look", "close"):
             patch.setattr(LooksApart, work, in_real_time(getattr(LooksApart, work)))
-        patch.setattr(worker.scheduler.waker, "LONGEST_PERIOD_S", PERIOD_S)
+        patch.setattr(worker.scheduler.waker, "LONGEST_PERIOD_S", period_s)
         yield
 
 
 class Everything:
     """One process with both loops, and what it left behind.
+
+    Args:
+        folder: of its store.
+        feed: on a wall clock of the test.
+        settings: of the run.
+        period_s: between two looks of the slow loop.
 
     Attributes:
         notes: what was told beside the journal.
@@ -95,13 +108,13 @@ class Everything:
         reports: those that were written.
     """
 
-    def __init__(self, folder: Path, feed: Any, settings: Settings) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, feed: Any, settings: Settings, period_s: float = PERIOD_S) -> None:
+        self._folder, self._period_s = folder, period_s
         runtime = settings.runtime.model_copy(update={"db": address(folder)})  # for the process that looks
         self._settings = settings.model_copy(update={"runtime": runtime})
         self._feed = Heard(feed)
         self.notes: list[tuple[str, dict[str, Any]]] = []
-        with read_by_the_scheduler(feed.wall):
+        with read_by_the_scheduler(feed.wall), looks_apart(self._period_s):
             run_virtually(self._traded(feed.wall))
 
     async def _traded(self, wall: Callable[[], int]) -> None:
@@ -113,7 +126,7 @@ class Everything:
 
         async with await open_store(address(self._folder), create=True) as store:
             around = WithSlowLoop(
-                Bare(note), store, self._settings, "elsewhere:1:a", PERIOD_S, died, WallClock(wall)
+                Bare(note), store, self._settings, "elsewhere:1:a", self._period_s, died, WallClock(wall)
             )
             process = PaperProcess(
                 self._settings, self._feed, store, "elsewhere:1:a", around, look_s=PERIOD_S, lease_ms=10**9
