@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, ExceptionContext, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from services.store.server_states import READ_ONLY
 from services.store.urls import StoreUrl
 
 WRITES = "thinktwice_writes"
@@ -24,16 +25,24 @@ def build_engine(
     address = url.engine_url(create=create)
     if url.dialect == "postgresql":
         command_s = command_s or 12 * timeout_s
-        return create_async_engine(
+        engine = create_async_engine(
             address,
-            pool_pre_ping=True,
+            pool_pre_ping=True,  # a server that was started again meanwhile costs no failed command
             pool_timeout=timeout_s,
             connect_args={"timeout": min(timeout_s, command_s), "command_timeout": command_s},
         )
+        event.listen(engine.sync_engine, "handle_error", _leave_a_standby)
+        return engine
     engine = create_async_engine(address, connect_args={"timeout": timeout_s, "isolation_level": None})
     event.listen(engine.sync_engine, "connect", _journal_mode if create else _foreign_keys)
     event.listen(engine.sync_engine, "begin", _begin)
     return engine
+
+
+def _leave_a_standby(failure: ExceptionContext) -> None:
+    # After a failover the address names another server; open connections stay with the one that only reads.
+    if getattr(failure.original_exception, "sqlstate", None) == READ_ONLY:
+        failure.is_disconnect = True
 
 
 def _foreign_keys(connection: Any, _record: Any) -> None:

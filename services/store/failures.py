@@ -1,12 +1,18 @@
-"""What can be wrong with a store, said in one line with the next step."""
+"""What can be wrong with a store, said in one line with the next step.
 
-from collections.abc import Iterator
+A server says it by a code, which is looked for first and through the whole chain of an error: SQLAlchemy
+wraps some failures and not others. Where there is no code, the beginning of the driver's message decides.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from schemas.errors import StoreError
+from services.store.server_states import DAMAGED, Meaning, meaning_of
 from services.store.urls import StoreUrl
 
 
@@ -18,46 +24,72 @@ class StoreDamaged(StoreError):
     """The file cannot be read to its end."""
 
 
-DAMAGE = "malformed"
-# Fragments of the drivers' messages -> (what is wrong, what to do, whether the same call may succeed later).
-CAUSES: tuple[tuple[str, str, bool], ...] = (
-    ("locked", "is locked by another process: wait until it has finished, or give another --db", True),
-    ("not a database", "is not a SQLite database: give another --db, or move the file away", False),
-    (DAMAGE, "is damaged: restore it from a backup, or give another --db", False),
+Causes = tuple[tuple[str, Meaning], ...]
+
+# Beginnings of messages that say more than the code they come with.
+CLEARER: Causes = (
+    (r'role ".*" does not exist', Meaning("has no such role: create it, or check the --db address", False)),
     (
-        "unable to open",
-        "cannot be opened: check that the directory exists and is writable, or give another --db",
-        False,
+        r'database ".*" is not currently accepting connections',
+        Meaning("lets nobody into this database at present: try again in a moment", True),
     ),
-    ("readonly", "is read-only: make the file and its directory writable, or give another --db", False),
-    ("disk is full", "cannot be written, the disk is full: free some space", False),
-    ("disk i/o", "cannot be read or written (disk I/O error): check the disk", False),
-    ("password authentication", "refused the user or password: check the --db address", False),
-    ("terminating connection", "closed the connection: it is shutting down or starting again", True),
-    ("connection was closed", "closed the connection: check that the server runs", True),
-    ("connection is closed", "closed the connection: check that the server runs", True),
-    ("another operation", "lost its connection in the middle of a command: try again in a moment", True),
-    ("the database system is", "is starting up or shutting down: try again in a moment", True),
-    ("too many clients", "has no connection left: try again in a moment", True),
-    ('role "', "has no such role: create it, or check the --db address", False),
-    ('database "', "has no such database: create it, or check the --db address", False),
+)
+# Beginnings of messages that have no code: SQLite's, and those of PostgreSQL's driver about itself.
+CAUSES: Causes = (
+    (
+        r"database (table |schema )?is locked",
+        Meaning("is locked by another process: wait until it has finished, or give another --db", True),
+    ),
+    (
+        r"file is .*not a database",
+        Meaning("is not a SQLite database: give another --db, or move the file away", False),
+    ),
+    (r"database disk image is malformed|malformed database schema", DAMAGED),
+    (
+        r"unable to open",
+        Meaning(
+            "cannot be opened: check that the directory exists and is writable, or give another --db", False
+        ),
+    ),
+    (
+        r"attempt to write a readonly database",
+        Meaning("is read-only: make the file and its directory writable, or give another --db", False),
+    ),
+    (r"database or disk is full", Meaning("cannot be written, the disk is full: free some space", False)),
+    (r"disk i/o error", Meaning("cannot be read or written (disk I/O error): check the disk", False)),
+    (
+        r"(.*: the underlying |the )?connection (was|is) closed",
+        Meaning("closed the connection: check that the server runs", True),
+    ),
+    (
+        r"cannot .*another operation",
+        Meaning("lost its connection in the middle of a command: try again in a moment", True),
+    ),
+    (
+        r"terminating connection",
+        Meaning("closed the connection: it is shutting down or starting again", True),
+    ),
+    (r"the database system is", Meaning("is starting up or shutting down: try again in a moment", True)),
+    (
+        r'database ".*" does not exist',
+        Meaning("has no such database: create it, or check the --db address", False),
+    ),
 )
 
 
 def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     """The one-line form of a driver's failure."""
-    original = getattr(error, "orig", None) or error
-    text = str(original).lower()
-    for fragment, meaning, retryable in CAUSES:
-        if fragment in text:
-            kind = StoreDamaged if fragment == DAMAGE else StoreError
-            return kind(f"store {url.text} {meaning}", retryable=retryable)
-    if isinstance(original, (OSError, TimeoutError, PoolTimeout)):
+    chain = list(_chain(error))
+    state, said = _told(chain)
+    found = _worded(said, CLEARER) or meaning_of(state) or _worded(said, CAUSES)
+    if found is not None:
+        kind = StoreDamaged if found is DAMAGED else StoreError
+        return kind(f"store {url.text} {found.text}", retryable=found.retryable)
+    if any(isinstance(one, (OSError, PoolTimeout)) for one in chain):
         return StoreError(
             f"store {url.text} cannot be reached: check host, port and that the server runs", retryable=True
         )
-    first_line = str(original).splitlines()[0] if str(original) else type(original).__name__
-    return StoreError(f"store {url.text} failed: {first_line}")
+    return StoreError(f"store {url.text} failed: {said.splitlines()[0]}")
 
 
 @contextmanager
@@ -76,3 +108,31 @@ def _failures(url: StoreUrl) -> tuple[type[Exception], ...]:
     from asyncpg import InterfaceError, PostgresError  # type: ignore[import-untyped]  # asyncpg ships no types
 
     return (*common, InterfaceError, PostgresError)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The failure, what it wraps, and what it came from, the nearest first."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = getattr(error, "orig", None) or error.__cause__ or error.__context__
+
+
+def _told(chain: Sequence[BaseException]) -> tuple[str, str]:
+    """The code of a failure, empty when it has none, and what was said with it."""
+    for one in chain:
+        if isinstance(state := getattr(one, "sqlstate", None), str):
+            return state, _words(one)
+    wrapped = isinstance(chain[0], DBAPIError) and len(chain) > 1
+    return "", _words(chain[1] if wrapped else chain[0])
+
+
+def _words(error: BaseException) -> str:
+    """The message of the driver, without what its adapter says of classes around it."""
+    said = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
+    return said.strip() or type(error).__name__
+
+
+def _worded(said: str, causes: Causes) -> Meaning | None:
+    return next((meaning for start, meaning in causes if re.match(start, said.lower())), None)
