@@ -1,5 +1,6 @@
 """The containers start commands that exist, on loopback, with a password that only files hold."""
 
+import json
 import os
 import re
 import subprocess
@@ -53,27 +54,30 @@ def test_password_stands_in_a_file_outside_the_repository_and_nowhere_else():
     assert COMPOSE["secrets"] == {"db_password": {"file": "./secrets/db_password"}}
     assert all(service["secrets"] == ["db_password"] for service in SERVICES.values())
     environments = [service.get("environment", {}) for service in SERVICES.values()]
-    assert [name for one in environments for name in one if "PASSWORD" in name] == ["POSTGRES_PASSWORD_FILE"]
+    named = {name: one[name] for one in environments for name in one if "PASSWORD" in name}
+    assert named == dict.fromkeys(
+        ("POSTGRES_PASSWORD_FILE", "THINKTWICE_DB_PASSWORD_FILE"), "/run/secrets/db_password"
+    )
+    # No shell puts it into the environment of the process that it starts, either.
+    assert not any("entrypoint" in service for service in SERVICES.values())
     assert "/secrets/" in (ROOT / ".gitignore").read_text("utf-8").splitlines()
 
 
-def test_entrypoints_of_two_containers_at_once_make_the_tables_with_the_password(postgres_url, tmp_path):
+def test_two_containers_at_once_make_the_tables_with_the_password(postgres_url, tmp_path):
     server = urlsplit(postgres_url)
     (tmp_path / "password").write_text(f"{server.password}\n")
-    [entrypoint] = {tuple(SERVICES[name]["entrypoint"]) for name in OURS}
+    [given] = {tuple(SERVICES[name]["environment"].items()) for name in OURS}
     here = {
-        "$$": "$",
         "/run/secrets/db_password": str(tmp_path / "password"),
-        "//thinktwice:": f"//{server.username}:",
-        "@db:5432/thinktwice": f"@{server.hostname}:{server.port}{server.path}",
+        "thinktwice@db:5432/thinktwice": f"{server.username}@{server.hostname}:{server.port}{server.path}",
     }
-    words = [*entrypoint, *SERVICES["upgrade"]["command"]]
+    environment = dict(os.environ)
     for there, replacement in here.items():
-        assert any(there in word for word in words)
-        words = [word.replace(there, replacement) for word in words]
-    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+        assert any(there in value for _, value in given)
+        environment |= {name: value.replace(there, replacement) for name, value in given if there in value}
+    thinktwice = os.path.join(sysconfig.get_path("scripts"), json.loads(instructions("ENTRYPOINT")[0])[0])
+    words = [thinktwice, *SERVICES["upgrade"]["command"]]
     out, err = subprocess.PIPE, subprocess.STDOUT
-    environment = dict(os.environ, PATH=path)
     both = [
         subprocess.Popen(words, cwd=tmp_path, env=environment, text=True, stdout=out, stderr=err)
         for _ in range(2)

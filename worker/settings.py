@@ -23,7 +23,15 @@ from schemas.config import Settings
 from schemas.contract import Contract
 from schemas.errors import ConfigError, nearest
 from worker.operations.redaction import holds_password, masked_addresses
-from worker.operations.secrets import OURS, STORE_ADDRESS, is_secret_name, secret, where_secrets_belong
+from worker.operations.secrets import (
+    OURS,
+    STORE_ADDRESS,
+    STORE_PASSWORD,
+    is_secret_name,
+    secret,
+    where_secrets_belong,
+    with_password,
+)
 
 PREFIX = "THINKTWICE_"
 NOT_SETTINGS = frozenset({"THINKTWICE_CACHE_DIR"}) | OURS
@@ -82,14 +90,18 @@ def load_settings(
     """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
+    given = os.environ if environment is None else environment
     layers = (
         _from_file(config),
-        _from_environment(os.environ if environment is None else environment),
+        _from_environment(given),
         _from_flags(flags or {}),
     )
     for layer in layers:
         for key, value, origin in layer:
             values[key], origins[key] = _checked(key, value, origin), origin
+    password, address = secret(STORE_PASSWORD, given), ENVIRONMENT[STORE_ADDRESS]
+    if password is not None and address in values:
+        values[address] = with_password(values[address], password)
     return ResolvedSettings(_tree(values, origins), origins)
 
 

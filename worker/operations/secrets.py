@@ -7,6 +7,7 @@ are. Values are never printed; `worker.operations.redaction` keeps them out of e
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 from schemas.errors import ConfigError
 
@@ -15,11 +16,14 @@ OPERATIONS_TOKEN = "THINKTWICE_OPERATIONS_TOKEN"
 WEBHOOK_URL = "THINKTWICE_WEBHOOK_URL"
 WEBHOOK_SECRET = "THINKTWICE_WEBHOOK_SECRET"
 STORE_ADDRESS = "THINKTWICE_RUNTIME__DB"
+STORE_PASSWORD = "THINKTWICE_DB_PASSWORD"
 FILE = "_FILE"
-NAMES = (MODEL_KEY, OPERATIONS_TOKEN, WEBHOOK_URL, WEBHOOK_SECRET, STORE_ADDRESS)
+NAMES = (MODEL_KEY, OPERATIONS_TOKEN, WEBHOOK_URL, WEBHOOK_SECRET, STORE_ADDRESS, STORE_PASSWORD)
 # Names of ours that are read here and are no settings.
 OURS = frozenset(
-    name + end for name in (OPERATIONS_TOKEN, WEBHOOK_URL, WEBHOOK_SECRET) for end in ("", FILE)
+    name + end
+    for name in (OPERATIONS_TOKEN, WEBHOOK_URL, WEBHOOK_SECRET, STORE_PASSWORD)
+    for end in ("", FILE)
 ) | {STORE_ADDRESS + FILE}
 
 LONGEST = 65_536
@@ -39,6 +43,25 @@ def secret(name: str, environment: Mapping[str, str]) -> str | None:
     if given and path:
         raise ConfigError(f"{name} and {name + FILE} are both set: unset one of them")
     return _read(name + FILE, Path(path)) if path else given or None
+
+
+def with_password(address: str, password: str) -> str:
+    """A server's address with the password of its user, quoted; that of a file as it is.
+
+    Raises:
+        ConfigError: it names no user, or holds a password already.
+    """
+    scheme, separator, rest = address.partition("://")
+    if scheme == "sqlite" or not separator:
+        return address
+    user, at, server = rest.rpartition("@")
+    if not user or ":" in user:
+        wrong = "names no user" if not user else "holds a password already"
+        raise ConfigError(
+            f"{STORE_PASSWORD} is set, and the address of the store {wrong}. It goes with "
+            f"postgresql://USER@HOST/DATABASE; unset {STORE_PASSWORD} for another"
+        )
+    return f"{scheme}://{user}:{quote(password, safe='')}{at}{server}"
 
 
 def strong(value: str) -> bool:

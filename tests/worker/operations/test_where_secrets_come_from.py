@@ -6,7 +6,9 @@ import pytest
 
 from schemas.config import Settings
 from schemas.errors import ConfigError
+from services.store.urls import parse_url
 from worker.models import model_key
+from worker.operations.logs import configure_logging
 from worker.settings import load_settings
 
 PASSWORD = "c4nary-passw0rd"
@@ -45,6 +47,49 @@ def test_store_address_comes_from_a_file_that_the_environment_names(shell, monke
     assert shown == {"value": "postgresql://me:***@host/db", "origin": "env THINKTWICE_RUNTIME__DB_FILE"}
     monkeypatch.setenv("THINKTWICE_RUNTIME__DB", "sqlite:///x.db")
     assert "THINKTWICE_RUNTIME__DB and THINKTWICE_RUNTIME__DB_FILE are both set" in shell.complaint("runs")
+
+
+@pytest.mark.parametrize("password", [PASSWORD, "c4nary p@ss:/?#[]%41+&=\\'\"é", "@:/"])
+def test_password_of_the_store_comes_from_a_file_of_its_own_whatever_is_in_it(
+    shell, tmp_path, monkeypatch, password
+):
+    (tmp_path / "password").write_text(f"{password}\n", "utf-8")
+    monkeypatch.setenv("THINKTWICE_RUNTIME__DB", "postgresql://me@host:5432/db?sslmode=require")
+    monkeypatch.setenv("THINKTWICE_DB_PASSWORD_FILE", "password")
+    address = load_settings().settings.runtime.db
+    server = parse_url(address).server
+    assert (server.username, server.password, server.host, server.database) == ("me", password, "host", "db")
+    shown = shell.run("config", "show", "--json").stdout
+    assert json.loads(shown)["settings"]["runtime.db"] == {
+        "value": "postgresql://me:***@host:5432/db?sslmode=require",
+        "origin": "env THINKTWICE_RUNTIME__DB",
+    }
+    with configure_logging(load_settings().settings) as logs:
+        assert logs.redactor.text(f"refused {password}, {address}").count("***") >= 2
+        assert password not in logs.redactor.text(f"{password} {address}")
+    assert (
+        load_settings(flags={"runtime.db": ("--db", "sqlite:///x.db")}).settings.runtime.db
+        == "sqlite:///x.db"
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("postgresql://host/db", "names no user. It goes with postgresql://USER@HOST/DATABASE"),
+        ("postgresql://me:c4nary-older@host/db", "holds a password already"),
+    ],
+    ids=["no user", "two passwords"],  # an address in an identifier is an address in the environment
+)
+def test_password_of_the_store_that_has_no_place_is_refused_without_showing_it(
+    shell, monkeypatch, address, said
+):
+    monkeypatch.setenv("THINKTWICE_RUNTIME__DB", address)
+    monkeypatch.setenv("THINKTWICE_DB_PASSWORD", PASSWORD)
+    told = shell.complaint("runs")
+    assert said in told
+    assert PASSWORD not in told
+    assert "c4nary" not in told
 
 
 def test_names_of_secrets_are_no_settings_and_a_misspelt_one_is_refused():
