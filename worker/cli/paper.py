@@ -119,6 +119,7 @@ async def traded(
         slow_period_s: seconds between looks of a slow loop beside a feed that runs on; None: no slow loop.
     """
     from services.store import open_store
+    from worker.operations.endpoint import demand_address
     from worker.operations.start_limit import StartLimit
     from worker.scheduler.wiring import new_owner
     from worker.trading.committing import COMMAND_S
@@ -126,6 +127,7 @@ async def traded(
     from worker.trading.runner import PaperProcess
     from worker.trading.surroundings import Operated, Surroundings
 
+    await demand_address(settings.runtime.operations)
     feed = wiring.open_feed(feed_text, settings, speed)
     definitions = wiring.playbooks(settings)
     wiring.demand_models(settings, goes_on=not new)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json as json_text
-import logging
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from worker.cli.options import DbOption
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, names_of
 from worker.figures import shown_time
+from worker.operations.event_levels import level_of
 from worker.settings import ResolvedSettings, load_settings
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from worker.scheduler.service import Looks
 
 QUIET_ONCE = frozenset({"lease_taken", "lease_released"})
-LEVELS = dict.fromkeys(
-    ("store_away", "slot_failed", "lease_lost", "look_failed", "look_missed", "waker_silent"), logging.WARNING
-) | {"worker_died": logging.ERROR}
 RESULTS = frozenset(
     {
         "slot_skipped",
@@ -301,7 +298,7 @@ def _sink(
         if not json and name in quiet:
             return
         shown = json or name in RESULTS
-        log.log(LEVELS.get(name, logging.INFO), name, shown_on_stdout=shown, **fields)
+        log.log(level_of(name), name, shown_on_stdout=shown, **fields)
         if json:
             event = logs.redactor.value({"event": name, "at": clock.now, "run_id": run_id, **fields})
             _print(json_text.dumps(event, ensure_ascii=False, allow_nan=False))

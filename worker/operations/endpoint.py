@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from types import TracebackType
+from typing import Any
 
 from schemas.errors import ConfigError
 from schemas.live_settings import OperationsSettings
@@ -98,14 +99,7 @@ class Endpoint:
         Raises:
             ConfigError: the address cannot be had.
         """
-        host, port = self._settings.host, self._settings.port or 0
-        try:
-            self._server = await asyncio.start_server(self._connected, host, port, limit=LONGEST_HEAD)
-        except (OSError, UnicodeError) as error:
-            raise ConfigError(
-                f"runtime.operations: cannot listen on {host!r} port {port}: "
-                f"{getattr(error, 'strerror', None) or error}; name another port, or 0 for any"
-            ) from error
+        self._server = await _listening(self._settings, self._connected)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
@@ -213,6 +207,31 @@ class Endpoint:
         except Exception as error:  # noqa: BLE001 - a source that fails must not end the endpoint
             status, kind, body = 500, TEXT, f"{type(error).__name__}\n".encode()
         return _rendered(status, kind, body, with_body=method != "HEAD")
+
+
+async def demand_address(settings: OperationsSettings) -> None:
+    """Refuse an address that cannot be had now, before anything is made.
+
+    Raises:
+        ConfigError: the port is in use, or the host is not known here.
+    """
+    if settings.port is not None:
+        server = await _listening(settings, lambda reader, writer: writer.close())
+        server.close()
+        await server.wait_closed()
+
+
+async def _listening(
+    settings: OperationsSettings, connected: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
+) -> asyncio.Server:
+    host, port = settings.host, settings.port or 0
+    try:
+        return await asyncio.start_server(connected, host, port, limit=LONGEST_HEAD)
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(
+            f"runtime.operations: cannot listen on {host!r} port {port}: "
+            f"{getattr(error, 'strerror', None) or error}; name another port, or 0 for any"
+        ) from error
 
 
 def _is_address(host: str) -> bool:

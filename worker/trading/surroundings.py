@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 from services.journal.chain import JournalRow
+from worker.operations.event_levels import level_of
 from worker.operations.logs import logger
 from worker.operations.news import News, of_journal, of_worker
 from worker.operations.notifications import Notifier
@@ -17,18 +18,6 @@ from worker.scheduler.ports import EventSink
 
 NEWS_KINDS = frozenset({"envelope_breach", "policy_reflection", "feed_anomaly", "entries_blocked", "error"})
 QUIET = frozenset({"lease_taken", "lease_released"})
-WARNINGS = frozenset(
-    {
-        "store_away",
-        "safe_mode",
-        "lease_lost",
-        "slot_failed",
-        "waker_silent",
-        "look_failed",
-        "look_missed",
-        "start_notes_failed",
-    }
-)
 
 
 class Surroundings(Protocol):
@@ -76,8 +65,7 @@ class Operated:
 
     def note(self, kind: str, detail: dict[str, Any]) -> None:
         """Log an event, and tell a person what is news in it."""
-        level = logging.WARNING if kind in WARNINGS else logging.DEBUG if kind in QUIET else logging.INFO
-        self._log.log(level, kind, **detail)
+        self._log.log(logging.DEBUG if kind in QUIET else level_of(kind), kind, **detail)
         self._tell(of_worker(kind, detail, time.time_ns()))
 
     def stored(self, row: JournalRow) -> None:

@@ -1,0 +1,20 @@
+"""How loud each event of a running process is logged, whichever command runs it; the rest is at INFO."""
+
+import logging
+
+WARNINGS = (
+    "lease_lost",
+    "look_failed",
+    "look_missed",
+    "safe_mode",
+    "slot_failed",
+    "start_notes_failed",
+    "store_away",
+    "waker_silent",
+)
+LEVELS = dict.fromkeys(WARNINGS, logging.WARNING) | {"worker_died": logging.ERROR}
+
+
+def level_of(event: str) -> int:
+    """The level of an event by its name."""
+    return LEVELS.get(event, logging.INFO)
