@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from schemas.errors import StoreError
@@ -12,7 +13,8 @@ from services.store.leases import Lease
 from tests.worker.trading.memory_store import MemoryStore
 from tests.worker.trading.virtual_time import run_virtually
 from trading_core.growing_bars import Bar
-from worker.trading.committing import Committing
+from worker.trading import keeper as keeping
+from worker.trading.committing import PATIENCE_S, Committing
 from worker.trading.keeper import Keeper
 
 BAR = {"X": Bar(1.0, 1.0, 1.0, 1.0, 1.0)}
@@ -27,7 +29,7 @@ class SlowStore:
         self.trading: Any = self
         self._failures = failures
 
-    async def commit(self, lease: Lease, run_id: str, bars: Any, rows: Any) -> None:
+    async def commit(self, lease: Lease, run_id: str, bars: Any, rows: Any, closing: Any = None) -> None:
         await asyncio.sleep(1.0)
         self.rows += [row for row in rows if row.seq >= len(self.rows)]
         self.bars += [one for one in bars if one[0] >= len(self.bars)]
@@ -110,6 +112,42 @@ def test_news_of_a_row_is_told_after_its_commit_and_not_for_one_that_fails() -> 
     run_virtually(scenario())
     assert [seq for seq, _ in told] == [0]
     assert told[0][1] >= 2.0, "the first answer was lost: nobody could know"
+
+
+class HungStore(SlowStore):
+    """Says nothing, neither yes nor no, until somebody lets go of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = asyncio.Event()
+
+    async def commit(self, lease: Lease, run_id: str, bars: Any, rows: Any, closing: Any = None) -> None:
+        await self.let_go.wait()
+        await super().commit(lease, run_id, bars, rows)
+
+
+def test_store_that_hangs_without_a_failure_is_behind_when_patience_ends(monkeypatch) -> None:
+    async def scenario() -> tuple[list[bool], int, float | None]:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(keeping, "time", SimpleNamespace(monotonic=loop.time))
+        store = HungStore()
+        kept = Kept(store)
+        seen = [kept.committing.behind]
+        kept.row()
+        for wait_s in (PATIENCE_S - 0.1, 0.2):
+            await asyncio.sleep(wait_s)
+            seen.append(kept.committing.behind)
+        kept.row()
+        failures, away = kept.committing.failures, kept.committing.away_since
+        store.let_go.set()
+        await kept.committing.caught_up()
+        seen.append(kept.committing.behind)
+        await kept.committing.close()
+        return seen, failures, away
+
+    seen, failures, away = run_virtually(scenario())
+    assert seen == [False, False, True, False]
+    assert (failures, away) == (0, None), "nothing but its silence says so"
 
 
 def test_store_in_memory_refuses_a_writer_whose_lease_was_taken_over() -> None:
