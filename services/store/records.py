@@ -39,3 +39,11 @@ class RunRecord(NewRun):
     events: int
     head_hash: str
     document: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Closing:
+    """How a run ends for now: interrupted, or finished with its document."""
+
+    status: RunStatus
+    document: dict[str, Any] | None = None

@@ -10,7 +10,8 @@ from schemas.errors import ConfigError, StoreError, nearest
 from services.journal.chain import GENESIS_HASH
 from services.store.engine import WRITES
 from services.store.failures import store_errors
-from services.store.records import NewRun, RunRecord, RunStatus
+from services.store.leases import Lease, demand_tenure
+from services.store.records import Closing, NewRun, RunRecord, RunStatus
 from services.store.tables import runs
 from services.store.urls import StoreUrl
 
@@ -58,15 +59,21 @@ class RunRepository:
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not running: it cannot be marked {status}")
 
-    async def reopen(self, run_id: str) -> None:
+    async def reopen(self, run_id: str, lease: Lease) -> None:
         """Let an interrupted run go on.
 
+        Args:
+            run_id: the run.
+            lease: of the process that goes on with it; fenced.
+
         Raises:
+            LeaseLost: another process trades this run.
             StoreError: the run is not interrupted.
         """
         interrupted = (runs.c.run_id == run_id) & (runs.c.status == "interrupted")
         with store_errors(self._url):
             async with self._writer.begin() as connection:
+                await demand_tenure(connection, lease)
                 result = await connection.execute(update(runs).where(interrupted).values(status="running"))
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not interrupted: it cannot go on")
@@ -116,6 +123,21 @@ class RunRepository:
     async def _one_numbering(self, connection: AsyncConnection) -> None:
         if self._url.dialect == "postgresql":
             await connection.execute(text("LOCK TABLE runs IN EXCLUSIVE MODE"))
+
+
+async def is_closed(connection: AsyncConnection, run_id: str, closing: Closing, head: str | None) -> bool:
+    """Whether a run was closed in this way already, with this row as its last; None: whatever its last is."""
+    query = select(runs.c.status, runs.c.head_hash).where(runs.c.run_id == run_id).with_for_update()
+    found = (await connection.execute(query)).one_or_none()
+    return found is not None and found.status == closing.status and head in (None, found.head_hash)
+
+
+async def close_run(connection: AsyncConnection, run_id: str, closing: Closing) -> None:
+    """Close a run inside a transaction of the caller's."""
+    values: dict[str, Any] = {"status": closing.status}
+    if closing.document is not None:
+        values["document"] = _json(closing.document)
+    await connection.execute(update(runs).where(runs.c.run_id == run_id).values(values))
 
 
 def _json(value: dict[str, Any]) -> str:

@@ -107,12 +107,6 @@ class SavepointRepository:
             async with self._engine.begin() as connection:
                 return int((await connection.execute(query)).scalar_one())
 
-    async def forget(self, run_id: str) -> None:
-        """Remove every savepoint of a run."""
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
-
 
 def sealed(text: bytes) -> bytes:
     """A text behind its hash."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -23,7 +23,16 @@ from services.store.engine import WRITES
 from services.store.failures import store_errors
 from services.store.journal_repository import append_rows
 from services.store.leases import Lease, demand_tenure
-from services.store.tables import journal, paper_bars, paper_orders, trading_processes, venue_orders
+from services.store.records import Closing
+from services.store.run_repository import close_run, is_closed
+from services.store.tables import (
+    journal,
+    paper_bars,
+    paper_orders,
+    savepoints,
+    trading_processes,
+    venue_orders,
+)
 from services.store.urls import StoreUrl
 
 if TYPE_CHECKING:
@@ -65,6 +74,7 @@ class TradingRepository:
         run_id: str,
         bars: Sequence[tuple[int, "BarRow"]],
         rows: Sequence[JournalRow],
+        closing: Closing | None = None,
     ) -> None:
         """Bars, journal rows and the orders in them, in one transaction; what is stored already stays.
 
@@ -73,6 +83,7 @@ class TradingRepository:
             run_id: the run.
             bars: rows of bars with their numbers, from 0.
             rows: journal rows that follow what is stored.
+            closing: the run ends with them; a run that is finished needs no savepoint any more.
 
         Raises:
             LeaseLost: another process trades this run.
@@ -81,6 +92,9 @@ class TradingRepository:
         with store_errors(self._url):
             async with self._writer.begin() as connection:
                 await demand_tenure(connection, lease)
+                head = rows[-1].hash if rows else None
+                if closing is not None and await is_closed(connection, run_id, closing, head):
+                    return  # the first answer was lost
                 if bars:
                     values = [_columns(run_id, number, row) for number, row in bars]
                     await connection.execute(self._insert(paper_bars, values))
@@ -89,6 +103,10 @@ class TradingRepository:
                 orders = [_intended(run_id, row) for row in rows if row.kind in ORDER_KINDS]
                 if orders:
                     await connection.execute(self._insert(paper_orders, orders))
+                if closing is not None:
+                    await close_run(connection, run_id, closing)
+                    if closing.status == "finished":
+                        await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
 
     async def rows(self, run_id: str, start: int = 0) -> AsyncIterator["BarRow"]:
         """The rows of bars that a run took from row `start` on, in order.
@@ -166,14 +184,19 @@ class TradingRepository:
             async with self._engine.begin() as connection:
                 return {order_id: sends for order_id, sends in (await connection.execute(query)).all()}
 
-    async def say(self, run_id: str, owner: str, signs: Mapping[str, Any]) -> None:
-        """Keep what a running process says of itself."""
+    async def say(self, lease: Lease, run_id: str, signs: Mapping[str, Any]) -> None:
+        """Keep what a running process says of itself.
+
+        Raises:
+            LeaseLost: another process trades this run.
+        """
         insert = postgresql.insert if self._url.dialect == "postgresql" else sqlite.insert
-        said = {"owner": owner, "seen_ms": now_ms(self._url.dialect), "signs": canonical_json(signs)}
+        said = {"owner": lease.owner, "seen_ms": now_ms(self._url.dialect), "signs": canonical_json(signs)}
         statement = insert(trading_processes).values(run_id=run_id, **said)
         statement = statement.on_conflict_do_update(index_elements=[trading_processes.c.run_id], set_=said)
         with store_errors(self._url):
             async with self._writer.begin() as connection:
+                await demand_tenure(connection, lease)
                 await connection.execute(statement)
 
     async def seen(self, run_id: str) -> ProcessSeen | None:

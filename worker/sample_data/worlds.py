@@ -59,10 +59,14 @@ def _path(pull: float, seed: int, s: int, bars: int) -> "np.ndarray[tuple[int, i
     """Prices (bars, SUBSTEPS + 1): the open and the walk inside each bar."""
     generator = np.random.Generator(np.random.PCG64([seed, s]))
     shocks = generator.standard_t(3, size=(bars, SUBSTEPS)) * (VOLATILITY / np.sqrt(3.0 * SUBSTEPS))
-    path, level, back = [], 0.0, pull / SUBSTEPS
+    path: list[float] = []
+    level, back = 0.0, pull / SUBSTEPS
     for steps in np.clip(shocks, -0.05, 0.05).tolist():
         path.append(level)
         for step in steps:
             level += step - back * level
             path.append(level)
-    return 100.0 * np.exp(np.array(path).reshape(bars, SUBSTEPS + 1))
+    prices: np.ndarray[tuple[int, int], np.dtype[np.float64]] = 100.0 * np.exp(
+        np.array(path).reshape(bars, SUBSTEPS + 1)
+    )
+    return prices

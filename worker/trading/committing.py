@@ -34,6 +34,7 @@ class Committing:
         keeper: its sink.
         note: told when the store is away, and when it is back.
         all_stored: awaited after a commit behind which nothing waits.
+        until: monotonic seconds at which a store that stays away is given up; None never.
         sleep: how to wait.
 
     Attributes:
@@ -47,12 +48,14 @@ class Committing:
         keeper: Keeper,
         note: Note,
         all_stored: Callable[[], Awaitable[None]] = _nothing,
+        until: Callable[[], float | None] = lambda: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._journal = journal
         self._keeper = keeper
         self._note = note
         self._all_stored = all_stored
+        self._until = until
         self._sleep = sleep
         self._wake = asyncio.Event()
         self._alone = asyncio.Lock()  # two flushes at once would drop from the buffer what neither has stored
@@ -71,7 +74,8 @@ class Committing:
 
         Raises:
             LeaseLost: another process trades this run.
-            StoreError: waiting will not help (disk full, not writable, other rows stored).
+            StoreError: waiting will not help (disk full, not writable, other rows stored), or somebody asked
+                to stop and the store stays away.
         """
         wait_s = FIRST_WAIT_S
         while True:
@@ -82,10 +86,20 @@ class Committing:
                 if isinstance(error, LeaseLost) or not error.retryable:
                     raise
                 self._failed(error)
+                until = self._until()
+                if until is not None and time.monotonic() >= until:
+                    raise self._given_up() from error
                 await self._sleep(wait_s)
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
             else:
                 return
+
+    def _given_up(self) -> StoreError:
+        return StoreError(
+            f"the store is away and {self._keeper.waiting} rows of bars are not stored: the same command "
+            "takes them from the feed again",
+            retryable=True,
+        )
 
     def wake(self) -> None:
         """Store everything beside the bars; returns at once."""
@@ -121,7 +135,7 @@ class Committing:
     async def _once(self) -> None:
         if self._journal.waiting:
             await self._journal.flush()
-        elif self._keeper.waiting:
+        if self._keeper.waiting or self._keeper.closing:
             await self._keeper.write([])
         self._turned.set()
         if self.away_since is not None:

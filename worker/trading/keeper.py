@@ -14,10 +14,12 @@ from services.journal.chain import JournalRow
 from services.market_feed import BarRow
 from services.store import Store
 from services.store.leases import Lease
+from services.store.records import Closing
 from services.store.trading import ORDER_KINDS, OutgoingOrder
 from worker.scheduler.ports import CrashPoints, NoCrash
 
 CRASH_POINTS = ("validated", "committed", "intended", "sent", "acknowledged")
+CLOSED = "closed"  # the one behind the last transaction of a run
 
 
 class Keeper:
@@ -31,6 +33,7 @@ class Keeper:
         told: told of each row once it is stored, and of none before.
 
     Attributes:
+        run_id: the run.
         lease: of this process; None until it is held.
         orders: how many were sent.
     """
@@ -44,24 +47,34 @@ class Keeper:
         told: Callable[[JournalRow], None] = lambda row: None,
     ) -> None:
         self._store = store
-        self._run_id = run_id
+        self.run_id = run_id
         self._account = account
         self._points = points or NoCrash()
         self._told = told
         self._bars: list[tuple[int, BarRow]] = []
         self._waits_since = 0.0
+        self._closing: Closing | None = None
         self.lease: Lease | None = None
         self.orders = 0
 
     @property
     def venue_account(self) -> str:
         """The account at the venue: runs of one store do not share orders."""
-        return f"{self._account}/{self._run_id}"
+        return f"{self._account}/{self.run_id}"
 
     @property
     def waiting(self) -> int:
         """Rows of bars that are not stored yet."""
         return len(self._bars)
+
+    @property
+    def closing(self) -> bool:
+        """Whether the run still has to be closed."""
+        return self._closing is not None
+
+    def close(self, closing: Closing) -> None:
+        """The run ends with what is written next, in the same transaction."""
+        self._closing = closing
 
     @property
     def waits_s(self) -> float:
@@ -85,8 +98,10 @@ class Keeper:
         if self.lease is None:
             raise InvariantViolation("a paper run is written without a lease")
         bars = list(self._bars)
-        await self._store.trading.commit(self.lease, self._run_id, bars, rows)
-        self._points.reached("committed")
+        closing = self._closing
+        await self._store.trading.commit(self.lease, self.run_id, bars, rows, closing)
+        self._points.reached("committed" if closing is None else CLOSED)
+        self._closing = None
         del self._bars[: len(bars)]
         self._waits_since = time.monotonic()
         for row in rows:
@@ -102,7 +117,7 @@ class Keeper:
 
     async def reconcile(self) -> int:
         """Send what a process before this one intended and did not see acknowledged; how many there were."""
-        orders = await self._store.trading.unacknowledged(self._run_id)
+        orders = await self._store.trading.unacknowledged(self.run_id)
         await self._pass_on(orders)
         return len(orders)
 
@@ -111,6 +126,6 @@ class Keeper:
             return
         await self._store.trading.send(self.venue_account, orders)
         self._points.reached("sent")
-        await self._store.trading.acknowledge(self._run_id, [one.order_id for one in orders])
+        await self._store.trading.acknowledge(self.run_id, [one.order_id for one in orders])
         self._points.reached("acknowledged")
         self.orders += len(orders)

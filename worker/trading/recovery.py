@@ -4,6 +4,7 @@ A fresh run has nothing stored; one that was killed has everything up to its las
 decided comes out again bit by bit, or the run does not go on.
 """
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -18,6 +19,10 @@ from worker.trading.script import Player, Script
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
+
+
+class StoppedEarly(Exception):
+    """Somebody asked to stop before the desk stood where its run stands."""
 
 
 class RecoveringSink:
@@ -81,6 +86,7 @@ async def recover(
     script: Script,
     player: Player,
     progress: Callable[[int], None] = lambda rows: None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> int | None:
     """Bring a desk to where its run stands, from its first row or from the savepoint that it stands at.
 
@@ -88,12 +94,16 @@ async def recover(
         The label of the last row, ns; None when there is none.
 
     Raises:
+        StoppedEarly: somebody asked to stop; nothing was changed.
         ConfigError: it does not come out as it was stored.
         StoreError: the store failed.
     """
     async for rows in player.play(desk, store.trading.rows(record.run_id, desk.rows)):
         await desk.journal.checkpoint()
         progress(rows)
+        await asyncio.sleep(0)  # others say that this process lives, and hear that it shall stop
+        if stopped():
+            raise StoppedEarly
     await desk.journal.flush()
     if desk.journal.events < record.events:
         raise ConfigError(

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from schemas.config import Settings
 from schemas.errors import ConfigError, StoreError
@@ -20,8 +20,8 @@ from services.market_feed import BarRow, FeedAnomaly, MarketFeed
 from services.policy_loop_service import Evaluation
 from services.savepoints.forms import NoSavepoint
 from services.store import RunRecord, Store
-from services.store.leases import Lease
-from services.store.operator_requests import OperatorRequest
+from services.store.leases import Lease, LeaseLost
+from services.store.records import Closing
 from services.store.savepoints import Savepoint
 from worker.bootstrap import given_playbooks
 from worker.models import Models
@@ -30,14 +30,14 @@ from worker.run_result import RunResult
 from worker.scheduler.ports import CrashPoints
 from worker.scheduler.tenure import Tenure
 from worker.trading.answers import AnswerDesk
-from worker.trading.commands import carry_out
 from worker.trading.committing import Committing
 from worker.trading.desk import Market, TradingDesk
 from worker.trading.entries import EntryGuard
 from worker.trading.hearing import ReportDesk
 from worker.trading.keeper import Keeper
-from worker.trading.recovery import RecoveringSink, past_of, recover
-from worker.trading.runs import free_the_dead, lease_name, run_to_trade
+from worker.trading.recovery import RecoveringSink, StoppedEarly, past_of, recover
+from worker.trading.requests import RequestDesk
+from worker.trading.runs import GOES_ON, free_the_dead, lease_name, run_to_trade
 from worker.trading.savepoint_desk import Pace, SavepointDesk
 from worker.trading.savepoints import restored
 from worker.trading.script import Player, read_script
@@ -47,8 +47,7 @@ from worker.warm_up import compile_engine
 
 LEASE_MS = 10_000
 LOOK_S = 0.5
-STOP_S = 10.0
-CHANGES_PLAYBOOKS = ("rollback", "replan")  # they wait until no evaluation is out
+STOP_S = 10.0  # somebody who asked to stop does not wait longer for a store that stays away
 
 
 @dataclass(frozen=True)
@@ -121,8 +120,7 @@ class PaperProcess:
         self._pace = pace or Pace()
         self._stop = asyncio.Event()
         self._why: str | None = None
-        self._waiting: list[OperatorRequest] = []
-        self._unanswered: set[int] = set()
+        self._until: float | None = None
         self._recovering = True
         self.reports: ReportDesk | None = None
         self.recovered = 0
@@ -131,6 +129,7 @@ class PaperProcess:
     def stop(self, why: str) -> None:
         """Ask for a graceful stop: the row in hand is finished and stored."""
         self._why = self._why or why
+        self._until = self._until or time.monotonic() + STOP_S
         self._stop.set()
 
     async def run(self, name: str, *, new: bool = False) -> PaperOutcome:
@@ -148,34 +147,57 @@ class PaperProcess:
         """
         began = time.perf_counter()
         compiled_s = compile_engine()
-        record = await run_to_trade(self._store, self._settings, self._feed, name, new=new)
-        lease_of = lease_name(record.run_id)
-        await free_the_dead(self._store, lease_of)
-        tenure = Tenure(self._store.leases, lease_of, self._owner, self._lease_ms, self._note)
-        lease = await self._lease(tenure, record)
-        try:
-            async with tenure.kept(lease):
-                record = await self._store.runs.find(record.run_id)
-                crash_loop = self._crashed_too_often(record.run_id)
-                await self._start(record, lease)
-                self.desk.timing.compile_s = compiled_s
-                async with self._surroundings.around(self.signs, record.run_id):
-                    try:
-                        await self._recover(record, crash_loop=crash_loop)
-                        return await self._trade(record, began)
-                    finally:
-                        await self._put_down()
-        finally:
-            with suppress(StoreError):
-                await tenure.release()
+        while True:
+            record = await run_to_trade(self._store, self._settings, self._feed, name, new=new)
+            lease_of = lease_name(record.run_id)
+            await free_the_dead(self._store, lease_of)
+            tenure = Tenure(self._store.leases, lease_of, self._owner, self._lease_ms, self._note)
+            lease = await self._lease(tenure, record)
+            if lease is None:
+                return PaperOutcome(record, None, None, self._why)
+            try:
+                async with tenure.kept(lease):
+                    if await self._goes_on(record.run_id, lease):
+                        return await self._traded(record.run_id, lease, began, compiled_s)
+            finally:
+                with suppress(StoreError):
+                    await tenure.release()
 
-    async def _lease(self, tenure: Tenure, record: RunRecord) -> Lease:
+    async def _goes_on(self, run_id: str, lease: Lease) -> bool:
+        """Whether the run can be traded now that nobody else does; one that ended meanwhile cannot."""
+        record = await self._store.runs.find(run_id)
+        if record.status == "interrupted":
+            await self._store.runs.reopen(run_id, lease)
+        return record.status in GOES_ON
+
+    async def _traded(self, run_id: str, lease: Lease, began: float, compiled_s: float) -> PaperOutcome:
+        record = await self._store.runs.find(run_id)
+        crash_loop = self._crashed_too_often(run_id)
+        await self._start(record, lease)
+        self.desk.timing.compile_s = compiled_s
+        async with self._surroundings.around(self.signs, run_id):
+            looking = asyncio.create_task(self._look_around(), name="looking around")
+            looking.add_done_callback(lambda ended: self._stop.set())  # no bar is waited for after a failure
+            try:
+                await self._recover(record, crash_loop=crash_loop)
+                return await self._trade(looking, began)
+            except StoppedEarly:
+                self._check(looking)
+                await self._close(Closing("interrupted"))
+                return PaperOutcome(await self._store.runs.find(run_id), None, None, self._why)
+            finally:
+                looking.cancel()
+                await asyncio.wait({looking})
+                await self._put_down()
+
+    async def _lease(self, tenure: Tenure, record: RunRecord) -> Lease | None:
+        """The lease of the run; None when somebody asked to stop before it was free."""
         lease = await tenure.take()
         until = time.monotonic() + 2 * self._lease_ms / 1_000
         while lease is None and time.monotonic() < until and not self._stop.is_set():
             await asyncio.sleep(self._look_s)
             lease = await tenure.take()
-        if lease is None:
+        if lease is None and not self._stop.is_set():
             holder = await self._store.leases.holder(lease_name(record.run_id))
             by = "another process" if holder is None else repr(holder.owner)
             raise ConfigError(
@@ -232,8 +254,12 @@ class PaperProcess:
             found = restored(point, market, self._settings, journal, self._definitions, self._models, past)
             await self.savepoints.goes_on(found)
             self.desk.resume(found.session, found.standing.rows, found.standing.blocked)
-        self.committing = Committing(journal, self.keeper, self._note, self._save)
+        self.committing = Committing(journal, self.keeper, self._note, self._save, lambda: self._until)
         self.guard = EntryGuard(feed.symbols, self._note)
+        self.requests = RequestDesk(
+            store.operator, run_id, self.desk, self.committing, self._note, self._script.outcomes,
+            self.guard.release,
+        )  # fmt: skip
         self.signs = TradingSigns(
             run_id, self._owner, feed, self.desk, self.keeper, self.committing, self.guard,
             lambda: self._why,
@@ -243,12 +269,10 @@ class PaperProcess:
         """Bring the desk to where its run stands; from then on evaluations think beside the bars."""
         script, desk = self._script, self.desk
         rows_before, events_before = desk.rows, desk.journal.events
-        self._commands_done = {
-            one.payload["number"] for one in script.inputs if one.kind == "operator_command"
-        }
         self._last = await recover(
-            self._store, record, desk, script, self._player, lambda rows: self._progress(rows, 0)
-        )
+            self._store, record, desk, script, self._player, lambda rows: self._progress(rows, 0),
+            self._stop.is_set,
+        )  # fmt: skip
         self.recovered = desk.rows
         reconciled = await self.keeper.reconcile()
         if self.recovered:
@@ -283,26 +307,20 @@ class PaperProcess:
         if self.desk.begun:
             await self.desk.session.models.close()
 
-    async def _trade(self, record: RunRecord, began: float) -> PaperOutcome:
-        looking = asyncio.create_task(self._look_around(record), name="looking around")
-        looking.add_done_callback(lambda ended: self._stop.set())  # no bar is waited for after a failure
-        try:
-            async with aclosing(self._items()) as items:
-                async for item in items:
-                    self._check(looking)
-                    if isinstance(item, FeedAnomaly):
-                        self.signs.heard(item)
-                        self.desk.note(item)
-                        await self._keep()
-                        continue
-                    await self._row(item)
-                    if self.desk.lock_step:
-                        await self._commands(record)
-            self._check(looking)
-            return await self._end(record, began)
-        finally:
-            looking.cancel()
-            await asyncio.wait({looking})
+    async def _trade(self, looking: "asyncio.Task[None]", began: float) -> PaperOutcome:
+        async with aclosing(self._items()) as items:
+            async for item in items:
+                self._check(looking)
+                if isinstance(item, FeedAnomaly):
+                    self.signs.heard(item)
+                    self.desk.note(item)
+                    await self._keep()
+                    continue
+                await self._row(item)
+                if self.desk.lock_step:
+                    await self.requests.carry_out()
+        self._check(looking)
+        return await self._end(began)
 
     async def _row(self, row: BarRow) -> None:
         desk = self.desk
@@ -318,7 +336,7 @@ class PaperProcess:
     async def _save(self) -> None:
         """Everything is stored: take a savepoint if one is due and nothing is on its way."""
         desk, lease = self.desk, self.keeper.lease
-        busy = self._unanswered or (self.reports is not None and self.reports.busy)
+        busy = self.requests.busy or (self.reports is not None and self.reports.busy)
         if busy or lease is None or self._recovering or not self.savepoints.due(desk):
             return
         if not desk.session.policy_loop.in_flight:
@@ -361,8 +379,10 @@ class PaperProcess:
         if looking.done():
             looking.result()
 
-    async def _look_around(self, record: RunRecord) -> None:
-        """Fetch the operator's requests and the reports that wait; a store that is away has none.
+    async def _look_around(self) -> None:
+        """Say how this process is; fetch the operator's requests and the reports that wait.
+
+        A store that is away has none of them.
 
         Raises:
             Exception: whatever ended the work beside the bars, which may be long before the next bar.
@@ -371,15 +391,26 @@ class PaperProcess:
             self.committing.check()
             if self.answers is not None:
                 self.answers.check()
-            with suppress(StoreError):
-                await self._store.trading.say(record.run_id, self._owner, self._said())
-                self._waiting = await self._store.operator.waiting(record.run_id)
-                if any(self._asks_to_stop(one) for one in self._waiting) and self.desk.begun:
-                    self.stop("the operator's request")
-                if self.desk.begun and not self.desk.lock_step:
-                    await self._commands(record)
-                    await self._reports()
+            try:
+                await self._look()
+            except StoreError as error:
+                if isinstance(error, LeaseLost):
+                    raise
             await asyncio.sleep(self._look_s)
+
+    async def _look(self) -> None:
+        await self._say()
+        await self.requests.look()
+        if self.requests.asks_to_stop and self.desk.begun:
+            self.stop("the operator's request")
+        if self.desk.begun and not self.desk.lock_step and not self._recovering:
+            await self.requests.carry_out()
+            await self._reports()
+
+    async def _say(self) -> None:
+        lease = self.keeper.lease
+        if lease is not None:
+            await self._store.trading.say(lease, self.keeper.run_id, self._said())
 
     def _said(self) -> dict[str, Any]:
         return self.signs.signs().document(time.time_ns())
@@ -394,69 +425,28 @@ class PaperProcess:
             self.committing.wake()
             self._note("report_heard", {"reports": session.slow_loop.counters.runs})
 
-    def _asks_to_stop(self, one: OperatorRequest) -> bool:
-        return one.kind == "stop" and one.number not in self._commands_done
-
-    async def _commands(self, record: RunRecord, *, ending: bool = False) -> None:
-        """Carry out and answer what is asked; a request to stop is answered at the end."""
-        waiting, self._waiting = self._waiting, []
-        flying = self.desk.session.policy_loop.in_flight
-        for one in waiting:
-            if self._asks_to_stop(one) != ending:
-                self._waiting.append(one)
-                continue
-            if flying and one.kind in CHANGES_PLAYBOOKS:
-                continue  # it is still waiting when the next look comes
-            told = {"outcome": "done", "note": "it was carried out before a restart"}
-            if one.number not in self._commands_done:
-                self._commands_done.add(one.number)
-                self._unanswered.add(one.number)
-                command = {"number": one.number, "kind": one.kind, "payload": one.payload}
-                told = await carry_out(self.desk, command)
-                if one.kind == "kill_switch" and not one.payload["on"]:
-                    self.guard.release()
-                await self.committing.commit()
-            outcome: Literal["done", "refused"] = "refused" if told["outcome"] == "refused" else "done"
-            del told["outcome"]
-            await self._store.operator.answer(record.run_id, one.number, outcome, told)
-            self._unanswered.discard(one.number)
-            self._note("operator_command", {"number": one.number, "kind": one.kind, "outcome": outcome})
-
-    async def _store_the_rest(self) -> None:
-        """Store what waits; somebody who asked to stop does not wait for a store that stays away.
-
-        Raises:
-            StoreError: it stayed away; the next process takes the rows from the feed again.
-        """
-        try:
-            async with asyncio.timeout(None if self._why is None else STOP_S):
-                await self.committing.commit()
-        except TimeoutError as error:
-            raise StoreError(
-                f"the store is away and {self.keeper.waiting} rows of bars are not stored: the same command "
-                "takes them from the feed again",
-                retryable=True,
-            ) from error
-
-    async def _end(self, record: RunRecord, began: float) -> PaperOutcome:
+    async def _end(self, began: float) -> PaperOutcome:
+        run_id, desk = self.keeper.run_id, self.desk
         if self.answers is not None and self._why is None:
             await self.answers.settled()
-        if self._why is None and self.desk.begun:
-            self.desk.session.finish()
-        await self._store_the_rest()
-        if self.desk.begun:
-            await self._commands(record, ending=True)
-        await self._store.trading.say(record.run_id, self._owner, self._said())
-        result = None
-        document = None
-        if self.desk.begun:
-            self.desk.timing.total_s = time.perf_counter() - began
-            result = RunResult(self.desk.session, self.desk.timing)
-        if self._why is None and result is not None:
-            document = result.document(record.run_id, self._store.url)
-            await self._store.runs.close(record.run_id, "finished", document)
-            await self.savepoints.forget()
-        else:
-            await self._store.runs.close(record.run_id, "interrupted")
-        found = await self._store.runs.find(record.run_id)
-        return PaperOutcome(found, result, document, self._why)
+        await self.committing.commit()
+        if desk.begun:
+            await self.requests.carry_out(ending=True)
+        await self._say()
+        if not desk.begun:
+            await self._close(Closing("interrupted"))
+            return PaperOutcome(await self._store.runs.find(run_id), None, None, self._why)
+        closing = Closing("interrupted")
+        desk.timing.total_s = time.perf_counter() - began
+        result = RunResult(desk.session, desk.timing)
+        if self._why is None:
+            desk.session.finish()
+            closing = Closing("finished", result.document(run_id, self._store.url))
+        await self._close(closing)
+        found = await self._store.runs.find(run_id)
+        return PaperOutcome(found, result, closing.document, self._why)
+
+    async def _close(self, closing: Closing) -> None:
+        """Store the last rows and the end of the run in one transaction: no crash finds one of them alone."""
+        self.keeper.close(closing)
+        await self.committing.commit()

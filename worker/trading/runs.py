@@ -3,7 +3,6 @@
 import os
 import platform
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +46,8 @@ async def run_to_trade(
 ) -> "RunRecord":
     """The newest run of the same configuration on the same feed that is not over, or a new one.
 
+    An interrupted one is reopened by whoever gets its lease.
+
     Raises:
         ConfigError: a new run would record into a cassette that is there already.
     """
@@ -55,9 +56,7 @@ async def run_to_trade(
         for record in reversed(await store.runs.all()):
             same = record.mode == MODE and record.config_hash == settings.config_hash
             if same and record.status in GOES_ON and record.data == data:
-                if record.status == "interrupted":
-                    await store.runs.reopen(record.run_id)
-                return replace(record, status="running")
+                return record
     check_recording(settings)
     config = settings.payload()
     config["runtime"]["db"] = masked(settings.runtime.db)

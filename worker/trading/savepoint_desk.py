@@ -135,7 +135,3 @@ class SavepointDesk:
             self._writer.stored()
             self.taken += 1
         self._last_s = time.monotonic()
-
-    async def forget(self) -> None:
-        """A run that is over needs none."""
-        await self._store.savepoints.forget(self._run_id)

@@ -51,6 +51,7 @@ class Script:
         arrivals: payloads of the answers that arrived, by event id.
         reports: requests and reports that arrived from elsewhere, by report id.
         verdicts: the judge's word on them, with the close of the row at which it was given, ns.
+        outcomes: what came of each command, by its number.
         unanswered: evaluations whose answer never arrived; a restart asks again.
     """
 
@@ -60,6 +61,7 @@ class Script:
     verdicts: dict[str, tuple[ReplanVerdict, int]]
     unanswered: list[Evaluation] = field(default_factory=list)
     answers: dict[str, Answer] = field(default_factory=dict)
+    outcomes: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
 async def read_script(store: "Store", run_id: str, start: int = 0) -> Script:
@@ -129,4 +131,4 @@ class Player:
             elif one.kind == "report_arrived":
                 hear(desk.session, await judge(desk.session, *self._script.reports[one.payload["report_id"]]))
             else:
-                await carry_out(desk, one.payload)
+                self._script.outcomes[one.payload["number"]] = await carry_out(desk, one.payload)

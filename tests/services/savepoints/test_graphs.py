@@ -150,7 +150,7 @@ def test_graph_that_needs_wiring_which_is_not_there_is_refused() -> None:
 
 
 def test_graph_leaves_out_what_is_made_again() -> None:
-    remade = {Holder: {"scratch": []}}
+    remade: dict[type, dict[str, Any]] = {Holder: {"scratch": []}}
     fresh = Holder(scratch=[1, 2, 3])
     found = there_and_back(Holder([Holder(scratch=[9])], scratch=[9]), fresh, remade=remade)
     assert found.scratch == [1, 2, 3], "it stays as it is where there is one"

@@ -8,6 +8,7 @@ from sqlalchemy import update
 
 from services.store import open_store
 from services.store.leases import LeaseLost
+from services.store.records import Closing
 from services.store.savepoints import DamagedSavepoint, Savepoint
 from services.store.tables import savepoints
 from tests.services.store.stores import new_run
@@ -74,7 +75,15 @@ def test_savepoint_with_a_changed_byte_is_not_believed(address, column):
             await connection.execute(update(savepoints).values({column: changed}))
         with pytest.raises(DamagedSavepoint, match="is damaged"):
             await store.savepoints.newest(run_id)
-        await store.savepoints.forget(run_id)
+
+    with_run(address, scenario)
+
+
+@pytest.mark.parametrize(("status", "left"), [("finished", 0), ("interrupted", 1)])
+def test_savepoint_of_a_run_that_is_over_goes_with_its_end(address, status, left):
+    async def scenario(store, run_id, lease):
+        await store.savepoints.save(lease, run_id, point(0), whole=True)
+        await store.trading.commit(lease, run_id, [], [], Closing(status))
         return await store.savepoints.count(run_id)
 
-    assert with_run(address, scenario) == 0
+    assert with_run(address, scenario) == left

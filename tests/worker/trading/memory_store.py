@@ -16,6 +16,7 @@ from services.journal.chain import GENESIS_HASH, JournalRow
 from services.market_feed import BarRow
 from services.store import NewRun, RunRecord, Store
 from services.store.leases import Lease, LeaseLost
+from services.store.records import Closing
 from services.store.savepoints import Savepoint
 from services.store.trading import ORDER_KINDS, OutgoingOrder
 
@@ -96,11 +97,8 @@ class _Runs(_Part):
         self._stored.orders[made.run_id] = {}
         return made
 
-    async def reopen(self, run_id: str) -> None:
+    async def reopen(self, run_id: str, lease: Lease) -> None:
         await self._change(run_id, "interrupted", status="running")
-
-    async def close(self, run_id: str, status: str, document: dict[str, Any] | None = None) -> None:
-        await self._change(run_id, "running", status=status, document=document)
 
     async def _change(self, run_id: str, wanted: str, **values: Any) -> None:
         await self._turn("runs")
@@ -151,12 +149,20 @@ class _Journal(_Part):
 
 class _Trading(_Part):
     async def commit(
-        self, lease: Lease, run_id: str, bars: Sequence[tuple[int, BarRow]], rows: Sequence[JournalRow]
+        self,
+        lease: Lease,
+        run_id: str,
+        bars: Sequence[tuple[int, BarRow]],
+        rows: Sequence[JournalRow],
+        closing: Closing | None = None,
     ) -> None:
         self._gate("commit")
         await asyncio.sleep(0)
         self._gate("commit")
         self._store(lease, run_id, bars, rows)
+        if closing is not None:
+            record = self._stored.records[run_id]
+            self._stored.records[run_id] = replace(record, status=closing.status, document=closing.document)
         self._gate("committed")
 
     def _store(
@@ -210,7 +216,7 @@ class _Trading(_Part):
         await self._turn("venue")
         return dict(self._stored.sends.get(account, {}))
 
-    async def say(self, run_id: str, owner: str, signs: Any) -> None:
+    async def say(self, lease: Lease, run_id: str, signs: Any) -> None:
         await self._turn("say")
 
 
@@ -227,10 +233,6 @@ class _Savepoints(_Part):
     async def newest(self, run_id: str) -> Savepoint | None:
         await self._turn("savepoint")
         return self._stored.savepoints.get(run_id)
-
-    async def forget(self, run_id: str) -> None:
-        await self._turn("savepoint")
-        self._stored.savepoints.pop(run_id, None)
 
 
 class _NothingAsked:

@@ -160,8 +160,8 @@ class LiveRun:
         trading: Any = store.trading
         commit = trading.commit
 
-        async def watched(lease: Any, run_id: str, bars: Any, rows: Any) -> None:
-            await commit(lease, run_id, bars, rows)
+        async def watched(lease: Any, run_id: str, bars: Any, rows: Any, closing: Any) -> None:
+            await commit(lease, run_id, bars, rows, closing)
             self._commits.append(time.perf_counter())
             self._acknowledged |= {row.seq: row.hash for row in rows}
 
