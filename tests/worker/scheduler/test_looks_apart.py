@@ -51,7 +51,7 @@ class Told:
             self._more.notify_all()
 
     async def until(self, kind: str) -> dict[str, Any]:
-        async with self._more, asyncio.timeout(60.0):
+        async with self._more, asyncio.timeout(240.0):
             await self._more.wait_for(lambda: kind in self.kinds())
         return dict(self.events)[kind]
 

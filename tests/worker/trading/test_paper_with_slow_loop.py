@@ -64,7 +64,7 @@ async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOut
             slot = last_slot(clock.now, "weekly")
             while not (decided(slot) and heard(process)):
                 happened.clear()
-                await asyncio.wait_for(happened.wait(), 60.0)
+                await asyncio.wait_for(happened.wait(), 240.0)
 
     async with await open_store(address(folder), create=True) as store:
         around = WithSlowLoop(Bare(note), store, settings, "host:1:a", 0.1, note_died(told), clock)
