@@ -135,6 +135,10 @@ class RowAssembler:
                 found[symbol] = label
         return found
 
+    def lacks(self, symbol: str, label: int) -> bool:
+        """Whether a row that is remembered went without the bar of a symbol."""
+        return symbol not in self._handed.get(label, self._watches)
+
     def last_labels(self) -> dict[str, int]:
         """The label of each symbol's last bar that was handed over."""
         return {symbol: watch.last for symbol, watch in self._watches.items() if watch.last is not None}

@@ -183,7 +183,8 @@ class CsvTailFeed:
 
     def _taken(self, assembler: RowAssembler, bars: Iterable[RawBar]) -> Iterable[Item]:
         for one in bars:
-            if self._floor is not None and one.label <= self._floor:
+            again = self._floor is not None and one.label <= self._floor
+            if again and not assembler.lacks(one.symbol, one.label):
                 continue
             yield from assembler.take(one, self._now())
             if assembler.waiting >= _PAGE:

@@ -149,6 +149,23 @@ def test_file_that_is_written_anew_is_told_and_repeats_no_row(world, text, reaso
     ]
 
 
+def test_bar_that_comes_too_late_in_another_file_is_told_once(tmp_path):
+    world = World(tmp_path / "bars.csv", symbols=("A", "B"))
+    world.write(HEADER)
+    world.append(close(0), line(0) + line(0, "B"))
+    world.append(close(1), line(1))
+    world.at(close(1) + 20 * NS, world.path.unlink)
+    whole = HEADER + line(0) + line(0, "B") + line(1) + line(1, "B")
+    world.at(close(1) + 30 * NS, lambda: world.write(whole))
+    world.at(close(1) + 40 * NS, world.path.unlink)
+    world.at(close(1) + 50 * NS, lambda: world.write(whole))
+    world.append(close(2), line(2) + line(2, "B"))
+    items = world.run(close(3))
+    bars = [(item.kind, item.symbol, item.label) for item in told(items) if item.label is not None]
+    assert bars == [(Kind.MISSING, "B", label(1)), (Kind.LATE, "B", label(1))]
+    assert [sorted(row.bars) for row in rows(items)] == [["A", "B"], ["A"], ["A", "B"]]
+
+
 def test_file_that_is_away_for_a_while_is_told_once_and_followed_again(world):
     world.append(close(0), line(0))
     world.at(close(0) + 10 * NS, world.path.unlink)
