@@ -23,6 +23,7 @@ from trading_core.tick_guard import TickGuard
 __all__ = ["PlaybookLifecycle", "ShadowTrial"]
 
 PROVEN = "proven in shadow"  # the reason of a promotion
+EXPERIMENT_ENDED = "the experiment has ended"  # the reason of its end: nothing makes it active
 
 Evidence = Mapping[str, float | int | str | None]
 Transitions = tuple[PlaybookVersion, ...]
@@ -261,7 +262,7 @@ class PlaybookLifecycle:
     def _over(self, opened: OpenTrial, at: int) -> str | None:
         """Why a trial has to end, or None."""
         if opened.trial.expires_at <= at:
-            return "the experiment has ended" if opened.trial.kind == "experiment" else "not promoted in time"
+            return EXPERIMENT_ENDED if opened.trial.kind == "experiment" else "not promoted in time"
         measures = self._composition(self._reader.get(opened.baseline.id)).measures
         if opened.lifts and not {one.key for one in measures} & set(opened.lifts):
             return "the measure it was to lift has ended by itself"

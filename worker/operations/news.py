@@ -106,10 +106,6 @@ def _of_safe_mode(told: Mapping[str, Any], at: int) -> News | None:
     topic = f"safe_mode {reason}"
     if change == "raised":
         return News("safe_mode", f"safe mode, no entries and exits run on: {reason}", at, reason, topic, told)
-    if change == "gone":
-        return News(
-            "approval_waits", f"safe mode: {reason} is gone and waits for you", at, reason, topic, told
-        )
     if change == "ended":
         return News("recovered", f"safe mode: {reason} is over", at, reason, topic, told)
     return None

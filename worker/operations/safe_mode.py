@@ -17,11 +17,10 @@ class SafeModeReason(StrEnum):
     STORE_AWAY = "store_away"  # what is decided could be lost
     FEED_STALE = "feed_stale"  # no symbol has bars
     CLOCK_JUMP = "clock_jump"  # wall and monotonic clock disagree, until the feed agrees with the wall clock
-    JOURNAL_MISMATCH = "journal_mismatch"  # what is stored is not what this process decided
     CRASH_LOOP = "crash_loop"  # too many starts after a crash
 
 
-HARD = frozenset({SafeModeReason.JOURNAL_MISMATCH, SafeModeReason.CRASH_LOOP})
+HARD = frozenset({SafeModeReason.CRASH_LOOP})
 
 
 @dataclass(frozen=True)

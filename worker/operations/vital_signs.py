@@ -41,6 +41,7 @@ class VitalSigns:
         open_positions: quantity by symbol, negative when short.
         equity: of the account, in quote currency.
         kill_switch: whether the operator has pulled it.
+        playbooks: active version of each playbook.
         model_spend: in US dollars, of this run.
         slow_loop_last: slot that was last decided.
         slow_loop_next: slot that is due next.
@@ -72,6 +73,7 @@ class VitalSigns:
     open_positions: Mapping[str, float] = field(default_factory=dict)
     equity: float | None = None
     kill_switch: bool = False
+    playbooks: Mapping[str, int] = field(default_factory=dict)
     model_spend: float = 0.0
     slow_loop_last: int | None = None
     slow_loop_next: int | None = None

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from services.feeds.block_reasons import BlockReason
 from services.market_feed import BarRow
-from worker.operations.safe_mode import Change, SafeMode, SafeModeReason
+from worker.operations.safe_mode import HARD, Change, SafeMode, SafeModeReason
 from worker.scheduler.ports import EventSink
 
 
@@ -38,10 +38,11 @@ class EntryGuard:
         self.mode = self._told(self.mode.cleared(reason, time.time_ns()))
 
     def release(self) -> None:
-        """The operator takes the run as it is: hard reasons that are gone end."""
-        for reason in (SafeModeReason.CRASH_LOOP, SafeModeReason.JOURNAL_MISMATCH):
-            self.clear(reason)
-        self.mode = self._told(self.mode.released(time.time_ns()))
+        """The operator takes the run as it is: hard reasons are gone by that word, and end with it."""
+        now, mode = time.time_ns(), self.mode
+        for reason in HARD:
+            mode, _ = mode.cleared(reason, now)
+        self.mode = self._told(mode.released(now))
 
     def guarded(self, row: BarRow, *, store_behind: bool) -> BarRow:
         """The row as it is traded: in safe mode no symbol may enter on it."""

@@ -112,6 +112,9 @@ class TradingSigns:
             },
             "equity": float(portfolio["equity"]),
             "kill_switch": bool(portfolio["kill"] == 1),
+            "playbooks": {
+                one.definition.id: one.definition.version for one in session.registry.reader().active()
+            },
             "model_spend": session.model_account.ledger.run.usd,
         }
 

@@ -14,6 +14,7 @@ from worker.operations.news import News, of_journal, of_worker
 from worker.operations.notifications import Notifier
 from worker.operations.running import Prepared, operated
 from worker.operations.vital_signs import VitalSource
+from worker.operations.waiting_changes import CHANGE_KINDS, WaitingChanges
 from worker.scheduler.ports import EventSink
 
 NEWS_KINDS = frozenset({"envelope_breach", "policy_reflection", "feed_anomaly", "entries_blocked", "error"})
@@ -62,6 +63,7 @@ class Operated:
         self._prepared = prepared
         self._log = logger("trading")
         self._notifier: Notifier | None = None
+        self._changes: WaitingChanges | None = None
 
     def note(self, kind: str, detail: dict[str, Any]) -> None:
         """Log an event, and tell a person what is news in it."""
@@ -72,16 +74,21 @@ class Operated:
         """Tell a person what is news in a stored row."""
         if row.kind in NEWS_KINDS:
             self._tell(of_journal(row.kind, json.loads(row.payload), row.known_at, row.symbol))
+        if row.kind in CHANGE_KINDS and self._changes is not None:
+            for news in self._changes.of(row.kind, json.loads(row.payload), row.known_at):
+                self._log.info("change_waits", **news.detail)
+                self._tell(news)
 
     @asynccontextmanager
     async def around(self, source: VitalSource, run_id: str) -> AsyncIterator[None]:
         """Endpoint and notifier, open while the block runs."""
         async with operated(self._prepared, source, run_id, "paper") as operations:
             self._notifier = operations.notifier
+            self._changes = WaitingChanges(run_id, lambda: source.signs().playbooks)
             try:
                 yield
             finally:
-                self._notifier = None
+                self._notifier = self._changes = None
 
     def _tell(self, news: News | None) -> None:
         if news is not None and self._notifier is not None:

@@ -354,7 +354,7 @@ def test_events_of_the_worker_that_matter_to_a_person_are_news(event, news):
     [
         ("entered", None),
         ("raised", "safe_mode"),
-        ("gone", "approval_waits"),
+        ("gone", None),
         ("ended", "recovered"),
         ("left", None),
     ],

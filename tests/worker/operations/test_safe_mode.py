@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from schemas.live_settings import OperationsSettings
 from worker.operations.safe_mode import HARD, SafeMode, SafeModeReason
 from worker.operations.start_limit import crash_loop
+from worker.trading.entries import EntryGuard
 
 SECOND = 10**9
 STORE, LOOP = SafeModeReason.STORE_AWAY, SafeModeReason.CRASH_LOOP
@@ -58,6 +59,16 @@ def test_release_leaves_what_still_holds():
     mode, changes = mode.released(4)
     assert [one.reason for one in mode.held] == [STORE]
     assert kinds(changes) == [("ended", LOOP)]
+
+
+def test_operators_release_tells_of_the_end_and_not_that_something_waits():
+    told = []
+    guard = EntryGuard(("A",), lambda kind, detail: told.append((detail["change"], detail["reason"])))
+    guard.hold(LOOP)
+    guard.hold(STORE)
+    guard.release()
+    assert [one.reason for one in guard.mode.held] == [STORE]
+    assert told == [("entered", None), ("raised", LOOP), ("raised", STORE), ("ended", LOOP)]
 
 
 class Machine(RuleBasedStateMachine):

@@ -1,0 +1,52 @@
+"""Paper runs that are operated, in this process: their log in a file, their news sent to a receiver."""
+
+import json
+import socket
+
+from schemas.config import Settings
+from tests.worker.operations.asking import get, parsed, sent
+from worker.cli.paper import traded
+from worker.operations.logs import configure_logging
+from worker.operations.redaction import Redactor
+from worker.operations.running import prepare
+
+
+def settings_of(folder, *, runtime=None, operations=None, **sections):
+    """Settings of a run in a folder, its log as JSON."""
+    logged = {"log_file": str(folder / "log"), "log_format": "json"}
+    own = {"db": f"sqlite:///{folder}/store.db", "operations": logged | (operations or {})}
+    return Settings.model_validate(sections | {"runtime": own | (runtime or {})})
+
+
+def prepared_for(settings, there):
+    """What operates it; `there` is told."""
+    return prepare(settings.runtime.operations, Redactor(), {"THINKTWICE_WEBHOOK_URL": there.url})
+
+
+async def operated(settings, there, feed="replay", *, new=False):
+    """Trade as `thinktwice paper` does."""
+    with configure_logging(settings):
+        return await traded(settings, prepared_for(settings, there), feed, "max", "test", new=new)
+
+
+def logged(folder, event):
+    """Records of an event."""
+    records = [json.loads(line) for line in (folder / "log").read_text("utf-8").splitlines()]
+    return [one for one in records if one["event"] == event]
+
+
+def news(there):
+    """What was sent."""
+    return [json.loads(body) for _, _, body in there.got]
+
+
+def free_port():
+    """A port that nobody uses."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+async def ask(port, path):
+    """What an endpoint answers."""
+    return parsed(await sent(port, get(path)))

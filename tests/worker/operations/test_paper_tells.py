@@ -1,0 +1,225 @@
+"""What an operated paper run tells, logs and answers: safe mode, declined changes, a feed that is away."""
+
+import asyncio
+import json
+import logging
+import os
+import platform
+import signal
+import socket
+import time
+from functools import partial
+
+import pytest
+
+from schemas.errors import ConfigError
+from services.store import open_store
+from tests.worker.operations.operated_paper import (
+    ask,
+    free_port,
+    logged,
+    news,
+    operated,
+    prepared_for,
+    settings_of,
+)
+from tests.worker.operations.receiver import receiving
+from tests.worker.operations.test_paper_is_operated import value
+from tests.worker.planted_store import definitions
+from tests.worker.trading.paper_runs import waiting_feed
+from worker.cli import wiring
+from worker.operations.event_levels import LEVELS
+from worker.operations.logs import configure_logging
+from worker.operations.metrics import PREFIX
+from worker.operations.process_identity import ProcessIdentity
+from worker.operations.running import prepare
+from worker.operations.start_limit import StartLimit, StartNotes
+from worker.sample_data.worlds import make_world
+from worker.scenarios import planted_settings
+from worker.trading.runner import PaperProcess
+from worker.trading.surroundings import Operated
+
+MONTH = {"start": "2000-03-01", "end": "2000-03-31"}
+BARS = ("--symbols", "AAPL", "--from", "2000-03-01", "--to", "2000-03-31")
+CRASHES = 6
+
+
+def crashed(path):
+    """Notes of processes that crashed just now."""
+    for number in range(CRASHES):
+        gone = ProcessIdentity(platform.node(), os.getpid(), f"another boot {number}")
+        StartNotes(path, gone).begin(time.time_ns())
+
+
+def test_run_whose_processes_crashed_is_told_to_be_in_safe_mode_and_the_next_run_is_not(tmp_path):
+    settings = settings_of(tmp_path, data={"symbols": ["AAPL"]}, runtime=MONTH)
+    notes = tmp_path / "store.db.r0001.starts.json"
+    crashed(notes)
+
+    async def play():
+        async with receiving() as there:
+            first = await operated(settings, there)
+            told = news(there)
+            second = await operated(settings, there)
+            return first, told, second, news(there)
+
+    first, told, second, all_told = asyncio.run(play())
+    assert (first.record.run_id, second.record.run_id) == ("r0001", "r0002")
+    assert [(one["kind"], one["about"], one["run_id"]) for one in told] == [
+        ("safe_mode", "crash_loop", "r0001")
+    ]
+    assert all_told == told
+    assert len(StartNotes(notes).crashes()) == CRASHES  # an orderly end takes back its own start only
+    assert not list(tmp_path.glob("*r0002*"))
+    assert [one["level"] for one in logged(tmp_path, "safe_mode")] == ["warning"] * 2
+
+
+def test_refused_second_process_leaves_the_crashes_of_the_run_as_they_are(shell, monkeypatch):
+    async def taken(process, tenure, record):
+        raise ConfigError(f"run {record.run_id} is being traded by another process")
+
+    monkeypatch.setattr(PaperProcess, "_lease", taken)
+    notes = shell.folder / "thinktwice.db.r0001.starts.json"
+    crashed(notes)
+    before = notes.read_bytes()
+    assert "is being traded" in shell.complaint("paper", *BARS)
+    assert notes.read_bytes() == before
+
+
+def test_paper_trades_to_its_end_although_its_start_notes_cannot_be_kept(shell, monkeypatch):
+    monkeypatch.setattr(wiring, "playbooks", lambda settings: definitions())
+    (shell.folder / "thinktwice.db.r0001.starts.json" / "in the way").mkdir(parents=True)
+    done = shell.run("paper", *BARS, "--log-format", "json", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["run_id"] == "r0001"
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(one["event"], one["level"]) for one in said] == [("start_notes_failed", "warning")] * 3
+    assert "cannot be written: Is a directory; crashes are not counted" in said[1]["reason"]
+
+
+def test_state_folder_that_cannot_be_made_stops_no_run_on_a_server(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nothing")
+    settings = settings_of(tmp_path, runtime={"db": "postgresql://me@host/db"})
+    told = []
+    limit = StartLimit(
+        partial(wiring.start_notes, settings), settings.runtime.operations, lambda *one: told.append(one)
+    )
+    assert not limit.crashed_too_often("r0001")
+    limit.end()
+    assert {kind for kind, _ in told} == {"start_notes_failed"}
+    assert "/proc/nothing/thinktwice/" in told[0][1]["reason"]
+
+
+def waiting_changes(folder, **judge):
+    """What is told to wait for a person in a run of the planted world under these settings of the judge."""
+    world = make_world("reverting", seed=3, bars=330, symbols=6)
+    planted = planted_settings()
+    given = {"judge": planted.judge.model_copy(update=judge), "runtime": settings_of(folder).runtime}
+    settings = planted.model_copy(update=given)
+
+    async def play():
+        async with receiving() as there, await open_store(settings.runtime.db, create=True) as store:
+            around = Operated(prepared_for(settings, there))
+            feed, books = waiting_feed(world), definitions()
+            await PaperProcess(settings, feed, store, "host:1:a", around, definitions=books).run("test")
+            return news(there)
+
+    with configure_logging(settings):
+        told = asyncio.run(play())
+    return [one for one in told if one["kind"] == "approval_waits"]
+
+
+def test_change_that_a_bound_declines_waits_for_a_person_who_is_told_the_command(shell, tmp_path):
+    [waits] = waiting_changes(tmp_path, max_open_experiments=0)
+    detail = waits["detail"]
+    command = f"thinktwice replan {detail['report_id']} --run r0001 --write DIR"
+    assert (detail["playbook_id"], detail["version"]) == ("buys_strength", 1)
+    assert detail["wanted"] == {"kind": "open_experiment", "parameter": "side", "value": -1.0}
+    assert (detail["code"], detail["command"]) == ("too_many_experiments", command)
+    assert waits["summary"] == (
+        "the judge wanted open_experiment side -1.0 of buys_strength version 1: declined, 0 experiments are "
+        f"open, the limit is 0; `{command}`"
+    )
+    [record] = logged(tmp_path, "change_waits")
+    assert record["command"] == command
+    shown = shell.run(*command.replace("DIR", "books").split()[1:], "--db", "sqlite:///store.db")
+    assert shown.exit_code == 0, shown.output
+    assert "too_many_experiments" in shown.stdout
+    assert (tmp_path / "books" / "buys_strength.toml").exists()
+
+
+def test_experiment_that_has_ended_waits_for_a_person(tmp_path):
+    waits = waiting_changes(tmp_path, shadow_ttl_bars=5)
+    assert (waits[0]["about"], waits[0]["detail"]["version"]) == ("buys_strength", 2)
+    assert waits[0]["detail"]["code"] == "experiment_ended"
+    assert set(waits[0]["detail"]["evidence"]) >= {"n", "e_value"}
+    assert waits[0]["summary"].startswith("the judge's experiment buys_strength version 2 has ended")
+    assert f"replan {waits[0]['detail']['report_id']} --run r0001" in waits[0]["detail"]["command"]
+
+
+@pytest.mark.parametrize(("event", "level"), [*LEVELS.items(), ("report_heard", logging.INFO)])
+def test_events_of_a_trading_process_are_logged_as_loud_as_those_of_a_worker(tmp_path, event, level):
+    settings = settings_of(tmp_path)
+    with configure_logging(settings) as logs:
+        Operated(prepare(settings.runtime.operations, logs.redactor, {})).note(event, {"reason": "x"})
+    [record] = logged(tmp_path, event)
+    assert record["level"] == logging.getLevelName(level).lower()
+
+
+def hourly(path):
+    """A file with the last hours of a market."""
+    hour = 3_600
+    last = int(time.time()) // hour * hour - hour
+    rows = [f"{last - n * hour},100,102,98,101,10" for n in reversed(range(4))]
+    path.write_text("\n".join(["time,open,high,low,close,volume", *rows, ""]))
+
+
+def test_feed_that_is_away_is_not_ready_at_once_and_is_again_when_it_is_back(tmp_path):
+    bars, port = tmp_path / "bars.csv", free_port()
+    hourly(bars)
+    settings = settings_of(
+        tmp_path,
+        runtime={"data": str(bars), "feed": {"poll_s": 0.02, "continuous": True}},
+        operations={"port": port},
+        data={"timeframe": "1h"},
+    )
+
+    async def ready(status):
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    answer = await ask(port, "/ready")
+                except OSError:
+                    answer = None
+                if answer is not None and answer.status == status:
+                    return answer.body, (await ask(port, "/metrics")).body
+                await asyncio.sleep(0.02)
+
+    async def play():
+        async with receiving() as there:
+            trading = asyncio.create_task(operated(settings, there, "csv"))
+            seen = [await ready(200)]
+            bars.rename(tmp_path / "away")
+            seen.append(await ready(503))
+            (tmp_path / "away").rename(bars)
+            seen.append(await ready(200))
+            os.kill(os.getpid(), signal.SIGTERM)
+            return (await trading).stopped, seen
+
+    stopped, seen = asyncio.run(play())
+    assert stopped == "SIGTERM"
+    assert [body for body, _ in seen] == ["ready\n", "feed csv is away\n", "ready\n"]
+    assert [value(text, f"{PREFIX}_feed_up") for _, text in seen] == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("command", [("paper",), ("worker", "--feed", "replay")])
+def test_address_that_cannot_be_had_is_refused_before_a_store_or_a_run_is_made(shell, monkeypatch, command):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        monkeypatch.setenv("THINKTWICE_RUNTIME__OPERATIONS__PORT", str(other.getsockname()[1]))
+        assert "address already in use; name another port" in shell.complaint(*command)
+    monkeypatch.setenv("THINKTWICE_RUNTIME__OPERATIONS__HOST", "192.0.2.1")
+    monkeypatch.setenv("THINKTWICE_OPERATIONS_TOKEN", "0123456789abcdef0123456789abcdef")
+    assert "cannot listen on '192.0.2.1'" in shell.complaint(*command)
+    assert not (shell.folder / "thinktwice.db").exists()
