@@ -120,6 +120,7 @@ class PaperProcess:
         self._pace = pace or Pace()
         self._stop = asyncio.Event()
         self._why: str | None = None
+        self._over = asyncio.Event()
         self._until: float | None = None
         self._recovering = True
         self.reports: ReportDesk | None = None
@@ -186,9 +187,15 @@ class PaperProcess:
                 await self._close(Closing("interrupted"))
                 return PaperOutcome(await self._store.runs.find(run_id), None, None, self._why)
             finally:
-                looking.cancel()
-                await asyncio.wait({looking})
+                await self._look_no_more(looking)
                 await self._put_down()
+
+    async def _look_no_more(self, looking: "asyncio.Task[None]") -> None:
+        """Let the look in hand come to its end: one that is cut off may keep a lock of the store."""
+        self._over.set()
+        await asyncio.wait({looking}, timeout=STOP_S)
+        looking.cancel()
+        await asyncio.wait({looking})
 
     async def _lease(self, tenure: Tenure, record: RunRecord) -> Lease | None:
         """The lease of the run; None when somebody asked to stop before it was free."""
@@ -387,7 +394,7 @@ class PaperProcess:
         Raises:
             Exception: whatever ended the work beside the bars, which may be long before the next bar.
         """
-        while True:
+        while not self._over.is_set():
             self.committing.check()
             if self.answers is not None:
                 self.answers.check()
@@ -396,7 +403,8 @@ class PaperProcess:
             except StoreError as error:
                 if isinstance(error, LeaseLost):
                     raise
-            await asyncio.sleep(self._look_s)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), self._look_s)
 
     async def _look(self) -> None:
         await self._say()
