@@ -12,7 +12,7 @@ from tests.soak.scale import scaled
 from tests.worker.scheduler.restarts import LEASE_MS, Restart, Stop, alone, moments, replaced
 
 RESTARTS, REPLACED = 20, 5
-REPORT_S = 0.15  # from the claim to the verdict: a thousand episodes
+REPORT_S, WRITTEN_S = 0.5, 0.1  # what a report lasts at least, and its way into the store
 SHORTEST_S, LONGEST_S = 0.0, 1.0
 BACK_S = 5.0
 HOW: tuple[Stop, ...] = ("fast", "immediate")
@@ -25,9 +25,10 @@ def check() -> list[Finding]:
     for seed, how in enumerate(HOW):
         with troubled(find(os.environ)) as server:
             generator, went = random.Random(100 + seed), []
-            for after_s in moments(seed, scaled(RESTARTS), REPORT_S):
+            for after_s in moments(seed, scaled(RESTARTS), REPORT_S + WRITTEN_S):
                 down_s = generator.uniform(SHORTEST_S, LONGEST_S)
-                went.append(asyncio.run(alone(server, how, after_s=after_s, down_s=down_s)))
+                lived = alone(server, how, after_s=after_s, lasts_s=REPORT_S, down_s=down_s)
+                went.append(asyncio.run(lived))
             late = [asyncio.run(replaced(server, how)) for _ in range(scaled(REPLACED))]
         found += [_alone(how, went), _replaced(how, late)]
     return found

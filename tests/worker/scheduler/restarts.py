@@ -75,7 +75,9 @@ async def restart(server: Troubled, how: Stop, down_s: float) -> None:
     await loop.run_in_executor(_HAND, server.start)
 
 
-async def alone(server: Troubled, how: Stop, *, after_s: float | None = None, down_s: float = 0.3) -> Restart:
+async def alone(
+    server: Troubled, how: Stop, *, after_s: float | None = None, lasts_s: float = 0.0, down_s: float = 0.3
+) -> Restart:
     """One worker as a service.
 
     Args:
@@ -83,6 +85,7 @@ async def alone(server: Troubled, how: Stop, *, after_s: float | None = None, do
         how: it stops.
         after_s: from the beginning of the report to the stop; None: the report is finished when the server is
             down.
+        lasts_s: least time from the beginning of the report to its end.
         down_s: time without a server.
     """
     run_id = await stored_run(server)
@@ -90,7 +93,9 @@ async def alone(server: Troubled, how: Stop, *, after_s: float | None = None, do
 
     async def reflect(request: Any, episodes: Any, definitions: Any) -> Any:
         begun.set()
+        lasts = asyncio.create_task(asyncio.sleep(lasts_s))
         report = await threaded(request, episodes, definitions)
+        await lasts
         if after_s is None:
             await down.wait()
         return report
