@@ -94,8 +94,10 @@ class Start:
     """One process from its start to its end.
 
     Attributes:
-        recovered_s: from the start to the first new row; None if it did not come to that, or had nothing.
-        rows: rows of bars that were recovered.
+        started_s: from the start of the process until its run was recovered; None if it did not come to that,
+            or had nothing.
+        recovered_s: of it, from the lease on; as the process says itself.
+        rows, played: rows of bars that were recovered, and of them those that were played again.
         said: the end of its log.
     """
 
@@ -103,8 +105,10 @@ class Start:
         self.began = time.perf_counter()
         self.pid, self._pipe = child(words, out)
         self._text = b""
+        self.started_s: float | None = None
         self.recovered_s: float | None = None
         self.rows = 0
+        self.played = 0
         self._last = b""
 
     def listen(self, seconds: float, heard: Callable[[], bool]) -> bool:
@@ -124,8 +128,10 @@ class Start:
         for line in lines:
             self._last = line
             if b'"recovered"' in line:
-                self.recovered_s = time.perf_counter() - self.began
-                self.rows = json.loads(line)["rows"]
+                self.started_s = time.perf_counter() - self.began
+                told = json.loads(line)
+                self.recovered_s = told["took_s"]
+                self.rows, self.played = told["rows"], told["rows_played"]
 
     def end(self, *, kill: bool) -> int:
         """Exit code; minus the number of the signal that ended it."""
@@ -161,7 +167,15 @@ def killed(job: dict[str, Any], out: str) -> dict[str, Any]:
         else:
             alive = one.listen(LONGEST_S, rows.at_least(target))
         code = one.end(kill=alive)
-        starts.append({"recovered_s": one.recovered_s, "rows": one.rows, "code": code})
+        starts.append(
+            {
+                "started_s": one.started_s,
+                "recovered_s": one.recovered_s,
+                "rows": one.rows,
+                "played": one.played,
+                "code": code,
+            }
+        )
         if code != -signal.SIGKILL:
             break
     rows.close()

@@ -106,7 +106,7 @@ def test_paper_process_killed_before_its_last_transaction_closes_the_run_when_it
 
 
 def test_paper_end_that_is_stored_though_nobody_was_told_is_stored_once(tmp_path) -> None:
-    lost = []
+    lost: list[str] = []
 
     async def unheard(closing: Closing | None, commit: Any) -> None:
         await commit()
@@ -270,7 +270,8 @@ def test_paper_process_on_a_feed_that_waits_is_stopped_while_its_store_is_away(t
 
     async def away(closing: Closing | None, commit: Any) -> None:
         if seen[0].desk.rows < 100:
-            return await commit()
+            await commit()
+            return
         seen[0].stop("SIGTERM")
         raise StoreError("away", retryable=True)
 
@@ -399,7 +400,7 @@ def test_paper_request_that_changes_playbooks_waits_until_no_evaluation_is_out(t
         done: list[tuple[str, int]] = []
         async with await open_store(address(tmp_path), create=True) as store:
             thinking = asyncio.Event()
-            slowed = []
+            slowed: list[int] = []
 
             async def between(number: int) -> None:
                 await asyncio.sleep(0)
