@@ -32,6 +32,7 @@ from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from worker.operations.running import Prepared
+    from worker.trading.left_behind import LeftBehind
     from worker.trading.runner import PaperOutcome
 
 
@@ -124,6 +125,7 @@ async def traded(
     from worker.scheduler.wiring import new_owner
     from worker.trading.committing import COMMAND_S
     from worker.trading.everything import WithSlowLoop
+    from worker.trading.left_behind import left_behind
     from worker.trading.runner import PaperProcess
     from worker.trading.surroundings import Operated, Surroundings
 
@@ -149,6 +151,8 @@ async def traded(
             for signum in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(signum, process.stop, signum.name)
             try:
+                for one in await left_behind(store, settings, feed, new=new):
+                    _tell(one, settings)
                 outcome = await process.run(name, new=new)
             except OperatorError:
                 limit.end()  # somebody has to do something: this is no crash
@@ -157,6 +161,15 @@ async def traded(
             return outcome
     finally:
         await feed.close()
+
+
+def _tell(left: "LeftBehind", settings: Settings) -> None:
+    """Say that a run is left behind: in the log, and on stderr when the log goes elsewhere."""
+    from worker.operations.logs import logger
+
+    logger("trading").warning("run_left_behind", **left.detail)
+    if settings.runtime.operations.log_file is not None:
+        complain(str(left))
 
 
 def show(outcome: "PaperOutcome", *, json: bool) -> None:

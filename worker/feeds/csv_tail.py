@@ -38,6 +38,7 @@ class CsvShape:
         label: what a time names.
         zone: given to times that carry none.
         name: symbol of a file without a symbol column.
+        read_off: nobody named the symbols, they are those at the file's beginning.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class CsvShape:
     label: Literal["open", "close"]
     zone: ZoneInfo | None
     name: str
+    read_off: bool = False
 
 
 class CsvTailFeed:
@@ -74,6 +76,7 @@ class CsvTailFeed:
             sleep: waits for so many seconds.
         """
         self._shape = shape
+        self._symbols = shape.symbols
         self._settings = settings
         self._name = name
         self._wall, self._monotonic, self._sleep = wall, monotonic, sleep
@@ -96,7 +99,16 @@ class CsvTailFeed:
     @property
     def symbols(self) -> tuple[str, ...]:
         """Sorted."""
-        return self._shape.symbols
+        return self._symbols
+
+    @property
+    def symbols_found(self) -> tuple[str, ...] | None:
+        """Those that the file had when it was opened; None where somebody named them."""
+        return self._shape.symbols if self._shape.read_off else None
+
+    def follow(self, symbols: tuple[str, ...]) -> None:
+        """Make rows of these symbols, before the first is made: a run that goes on keeps its own."""
+        self._symbols = tuple(sorted(symbols))
 
     @property
     def timeframe(self) -> str:

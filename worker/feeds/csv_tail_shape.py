@@ -48,7 +48,8 @@ def settled_shape(
         raise DataError(f"{path.name} has no header yet: its first line must name the columns")
     there = _symbols(path, rows.layout, bars, wanted)
     labels = [one for one in bars if one.symbol in there]
-    return CsvShape(path, there, _timeframe(path, timeframe, labels), label, zone, _stem_or(wanted, path))
+    spacing, name = _timeframe(path, timeframe, labels), _stem_or(wanted, path)
+    return CsvShape(path, there, spacing, label, zone, name, read_off=not wanted)
 
 
 def _stem(path: Path) -> str:

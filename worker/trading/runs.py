@@ -1,12 +1,21 @@
-"""Which run a paper process trades: the one that it left behind, or a new one."""
+"""Which run a paper process trades: the one that was left behind on the same feed, or a new one.
 
+Of processes that start at the same time one decides after the other, so that the second finds what the first
+made.
+"""
+
+import asyncio
 import os
 import platform
+import secrets
 import time
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from schemas.config import Settings
+from schemas.errors import StoreError
 from services.market_feed import MarketFeed
 from services.store import NewRun, masked
 from worker.environment import environment
@@ -18,6 +27,22 @@ if TYPE_CHECKING:
 
 MODE = "paper"
 GOES_ON = ("running", "interrupted")
+DECIDING_MS = 30_000  # a process that freezes while it decides holds others up for so long
+LOOK_S = 0.1
+
+
+@runtime_checkable
+class ReadsSymbolsOff(Protocol):
+    """A feed that may have taken its symbols from its source, and can be given those of a run instead."""
+
+    @property
+    def symbols_found(self) -> tuple[str, ...] | None:
+        """As they stand in the source; None where somebody named them."""
+        ...
+
+    def follow(self, symbols: tuple[str, ...]) -> None:
+        """Make rows of these."""
+        ...
 
 
 def lease_name(run_id: str) -> str:
@@ -26,16 +51,17 @@ def lease_name(run_id: str) -> str:
 
 
 def described(feed: MarketFeed, settings: Settings) -> dict[str, Any]:
-    """What the run row says of a feed; a run goes on only with the same one."""
+    """What the run row says of a feed; a run goes on only with one that fits."""
     path = settings.runtime.data
+    found = _found(feed)
     return {
         "source": "feed",
         "feed": feed.name,
         "lock_step": feed.lock_step,
-        "path": None if path is None else str(Path(path).resolve()),
+        "path": None if path is None else os.path.abspath(path),
         "from": settings.runtime.start,
         "to": settings.runtime.end,
-        "symbols": list(feed.symbols),
+        "symbols": list(feed.symbols if found is None else found),
         "timeframe": feed.timeframe,
         "label": feed.label,
     }
@@ -46,31 +72,73 @@ async def run_to_trade(
 ) -> "RunRecord":
     """The newest run of the same configuration on the same feed that is not over, or a new one.
 
-    An interrupted one is reopened by whoever gets its lease.
+    An interrupted one is reopened by whoever gets its lease. A feed that took its symbols from its source
+    follows those of the run: a source may have others by now, and a run keeps what it began with.
 
     Raises:
         ConfigError: a new run would record into a cassette that is there already.
     """
-    data = described(feed, settings)
-    if not new:
-        for record in reversed(await store.runs.all()):
-            same = record.mode == MODE and record.config_hash == settings.config_hash
-            if same and record.status in GOES_ON and record.data == data:
-                return record
-    check_recording(settings)
+    async with _deciding(store, settings):
+        left = None if new else fitting(await store.runs.all(), settings, feed)
+        if left is not None:
+            if isinstance(feed, ReadsSymbolsOff) and feed.symbols_found is not None:
+                feed.follow(tuple(left.data["symbols"]))
+            return left
+        check_recording(settings)
+        return await store.runs.create(_new_run(settings, feed, name))
+
+
+def fitting(records: "Iterable[RunRecord]", settings: Settings, feed: MarketFeed) -> "RunRecord | None":
+    """The newest run that can go on with this configuration and feed."""
+    here = described(feed, settings)
+    places = [here]
+    if here["path"] is not None:
+        places.append(here | {"path": str(Path(here["path"]).resolve())})  # as older versions noted it
+    unfinished = [one for one in records if one.mode == MODE and one.status in GOES_ON]
+    same = [one for one in reversed(unfinished) if one.config_hash == settings.config_hash]
+    return next((one for place in places for one in same if not misfits(one.data, place, feed)), None)
+
+
+def misfits(stored: Mapping[str, Any], here: Mapping[str, Any], feed: MarketFeed) -> list[str]:
+    """Names of what a run noted of its feed and is otherwise now."""
+    names = [name for name in {**here, **stored} if stored.get(name) != here.get(name)]
+    found = _found(feed)
+    if found is not None and "symbols" in names and set(found) & set(stored["symbols"]):
+        names.remove("symbols")
+    return names
+
+
+def _found(feed: MarketFeed) -> tuple[str, ...] | None:
+    return feed.symbols_found if isinstance(feed, ReadsSymbolsOff) else None
+
+
+def _new_run(settings: Settings, feed: MarketFeed, name: str) -> NewRun:
     config = settings.payload()
     config["runtime"]["db"] = masked(settings.runtime.db)
-    return await store.runs.create(
-        NewRun(
-            name=name,
-            created_at=time.time_ns(),
-            mode=MODE,
-            config_hash=settings.config_hash,
-            config=config,
-            data=data,
-            environment=environment(),
-        )
+    return NewRun(
+        name=name,
+        created_at=time.time_ns(),
+        mode=MODE,
+        config_hash=settings.config_hash,
+        config=config,
+        data=described(feed, settings),
+        environment=environment(),
     )
+
+
+@asynccontextmanager
+async def _deciding(store: "Store", settings: Settings) -> AsyncIterator[None]:
+    """Alone among the processes that start with this configuration."""
+    name = f"starting/{settings.config_hash}"
+    owner = f"{platform.node()}:{os.getpid()}:{secrets.token_hex(4)}"
+    while (lease := await store.leases.take(name, owner, DECIDING_MS)) is None:
+        await free_the_dead(store, name)
+        await asyncio.sleep(LOOK_S)
+    try:
+        yield
+    finally:
+        with suppress(StoreError):  # it runs out by itself
+            await store.leases.release(lease)
 
 
 async def free_the_dead(store: "Store", name: str) -> None:
