@@ -8,10 +8,10 @@ import platform
 import signal
 import socket
 import time
-from functools import partial
 
 import pytest
 
+from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.store import open_store
 from tests.worker.operations.operated_paper import (
@@ -26,14 +26,16 @@ from tests.worker.operations.operated_paper import (
 from tests.worker.operations.receiver import receiving
 from tests.worker.operations.test_paper_is_operated import value
 from tests.worker.planted_store import definitions
-from tests.worker.trading.paper_runs import waiting_feed
+from tests.worker.runs import embedded_bars
+from tests.worker.trading.paper_runs import Killed, killed, waiting_feed
+from tests.worker.trading.paper_runs import traded as paper
 from worker.cli import wiring
 from worker.operations.event_levels import LEVELS
 from worker.operations.logs import configure_logging
 from worker.operations.metrics import PREFIX
 from worker.operations.process_identity import ProcessIdentity
 from worker.operations.running import prepare
-from worker.operations.start_limit import StartLimit, StartNotes
+from worker.operations.start_limit import StartNotes
 from worker.sample_data.worlds import make_world
 from worker.scenarios import planted_settings
 from worker.trading.runner import PaperProcess
@@ -86,6 +88,19 @@ def test_refused_second_process_leaves_the_crashes_of_the_run_as_they_are(shell,
     assert notes.read_bytes() == before
 
 
+def test_process_that_dies_while_it_recovers_has_begun_before(tmp_path):
+    asked = []
+
+    def die(recovered, taken):
+        raise Killed(recovered)
+
+    feed = waiting_feed(embedded_bars("2009-01-01", "2009-03-31").select(("AAPL",)))
+    assert killed(tmp_path, Settings(), feed, "committed", 20)
+    with pytest.raises(Killed):
+        paper(tmp_path, Settings(), feed, progress=die, crashed_too_often=lambda run: bool(asked.append(run)))
+    assert asked == ["r0001"]
+
+
 def test_paper_trades_to_its_end_although_its_start_notes_cannot_be_kept(shell, monkeypatch):
     monkeypatch.setattr(wiring, "playbooks", lambda settings: definitions())
     (shell.folder / "thinktwice.db.r0001.starts.json" / "in the way").mkdir(parents=True)
@@ -97,17 +112,16 @@ def test_paper_trades_to_its_end_although_its_start_notes_cannot_be_kept(shell, 
     assert "cannot be written: Is a directory; crashes are not counted" in said[1]["reason"]
 
 
-def test_state_folder_that_cannot_be_made_stops_no_run_on_a_server(tmp_path, monkeypatch):
+def test_state_folder_that_cannot_be_made_stops_no_run_on_a_server(shell, monkeypatch, postgres_url):
+    monkeypatch.setattr(wiring, "playbooks", lambda settings: definitions())
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/nothing")
-    settings = settings_of(tmp_path, runtime={"db": "postgresql://me@host/db"})
-    told = []
-    limit = StartLimit(
-        partial(wiring.start_notes, settings), settings.runtime.operations, lambda *one: told.append(one)
-    )
-    assert not limit.crashed_too_often("r0001")
-    limit.end()
-    assert {kind for kind, _ in told} == {"start_notes_failed"}
-    assert "/proc/nothing/thinktwice/" in told[0][1]["reason"]
+    monkeypatch.setenv("THINKTWICE_RUNTIME__DB", postgres_url)
+    shell.run("db", "upgrade")
+    done = shell.run("paper", *BARS, "--log-format", "json", "--json")
+    assert done.exit_code == 0, done.output
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [one["event"] for one in said] == ["start_notes_failed"]
+    assert "/proc/nothing/thinktwice/" in said[0]["reason"]
 
 
 def waiting_changes(folder, **judge):
