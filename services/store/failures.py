@@ -62,7 +62,7 @@ CAUSES: Causes = (
         Meaning("closed the connection: check that the server runs", True),
     ),
     (
-        r"cannot .*another operation",
+        r"cannot .*(another operation|protocol is in the .failed. state)",
         Meaning("lost its connection in the middle of a command: try again in a moment", True),
     ),
     (
@@ -106,8 +106,9 @@ def _failures(url: StoreUrl) -> tuple[type[Exception], ...]:
     if url.dialect == "sqlite":
         return common
     from asyncpg import InterfaceError, PostgresError  # type: ignore[import-untyped]  # asyncpg ships no types
+    from asyncpg.exceptions import InternalClientError  # type: ignore[import-untyped]  # as above
 
-    return (*common, InterfaceError, PostgresError)
+    return (*common, InterfaceError, InternalClientError, PostgresError)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

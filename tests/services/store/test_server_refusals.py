@@ -132,6 +132,20 @@ def test_failure_of_the_driver_itself_is_judged_by_how_its_message_begins(said, 
     assert store_error(wrapped(asyncpg_errors.InterfaceError(said)), URL).retryable == retryable
 
 
+@pytest.mark.parametrize(
+    ("said", "retryable"),
+    [
+        ("cannot switch to state 12; another operation (2) is in progress", True),
+        ('cannot switch to state 12; protocol is in the "failed" state', True),
+        ("unknown codec", False),
+    ],
+)
+def test_failure_inside_the_driver_is_one_of_the_store(said, retryable):
+    with pytest.raises(StoreError) as caught, store_errors(URL):
+        raise asyncpg_errors.InternalClientError(said)
+    assert caught.value.retryable == retryable
+
+
 class Server:
     """A database with an operator on a connection of his own."""
 
