@@ -5,6 +5,7 @@ and whatever the caller names as kept are wiring: the graph that reads a savepoi
 """
 
 import base64
+import json
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
@@ -193,10 +194,10 @@ class Writer:
         return [TUPLE, [self.form(one) for one in value]]
 
     def _set(self, value: set[Any]) -> Any:
-        return [SET, self._node(value), [self.form(one) for one in value]]
+        return [SET, self._node(value), _ordered([self.form(one) for one in value])]
 
     def _frozen_set(self, value: frozenset[Any]) -> Any:
-        return [FROZEN_SET, [self.form(one) for one in value]]
+        return [FROZEN_SET, _ordered([self.form(one) for one in value])]
 
     def _deque(self, value: "deque[Any]") -> Any:
         return [DEQUE, self._node(value), value.maxlen, [self.form(one) for one in value]]
@@ -235,13 +236,12 @@ class Writer:
             return [ENUM, name_of(kind), value.name]
         if kind is datetime:
             return [TIME, value.isoformat()]
-        if kind is frozenset or (model and kind is set):
-            tag = FROZEN_SET if kind is frozenset else SET
-            return [
-                tag,
-                *([] if tag is FROZEN_SET else [-1]),
-                [self._value(one, model, inner) for one in value],
-            ]
+        if kind is frozenset:
+            return [FROZEN_SET, _ordered([self._value(one, model, inner) for one in value])]
+        if model and kind is set:
+            return [SET, NO_NODE, _ordered([self._value(one, model, inner) for one in value])]
+        if model and kind is list:
+            return [LIST, NO_NODE, [self._value(one, model, inner) for one in value]]
         if model and kind in (dict, MappingProxyType):
             pairs = [[self._value(k, model, inner), self._value(v, model, inner)] for k, v in value.items()]
             return [DICT if kind is dict else PROXY, NO_NODE, pairs]
@@ -260,6 +260,11 @@ def attributes_of(value: Any) -> list[tuple[str, Any]]:
     if is_model(kind):
         found += [(name, getattr(value, name)) for name in PYDANTIC]
     return found
+
+
+def _ordered(forms: list[Any]) -> list[Any]:
+    """The items of a set, which has no order, always in the same one."""
+    return sorted(forms, key=lambda form: form if type(form) is str else json.dumps(form))
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> str:
