@@ -7,6 +7,7 @@ is written, in order, once it is back.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from schemas.errors import StoreError
@@ -121,8 +122,11 @@ class Committing:
             self._task.result()
 
     async def close(self) -> None:
-        """Stop committing beside the bars."""
+        """Stop committing beside the bars; a commit that is cut off may keep a lock of the store."""
         if self._task is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(COMMAND_S), self._alone:
+                    self._task.cancel()
             self._task.cancel()
             await asyncio.wait({self._task})
 
