@@ -48,9 +48,7 @@ def is_gone(process: ProcessIdentity) -> bool:
     born = _born(process.pid)
     if born is None:
         return True
-    if UNKNOWN in (born, process.born):
-        return process.pid == os.getpid() and process != ProcessIdentity.own()
-    return born != process.born
+    return UNKNOWN not in (born, process.born) and born != process.born
 
 
 def _born(pid: int) -> str | None:

@@ -7,16 +7,15 @@ from typing import Any
 
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.latencies import quantiles
-from services.market_feed import FeedAnomaly, FeedAnomalyKind, MarketFeed
+from services.market_feed import FeedAnomaly, MarketFeed
 from worker.operations.vital_signs import State, VitalSigns
 from worker.trading.committing import Committing
 from worker.trading.desk import TradingDesk
 from worker.trading.entries import EntryGuard
+from worker.trading.feed_links import FeedLinks
 from worker.trading.keeper import Keeper
 
 MEASURED_ROWS = 1_000
-LINK_KINDS = (FeedAnomalyKind.DISCONNECTED, FeedAnomalyKind.RECONNECTED)
-SOCKET, REST = "websocket", "rest"  # channels of an exchange; a file has none
 
 
 class TradingSigns:
@@ -47,15 +46,13 @@ class TradingSigns:
         self._guard = guard
         self._started = time.time_ns()
         self._stopping = stopping
-        self._links: dict[str | None, int | None] = {}
+        self._links = FeedLinks()
         self.last_bar_at: int | None = None
         self.latencies_ms: deque[float] = deque(maxlen=MEASURED_ROWS)
 
     def heard(self, anomaly: FeedAnomaly) -> None:
-        """A connection of the whole feed went, or came back; of a single symbol its staleness tells."""
-        if anomaly.symbol is None and anomaly.kind in LINK_KINDS:
-            lost = anomaly.kind is FeedAnomalyKind.DISCONNECTED
-            self._links[anomaly.detail.get("channel")] = time.time_ns() if lost else None
+        """The feed told of something; only its connections matter here."""
+        self._links.heard(anomaly, self._desk.rows)
 
     def signs(self) -> VitalSigns:
         """The present signs."""
@@ -75,25 +72,12 @@ class TradingSigns:
             store_ok=away_s is None,
             store_away_since=None if away_s is None else time.time_ns() - _since(away_s),
             buffered_rows=self._desk.journal.waiting + self._keeper.waiting,
-            feed_ok=self._feed_ok(),
+            feed_ok=self._links.ok(self._desk.rows),
             feed=self._feed.name,
             stale_symbols=tuple(sorted(self._desk.blocked)),
             tick_latency_ms=quantiles(list(self.latencies_ms)),
             **self._of_session(),
         )
-
-    def _feed_ok(self) -> bool:
-        """Whether bars can come, as far as connections were told of.
-
-        Without its websocket an exchange is asked by REST. With REST lost a websocket may bring bars: one
-        that came back does; of one that was never told of, a bar since then is the proof.
-        """
-        lost = {channel: at for channel, at in self._links.items() if at is not None}
-        if not lost or set(lost) == {SOCKET}:
-            return True
-        if set(lost) != {REST}:
-            return False
-        return SOCKET in self._links or (self.last_bar_at or 0) > lost[REST]
 
     def _of_session(self) -> dict[str, Any]:
         if not self._desk.begun:

@@ -89,7 +89,11 @@ def test_refused_second_process_leaves_the_crashes_of_the_run_as_they_are(shell,
 
 
 def test_process_that_dies_while_it_recovers_has_begun_before(tmp_path):
-    asked = []
+    asked: list[str] = []
+
+    def ask_of(run_id):
+        asked.append(run_id)
+        return False
 
     def die(recovered, taken):
         raise Killed(recovered)
@@ -97,7 +101,7 @@ def test_process_that_dies_while_it_recovers_has_begun_before(tmp_path):
     feed = waiting_feed(embedded_bars("2009-01-01", "2009-03-31").select(("AAPL",)))
     assert killed(tmp_path, Settings(), feed, "committed", 20)
     with pytest.raises(Killed):
-        paper(tmp_path, Settings(), feed, progress=die, crashed_too_often=lambda run: bool(asked.append(run)))
+        paper(tmp_path, Settings(), feed, progress=die, crashed_too_often=ask_of)
     assert asked == ["r0001"]
 
 

@@ -58,6 +58,7 @@ def test_password_of_the_store_comes_from_a_file_of_its_own_whatever_is_in_it(
     monkeypatch.setenv("THINKTWICE_DB_PASSWORD_FILE", "password")
     address = load_settings().settings.runtime.db
     server = parse_url(address).server
+    assert server is not None
     assert (server.username, server.password, server.host, server.database) == ("me", password, "host", "db")
     shown = shell.run("config", "show", "--json").stdout
     assert json.loads(shown)["settings"]["runtime.db"] == {
