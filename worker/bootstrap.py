@@ -122,7 +122,7 @@ def assemble(
         live = LiveStep(bars, columns, tracker, engine, settings.envelope.no_trade_windows)
     return Session(
         settings, bars, journal, guard, clock, engine, memory, expectations, registry, lifecycle, untraded,
-        policy_loop, slow_loop, account, asked, live, events,
+        policy_loop, slow_loop, account, asked, live, events, columns_wired=len(columns.features.made),
     )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ class Session:
     live: LiveStep | None
     events: ParkingJournal
     bars_validated: int = 0
+    columns_wired: int = 0  # columns that every session of these settings has made before its first row
 
     def begin(self) -> None:
         """Write the first event and the playbook versions that came in files."""

@@ -121,7 +121,7 @@ class SavepointWriter:
         """
         whole = self._whole or self._parts.made > 2 * len(self._parts) + 1_000
         if whole:
-            self._parts, self.rows, self._columns = Parts(), 0, 0
+            self._parts, self.rows, self._columns = Parts(), 0, session.columns_wired
         made = live_step(session).columns.features.made
         writer = Writer(self._parts, KEPT, REMADE)
         columns = writer.form(made[self._columns :])
@@ -215,7 +215,8 @@ def _restored(point: Savepoint, market: Market, wired: Callable[[BarSeries], Ses
     bars: dict[str, Any] = {name: rows[name] for name in (*COLUMNS, "present")}
     series = BarSeries(rows["times"], market.symbols, market.timeframe, market.label, **bars)
     session = wired(GrowingBars(series))
-    live_step(session).columns.features.make_again(columns)
+    features = live_step(session).columns.features
+    features.make_again((*features.made, *columns))
     state = _unpacked(point.state)
     reader.read(state["session"], session)
     if (session.engine.t, session.journal.events, state["rows"]) != (point.bars, point.events, point.bars):
@@ -223,7 +224,7 @@ def _restored(point: Savepoint, market: Market, wired: Callable[[BarSeries], Ses
     session.engine.take_rows(0, rows)
     session.listen()
     standing = Standing(state["rows"], state["blocked"])
-    return Restored(session, standing, SavepointWriter.behind(point, parts, len(columns)))
+    return Restored(session, standing, SavepointWriter.behind(point, parts, len(features.made)))
 
 
 @contextmanager
