@@ -41,6 +41,12 @@ class MemoryStore:
         self.sends: dict[str, dict[str, int]] = {}
         self.savepoints: dict[str, Savepoint] = {}
 
+    def demand(self, lease: Lease) -> None:
+        """Refuse whoever lost the lease."""
+        held = self.leases[lease.name][0]
+        if (held.owner, held.epoch) != (lease.owner, lease.epoch):
+            raise LeaseLost(f"lease {lease.name!r} is at epoch {held.epoch}")
+
     def opened(self, gate: Callable[[str], None] = nobody_minds) -> "StoreOfOneProcess":
         """The store as one process sees it; `gate` is asked before and after every call and may raise."""
         return StoreOfOneProcess(self, gate)
@@ -98,6 +104,7 @@ class _Runs(_Part):
         return made
 
     async def reopen(self, run_id: str, lease: Lease) -> None:
+        self._stored.demand(lease)
         await self._change(run_id, "interrupted", status="running")
 
     async def _change(self, run_id: str, wanted: str, **values: Any) -> None:
@@ -168,9 +175,7 @@ class _Trading(_Part):
     def _store(
         self, lease: Lease, run_id: str, bars: Sequence[tuple[int, BarRow]], rows: Sequence[JournalRow]
     ) -> None:
-        held = self._stored.leases[lease.name][0]
-        if (held.owner, held.epoch) != (lease.owner, lease.epoch):
-            raise LeaseLost(f"lease {lease.name!r} is at epoch {held.epoch}")
+        self._stored.demand(lease)
         known, kept = self._stored.bars[run_id], self._stored.journals[run_id]
         for number, row in bars:
             if number == len(known):
@@ -223,9 +228,7 @@ class _Trading(_Part):
 class _Savepoints(_Part):
     async def save(self, lease: Lease, run_id: str, point: Savepoint, *, whole: bool) -> None:
         await self._turn("savepoint")
-        held = self._stored.leases[lease.name][0]
-        if (held.owner, held.epoch) != (lease.owner, lease.epoch):
-            raise LeaseLost(f"lease {lease.name!r} is at epoch {held.epoch}")
+        self._stored.demand(lease)
         before = None if whole else self._stored.savepoints[run_id]
         added = point.added if before is None else before.added + point.added
         self._stored.savepoints[run_id] = replace(point, added=added)
