@@ -7,6 +7,7 @@ scheduler skips or swallows is noted. Any sign of life of the scheduler is a hea
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +17,7 @@ from apscheduler.events import (
     EVENT_JOB_MISSED,
     JobEvent,
 )
-from apscheduler.jobstores.base import BaseJobStore
+from apscheduler.jobstores.base import BaseJobStore, JobLookupError
 from apscheduler.jobstores.memory import MemoryJobStore
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.interval import IntervalTrigger
@@ -78,7 +79,9 @@ class Waker:
         self._scheduler.start()
 
     def rearm(self) -> None:
-        """Set the timer again that an exception inside the scheduler has left unset."""
+        """Look now: an exception left the scheduler without a timer, or the wall clock was set back."""
+        with suppress(JobLookupError):
+            self._scheduler.modify_job(LOOK, next_run_time=datetime.now(UTC))
         self._scheduler.wakeup()
 
     async def stop(self) -> None:

@@ -54,6 +54,7 @@ class Watchdog:
         self._note = note
         self._timer = timer
         self._sleep = sleep
+        self._woken = (-1.0, -1.0)
 
     async def watch(self) -> None:
         """Check for ever.
@@ -66,7 +67,9 @@ class Watchdog:
             self.check()
 
     def check(self) -> State:
-        """Look at the signs of life once; a silent waker is woken.
+        """Look at the signs of life once; a silent waker is woken, and given up when that did not help.
+
+        A process that was frozen finds its waker silent for long: that one is woken first, too.
 
         Raises:
             WorkerSilent: the waker stayed silent, or a look does not end.
@@ -74,10 +77,12 @@ class Watchdog:
         now, since = self._timer(), self._waker.looking_since
         silent = now - self._waker.beat
         state = state_of(silent, None if since is None else now - since, self._waker.period_s)
-        if state == "silent":
+        beat, at = self._woken
+        if state == "silent" or (state == "dead" and beat != self._waker.beat):
             self._note("waker_silent", {"silent_s": round(silent, 3), "next": "its timer is set again"})
+            self._woken = self._waker.beat, now if beat != self._waker.beat else at
             self._waker.rearm()
-        elif state == "dead":
+        elif state == "dead" and now - at >= SILENT_PERIODS * self._waker.period_s:
             raise WorkerSilent(f"the waker has been silent for {silent:.0f} s and could not be woken")
         elif state == "stuck":
             raise WorkerSilent(f"a look has not ended within {LONGEST_LOOK_S:.0f} s")

@@ -131,6 +131,28 @@ def test_watchdog_rearms_a_scheduler_that_died_silently():
     assert names == ["waker_silent"]
 
 
+def test_watchdog_of_a_process_that_was_frozen_wakes_its_waker_before_it_gives_up():
+    async def scenario():
+        timer = Timer()
+        events: Events = []
+        looks = Looks()
+        waker = Waker(looks, 1.0, told_to(events), timer=timer)
+        waker.start()
+        await asyncio.sleep(0.05)
+        watchdog = Watchdog(waker, told_to(events), timer=timer)
+        timer.now += 3_600.0
+        woken = watchdog.check()
+        await asyncio.sleep(0.05)
+        after = watchdog.check()
+        await waker.stop()
+        return woken, after, looks.count, [name for name, _ in events]
+
+    woken, after, count, events = asyncio.run(scenario())
+    assert (woken, after) == ("dead", "alive")
+    assert count == 2
+    assert events == ["waker_silent"]
+
+
 def test_watchdog_gives_up_a_waker_that_cannot_be_woken():
     async def scenario():
         timer = Timer()
