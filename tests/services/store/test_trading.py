@@ -10,6 +10,7 @@ from services.journal.writer import JournalWriter
 from services.market_feed import BarRow
 from services.store import open_store
 from services.store.leases import Lease, LeaseLost
+from services.store.records import Closing
 from tests.services.store.stores import new_run
 from trading_core.growing_bars import Bar
 
@@ -100,6 +101,37 @@ def test_commit_under_a_stale_lease_is_refused_and_stores_nothing(address, lease
         return await stored(store, run_id)
 
     assert of_run(address, scenario) == NOTHING
+
+
+@pytest.mark.parametrize("lease_of", [taken_over, never_taken])
+def test_run_is_neither_closed_nor_reopened_nor_spoken_for_under_a_stale_lease(address, lease_of):
+    async def scenario(store, run_id):
+        stale = await lease_of(store)
+        with pytest.raises(LeaseLost):
+            await store.trading.commit(stale, run_id, [], [], Closing("finished", {"errors": 0}))
+        with pytest.raises(LeaseLost):
+            await store.trading.say(stale, run_id, {"state": "running"})
+        before = (await store.runs.find(run_id)).status
+        await store.runs.close(run_id, "interrupted")
+        with pytest.raises(LeaseLost):
+            await store.runs.reopen(run_id, stale)
+        return before, (await store.runs.find(run_id)).status, await store.trading.seen(run_id)
+
+    assert of_run(address, scenario) == ("running", "interrupted", None)
+
+
+def test_run_that_is_closed_with_its_last_rows_is_closed_once_however_often_it_is_said(address):
+    async def scenario(store, run_id):
+        held = await store.leases.take("trading", "me", HOUR)
+        for _ in range(2):
+            await store.trading.commit(held, run_id, BARS, EVENTS, Closing("finished", {"errors": 0}))
+        with pytest.raises(StoreError, match="nothing can be appended"):
+            await store.trading.commit(held, run_id, [], ORDERS)
+        return await stored(store, run_id), await store.runs.find(run_id)
+
+    found, record = of_run(address, scenario)
+    assert (len(found["bars"]), found["head"]) == (len(BARS), (2, EVENTS[-1].hash))
+    assert (record.status, record.document) == ("finished", {"errors": 0})
 
 
 def test_commit_under_its_lease_stores_bars_journal_and_orders_once(address):
