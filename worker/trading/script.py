@@ -102,7 +102,12 @@ class Player:
         self._asked.append(evaluation)
 
     async def play(self, desk: TradingDesk, rows: AsyncIterator[BarRow]) -> AsyncIterator[int]:
-        """Every row with the inputs behind it; yields the number of rows played."""
+        """Every row with the inputs behind it; yields the number of rows played.
+
+        A desk that stands at a savepoint may stand between a row and what came behind it.
+        """
+        if desk.begun:
+            await self._inputs(desk)
         async for row in rows:
             await desk.take(row)
             await self._think(desk)

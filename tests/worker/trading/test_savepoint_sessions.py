@@ -2,7 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from schemas.config import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.market_feed import BarRow
 from services.savepoints.forms import OWN
 from services.savepoints.writing import Parts, Writer, attributes_of
 from services.store.savepoints import Savepoint
@@ -20,6 +22,7 @@ from worker.sample_data.worlds import make_world
 from worker.session import Session
 from worker.trading.desk import Market, TradingDesk
 from worker.trading.savepoints import KEPT, REMADE, SavepointWriter, Standing, live_step, restored
+from worker.trading.script import Player, RecordedInput, Script
 
 SERIES = make_world("reverting", seed=3, bars=420, symbols=2)
 MARKET = Market(SERIES.symbols, SERIES.timeframe, SERIES.label)
@@ -141,3 +144,30 @@ def wired(root: Any) -> Iterator[tuple[str, str]]:
                 yield f"{path}.{name}", one.__qualname__
             elif not isinstance(value, KEPT):
                 rest.append((f"{path}.{name}", one))
+
+
+def test_session_restored_between_a_row_and_what_came_behind_it_plays_that_first() -> None:
+    """A savepoint may be taken while an anomaly or an answer is still on its way to the last row."""
+    one = traded(120, 60)
+    point = one.point()
+    payload = {
+        "anomaly": "duplicate",
+        "symbol": SERIES.symbols[0],
+        "bar_label": ROWS[119].label,
+        "detail": {},
+    }
+    behind = RecordedInput(one.desk.journal.events, one.session.clock.now, "feed_anomaly", payload)
+    one.desk.note_plain(payload)
+    go_on(one.desk, 120, 140)
+    again = resumed(point)
+    player = Player(Script(deque([behind]), {}, {}, {}))
+
+    async def rows() -> AsyncIterator[BarRow]:
+        for row in ROWS[120:140]:
+            yield row
+
+    async def play() -> list[int]:
+        return [number async for number in player.play(again, rows())]
+
+    assert asyncio.run(play()) == list(range(121, 141))
+    assert again.journal.head_hash == one.desk.journal.head_hash
