@@ -1,5 +1,6 @@
 """The engine: one writer transaction at a time on SQLite, bounded waits on PostgreSQL."""
 
+import sqlite3
 from typing import Any
 
 from sqlalchemy import Connection, ExceptionContext, event
@@ -33,7 +34,8 @@ def build_engine(
         )
         event.listen(engine.sync_engine, "handle_error", _leave_a_standby)
         return engine
-    engine = create_async_engine(address, connect_args={"timeout": timeout_s, "isolation_level": None})
+    file_args = {"timeout": timeout_s, "isolation_level": None, "factory": Unlocking}
+    engine = create_async_engine(address, connect_args=file_args)
     event.listen(engine.sync_engine, "connect", _journal_mode if create else _foreign_keys)
     event.listen(engine.sync_engine, "begin", _begin)
     return engine
@@ -43,6 +45,20 @@ def _leave_a_standby(failure: ExceptionContext) -> None:
     # After a failover the address names another server; open connections stay with the one that only reads.
     if getattr(failure.original_exception, "sqlstate", None) == READ_ONLY:
         failure.is_disconnect = True
+
+
+class Unlocking(sqlite3.Connection):
+    """A connection that gives up its transaction before it is closed.
+
+    SQLite keeps a closed connection, with its lock on the file, for as long as anything refers to one of its
+    statements; after a cancelled call that is until the next collection of garbage, and every writer waits.
+    """
+
+    def close(self) -> None:
+        """Roll back what was not committed, and close."""
+        if self.in_transaction:
+            self.rollback()
+        super().close()
 
 
 def _foreign_keys(connection: Any, _record: Any) -> None:
