@@ -13,6 +13,7 @@ from services.store.engine import Unlocking
 def _closed_midway(path, factory):
     """Close a connection within a transaction while somebody still holds an unfinished statement."""
     connection = sqlite3.connect(path, factory=factory, isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")  # as in a store
     connection.execute("CREATE TABLE IF NOT EXISTS numbers (n INTEGER)")
     connection.execute("INSERT INTO numbers VALUES (1), (2)")
     connection.execute("BEGIN IMMEDIATE")
@@ -48,9 +49,11 @@ def test_connection_of_the_standard_library_keeps_its_lock_as_long_as_a_statemen
 
 def test_store_on_a_file_uses_connections_that_unlock(tmp_path):
     async def kind():
-        async with await open_store(f"sqlite:///{tmp_path}/x.db", create=True) as store:
-            async with store._engine.connect() as connection:
-                raw = await connection.get_raw_connection()
-                return type(raw.driver_connection._conn)
+        async with (
+            await open_store(f"sqlite:///{tmp_path}/x.db", create=True) as store,
+            store._engine.connect() as connection,
+        ):
+            raw = await connection.get_raw_connection()
+            return type(raw.driver_connection._conn)
 
     assert asyncio.run(kind()) is Unlocking
