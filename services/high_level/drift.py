@@ -22,6 +22,9 @@ from services.statistics.expectancy import Floats
 
 RANK_SHIFT = 0.2
 MINIMUM_WINDOWS = 20
+MOST_EPISODES = (
+    400  # the newest, as many as a run keeps of its decision windows: memory grows with the square
+)
 LEVEL_SHOWN = 1e9
 
 Source = Literal["decision windows", "episodes"]
@@ -31,7 +34,7 @@ class DriftInputs(Contract):
     """Shape of `HighLevelReflectionRequest.drift_inputs`; what is left out is not assessed.
 
     `fingerprints` holds one row of five ranks per decision window, oldest first; without it the fingerprints
-    of the episodes stand in. `fires` goes by `playbook|direction`.
+    of the newest 400 episodes stand in. `fires` goes by `playbook|direction`.
     """
 
     trigger: str | None = Field(
@@ -98,7 +101,8 @@ def regime_shift(inputs: DriftInputs, episodes: Sequence[Episode]) -> RegimeShif
 
     Its p-value is from permuted blocks of at least three correlation times, where there are enough of them.
     """
-    rows = inputs.fingerprints or tuple(item.fingerprint for item in by_exit(episodes) if item.fingerprint)
+    of_episodes = (item.fingerprint for item in by_exit(episodes) if item.fingerprint)
+    rows = inputs.fingerprints or tuple(of_episodes)[-MOST_EPISODES:]
     source: Literal["decision windows", "episodes"] = (
         "decision windows" if inputs.fingerprints else "episodes"
     )

@@ -97,8 +97,8 @@ def worker(
 ) -> None:
     """Run everything on a feed, or the slow loop of a stored run: reflect at its slots, tell the judge.
 
-    With --feed one process trades, reflects fast and reflects slowly; more processes without --feed may stand
-    by for the slow loop of the same run.
+    With --feed this process trades and reflects fast, and one beside it reflects slowly; more processes
+    without --feed may stand by for the slow loop of the same run.
     """
     if at is not None and not once:
         raise ConfigError("--at names a past moment: it goes with --once")

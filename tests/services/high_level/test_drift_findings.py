@@ -3,7 +3,14 @@ from pydantic import ValidationError
 
 from schemas.config import GateSettings
 from services.high_level.clusters import build_clusters, measure
-from services.high_level.drift import DriftInputs, decay_alarms, decay_levels, regime_shift, regime_text
+from services.high_level.drift import (
+    MOST_EPISODES,
+    DriftInputs,
+    decay_alarms,
+    decay_levels,
+    regime_shift,
+    regime_text,
+)
 from tests.services.high_level.builders import episode
 
 
@@ -47,6 +54,14 @@ def test_regime_drift_without_windows_compares_the_episodes_or_says_too_few():
     few = regime_shift(DriftInputs(), steady[:39])
     assert (few.windows, few.source, few.energy_distance, few.older) == (39, "episodes", None, {})
     assert "too few" in regime_text(few)
+
+
+def test_regime_drift_without_windows_compares_the_newest_episodes_and_no_more_than_it_can_hold():
+    old = [episode(number=k, fingerprint=(0.9, 0.5, 0.5, 0.5, 0.5)) for k in range(300)]
+    new = [episode(number=k, fingerprint=(0.1, 0.5, 0.5, 0.5, 0.5)) for k in range(300, 300 + MOST_EPISODES)]
+    shift = regime_shift(DriftInputs(), [*old, *new])
+    assert shift.windows == MOST_EPISODES
+    assert (shift.older["trend_rank"], shift.newer["trend_rank"]) == (0.1, 0.1)
 
 
 def test_drift_inputs_with_an_unknown_key_are_refused():
