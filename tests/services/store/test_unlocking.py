@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,7 @@ def test_store_on_a_file_uses_connections_that_unlock(tmp_path):
             store._engine.connect() as connection,
         ):
             raw = await connection.get_raw_connection()
-            return type(raw.driver_connection._conn)
+            driver: Any = raw.driver_connection
+            return type(driver._conn)
 
     assert asyncio.run(kind()) is Unlocking

@@ -82,7 +82,7 @@ def test_report_for_a_live_run_is_computed_in_another_process(tmp_path, nothing_
 
     async def play() -> Any:
         run_id, slot = await prepared_batch(address, EPISODES)
-        told, died = Told(), []
+        told, died = Told(), list[str]()
         settings = Settings(runtime=RuntimeSettings(db=address))
         async with await open_store(address, create=False) as store:
             beside = WithSlowLoop(
@@ -103,6 +103,11 @@ def test_report_for_a_live_run_is_computed_in_another_process(tmp_path, nothing_
     assert told.kinds()[-3:] == ["stopping", "lease_released", "stopped"]
 
 
+def _ended(looks: LooksApart, signum: signal.Signals) -> None:
+    assert looks.pid is not None
+    os.kill(looks.pid, signum)
+
+
 def test_looking_process_that_is_killed_within_a_report_is_replaced_and_the_report_comes_once(tmp_path):
     address = f"sqlite:///{tmp_path}/batch.db"
 
@@ -110,12 +115,12 @@ def test_looking_process_that_is_killed_within_a_report_is_replaced_and_the_repo
         run_id, slot = await prepared_batch(address, EPISODES)
         told = Told()
         looks = LooksApart(looking_job(address, run_id), SimulatedClock(slot), told.note)
-        told.hook = lambda kind: kind == "slot_claimed" and os.kill(looks.pid, signal.SIGKILL)
+        told.hook = lambda kind: _ended(looks, signal.SIGKILL) if kind == "slot_claimed" else None
         with pytest.raises(LookerDied, match="ended with -9") as died:
             await looks.look()
         gone, told.hook = looks.pid, lambda kind: None
         looked = await looks.look()
-        os.kill(looks.pid, signal.SIGTERM)  # meant for the process that trades
+        _ended(looks, signal.SIGTERM)  # meant for the process that trades
         looked &= await looks.look()
         await looks.close()
         async with await open_store(address, create=False) as store:
