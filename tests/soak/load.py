@@ -20,6 +20,7 @@ from tests.postgres.binaries import find
 from tests.postgres.server import troubled
 from tests.services.store.stores import new_run
 from tests.soak.findings import Finding, quantile
+from tests.soak.going_on import resumed
 from tests.soak.killed_processes import databases
 from tests.soak.lost_answers import order_row
 from tests.soak.scale import scaled
@@ -70,10 +71,10 @@ def ticks() -> list[Finding]:
 
 
 def journal() -> list[Finding]:
-    """L3 and L5 on both databases."""
+    """L3 and L5 on both databases, and L5 with a savepoint."""
     with tempfile.TemporaryDirectory() as folder, databases() as made:
         found = _journal("SQLite", f"sqlite:///{folder}/load.db", 3_000)
-        return found + _journal("PostgreSQL", made.take(), 5_000)
+        return [*found, *_journal("PostgreSQL", made.take(), 5_000), resumed()]
 
 
 def _journal(name: str, address: str, least: int) -> list[Finding]:
