@@ -156,7 +156,8 @@ def test_order_wiring_volatility_is_read_by_its_sizing_only():
 
 
 def test_order_wiring_ledger_trades_the_same_orders_on_paper():
-    (engine,) = opened(patient())._engines
+    maker = ledgers(bars_of_a_year(), None)
+    (engine,) = maker.engines(maker.open(patient(), ("long",), 0))
     state = engine.state[0]
     assert (int(state["policy_entry"]), int(state["policy_refines_entry"])) == (1, 1)
     assert (state["policy_break_even_r"], state["policy_scale_r"], state["policy_scale_share"]) == (
