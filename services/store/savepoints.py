@@ -7,7 +7,7 @@ with its hash, so that a damaged one is passed over and never believed.
 import hashlib
 from dataclasses import dataclass
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.errors import StoreError
@@ -56,6 +56,8 @@ class SavepointRepository:
     async def save(self, lease: Lease, run_id: str, point: Savepoint, *, whole: bool) -> None:
         """Store a savepoint; the state of older ones goes.
 
+        One of this number may be stored already, by a call whose answer was lost: it gives way.
+
         Args:
             lease: of the writer; fenced.
             run_id: the run.
@@ -67,7 +69,7 @@ class SavepointRepository:
             StoreError: the store failed.
         """
         own = savepoints.c.run_id == run_id
-        old = delete(savepoints).where(own) if whole else update(savepoints).where(own).values(state=None)
+        gives_way = delete(savepoints).where(own if whole else own & (savepoints.c.number >= point.number))
         values = {
             "run_id": run_id,
             "number": point.number,
@@ -80,7 +82,8 @@ class SavepointRepository:
         with store_errors(self._url):
             async with self._writer.begin() as connection:
                 await demand_tenure(connection, lease)
-                await connection.execute(old)
+                await connection.execute(gives_way)
+                await connection.execute(update(savepoints).where(own).values(state=None))
                 await connection.execute(savepoints.insert(), values)
 
     async def newest(self, run_id: str) -> Savepoint | None:
@@ -99,13 +102,6 @@ class SavepointRepository:
         last = found[-1]
         added = tuple(opened(row.added) for row in found)
         return Savepoint(last.number, last.bars, last.events, last.code, added, opened(last.state))
-
-    async def count(self, run_id: str) -> int:
-        """Savepoints that a run has."""
-        query = select(func.count()).select_from(savepoints).where(savepoints.c.run_id == run_id)
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                return int((await connection.execute(query)).scalar_one())
 
 
 def sealed(text: bytes) -> bytes:

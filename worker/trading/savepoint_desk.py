@@ -39,9 +39,6 @@ class SavepointDesk:
         settings, definitions: of the run; playbooks as they are now.
         note: told when a savepoint cannot be used or written.
         pace: how often.
-
-    Attributes:
-        taken: savepoints of this process.
     """
 
     def __init__(
@@ -63,7 +60,6 @@ class SavepointDesk:
         self._writer = SavepointWriter(self._maker)
         self._cost_s = 0.0
         self._last_s = 0.0
-        self.taken = 0
 
     async def find(self, record: RunRecord) -> Savepoint | None:
         """The savepoint to go on from; None plays the run from its first bar.
@@ -133,5 +129,4 @@ class SavepointDesk:
             self._note("savepoint_not_stored", {"run_id": self._run_id, "reason": str(error)})
         else:
             self._writer.stored()
-            self.taken += 1
         self._last_s = time.monotonic()
