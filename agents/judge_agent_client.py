@@ -7,13 +7,14 @@ whoever asked, and actions go through the playbook lifecycle.
 
 from agents.judge_model import Fallback, by_rules, weighed
 from agents.judge_replanning import replan
-from agents.judge_rules import judge_boundary
+from agents.judge_rules import judge_amendment, judge_boundary
 from schemas.config import GateSettings, JudgeSettings
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.reflection import (
     HighLevelReflectionReport,
+    PolicyAmendmentRequest,
     PolicyLevelReflectionResult,
     ReflectionInvocationMeta,
 )
@@ -25,15 +26,22 @@ from services.ports import LanguageModel
 class JudgeAgentClient:
     """The judge with counters of what it decided; grades reports again with `gate`.
 
+    `reflection_off` is what the settings say: only then the record of a reflection that is off is a result.
     Where the settings ask for a model's opinion on reports and none is given, the verdicts say so.
     """
 
     def __init__(
-        self, settings: JudgeSettings, gate: GateSettings | None = None, model: LanguageModel | None = None
+        self,
+        settings: JudgeSettings,
+        gate: GateSettings | None = None,
+        model: LanguageModel | None = None,
+        *,
+        reflection_off: bool = False,
     ) -> None:
         self._settings = settings
         self._gate = gate or GateSettings()
         self._model = model
+        self._reflection_off = reflection_off
         self.boundary_counts = dict.fromkeys(JudgeDecision, 0)
         self.replan_counts = dict.fromkeys(RecommendedAction, 0)
 
@@ -45,7 +53,19 @@ class JudgeAgentClient:
         playbook: PlaybookDefinition,
     ) -> BoundaryVerdict:
         """Approve, revise, reject or stand down, with the reflection as evidence."""
-        verdict = judge_boundary(snapshot, proposal, reflection, playbook)
+        verdict = judge_boundary(
+            snapshot, proposal, reflection, playbook, reflection_off=self._reflection_off
+        )
+        self.boundary_counts[verdict.decision] += 1
+        return verdict
+
+    def validate_amendment(
+        self,
+        request: PolicyAmendmentRequest,
+        reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta,
+    ) -> BoundaryVerdict:
+        """The same on a stop move, a keep or a stand-down of a policy that is there."""
+        verdict = judge_amendment(request, reflection, reflection_off=self._reflection_off)
         self.boundary_counts[verdict.decision] += 1
         return verdict
 

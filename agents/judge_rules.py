@@ -1,17 +1,23 @@
 """The judge at the policy boundary, by rules, with the fast reflection's result as its evidence.
 
-It checks that the result is about this proposal, complete, and not at odds with itself. A pure function of
-its four inputs. It can be stricter than the reflection, never milder. Called by the judge client.
+It checks that the result is about this proposal or amendment, complete, and not at odds with itself. Pure
+functions of their inputs. It can be stricter than the reflection, never milder.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
-from schemas.reflection import Finding, PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.reflection import (
+    Finding,
+    PolicyAmendmentRequest,
+    PolicyLevelReflectionResult,
+    ReflectionInvocationMeta,
+)
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import (
+    AmendmentKind,
     CheckName,
     FindingClass,
     InvocationOutcome,
@@ -19,6 +25,7 @@ from schemas.vocabulary import (
     ReflectionStatus,
     Severity,
 )
+from services.policy_checks.amendment import AMENDMENT_CHECKS
 
 REQUIRED_CHECKS = (CheckName.INVARIANT, CheckName.COHERENCE, CheckName.MEMORY, CheckName.EXPECTATION)
 CLASS_OF = {
@@ -44,25 +51,68 @@ class Ruling:
     evidence_ids: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Subject:
+    """What is judged, by its hashes, and the checks that a result on it has to have run."""
+
+    snapshot_hash: str
+    proposal_hash: str
+    playbook_hash: str
+    required: tuple[CheckName, ...]
+
+
 def judge_boundary(
-    snapshot: PolicySnapshot, proposal: PolicyProposal, reflection: Reflection, playbook: PlaybookDefinition
+    snapshot: PolicySnapshot,
+    proposal: PolicyProposal,
+    reflection: Reflection,
+    playbook: PlaybookDefinition,
+    *,
+    reflection_off: bool = False,
 ) -> BoundaryVerdict:
     """Approve, revise, reject or stand down.
 
-    An invocation record stands in for a result only when the fast reflection is switched off.
+    An invocation record stands in for a result only when the settings switch the fast reflection off.
     """
+    subject = Subject(snapshot.content_hash, proposal.content_hash, playbook.content_hash, REQUIRED_CHECKS)
     ruling = (
         _account_ruling(snapshot)
         or _plan_ruling(snapshot, proposal, playbook)
-        or _reflection_ruling(snapshot, proposal, reflection, playbook)
+        or _reflection_ruling(subject, reflection, reflection_off)
+        or _verdict_on(reflection)
     )
+    return _bound(ruling, subject, reflection)
+
+
+def judge_amendment(
+    request: PolicyAmendmentRequest, reflection: Reflection, *, reflection_off: bool = False
+) -> BoundaryVerdict:
+    """Approve, revise or reject an amendment; a keep that a guardrail forbids is a stand-down.
+
+    What only lowers exposure or leaves a position to its exits is approved on any passing result of its own.
+    """
+    policy = request.policy
+    playbook_hash = "" if policy is None else policy.playbook_hash
+    subject = Subject(
+        request.snapshot.content_hash, request.amendment.content_hash, playbook_hash, AMENDMENT_CHECKS
+    )
+    ruling = (
+        _amendment_ruling(request)
+        or _reflection_ruling(subject, reflection, reflection_off)
+        or _verdict_on(reflection)
+    )
+    if ruling.decision is JudgeDecision.STAND_DOWN and request.snapshot.position is not None:
+        ruling = replace(ruling, decision=JudgeDecision.REJECT)
+    return _bound(ruling, subject, reflection)
+
+
+def _bound(ruling: Ruling, subject: Subject, reflection: Reflection) -> BoundaryVerdict:
     return BoundaryVerdict(
         decision=ruling.decision,
         finding_class=ruling.finding_class,
         reason=ruling.reason,
         evidence_ids=ruling.evidence_ids,
-        snapshot_hash=snapshot.content_hash,
-        proposal_hash=proposal.content_hash,
+        snapshot_hash=subject.snapshot_hash,
+        proposal_hash=subject.proposal_hash,
         reflection_hash=reflection.content_hash,
     )
 
@@ -87,6 +137,9 @@ def _plan_ruling(
     if not playbook.enabled or proposal.direction not in playbook.rules:
         reason = f"{playbook.id!r} may not be traded {proposal.direction}"
         return Ruling(JudgeDecision.REJECT, STRUCTURAL, reason, ("direction_not_allowed",))
+    if snapshot.position is not None:
+        reason = "a position is open: it can only be kept, or its stop tightened"
+        return Ruling(JudgeDecision.REJECT, STRUCTURAL, reason, ("entry_while_in_position",))
     if snapshot.regime is None or not playbook.eligibility[proposal.direction].allows(snapshot.regime.labels):
         where = "an unknown regime" if snapshot.regime is None else repr(snapshot.regime.labels.key)
         reason = f"{playbook.id!r} is not eligible {proposal.direction} in {where}"
@@ -94,28 +147,48 @@ def _plan_ruling(
     return None
 
 
-def _reflection_ruling(
-    snapshot: PolicySnapshot, proposal: PolicyProposal, reflection: Reflection, playbook: PlaybookDefinition
-) -> Ruling:
-    if isinstance(reflection, ReflectionInvocationMeta):
-        if reflection.outcome is InvocationOutcome.DISABLED:
-            return Ruling(JudgeDecision.APPROVE, FindingClass.NONE, "the fast reflection is switched off")
-        reason = f"an invocation record with outcome {reflection.outcome} is no result"
-        return Ruling(JudgeDecision.REJECT, STRUCTURAL, reason, ("no_result",))
-    return _binding_ruling(snapshot, proposal, reflection, playbook) or _verdict_on(reflection)
+def _amendment_ruling(request: PolicyAmendmentRequest) -> Ruling | None:
+    """The judge's own look at an amendment, whatever the reflection said: a keep is a decision to enter."""
+    snapshot, policy, playbook = request.snapshot, request.policy, request.playbook
+    if request.amendment.kind is AmendmentKind.TIGHTEN:
+        return _tighten_ruling(snapshot, request.amendment.stop)
+    if request.amendment.kind is AmendmentKind.STAND_DOWN or snapshot.position is not None:
+        return None
+    if policy is None or playbook is None or playbook.content_hash != policy.playbook_hash:
+        reason = "the playbook version of the policy is not the active one"
+        return Ruling(JudgeDecision.STAND_DOWN, STRUCTURAL, reason, ("playbook_replaced",))
+    return _account_ruling(snapshot) or _plan_ruling(snapshot, policy.proposal, playbook)
 
 
-def _binding_ruling(
-    snapshot: PolicySnapshot,
-    proposal: PolicyProposal,
-    result: PolicyLevelReflectionResult,
-    playbook: PlaybookDefinition,
-) -> Ruling | None:
+def _tighten_ruling(snapshot: PolicySnapshot, stop: float | None) -> Ruling | None:
+    position = snapshot.position
+    if position is None or stop is None:
+        return Ruling(JudgeDecision.REJECT, STRUCTURAL, "there is no stop to move", ("no_position",))
+    nearer, farther = sorted((position.stop, snapshot.close))
+    if nearer < stop < farther and (position.direction == "long") == (position.stop < snapshot.close):
+        return None
+    reason = f"stop {stop!r} does not lie between stop {position.stop!r} and close {snapshot.close!r}"
+    return Ruling(JudgeDecision.REJECT, STRUCTURAL, reason, ("stop_not_tighter",))
+
+
+def _reflection_ruling(subject: Subject, reflection: Reflection, reflection_off: bool) -> Ruling | None:
+    """Refuse what is no result about this subject; None leaves the word to the result itself."""
+    if isinstance(reflection, PolicyLevelReflectionResult):
+        return _binding_ruling(subject, reflection)
+    if reflection.outcome is InvocationOutcome.DISABLED and reflection_off:
+        return None
+    reason = f"an invocation record with outcome {reflection.outcome} is no result"
+    if reflection.outcome is InvocationOutcome.DISABLED:
+        reason = "the record says that reflection is off, the settings say that it is on"
+    return Ruling(JudgeDecision.REJECT, STRUCTURAL, reason, ("no_result",))
+
+
+def _binding_ruling(subject: Subject, result: PolicyLevelReflectionResult) -> Ruling | None:
     """Refuse a result about something else, one that did not run, or one without its deterministic checks."""
     pairs = {
-        "snapshot": (result.snapshot_hash, snapshot.content_hash),
-        "proposal": (result.proposal_hash, proposal.content_hash),
-        "playbook": (result.playbook_hash, playbook.content_hash),
+        "snapshot": (result.snapshot_hash, subject.snapshot_hash),
+        "proposal": (result.proposal_hash, subject.proposal_hash),
+        "playbook": (result.playbook_hash, subject.playbook_hash),
     }
     differing = [name for name, (given, actual) in pairs.items() if given != actual]
     if differing:
@@ -124,14 +197,16 @@ def _binding_ruling(
     if result.meta.outcome not in (InvocationOutcome.RAN, InvocationOutcome.DEGRADED):
         reason = f"the reflection ended as {result.meta.outcome}"
         return Ruling(JudgeDecision.REJECT, STRUCTURAL, reason, ("reflection_did_not_run",))
-    missing = [name for name in REQUIRED_CHECKS if name not in result.checks_run]
+    missing = [name for name in subject.required if name not in result.checks_run]
     if result.status is not ReflectionStatus.BLOCK and missing:
         reason = f"checks that did not run: {', '.join(missing)}"
         return Ruling(JudgeDecision.REJECT, STRUCTURAL, reason, ("checks_missing",))
     return None
 
 
-def _verdict_on(result: PolicyLevelReflectionResult) -> Ruling:
+def _verdict_on(result: Reflection) -> Ruling:
+    if isinstance(result, ReflectionInvocationMeta):
+        return Ruling(JudgeDecision.APPROVE, FindingClass.NONE, "the fast reflection is switched off")
     heaviest = max(result.findings, key=lambda item: WEIGHT[item.severity], default=None)
     if result.status is ReflectionStatus.BLOCK:
         return _on_block(result, heaviest)

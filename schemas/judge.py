@@ -9,7 +9,7 @@ from schemas.vocabulary import Direction, FindingClass, JudgeDecision, Recommend
 
 
 class BoundaryVerdict(Contract):
-    """Decision on exactly one proposal, under one snapshot, after one reflection."""
+    """Decision on exactly one proposal or amendment, under one snapshot, after one reflection."""
 
     decision: JudgeDecision
     finding_class: FindingClass

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from schemas.contract import Contract, Nanoseconds
 from schemas.playbook import PlaybookDefinition
+from schemas.policy import FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
 from schemas.snapshot import MemoryBaseRates, PolicySnapshot
 from schemas.vocabulary import (
@@ -140,6 +141,7 @@ class InvariantContext(Contract):
     max_staleness_bars: int = 2
     min_reward_to_risk: float = 0.8
     cost_bps_per_side: float = Field(default=7.0, ge=0)
+    spread_bps: float = Field(default=0.0, ge=0, description="quoted spread of the market")
     no_learn_zones: tuple[NoLearnZone, ...] = ()
 
 
@@ -158,8 +160,25 @@ class PolicyLevelReflectionRequest(Contract):
     invariants: InvariantContext
 
 
+class PolicyAmendmentRequest(Contract):
+    """Everything the checks of an amendment need.
+
+    `policy` is the one that the amendment names, None where it is not known; `playbook` the active version of
+    its playbook, None where there is none any more.
+    """
+
+    snapshot: PolicySnapshot
+    amendment: PolicyAmendment
+    policy: FrozenPolicy | None
+    playbook: PlaybookDefinition | None
+    invariants: InvariantContext
+
+
 class PolicyLevelReflectionResult(Contract):
-    """Verdict of the fast reflection on exactly one proposal under exactly one snapshot."""
+    """Verdict of the fast reflection on exactly one proposal or amendment under exactly one snapshot.
+
+    `proposal_hash` and `playbook_hash` name the amendment and the playbook of its policy, if it is about one.
+    """
 
     telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
 

@@ -5,7 +5,7 @@ from pydantic import Field
 from schemas.contract import Contract, FrozenMap
 from schemas.playbook import Expectation
 from schemas.regime import RegimeView
-from schemas.vocabulary import Direction, PolicyState
+from schemas.vocabulary import Direction, PolicyEventKind, PolicyState
 
 
 class DataWindow(Contract):
@@ -98,3 +98,14 @@ class PolicySnapshot(Contract):
     expectations: tuple[ExpectationSummary, ...]
     data_window: DataWindow
     staleness_bars: int = Field(ge=0)
+
+    @property
+    def leading_event(self) -> str:
+        """The event that chooses the budget: a heartbeat only when nothing else opened the boundary."""
+        urgent = (name for name in self.events if name != PolicyEventKind.HEARTBEAT)
+        return next(urgent, self.events[0] if self.events else "none")
+
+    @property
+    def managed_policy_id(self) -> str | None:
+        """The policy that an amendment is about: of the open position, else the one in force, if any."""
+        return self.active_policy_id if self.position is None else self.position.policy_id

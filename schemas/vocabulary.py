@@ -131,6 +131,14 @@ class PlanKind(StrEnum):
     ABSTAIN = "abstain"
 
 
+class AmendmentKind(StrEnum):
+    """What an evaluation may want of a policy that is there; none of it opens or loosens anything."""
+
+    TIGHTEN = "tighten"
+    KEEP = "keep"
+    STAND_DOWN = "stand_down"
+
+
 class EvaluationOutcome(StrEnum):
     """How one policy evaluation ended."""
 

@@ -1,4 +1,4 @@
-"""The fast reflection: one verdict on one proposal under one snapshot, before anything freezes.
+"""The fast reflection: one verdict on one proposal or amendment under one snapshot, before anything freezes.
 
 Order: invariants, coherence, memory, expectation, then the optional model. A broken invariant ends it at
 once, before any dearer work. The service holds a reader of memory and nothing that writes; what a check
@@ -21,12 +21,14 @@ from schemas.errors import ConfigError, InvariantViolation, ModelError
 from schemas.reflection import (
     Finding,
     MemorySummary,
+    PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
     ReflectionInvocationMeta,
 )
 from schemas.vocabulary import CheckName, InvocationOutcome, PolicyEventKind, ReflectionStatus
 from services.model_calls.record import LATE
+from services.policy_checks.amendment import check_amendment
 from services.policy_checks.coherence import check_coherence
 from services.policy_checks.consolidation import Consolidation, consolidation_question, weigh_reply
 from services.policy_checks.expectation import check_expectation
@@ -44,6 +46,15 @@ PROMPT = "policy_level_reflection"
 MAX_TOKENS = 1_600
 GRACE_MS = 20.0
 NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What a verdict is bound to."""
+
+    snapshot_hash: str
+    proposal_hash: str
+    playbook_hash: str
 
 
 @dataclass(frozen=True)
@@ -107,8 +118,7 @@ class PolicyLevelReflectionService:
         Raises:
             InvariantViolation: reflection is switched off, or memory was asked for the future.
         """
-        if self._settings.mode == "off":
-            raise InvariantViolation("reflection.mode is 'off': nothing may be reflected and called passed")
+        self._refuse_when_off()
         start = self._timer()
         checked = self._check(request, lint)
         added, meta = Consolidation(()), self._meta(source)
@@ -116,7 +126,38 @@ class PolicyLevelReflectionService:
             added, meta = await self._consolidate(self._model, request, checked.findings, meta, start)
         elapsed_ms = self._elapsed_ms(start)
         self.overruns += elapsed_ms > self._budget_ms(source)
-        return self._result(request, checked, added, meta.model_copy(update={"latency_ms": elapsed_ms}))
+        hashes = (request.snapshot.content_hash, request.proposal.content_hash, request.playbook.content_hash)
+        return self._result(
+            _Subject(*hashes), checked, added, meta.model_copy(update={"latency_ms": elapsed_ms})
+        )
+
+    def reflect_amendment(
+        self, request: PolicyAmendmentRequest, *, source: str
+    ) -> PolicyLevelReflectionResult:
+        """The verdict on exactly this amendment, by rules alone: nothing waits here, and no model is asked.
+
+        Raises:
+            InvariantViolation: reflection is switched off.
+        """
+        self._refuse_when_off()
+        start = self._timer()
+        findings, checks = check_amendment(request)
+        elapsed_ms = self._elapsed_ms(start)
+        self.overruns += elapsed_ms > self._budget_ms(source)
+        return self._result(
+            _Subject(
+                request.snapshot.content_hash,
+                request.amendment.content_hash,
+                "" if request.policy is None else request.policy.playbook_hash,
+            ),
+            _Checked(findings, checks),
+            Consolidation(()),
+            self._meta(source).model_copy(update={"latency_ms": elapsed_ms}),
+        )
+
+    def _refuse_when_off(self) -> None:
+        if self._settings.mode == "off":
+            raise InvariantViolation("reflection.mode is 'off': nothing may be reflected and called passed")
 
     def _check(self, request: PolicyLevelReflectionRequest, lint: Sequence[LintFinding]) -> _Checked:
         """The deterministic checks in order; nothing beyond the invariants once one of them is broken."""
@@ -180,7 +221,7 @@ class PolicyLevelReflectionService:
 
     def _result(
         self,
-        request: PolicyLevelReflectionRequest,
+        subject: _Subject,
         checked: _Checked,
         added: Consolidation,
         meta: ReflectionInvocationMeta,
@@ -196,9 +237,9 @@ class PolicyLevelReflectionService:
             requested_revisions=requested_revisions(findings),
             latency_ms=ceil(meta.latency_ms),
             findings=findings,
-            snapshot_hash=request.snapshot.content_hash,
-            proposal_hash=request.proposal.content_hash,
-            playbook_hash=request.playbook.content_hash,
+            snapshot_hash=subject.snapshot_hash,
+            proposal_hash=subject.proposal_hash,
+            playbook_hash=subject.playbook_hash,
             prompt_hash=self._prompt.hash,
             meta=meta,
             checks_run=checked.checks + consolidated,

@@ -18,6 +18,7 @@ from schemas.reflection import (
     HighLevelReflectionReport,
     InvariantContext,
     MemorySummary,
+    PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
     ReflectionInvocationMeta,
@@ -139,7 +140,7 @@ class PlanRound:
 
     answer: StrategistAnswer
     request: PolicyLevelReflectionRequest | None = None
-    reflection: "PolicyLevelReflectionResult | ReflectionInvocationMeta | None" = None
+    reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta | None = None
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,12 @@ class Plan:
     def last(self) -> PlanRound:
         """The deciding round."""
         return self.rounds[-1]
+
+    @property
+    def reflected(self) -> PlanRound | None:
+        """The last round with a proposal that met a reflection; None without one."""
+        met = (one for one in reversed(self.rounds) if one.answer.proposal and one.reflection)
+        return next(met, None)
 
 
 class EventJournal(Protocol):
@@ -194,6 +201,12 @@ class PlanProvider(Protocol):
         """A reflected plan for one boundary."""
         ...
 
+    def reflect_amendment(
+        self, request: PolicyAmendmentRequest
+    ) -> PolicyLevelReflectionResult | ReflectionInvocationMeta:
+        """The reflection on an amendment; it does not wait, and asks no model."""
+        ...
+
 
 class Judge(Protocol):
     """Decision gate at the policy boundary and over high-level reports."""
@@ -202,13 +215,21 @@ class Judge(Protocol):
         self,
         snapshot: PolicySnapshot,
         proposal: PolicyProposal,
-        reflection: "PolicyLevelReflectionResult | ReflectionInvocationMeta",
+        reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta,
         playbook: PlaybookDefinition,
     ) -> BoundaryVerdict:
         """Approve, revise, reject or stand down, with the reflection as evidence.
 
         `reflection` is an invocation record only when the fast reflection is switched off.
         """
+        ...
+
+    def validate_amendment(
+        self,
+        request: PolicyAmendmentRequest,
+        reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta,
+    ) -> BoundaryVerdict:
+        """The same on a stop move, a keep or a stand-down of a policy that is there."""
         ...
 
     async def replan(

@@ -93,7 +93,9 @@ def assemble(
     )
     if settings.judge.replan != "rules" and minds.judge is None:
         raise ConfigError("judge.replan asks a model but none was given: use 'rules'")
-    judge = JudgeAgentClient(settings.judge, settings.gate, minds.judge)
+    judge = JudgeAgentClient(
+        settings.judge, settings.gate, minds.judge, reflection_off=settings.reflection.mode == "off"
+    )
 
     def frozen(policy_id: str) -> PolicyProposal | None:
         policy = policy_loop.policies.get(policy_id)

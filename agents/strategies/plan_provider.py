@@ -2,8 +2,9 @@
 
 It runs the policy-level reflection on every proposal before the policy loop may freeze it, cached or fresh,
 first or revised. `revise` is a bounded resubmission with the findings; an identical resubmission, or no
-round left, is a stand- down; `block` ends the plan. With reflection switched off each proposal carries the
-record that says so.
+round left, is a stand-down; `block` ends the plan. What an answer without a proposal comes to is an amendment
+of a policy that is there: the policy loop makes it, and has it reflected on here, too. With reflection
+switched off each carries the record that says so.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,12 +12,13 @@ from collections.abc import Callable, Sequence
 from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.reflection import (
     InvariantContext,
+    PolicyAmendmentRequest,
     PolicyLevelReflectionRequest,
     PolicyLevelReflectionResult,
     ReflectionInvocationMeta,
 )
 from schemas.snapshot import PolicySnapshot
-from schemas.vocabulary import InvocationOutcome, PlanKind, PolicyEventKind, ReflectionStatus
+from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import Plan, PlanEnd, PlanRound, PlaybookReader, Revision, RevisionBudget, Strategist
 from trading_core.rules import LintFinding
@@ -78,6 +80,15 @@ class ReflectingPlanProvider:
                 return Plan(PlanEnd.STAND_DOWN, tuple(rounds), f"no revision left: {reason}")
             revision = Revision(proposal, one.reflection.findings, reason, budget.used)
 
+    def reflect_amendment(
+        self, request: PolicyAmendmentRequest
+    ) -> PolicyLevelReflectionResult | ReflectionInvocationMeta:
+        """The reflection on what is to become of a policy that is there, or the record that it is off."""
+        source = request.snapshot.leading_event
+        if self._reflection is None:
+            return _switched_off(source)
+        return self._reflection.reflect_amendment(request, source=source)
+
     async def _reflected(
         self,
         snapshot: PolicySnapshot,
@@ -85,15 +96,9 @@ class ReflectingPlanProvider:
         answer: StrategistAnswer,
         proposal: PolicyProposal,
     ) -> PlanRound:
-        source = _source(snapshot)
+        source = snapshot.leading_event
         if self._reflection is None:
-            meta = ReflectionInvocationMeta(
-                cadence="policy_loop",
-                source=source,
-                outcome=InvocationOutcome.DISABLED,
-                skip_reason="reflection off",
-            )
-            return PlanRound(answer, None, meta)
+            return PlanRound(answer, None, _switched_off(source))
         request = PolicyLevelReflectionRequest(
             snapshot=snapshot,
             proposal=proposal,
@@ -105,7 +110,10 @@ class ReflectingPlanProvider:
         return PlanRound(answer, request, result)
 
 
-def _source(snapshot: PolicySnapshot) -> str:
-    """The event that chooses the budget: a heartbeat only when nothing else opened the boundary."""
-    urgent = (name for name in snapshot.events if name != PolicyEventKind.HEARTBEAT)
-    return next(urgent, snapshot.events[0] if snapshot.events else "none")
+def _switched_off(source: str) -> ReflectionInvocationMeta:
+    return ReflectionInvocationMeta(
+        cadence="policy_loop",
+        source=source,
+        outcome=InvocationOutcome.DISABLED,
+        skip_reason="reflection off",
+    )

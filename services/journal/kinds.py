@@ -19,6 +19,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "policy_reflection",
         "boundary_verdict",
         "policy_frozen",
+        "policy_amended",
         "policy_evaluation",
         "entries_blocked",
         "episode",

@@ -4,7 +4,13 @@ The guardrails come in the request's `InvariantContext`; an empty list of allowe
 allows all of them. Which part of a plan is missing is asked here too: a plan without a stop is no plan.
 """
 
-from schemas.reflection import Finding, NoLearnZone, PolicyLevelReflectionRequest, Remedy
+from schemas.reflection import (
+    Finding,
+    NoLearnZone,
+    PolicyAmendmentRequest,
+    PolicyLevelReflectionRequest,
+    Remedy,
+)
 from schemas.vocabulary import CheckName, PolicyState, Severity
 from services.policy_checks.dates import days_in
 from services.policy_checks.findings import Critic, run_critics
@@ -174,7 +180,7 @@ def _words(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def snapshot_is_stale(request: PolicyLevelReflectionRequest) -> Finding | None:
+def snapshot_is_stale(request: PolicyLevelReflectionRequest | PolicyAmendmentRequest) -> Finding | None:
     """A snapshot older than the allowed number of bars."""
     age, limit = request.snapshot.staleness_bars, request.invariants.max_staleness_bars
     if age > limit:

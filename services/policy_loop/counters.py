@@ -4,12 +4,14 @@ Telemetry, never hashed.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.config import ReflectionSettings
-from schemas.reflection import PolicyLevelReflectionResult
-from schemas.vocabulary import InvocationOutcome, PolicyEventKind
+from schemas.policy import PolicyAmendment
+from schemas.reflection import PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.vocabulary import AmendmentKind, InvocationOutcome, PolicyEventKind
 from services.latencies import quantiles
 from services.policy_loop.gate import GateDecision
 from services.ports import PlanRound
@@ -36,6 +38,8 @@ class PolicyCounters:
     reflections: Counter[str] = field(default_factory=Counter)
     invocations: Counter[str] = field(default_factory=Counter)
     finding_codes: Counter[str] = field(default_factory=Counter)
+    amendments: dict[str, Counter[str]] = field(default_factory=dict)
+    amendment_codes: Counter[str] = field(default_factory=Counter)
     decisions: Counter[str] = field(default_factory=Counter)
     evaluations: int = 0
     revisions: int = 0
@@ -57,15 +61,30 @@ class PolicyCounters:
         self.sources[one.answer.model] += 1
         if one.answer.fallback is not None:
             self.fallbacks[one.answer.fallback] += 1
-        reflection = one.reflection
+        if isinstance(one.reflection, PolicyLevelReflectionResult):
+            self.reflections[str(one.reflection.status)] += 1
+            self.finding_codes.update(finding.code for finding in one.reflection.findings)
+            self._count_reflection(one.reflection)
+
+    def count_amendment(
+        self, amendment: PolicyAmendment, reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta
+    ) -> None:
+        """One amendment of a policy that is there with the reflection that it met."""
+        statuses = self.amendments.setdefault(str(amendment.kind), Counter())
         if isinstance(reflection, PolicyLevelReflectionResult):
-            self.reflections[str(reflection.status)] += 1
-            self.invocations[str(reflection.meta.outcome)] += 1
-            self.finding_codes.update(finding.code for finding in reflection.findings)
-            self.reflection_ms.append(reflection.meta.latency_ms)
-            self.over_budget += reflection.meta.latency_ms > self._budget_ms(reflection.meta.source)
-        elif reflection is not None:
-            self.invocations[str(reflection.outcome)] += 1
+            statuses[str(reflection.status)] += 1
+            self.amendment_codes.update(finding.code for finding in reflection.findings)
+            self._count_reflection(reflection)
+        else:
+            statuses[str(reflection.outcome)] += 1
+
+    def count_invocations(self, invocations: Iterable[ReflectionInvocationMeta]) -> None:
+        """How each reflection of one evaluation went."""
+        self.invocations.update(str(met.outcome) for met in invocations)
+
+    def _count_reflection(self, result: PolicyLevelReflectionResult) -> None:
+        self.reflection_ms.append(result.meta.latency_ms)
+        self.over_budget += result.meta.latency_ms > self._budget_ms(result.meta.source)
 
     def _budget_ms(self, source: str) -> float:
         heartbeat = source == PolicyEventKind.HEARTBEAT
@@ -87,7 +106,21 @@ class PolicyCounters:
             "revisions": self.revisions,
             "reflections": reflections,
             "finding_codes": dict(sorted(self.finding_codes.items())),
+            "amendments": {kind: self._amendments(kind) for kind in map(str, AmendmentKind)},
+            "amendment_codes": dict(sorted(self.amendment_codes.items())),
+            "invocations": {str(outcome): self.invocations[outcome] for outcome in InvocationOutcome},
+            "degraded_share": self._degraded_share(),
             "over_budget": self.over_budget,
             "latency_ms": quantiles(self.evaluation_ms),
             "reflection_latency_ms": quantiles(self.reflection_ms),
         }
+
+    def _amendments(self, kind: str) -> dict[str, int]:
+        said = self.amendments.get(kind, Counter())
+        return {name: said[name] for name in ("pass", "revise", "block", "disabled")}
+
+    def _degraded_share(self) -> float | None:
+        """Share of the reflections made in which the rules decided although a model was to be asked."""
+        degraded = self.invocations[InvocationOutcome.DEGRADED]
+        made = self.invocations[InvocationOutcome.RAN] + degraded
+        return degraded / made if made else None

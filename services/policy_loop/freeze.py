@@ -1,14 +1,14 @@
-"""Freeze: the only door through which a proposal becomes a policy.
+"""Freeze: the only door through which a proposal becomes a policy, and a policy is amended.
 
-It demands a passing reflection and an approving verdict for exactly this proposal hash and this snapshot
-hash. With reflection switched off it demands the invocation record that says so, which only that setting
-can make.
+It demands a passing reflection and an approving verdict for exactly this proposal or amendment and this
+snapshot, by their hashes. With reflection switched off it demands the invocation record that says so, which
+only that setting can make.
 """
 
 from schemas.errors import FreezeRefused
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
-from schemas.policy import FrozenPolicy
+from schemas.policy import AmendedPolicy, FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
 from schemas.reflection import PolicyLevelReflectionResult, ReflectionInvocationMeta
 from schemas.snapshot import PolicySnapshot
@@ -59,6 +59,43 @@ def freeze(
         model=model,
         replaces=None if previous is None else previous.policy_id,
         changed_fields=changed_fields(previous, proposal),
+    )
+
+
+def amend(
+    amendment: PolicyAmendment,
+    snapshot: PolicySnapshot,
+    reflection: Evidence | None,
+    verdict: BoundaryVerdict | None,
+    *,
+    amended_at: int,
+    reflection_off: bool = False,
+) -> AmendedPolicy:
+    """The frozen amendment; without one no stop moves and no policy is kept or stood down.
+
+    Args:
+        amendment: what passed.
+        snapshot: under which it passed.
+        reflection: on exactly this amendment.
+        verdict: on exactly this reflection.
+        amended_at: close of the bar at which it is carried out, ns.
+        reflection_off: whether the settings switch reflection off.
+
+    Raises:
+        FreezeRefused: no result or verdict, one for something else, or one that did not pass.
+    """
+    passed = _passed_reflection(reflection, amendment.content_hash, snapshot.content_hash, reflection_off)
+    approved = _approving_verdict(verdict, passed, amendment.content_hash, snapshot.content_hash)
+    if amendment.policy_id is None:
+        raise FreezeRefused("the amendment names no policy")
+    return AmendedPolicy(
+        amendment=amendment,
+        policy_id=amendment.policy_id,
+        amended_at=amended_at,
+        snapshot_hash=snapshot.content_hash,
+        amendment_hash=amendment.content_hash,
+        reflection_hash=passed.content_hash,
+        verdict_hash=approved.content_hash,
     )
 
 

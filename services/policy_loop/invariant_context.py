@@ -28,6 +28,7 @@ def invariant_context(
         max_staleness_bars=settings.reflection.max_staleness_bars,
         min_reward_to_risk=settings.reflection.min_reward_to_risk,
         cost_bps_per_side=cost_bps(settings.execution),
+        spread_bps=settings.execution.spread_bps,
         no_learn_zones=envelope.no_learn_zones,
     )
 

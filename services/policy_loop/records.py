@@ -1,26 +1,46 @@
 """How the policy loop writes its artifacts into the journal: one function per kind, ids by content."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from schemas.canonical import content_id
 from schemas.judge import BoundaryVerdict
-from schemas.policy import FrozenPolicy
-from schemas.reflection import TickValidationEvent
+from schemas.policy import AmendedPolicy, FrozenPolicy, PolicyAmendment
+from schemas.proposal import PolicyProposal
+from schemas.reflection import (
+    PolicyLevelReflectionResult,
+    ReflectionInvocationMeta,
+    TickValidationEvent,
+)
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome
 from services.policy_loop.gate import EventSkip, GateDecision
 from services.ports import EventJournal, PlanRound
 from trading_core.trigger_engine import Boundary
 
+Reflection = PolicyLevelReflectionResult | ReflectionInvocationMeta
 
-def tick_event(journal: EventJournal, event: TickValidationEvent) -> None:
-    """One typed event of tick validation."""
+
+@dataclass(frozen=True)
+class Ending:
+    """How one evaluation ended, with the policy and the amendment that it left behind."""
+
+    outcome: EvaluationOutcome
+    reason: str
+    policy: FrozenPolicy | None = None
+    amendment_id: str | None = None
+
+
+def tick_event(journal: EventJournal, event: TickValidationEvent, amendment_id: str | None = None) -> None:
+    """One typed event of tick validation, with the amendment that caused it, if one did."""
+    caused = {} if amendment_id is None else {"amendment_id": amendment_id}
     journal.append(
         str(event.kind),
         ts_event=event.ts_event,
         known_at=event.known_at,
         symbol=event.symbol,
-        payload={"bar_label": event.bar_label, **event.detail},
+        payload={"bar_label": event.bar_label, **event.detail, **caused},
     )
 
 
@@ -91,34 +111,58 @@ class PolicyJournal:
             },
         )
 
-    def round(self, number: int, snapshot: PolicySnapshot, one: PlanRound) -> None:
+    def round(self, number: int, snapshot: PolicySnapshot, answered: PlanRound) -> None:
         """One answer of the strategist and the reflection it met."""
-        proposal = one.answer.proposal
+        answer, reflection = answered.answer, answered.reflection
+        self._proposed(
+            number, snapshot, answer.proposal, None, str(answer.kind), answer.reason,
+            answer.model, answer.fallback, answer.prompt_hash,
+        )  # fmt: skip
+        if reflection is not None and answer.proposal is not None:
+            self._reflected(snapshot, answer.proposal.content_hash, reflection, None)
+
+    def amendment(
+        self, number: int, snapshot: PolicySnapshot, amendment: PolicyAmendment, reflection: Reflection
+    ) -> None:
+        """What the loop wants of a policy that is there, and the reflection it met."""
+        self._proposed(number, snapshot, None, amendment, str(amendment.kind), amendment.reason)
+        self._reflected(snapshot, amendment.content_hash, reflection, str(amendment.kind))
+
+    def _proposed(
+        self, number: int, snapshot: PolicySnapshot, proposal: PolicyProposal | None,
+        amendment: PolicyAmendment | None, answer: str, reason: str,
+        model: str = "rules", fallback: str | None = None, prompt_hash: str | None = None,
+    ) -> None:  # fmt: skip
+        subject = proposal or amendment
         self._append(
             "policy_proposal",
             {
-                "proposal_hash": None if proposal is None else proposal.content_hash,
+                "proposal_hash": None if subject is None else subject.content_hash,
                 "snapshot_hash": snapshot.content_hash,
                 "round": number,
-                "answer": str(one.answer.kind),
-                "reason": one.answer.reason,
-                "model": one.answer.model,
-                "fallback": one.answer.fallback,
-                "prompt_hash": one.answer.prompt_hash,
+                "answer": answer,
+                "reason": reason,
+                "model": model,
+                "fallback": fallback,
+                "prompt_hash": prompt_hash,
                 "proposal": None if proposal is None else proposal.payload(),
+                "amendment": None if amendment is None else amendment.payload(),
             },
         )
-        if one.reflection is None or proposal is None:
-            return
+
+    def _reflected(
+        self, snapshot: PolicySnapshot, subject_hash: str, reflection: Reflection, amendment: str | None
+    ) -> None:
         self._append(
             "policy_reflection",
             {
-                "reflection_hash": one.reflection.content_hash,
-                "proposal_hash": proposal.content_hash,
+                "reflection_hash": reflection.content_hash,
+                "proposal_hash": subject_hash,
                 "snapshot_hash": snapshot.content_hash,
-                "result": one.reflection.payload(),
+                "amendment": amendment,
+                "result": reflection.payload(),
             },
-            one.reflection.telemetry(),
+            reflection.telemetry(),
         )
 
     def verdict(self, verdict: BoundaryVerdict) -> None:
@@ -141,22 +185,35 @@ class PolicyJournal:
             {"policy_id": policy.policy_id, "policy_hash": policy.content_hash, "policy": policy.payload()},
         )
 
+    def amended(self, amended: AmendedPolicy) -> None:
+        """An amendment that is carried out now."""
+        self._append(
+            "policy_amended",
+            {
+                "amendment_id": amended.amendment_id,
+                "policy_id": amended.policy_id,
+                "amended": amended.payload(),
+            },
+        )
+
     def evaluation(
-        self, snapshot_hash: str | None, outcome: EvaluationOutcome, reason: str, rounds: int,
-        policy_id: str | None, latency_ms: float,
+        self, snapshot_hash: str | None, ending: Ending, revisions: int,
+        invocations: Sequence[ReflectionInvocationMeta], latency_ms: float,
     ) -> None:  # fmt: skip
-        """How the evaluation ended."""
+        """How the evaluation ended, and how each of its reflections went."""
         self._append(
             "policy_evaluation",
             {
                 "event_id": self.event_id,
                 "snapshot_hash": snapshot_hash,
-                "outcome": str(outcome),
-                "reason": reason,
-                "rounds": rounds,
-                "policy_id": policy_id,
+                "outcome": str(ending.outcome),
+                "reason": ending.reason,
+                "rounds": revisions,
+                "policy_id": None if ending.policy is None else ending.policy.policy_id,
+                "amendment_id": ending.amendment_id,
+                "invocations": [met.payload() for met in invocations],
             },
-            {"latency_ms": latency_ms},
+            {"latency_ms": latency_ms, "reflections_ms": [met.latency_ms for met in invocations]},
         )
 
     def error(self, where: str, error: BaseException) -> None:

@@ -12,7 +12,12 @@ from hashlib import sha256
 from typing import Any
 
 from schemas.errors import DataError, InvariantViolation
-from schemas.reflection import InvariantContext
+from schemas.reflection import (
+    InvariantContext,
+    PolicyAmendmentRequest,
+    PolicyLevelReflectionResult,
+    ReflectionInvocationMeta,
+)
 from schemas.snapshot import PolicySnapshot
 from services.ports import Plan, PlanEnd, PlanProvider, PlanRound, Revision, RevisionBudget
 from worker.session import Session
@@ -99,6 +104,12 @@ class RandomVeto:
             if plan.last.answer.proposal is None:
                 raise InvariantViolation("a plan passed without a proposal")
             revision = Revision(plan.last.answer.proposal, (), REASON, budget.used)
+
+    def reflect_amendment(
+        self, request: PolicyAmendmentRequest
+    ) -> PolicyLevelReflectionResult | ReflectionInvocationMeta:
+        """That of the other one: the coin is about plans."""
+        return self._inner.reflect_amendment(request)
 
 
 def vetoed(veto: Veto) -> Callable[[Session], None]:

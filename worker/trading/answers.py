@@ -12,7 +12,7 @@ from typing import Any
 
 from services.journal.parking import ParkedRow
 from services.memory.deadline import retrievals
-from services.policy_loop_service import Evaluation
+from services.policy_loop.evaluation import Evaluation
 from worker.session import Session
 
 

@@ -13,7 +13,7 @@ from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from services.journal.writer import JournalWriter
 from services.market_feed import BarRow, FeedAnomaly
-from services.policy_loop_service import Evaluation
+from services.policy_loop.evaluation import Evaluation
 from trading_core.growing_bars import GrowingBars
 from worker.bootstrap import assemble
 from worker.feeds.bar_rows import series_of

@@ -17,7 +17,7 @@ from schemas.errors import ConfigError, StoreError
 from schemas.playbook import PlaybookDefinition
 from services.journal.writer import JournalWriter
 from services.market_feed import BarRow, FeedAnomaly, MarketFeed
-from services.policy_loop_service import Evaluation
+from services.policy_loop.evaluation import Evaluation
 from services.savepoints.forms import NoSavepoint
 from services.store import RunRecord, Store
 from services.store.leases import Lease, LeaseLost

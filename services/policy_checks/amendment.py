@@ -1,0 +1,190 @@
+"""May a policy that is there be amended like this? Stop moves, keeps and stand-downs, by rules alone.
+
+Invariants first; a broken one ends it. A stop may only move closer to the market, and not so close that costs
+take it. A keep without a position needs everything that let the policy in. What an open position needs is its
+exits: keeping them is always allowed, as is a stand-down, which lowers exposure; findings then say what is
+odd. No model is asked: an amendment opens and loosens nothing, and the time budget belongs to proposals.
+"""
+
+from collections.abc import Callable, Sequence
+
+from schemas.reflection import Finding, PolicyAmendmentRequest, PolicyLevelReflectionRequest
+from schemas.vocabulary import AmendmentKind, CheckName, Severity
+from services.policy_checks.invariants import check_invariants, snapshot_is_stale
+
+AmendmentCritic = Callable[[PolicyAmendmentRequest], Finding | None]
+AMENDMENT_CHECKS = (CheckName.INVARIANT, CheckName.COHERENCE)
+# Of the guardrails of an entry, those that say something about a policy whose position is open.
+ABOUT_POSITIONS = frozenset({"kill_switch", "trading_halted", "playbook_disabled", "stale_snapshot"})
+
+
+def check_amendment(request: PolicyAmendmentRequest) -> tuple[tuple[Finding, ...], tuple[CheckName, ...]]:
+    """Findings on an amendment, and the checks that ran: nothing beyond the invariants once one is broken."""
+    kind, held = request.amendment.kind, request.snapshot.position is not None
+    broken = _run(INVARIANTS[kind], request)
+    if kind is AmendmentKind.KEEP:
+        broken += _guardrails(request)
+    if kind is AmendmentKind.STAND_DOWN or (kind is AmendmentKind.KEEP and held):
+        broken = tuple(found.model_copy(update={"severity": Severity.MINOR}) for found in broken)
+    if any(found.severity is Severity.BLOCKER for found in broken):
+        return broken, (CheckName.INVARIANT,)
+    return broken + _run(COHERENCE[kind], request), AMENDMENT_CHECKS
+
+
+def policy_is_another_one(request: PolicyAmendmentRequest) -> Finding | None:
+    """An amendment of something else than the policy in force or of the open position."""
+    named, managed = request.amendment.policy_id, request.snapshot.managed_policy_id
+    known = None if request.policy is None else request.policy.policy_id
+    if named is not None and named == managed == known:
+        return None
+    return _blocker("policy_mismatch", f"it names policy {named!r}, in force is {managed!r}, known {known!r}")
+
+
+def symbol_is_another_one(request: PolicyAmendmentRequest) -> Finding | None:
+    """An amendment for another symbol than the snapshot's."""
+    named, seen = request.amendment.symbol, request.snapshot.symbol
+    if named != seen:
+        return _blocker("amendment_symbol_mismatch", f"it is about {named!r}, the snapshot about {seen!r}")
+    return None
+
+
+def position_is_missing(request: PolicyAmendmentRequest) -> Finding | None:
+    """A stop move without a position."""
+    if request.snapshot.position is None:
+        return _blocker("no_position", "there is no position whose stop could be moved")
+    return None
+
+
+def stop_is_no_price(request: PolicyAmendmentRequest) -> Finding | None:
+    """A level at which nothing can trade."""
+    stop = request.amendment.stop
+    if stop is None or stop <= 0:
+        return _blocker("stop_not_a_price", f"the stop {stop!r} is no price")
+    return None
+
+
+def stop_loosens(request: PolicyAmendmentRequest) -> Finding | None:
+    """A stop that does not move closer to the market than the present one."""
+    position, stop = request.snapshot.position, request.amendment.stop
+    if position is None or stop is None or (stop - position.stop) * _sign(position.direction) > 0:
+        return None
+    return _blocker(
+        "stop_loosens", f"the stop {stop!r} of a {position.direction} is not tighter than {position.stop!r}"
+    )
+
+
+def stop_is_beyond_price(request: PolicyAmendmentRequest) -> Finding | None:
+    """A stop at or beyond the close: it would be an exit, not a stop."""
+    room = _room(request)
+    if room is not None and room <= 0:
+        close = request.snapshot.close
+        return _finding(
+            "stop_beyond_price", f"the stop {request.amendment.stop!r} is not behind the close {close!r}"
+        )
+    return None
+
+
+def stop_is_within_costs(request: PolicyAmendmentRequest) -> Finding | None:
+    """A stop nearer to the close than the quoted spread and the cost of one side: noise would take it."""
+    room, close = _room(request), request.snapshot.close
+    least = (request.invariants.spread_bps + request.invariants.cost_bps_per_side) * 1e-4 * close
+    if room is not None and 0 < room < least:
+        return _finding(
+            "stop_within_costs",
+            f"the stop {request.amendment.stop!r} is {room!r} from the close {close!r}, "
+            f"spread and costs of one side are {least!r}",
+        )
+    return None
+
+
+def reason_is_missing(request: PolicyAmendmentRequest) -> Finding | None:
+    """No word on why: of a keep or a stand-down that is odd, and harmless."""
+    if request.amendment.reason.strip():
+        return None
+    harmless = request.amendment.kind is not AmendmentKind.TIGHTEN
+    return _finding("reason_missing", "it does not say why", Severity.MINOR if harmless else Severity.MAJOR)
+
+
+def playbook_is_replaced(request: PolicyAmendmentRequest) -> Finding | None:
+    """A policy whose playbook version is not the active one any more."""
+    policy, playbook = request.policy, request.playbook
+    if policy is None or (playbook is not None and playbook.content_hash == policy.playbook_hash):
+        return None
+    version = "none" if playbook is None else str(playbook.version)
+    return _blocker(
+        "playbook_replaced",
+        f"the policy is of version {policy.playbook_version} of {policy.playbook_id!r}, active is {version}",
+    )
+
+
+def eligibility_is_lost(request: PolicyAmendmentRequest) -> Finding | None:
+    """A policy whose playbook the present regime does not allow in its direction."""
+    policy, playbook, regime = request.policy, request.playbook, request.snapshot.regime
+    if policy is None or playbook is None:
+        return None
+    direction = policy.proposal.direction
+    eligible = playbook.eligibility.get(direction)
+    if regime is not None and eligible is not None and eligible.allows(regime.labels):
+        return None
+    where = "an unknown regime" if regime is None else repr(regime.labels.key)
+    return _blocker("eligibility_lost", f"{playbook.id!r} is not eligible {direction} in {where}")
+
+
+POLICY = (policy_is_another_one, symbol_is_another_one)
+INVARIANTS: dict[AmendmentKind, tuple[AmendmentCritic, ...]] = {
+    AmendmentKind.TIGHTEN: (
+        position_is_missing,
+        *POLICY,
+        snapshot_is_stale,
+        stop_is_no_price,
+        stop_loosens,
+    ),
+    AmendmentKind.KEEP: (*POLICY, playbook_is_replaced, eligibility_is_lost),
+    AmendmentKind.STAND_DOWN: POLICY,
+}
+COHERENCE: dict[AmendmentKind, tuple[AmendmentCritic, ...]] = {
+    AmendmentKind.TIGHTEN: (stop_is_beyond_price, stop_is_within_costs, reason_is_missing),
+    AmendmentKind.KEEP: (reason_is_missing,),
+    AmendmentKind.STAND_DOWN: (reason_is_missing,),
+}
+
+
+def _guardrails(request: PolicyAmendmentRequest) -> tuple[Finding, ...]:
+    """The invariants of a proposal on the present snapshot, for the proposal that the policy was."""
+    if request.policy is None or request.playbook is None:
+        return ()
+    found = check_invariants(
+        PolicyLevelReflectionRequest(
+            snapshot=request.snapshot,
+            proposal=request.policy.proposal,
+            playbook=request.playbook,
+            state=request.snapshot.state,
+            invariants=request.invariants,
+        )
+    )
+    held = request.snapshot.position is not None
+    return tuple(one for one in found if not held or one.code in ABOUT_POSITIONS)
+
+
+def _run(critics: Sequence[AmendmentCritic], request: PolicyAmendmentRequest) -> tuple[Finding, ...]:
+    return tuple(found for critic in critics if (found := critic(request)) is not None)
+
+
+def _room(request: PolicyAmendmentRequest) -> float | None:
+    """Distance from the new stop to the close, positive behind it; None without a position or a level."""
+    position, stop = request.snapshot.position, request.amendment.stop
+    if position is None or stop is None:
+        return None
+    return (request.snapshot.close - stop) * _sign(position.direction)
+
+
+def _sign(direction: str) -> float:
+    return 1.0 if direction == "long" else -1.0
+
+
+def _blocker(code: str, message: str) -> Finding:
+    return Finding(check=CheckName.INVARIANT, code=code, severity=Severity.BLOCKER, message=message)
+
+
+def _finding(code: str, message: str, severity: Severity = Severity.MAJOR) -> Finding:
+    return Finding(check=CheckName.COHERENCE, code=code, severity=severity, message=message)

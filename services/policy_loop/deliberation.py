@@ -1,0 +1,253 @@
+"""What an evaluation comes to: strategist, reflection and judge are asked in turn, nothing is carried out.
+
+Every proposal that was reflected on ends with a verdict. What is to become of a policy that is there - a
+stop move, a keep, a stand-down - is an amendment, reflected on and judged like a proposal. The engine is
+neither read nor changed here.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from schemas.config import Settings
+from schemas.errors import InvalidProposal, InvariantViolation
+from schemas.judge import BoundaryVerdict
+from schemas.playbook import PlaybookDefinition
+from schemas.policy import FrozenPolicy, PolicyAmendment
+from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.reflection import (
+    DeferredItem,
+    InvariantContext,
+    PolicyAmendmentRequest,
+    PolicyLevelReflectionResult,
+)
+from schemas.snapshot import PolicySnapshot
+from schemas.vocabulary import (
+    AmendmentKind,
+    CheckName,
+    EvaluationOutcome,
+    InvocationOutcome,
+    JudgeDecision,
+    PlanKind,
+    Severity,
+)
+from services.policy_loop.counters import PolicyCounters
+from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
+from services.policy_loop.invariant_context import invariant_context
+from services.ports import Judge, Plan, PlanEnd, PlanProvider, PlanRound, PlaybookReader, Revision
+
+NOTHING_TO_REFLECT = "nothing to reflect on"
+
+
+class Deliberation:
+    """Deliberation of one run.
+
+    Args:
+        settings: the resolved configuration, read when it is asked for.
+        provider: where plans come from, and what reflects on amendments; read when it is asked for.
+        judge: who decides on both.
+        playbooks: active versions.
+        symbols: of the run.
+        policies: a frozen policy by its id.
+        counters: what happened.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        provider: Callable[[], PlanProvider],
+        judge: Judge,
+        playbooks: PlaybookReader,
+        symbols: tuple[str, ...],
+        policies: Callable[[str], FrozenPolicy | None],
+        counters: PolicyCounters,
+    ) -> None:
+        self._settings = settings
+        self._provider = provider
+        self._judge = judge
+        self._playbooks = playbooks
+        self._symbols = symbols
+        self._policies = policies
+        self._counters = counters
+
+    async def conclude(self, evaluation: Evaluation, snapshot: PolicySnapshot) -> Conclusion:
+        """What is to be done, once the answers have arrived."""
+        invariants = self._invariants(snapshot)
+        revision: Revision | None = None
+        while True:
+            plan = await self._provider().provide(snapshot, invariants, evaluation.budget, revision)
+            self._take(evaluation, snapshot, plan)
+            if plan.end is PlanEnd.NO_PROPOSAL:
+                return self._without_proposal(evaluation, snapshot, plan.last.answer)
+            if plan.end is not PlanEnd.PASSED:
+                await self._judge_refused(evaluation, snapshot, plan)
+                return self._refused(evaluation, snapshot, plan)
+            verdict = await self._verdict(evaluation, snapshot, plan.last)
+            if verdict.decision is JudgeDecision.APPROVE:
+                approved = ApprovedPlan(plan.last, verdict)
+                return Conclusion(EvaluationOutcome.FROZEN, verdict.reason, approved)
+            if verdict.decision is not JudgeDecision.REVISE:
+                may_keep = verdict.decision is JudgeDecision.REJECT
+                return self.fall_back(evaluation, snapshot, f"judge: {verdict.reason}", may_keep)
+            if not evaluation.budget.take():
+                reason = "judge asked for a revision and none is left"
+                return self.fall_back(evaluation, snapshot, reason, may_keep=False)
+            revision = _revision(plan.last, verdict, evaluation.budget.used)
+
+    def fall_back(
+        self, evaluation: Evaluation, snapshot: PolicySnapshot, reason: str, may_keep: bool
+    ) -> Conclusion:
+        """No new policy: a position keeps its exits, a policy in force stays only if it may."""
+        if snapshot.position is not None:
+            kept = self._amended(evaluation, snapshot, AmendmentKind.KEEP, reason)
+            return _carried(EvaluationOutcome.HELD, reason, kept)
+        if snapshot.active_policy_id is None:
+            return Conclusion(EvaluationOutcome.STOOD_DOWN, reason)
+        if may_keep:
+            kept = self._amended(evaluation, snapshot, AmendmentKind.KEEP, reason)
+            if kept.verdict.decision is JudgeDecision.APPROVE:
+                return _carried(EvaluationOutcome.KEPT_PREVIOUS, reason, kept)
+            reason = f"{reason}; not kept: {kept.verdict.reason}"
+        down = self._amended(evaluation, snapshot, AmendmentKind.STAND_DOWN, reason)
+        return Conclusion(EvaluationOutcome.STOOD_DOWN, reason, down)
+
+    def _invariants(self, snapshot: PolicySnapshot) -> InvariantContext:
+        return invariant_context(self._settings(), snapshot, self._playbooks, self._symbols)
+
+    def _take(self, evaluation: Evaluation, snapshot: PolicySnapshot, plan: Plan) -> None:
+        """Record the rounds of a plan, and why a round that has no reflection has none."""
+        for answered in plan.rounds:
+            evaluation.record.round(evaluation.rounds, snapshot, answered)
+            evaluation.rounds += 1
+            self._counters.count_round(answered)
+            evaluation.deferred += _deferred(snapshot, answered)
+            if answered.reflection is not None:
+                evaluation.invoked(answered.reflection)
+            elif plan.end in (PlanEnd.STAND_DOWN, PlanEnd.BLOCKED):
+                bare = answered.answer.proposal is None
+                evaluation.not_invoked(InvocationOutcome.SKIPPED, NOTHING_TO_REFLECT if bare else plan.reason)
+
+    def _without_proposal(
+        self, evaluation: Evaluation, snapshot: PolicySnapshot, answer: StrategistAnswer
+    ) -> Conclusion:
+        if answer.kind is PlanKind.TIGHTEN:
+            moved = self._amended(
+                evaluation, snapshot, AmendmentKind.TIGHTEN, answer.reason, answer.tighter_stop
+            )
+            if moved.verdict.decision is JudgeDecision.APPROVE:
+                return _carried(EvaluationOutcome.TIGHTENED, answer.reason, moved)
+            if snapshot.position is not None:
+                return Conclusion(EvaluationOutcome.HELD, f"the stop stays: {moved.verdict.reason}", None)
+        if snapshot.position is not None:
+            return self.fall_back(evaluation, snapshot, answer.reason, may_keep=True)
+        if snapshot.active_policy_id is not None:
+            said = "held" if answer.kind is PlanKind.HOLD else "abstained"
+            return self.fall_back(evaluation, snapshot, f"{said}: {answer.reason}", may_keep=True)
+        if not evaluation.invocations:
+            evaluation.not_invoked(InvocationOutcome.SKIPPED, NOTHING_TO_REFLECT)
+        held = answer.kind is PlanKind.HOLD
+        return Conclusion(EvaluationOutcome.HELD if held else EvaluationOutcome.ABSTAINED, answer.reason)
+
+    def _refused(self, evaluation: Evaluation, snapshot: PolicySnapshot, plan: Plan) -> Conclusion:
+        if plan.end is PlanEnd.STAND_DOWN:
+            return self.fall_back(evaluation, snapshot, plan.reason, may_keep=False)
+        reflection, proposal = plan.last.reflection, plan.last.answer.proposal
+        by_invariant = isinstance(reflection, PolicyLevelReflectionResult) and any(
+            finding.check is CheckName.INVARIANT and finding.severity is Severity.BLOCKER
+            for finding in reflection.findings
+        )
+        concluded = self.fall_back(evaluation, snapshot, f"blocked: {plan.reason}", not by_invariant)
+        return concluded if by_invariant else _with_blocked(concluded, proposal)
+
+    async def _judge_refused(self, evaluation: Evaluation, snapshot: PolicySnapshot, plan: Plan) -> None:
+        """The judge's word on the last plan that was reflected on and did not pass; it cannot loosen it."""
+        if plan.reflected is None:
+            return
+        verdict = await self._verdict(evaluation, snapshot, plan.reflected)
+        if verdict.decision is JudgeDecision.APPROVE:
+            raise InvariantViolation("the judge approved a plan that its reflection did not pass")
+
+    async def _verdict(
+        self, evaluation: Evaluation, snapshot: PolicySnapshot, answered: PlanRound
+    ) -> BoundaryVerdict:
+        proposal, reflection = answered.answer.proposal, answered.reflection
+        if proposal is None or reflection is None:
+            raise InvalidProposal("a plan passed without a proposal or without a reflection")
+        playbook = self._playbooks.get(proposal.playbook_id).definition
+        verdict = await self._judge.validate_boundary(snapshot, proposal, reflection, playbook)
+        self._decided(evaluation, verdict)
+        return verdict
+
+    def _amended(
+        self,
+        evaluation: Evaluation,
+        snapshot: PolicySnapshot,
+        kind: AmendmentKind,
+        reason: str,
+        stop: float | None = None,
+    ) -> JudgedAmendment:
+        """An amendment of the policy that is there, reflected on, judged and recorded."""
+        policy_id = snapshot.managed_policy_id
+        level = stop if stop is not None and math.isfinite(stop) else None
+        amendment = PolicyAmendment(
+            kind=kind, symbol=snapshot.symbol, policy_id=policy_id, stop=level, reason=reason
+        )
+        policy = None if policy_id is None else self._policies(policy_id)
+        request = PolicyAmendmentRequest(
+            snapshot=snapshot,
+            amendment=amendment,
+            policy=policy,
+            playbook=None if policy is None else self._playbook(policy.playbook_id),
+            invariants=self._invariants(snapshot),
+        )
+        reflection = self._provider().reflect_amendment(request)
+        evaluation.record.amendment(evaluation.rounds, snapshot, amendment, reflection)
+        evaluation.rounds += 1
+        evaluation.invoked(reflection)
+        self._counters.count_amendment(amendment, reflection)
+        verdict = self._judge.validate_amendment(request, reflection)
+        self._decided(evaluation, verdict)
+        return JudgedAmendment(amendment, reflection, verdict)
+
+    def _decided(self, evaluation: Evaluation, verdict: BoundaryVerdict) -> None:
+        evaluation.record.verdict(verdict)
+        self._counters.decisions[str(verdict.decision)] += 1
+
+    def _playbook(self, playbook_id: str) -> PlaybookDefinition | None:
+        """The active version, if the playbook still has one: its policies may outlive it in a position."""
+        active = {version.definition.id: version.definition for version in self._playbooks.active()}
+        return active.get(playbook_id)
+
+
+def _carried(outcome: EvaluationOutcome, reason: str, judged: JudgedAmendment) -> Conclusion:
+    """What an amendment comes to; one that was not approved changes nothing, and says so."""
+    if judged.verdict.decision is JudgeDecision.APPROVE:
+        return Conclusion(outcome, reason, judged)
+    return Conclusion(outcome, f"{reason}; {judged.verdict.reason}")
+
+
+def _with_blocked(concluded: Conclusion, proposal: PolicyProposal | None) -> Conclusion:
+    return replace(concluded, blocked=proposal)
+
+
+def _revision(answered: PlanRound, verdict: BoundaryVerdict, used: int) -> Revision:
+    proposal, reflection = answered.answer.proposal, answered.reflection
+    if proposal is None:
+        raise InvalidProposal("the judge asked to revise a plan without a proposal")
+    findings = reflection.findings if isinstance(reflection, PolicyLevelReflectionResult) else ()
+    return Revision(proposal, findings, f"judge: {verdict.reason}", used)
+
+
+def _deferred(snapshot: PolicySnapshot, answered: PlanRound) -> list[DeferredItem]:
+    """What the fast path wanted but may not do: it waits for the next high-level request."""
+    if not isinstance(answered.reflection, PolicyLevelReflectionResult):
+        return []
+    return [
+        DeferredItem(
+            raised_at=snapshot.ts_event,
+            symbol=snapshot.symbol,
+            text=text,
+            reflection_hash=answered.reflection.content_hash,
+        )
+        for text in answered.reflection.deferred
+    ]
