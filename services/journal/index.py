@@ -20,6 +20,7 @@ ID_FIELDS = {
     "policy_reflection": "reflection_hash",
     "boundary_verdict": "verdict_hash",
     "policy_frozen": "policy_id",
+    "policy_amended": "amendment_id",
     "high_level_request": "request_hash",
     "high_level_report": "report_id",
     "replan_verdict": "verdict_id",

@@ -81,7 +81,10 @@ def _managed(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
         if event.row.kind == "entry_filled":
             entered = event.payload["order_id"] == fill.payload.get("entry_order_id")
         elif entered and event.row.kind in MANAGED:
-            yield _node(MANAGED[event.row.kind], event, event.payload.get("fill_id"), _plain(event.payload))
+            behind = _amendment(index, event.payload.get("amendment_id"))
+            yield _node(
+                MANAGED[event.row.kind], event, event.payload.get("fill_id"), _plain(event.payload), behind
+            )
 
 
 def _ticks(index: JournalIndex, fill: Event, frozen: Event | None) -> Iterator[LineageNode]:
@@ -93,6 +96,25 @@ def _ticks(index: JournalIndex, fill: Event, frozen: Event | None) -> Iterator[L
         mine = event.payload.get("policy_id", policy_id) == policy_id
         if event.row.kind in SEEN_ON_BARS and event.row.symbol == fill.row.symbol and mine:
             yield _node(f"tick event {event.row.kind}", event, None, _plain(event.payload))
+
+
+def _amendment(index: JournalIndex, amendment_id: str | None) -> Iterator[LineageNode]:
+    """What let an evaluation move the stop; nothing behind a move by the policy's own rules."""
+    if amendment_id is None:
+        return
+    event = index.get("policy_amended", amendment_id)
+    if event is None:
+        yield _missing("amendment", "policy_amended", amendment_id)
+        return
+    amended = event.payload["amended"]
+    snapshot = index.get("policy_snapshot", amended["snapshot_hash"])
+    children = [
+        _policy_event(index, snapshot),
+        _snapshot(snapshot, amended["snapshot_hash"]),
+        _reflection(index, amended["reflection_hash"]),
+        _artifact(index, "judge at the boundary", "boundary_verdict", amended["verdict_hash"], "verdict"),
+    ]
+    yield _node("amendment of the policy", event, amendment_id, amended["amendment"], children)
 
 
 def _policy(index: JournalIndex, policy_id: str | None, frozen: Event | None) -> LineageNode:

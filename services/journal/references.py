@@ -16,12 +16,13 @@ HASHES = {
 }
 POLICY_HASHES = HASHES | {"verdict_hash": "boundary_verdict", "replaces": "policy_frozen"}
 OWNER = {"policy_id": "policy_frozen"}
+AMENDED = {"amendment_id": "policy_amended"}
 
 # kind -> dotted field -> kind of the artifact it names; a field may be null, and may hold a list.
 REFERENCES: dict[str, dict[str, str]] = {
     "policy_skip": {"event_id": "policy_event"},
     "policy_snapshot": {"event_id": "policy_event"},
-    "policy_proposal": {"snapshot_hash": "policy_snapshot"},
+    "policy_proposal": {"snapshot_hash": "policy_snapshot", "amendment.policy_id": "policy_frozen"},
     "policy_reflection": {
         "proposal_hash": "policy_proposal",
         "snapshot_hash": "policy_snapshot",
@@ -32,7 +33,16 @@ REFERENCES: dict[str, dict[str, str]] = {
     "boundary_verdict": HASHES,
     "policy_frozen": {f"policy.{name}": kind for name, kind in POLICY_HASHES.items()}
     | {"policy.playbook_hash": "playbook_version"},
-    "policy_evaluation": {"event_id": "policy_event", "snapshot_hash": "policy_snapshot"} | OWNER,
+    "policy_amended": OWNER
+    | {
+        "amended.policy_id": "policy_frozen",
+        "amended.snapshot_hash": "policy_snapshot",
+        "amended.amendment_hash": "policy_proposal",
+        "amended.reflection_hash": "policy_reflection",
+        "amended.verdict_hash": "boundary_verdict",
+    },
+    "policy_evaluation": {"event_id": "policy_event", "snapshot_hash": "policy_snapshot"} | OWNER | AMENDED,
+    "stop_tightened": OWNER | AMENDED,
     "order_accepted": OWNER,
     "entry_filled": OWNER | {"order_id": "order_accepted"},
     "scale_out_filled": OWNER | {"entry_order_id": "order_accepted"},

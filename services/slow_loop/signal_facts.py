@@ -67,7 +67,7 @@ class SignalFacts:
         elif row.kind == "policy_proposal":
             self._proposals[symbol] = payload["proposal"]
         elif row.kind == "policy_reflection":
-            if _blocks(payload["result"]):
+            if payload.get("amendment") is None and _blocks(payload["result"]):
                 self._refused[symbol] = PolicyProposal.model_validate(self._proposals[symbol])
         elif row.kind == "policy_evaluation":
             self._evaluated(row, symbol, payload["outcome"])

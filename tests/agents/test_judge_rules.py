@@ -72,8 +72,8 @@ def result(
     return PolicyLevelReflectionResult(**(fields | changes))
 
 
-def judge(reflection, seen=None, plan=None, book=BOOK):
-    client = JudgeAgentClient(JudgeSettings())
+def judge(reflection, seen=None, plan=None, book=BOOK, off=False):
+    client = JudgeAgentClient(JudgeSettings(), reflection_off=off)
     return asyncio.run(client.validate_boundary(seen or snapshot(), plan or proposal(), reflection, book))
 
 
@@ -151,17 +151,20 @@ def test_block_without_a_finding_stands_down():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "decision"),
+    ("outcome", "off", "decision"),
     [
-        (InvocationOutcome.DISABLED, D.APPROVE),
-        (InvocationOutcome.SKIPPED, D.REJECT),
-        (InvocationOutcome.ERROR, D.REJECT),
-        (InvocationOutcome.RAN, D.REJECT),
+        (InvocationOutcome.DISABLED, True, D.APPROVE),
+        (InvocationOutcome.DISABLED, False, D.REJECT),
+        (InvocationOutcome.SKIPPED, True, D.REJECT),
+        (InvocationOutcome.ERROR, True, D.REJECT),
+        (InvocationOutcome.RAN, True, D.REJECT),
     ],
 )
-def test_invocation_record_stands_in_for_a_result_only_when_reflection_is_off(outcome, decision):
+def test_invocation_record_stands_in_for_a_result_only_when_the_settings_switch_reflection_off(
+    outcome, off, decision
+):
     record = ReflectionInvocationMeta(cadence="policy_loop", source="heartbeat", outcome=outcome)
-    verdict = judge(record)
+    verdict = judge(record, off=off)
     assert verdict.decision is decision
     assert verdict.reflection_hash == record.content_hash
 

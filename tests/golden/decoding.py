@@ -6,7 +6,7 @@ from typing import Any
 from schemas.episode import Episode
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookVersion
-from schemas.policy import FrozenPolicy
+from schemas.policy import AmendedPolicy, FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
 from schemas.reflection import (
     HighLevelReflectionReport,
@@ -28,11 +28,13 @@ ARTEFACTS: dict[str, Decode] = {
     ),
     "policy_snapshot": lambda payload: PolicySnapshot.model_validate(payload["snapshot"]),
     "policy_proposal": lambda payload: (
-        payload["proposal"] and PolicyProposal.model_validate(payload["proposal"])
+        payload["proposal"] and PolicyProposal.model_validate(payload["proposal"]),
+        payload.get("amendment") and PolicyAmendment.model_validate(payload["amendment"]),
     ),
     "policy_reflection": lambda payload: PolicyLevelReflectionResult.model_validate(payload["result"]),
     "boundary_verdict": lambda payload: BoundaryVerdict.model_validate(payload["verdict"]),
     "policy_frozen": lambda payload: FrozenPolicy.model_validate(payload["policy"]),
+    "policy_amended": lambda payload: AmendedPolicy.model_validate(payload["amended"]),
     "episode": lambda payload: Episode.model_validate(payload["episode"]),
     "shadow_episode": lambda payload: Episode.model_validate(payload["episode"]),
     "high_level_request": lambda payload: HighLevelReflectionRequest.model_validate(

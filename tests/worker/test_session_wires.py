@@ -270,11 +270,17 @@ def test_session_error_of_a_guardrail_itself_is_recorded_twice_and_the_symbol_st
         raise RuntimeError("a guardrail that breaks")
 
     made = session()
-    monkeypatch.setattr("services.policy_loop_service.invariant_context", broken)
+    asyncio.run(until_a_policy_is_in_force(made))
+    before = {s for s in range(made.bars.shape[1]) if made.policy_loop.in_force(s)}
+    monkeypatch.setattr("services.policy_loop.deliberation.invariant_context", broken)
     rows = finished(made)
     counters = made.policy_loop.counters
-    assert counters.errors == len(payloads(rows, "error")) == 2 * counters.outcomes["error"] > 10
-    assert payloads(rows, "policy_frozen") == payloads(rows, "order_accepted") == []
+    assert counters.errors == len(payloads(rows, "error")) == counters.outcomes["error"] + len(before) > 10
+    assert not any(made.policy_loop.in_force(s) for s in range(made.bars.shape[1]))
+    broken_at = next(row.seq for row in rows if row.kind == "error")
+    assert not [
+        row for row in rows if row.seq > broken_at and row.kind in ("policy_frozen", "policy_amended")
+    ]
 
 
 def test_session_heartbeat_with_another_event_is_reflected_as_that_event() -> None:
@@ -348,7 +354,8 @@ def test_session_bypassing_events_are_evaluated_within_the_minimum_interval() ->
 
 def test_session_position_gets_one_evaluation_and_then_hold_lock() -> None:
     rows = finished(session())
-    answers = {one["snapshot_hash"]: one["answer"] for one in payloads(rows, "policy_proposal")}
+    said = [one for one in payloads(rows, "policy_proposal") if one["amendment"] is None]
+    answers = {one["snapshot_hash"]: one["answer"] for one in said}
     for one in payloads(rows, "policy_snapshot"):
         snapshot = one["snapshot"]
         if snapshot["state"] == "POSITION_OPEN":
@@ -386,7 +393,7 @@ def test_session_previous_policy_outlives_a_block_or_error_only_if_the_invariant
     ended = evaluations_of(made, 40)
     assert ended
     before = {policy.policy_id for policy in kept.values() if policy is not None}
-    stayed = {one["policy_id"] for one in ended if one["policy_id"] is not None}
+    stayed = {one["policy_id"] for one in ended if one["policy_id"] is not None and not one["in_position"]}
     assert stayed <= before
     assert bool(stayed) == (limits is not FORBIDDEN)
     if limits is FORBIDDEN:
@@ -413,11 +420,13 @@ def evaluations_of(made: Session, steps: int) -> list[dict[str, Any]]:
             await made.step(timing)
         await made.journal.flush()
         rows: list[JournalRow] = made.journal._sink.rows[first:]  # type: ignore[attr-defined]
-        return [
+        seen = {one["snapshot_hash"]: one["snapshot"] for one in payloads(rows, "policy_snapshot")}
+        ended = [
             json.loads(row.payload) | {"symbol": row.symbol}
             for row in rows
             if row.kind == "policy_evaluation"
         ]
+        return [one | {"in_position": seen[one["snapshot_hash"]]["position"] is not None} for one in ended]
 
     return asyncio.run(drive())
 

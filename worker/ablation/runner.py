@@ -137,6 +137,8 @@ async def veto_rates(rows: AsyncIterator[JournalRow]) -> tuple[VetoRate, ...]:
         if row.kind == "policy_proposal":
             number = payload["round"]
             continue
+        if payload.get("amendment") is not None:
+            continue  # a coin throws about plans
         counts += [{} for _ in range(number + 1 - len(counts))]
         status = payload["result"]["status"]
         counts[number][status] = counts[number].get(status, 0) + 1

@@ -131,10 +131,11 @@ def _of_feed(what: str, payload: Mapping[str, Any], at: int, symbol: str | None)
 
 def _blocked(payload: Mapping[str, Any], at: int, symbol: str | None) -> News | None:
     result = payload.get("result") or {}
-    if result.get("status") != "block":
-        return None
+    if result.get("status") != "block" or payload.get("amendment") == "keep":
+        return None  # a keep that is blocked is the way in which a policy ends
     codes = [str(finding.get("code")) for finding in result.get("findings", ())]
     detail = {"proposal_hash": payload.get("proposal_hash"), "codes": codes}
+    what = "a plan" if payload.get("amendment") is None else "a stop move"
     return News(
-        "plan_blocked", f"a plan for {symbol} was blocked: {', '.join(codes)}", at, symbol, detail=detail
+        "plan_blocked", f"{what} for {symbol} was blocked: {', '.join(codes)}", at, symbol, detail=detail
     )
