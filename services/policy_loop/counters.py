@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.config import ReflectionSettings
-from schemas.policy import PolicyAmendment
 from schemas.reflection import PolicyLevelReflectionResult, ReflectionInvocationMeta
-from schemas.vocabulary import AmendmentKind, InvocationOutcome, PolicyEventKind
+from schemas.vocabulary import InvocationOutcome, PolicyEventKind, ReflectionStatus
 from services.latencies import quantiles
 from services.policy_loop.gate import GateDecision
 from services.ports import PlanRound
@@ -38,7 +37,7 @@ class PolicyCounters:
     reflections: Counter[str] = field(default_factory=Counter)
     invocations: Counter[str] = field(default_factory=Counter)
     finding_codes: Counter[str] = field(default_factory=Counter)
-    amendments: dict[str, Counter[str]] = field(default_factory=dict)
+    amendments: Counter[str] = field(default_factory=Counter)
     amendment_codes: Counter[str] = field(default_factory=Counter)
     decisions: Counter[str] = field(default_factory=Counter)
     evaluations: int = 0
@@ -66,17 +65,14 @@ class PolicyCounters:
             self.finding_codes.update(finding.code for finding in one.reflection.findings)
             self._count_reflection(one.reflection)
 
-    def count_amendment(
-        self, amendment: PolicyAmendment, reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta
-    ) -> None:
-        """One amendment of a policy that is there with the reflection that it met."""
-        statuses = self.amendments.setdefault(str(amendment.kind), Counter())
+    def count_amendment(self, reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta) -> None:
+        """The reflection that one amendment of a policy met."""
         if isinstance(reflection, PolicyLevelReflectionResult):
-            statuses[str(reflection.status)] += 1
+            self.amendments[str(reflection.status)] += 1
             self.amendment_codes.update(finding.code for finding in reflection.findings)
             self._count_reflection(reflection)
         else:
-            statuses[str(reflection.outcome)] += 1
+            self.amendments[str(reflection.outcome)] += 1
 
     def count_invocations(self, invocations: Iterable[ReflectionInvocationMeta]) -> None:
         """How each reflection of one evaluation went."""
@@ -106,7 +102,9 @@ class PolicyCounters:
             "revisions": self.revisions,
             "reflections": reflections,
             "finding_codes": dict(sorted(self.finding_codes.items())),
-            "amendments": {kind: self._amendments(kind) for kind in map(str, AmendmentKind)},
+            "amendments": {
+                str(name): self.amendments[name] for name in (*ReflectionStatus, InvocationOutcome.DISABLED)
+            },
             "amendment_codes": dict(sorted(self.amendment_codes.items())),
             "invocations": {str(outcome): self.invocations[outcome] for outcome in InvocationOutcome},
             "degraded_share": self._degraded_share(),
@@ -114,10 +112,6 @@ class PolicyCounters:
             "latency_ms": quantiles(self.evaluation_ms),
             "reflection_latency_ms": quantiles(self.reflection_ms),
         }
-
-    def _amendments(self, kind: str) -> dict[str, int]:
-        said = self.amendments.get(kind, Counter())
-        return {name: said[name] for name in ("pass", "revise", "block", "disabled")}
 
     def _degraded_share(self) -> float | None:
         """Share of the reflections made in which the rules decided although a model was to be asked."""

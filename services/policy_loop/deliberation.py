@@ -204,7 +204,7 @@ class Deliberation:
         evaluation.record.amendment(evaluation.rounds, snapshot, amendment, reflection)
         evaluation.rounds += 1
         evaluation.invoked(reflection)
-        self._counters.count_amendment(amendment, reflection)
+        self._counters.count_amendment(reflection)
         verdict = self._judge.validate_amendment(request, reflection)
         self._decided(evaluation, verdict)
         return JudgedAmendment(amendment, reflection, verdict)

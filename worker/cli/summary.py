@@ -127,6 +127,9 @@ def _policy(document: Document) -> Rows:
         f"{policy['frozen']:,}   stand-downs {policy['stand_downs']:,}   revisions {policy['revisions']:,}",
     )
     yield "reflections", _verdicts(policy["reflections"])
+    yield "amendments", _verdicts(policy["amendments"])
+    degraded = percent(policy["degraded_share"])
+    yield "invocations", f"{_verdicts(policy['invocations'])}   degraded share {degraded}"
     yield "findings", counts(policy["finding_codes"])
     yield "evaluation took", _latency(policy["latency_ms"])
     yield "reflection took", _latency(policy["reflection_latency_ms"])

@@ -1,0 +1,331 @@
+"""Stop moves, keeps and stand-downs in a session: reflected on, judged and frozen, or not done."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from schemas.config import ReflectionSettings, Settings
+from schemas.judge import BoundaryVerdict
+from schemas.proposal import StrategistAnswer
+from schemas.reflection import PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.vocabulary import InvocationOutcome, JudgeDecision, PlanKind, ReflectionStatus
+from services.journal.chain import JournalRow
+from services.journal.index import Event, JournalIndex
+from services.journal.lineage import LineageNode, trace
+from services.journal.references import check_references
+from services.ports import Plan, PlanEnd, PlanRound
+from tests.worker.runs import embedded_run
+from tests.worker.test_session_wires import finished, late_by, payloads, plans_changed, session
+from worker.session import Session
+
+Rows = list[tuple[str, dict[str, Any]]]
+
+
+def evaluations(rows: Any) -> list[tuple[dict[str, Any], Rows, dict[str, Any]]]:
+    """(snapshot, rows in between, policy_evaluation) of every evaluation that took a snapshot."""
+    ended, open_ = [], dict[str, tuple[dict[str, Any], Rows]]()
+    for row in rows:
+        payload = json.loads(row.payload)
+        if row.kind == "policy_snapshot":
+            open_[row.symbol] = (payload["snapshot"], [])
+        elif row.kind == "policy_evaluation" and row.symbol in open_:
+            ended.append((*open_.pop(row.symbol), payload))
+        elif row.symbol in open_:
+            open_[row.symbol][1].append((row.kind, payload))
+    return ended
+
+
+def tightening(made: Session, level: Callable[[Any], float | None], reason: str = "scripted") -> None:
+    """Let every answer in a position ask for a stop at `level` of the snapshot."""
+    provide = made.policy_loop.provider.provide
+
+    async def moved(snapshot: Any, *rest: Any, **named: Any) -> Plan:
+        if snapshot.position is None:
+            return await provide(snapshot, *rest, **named)
+        answer = StrategistAnswer(kind=PlanKind.TIGHTEN, reason=reason, tighter_stop=level(snapshot))
+        return Plan(PlanEnd.NO_PROPOSAL, (PlanRound(answer),), reason)
+
+    made.policy_loop.provider.provide = moved  # type: ignore[method-assign]
+
+
+def halfway(snapshot: Any) -> float:
+    return snapshot.position.stop + 0.5 * (snapshot.close - snapshot.position.stop)
+
+
+def test_run_every_evaluation_with_a_position_or_a_policy_is_reflected_judged_and_frozen() -> None:
+    held = 0
+    for snapshot, between, ended in evaluations(embedded_run().rows):
+        kinds = [kind for kind, _ in between]
+        if snapshot["position"] is not None or snapshot["active_policy_id"] is not None:
+            assert "policy_reflection" in kinds
+            assert "boundary_verdict" in kinds
+            assert ("policy_frozen" in kinds) != ("policy_amended" in kinds), "exactly one is put in force"
+        if snapshot["position"] is not None:
+            held += 1
+            assert ended["outcome"] in ("held", "tightened")
+            assert ended["amendment_id"] is not None
+    assert held == 337
+
+
+def test_run_last_reflected_proposal_of_every_evaluation_has_a_verdict() -> None:
+    refused = 0
+    for _, between, ended in evaluations(embedded_run().rows):
+        for plans in (True, False):
+            met = [
+                payload["reflection_hash"]
+                for kind, payload in between
+                if kind == "policy_reflection" and (payload["amendment"] is None) is plans
+            ]
+            judged = {payload["reflection_hash"] for kind, payload in between if kind == "boundary_verdict"}
+            assert set(met[-1:]) <= judged
+        refused += ended["reason"].startswith(("no other eligible", "identical")) and bool(met or judged)
+    assert refused == 99, "these ended reflected and unjudged"
+
+
+def test_run_every_evaluation_ends_with_invocation_records_that_are_counted() -> None:
+    run = embedded_run()
+    counted: dict[str, int] = {}
+    for ended in run.of("policy_evaluation"):
+        assert ended["invocations"]
+        for met in ended["invocations"]:
+            assert (met["outcome"] == "ran") == (met["skip_reason"] is None)
+            counted[met["outcome"]] = counted.get(met["outcome"], 0) + 1
+    loop = run.document["policy_loop"]
+    assert {name: count for name, count in loop["invocations"].items() if count} == counted
+    assert counted["ran"] == len(run.of("policy_reflection"))
+    assert counted["skipped"] > 100, "abstentions with nothing to reflect on"
+    assert loop["degraded_share"] == 0.0
+
+
+def test_session_skipped_invocation_says_why() -> None:
+    made = session()
+    plans_changed(made, resubmitted)
+    reasons = {
+        met["skip_reason"]
+        for ended in payloads(finished(made), "policy_evaluation")
+        for met in ended["invocations"]
+        if met["outcome"] == "skipped"
+    }
+    assert reasons >= {"identical resubmission", "nothing to reflect on"}
+
+
+def resubmitted(plan: Plan) -> Plan:
+    """Every plan that passed as one that was sent back and came again unchanged."""
+    met = plan.last.reflection
+    if plan.end is not PlanEnd.PASSED or not isinstance(met, PolicyLevelReflectionResult):
+        return plan
+    sent_back = met.model_copy(update={"status": ReflectionStatus.REVISE})
+    again = PlanRound(plan.last.answer)
+    first = PlanRound(plan.last.answer, plan.last.request, sent_back)
+    return Plan(PlanEnd.STAND_DOWN, (first, again), "identical resubmission")
+
+
+def test_session_error_and_switched_off_reflection_leave_their_invocation_records() -> None:
+    broken, off = session(), session(Settings(reflection=ReflectionSettings(mode="off")))
+
+    async def failing(*_: Any, **__: Any) -> None:
+        raise RuntimeError("broken on purpose")
+
+    broken.policy_loop.provider.provide = failing  # type: ignore[method-assign, assignment]
+    for made, outcome, reason in ((broken, "error", "RuntimeError"), (off, "disabled", "reflection off")):
+        ended = payloads(finished(made), "policy_evaluation")
+        met = [one for evaluation in ended for one in evaluation["invocations"]]
+        assert len(met) >= len(ended) > 20
+        assert {(one["outcome"], one["skip_reason"]) for one in met} <= {
+            (outcome, reason),
+            ("skipped", "nothing to reflect on"),
+        }
+        assert made.policy_loop.counters.invocations[outcome] > 20
+
+
+def test_session_tightened_stop_moves_in_the_engine_and_the_position_exits_there() -> None:
+    made = session()
+    tightening(made, halfway)
+    rows = finished(made)
+    ends = evaluations(rows)
+    moved = [ended for snapshot, _, ended in ends if snapshot["position"] is not None]
+    assert {one["outcome"] for one in moved} <= {"tightened", "stale", "held"}
+    tightened = [one for one in payloads(rows, "stop_tightened") if one.get("amendment_id")]
+    assert len(tightened) == made.policy_loop.counters.outcomes["tightened"] > 10
+    levels = {one["policy_id"]: one["stop"] for one in tightened}
+    breached = [one for one in payloads(rows, "stop_breach") if levels.get(one["policy_id"]) == one["level"]]
+    assert len(breached) > 3, "exits at the very level that the amendment set"
+
+
+@pytest.mark.parametrize(
+    ("level", "reason", "code"),
+    [
+        (lambda seen: seen.position.stop - (seen.close - seen.position.stop), "why", "stop_loosens"),
+        (lambda seen: seen.close + (seen.close - seen.position.stop), "why", "stop_beyond_price"),
+        (lambda seen: seen.close - (seen.close - seen.position.stop) * 1e-9, "why", "stop_within_costs"),
+        (lambda seen: float("nan"), "why", "stop_not_a_price"),
+        (lambda seen: None, "why", "stop_not_a_price"),
+        (halfway, " ", "reason_missing"),
+    ],
+)
+def test_session_stop_move_that_does_not_pass_leaves_the_stop_where_it_is(
+    level: Any, reason: str, code: str
+) -> None:
+    made = session()
+    tightening(made, level, reason)
+    rows = finished(made)
+    outcomes = made.policy_loop.counters.outcomes
+    assert outcomes["held"] > 10
+    assert outcomes["tightened"] == outcomes["error"] == made.policy_loop.counters.errors == 0
+    assert made.policy_loop.counters.amendment_codes[code] == outcomes["held"]
+    assert not [one for one in payloads(rows, "stop_tightened") if one["by"] == "policy"]
+
+
+def foreign(met: PolicyLevelReflectionResult) -> PolicyLevelReflectionResult:
+    return met.model_copy(update={"proposal_hash": "0" * 64})
+
+
+def sent_back(met: PolicyLevelReflectionResult) -> PolicyLevelReflectionResult:
+    return met.model_copy(update={"status": ReflectionStatus.REVISE})
+
+
+def disabled(met: PolicyLevelReflectionResult) -> ReflectionInvocationMeta:
+    return met.meta.model_copy(update={"outcome": InvocationOutcome.DISABLED})
+
+
+@pytest.mark.parametrize("change", [foreign, sent_back, disabled])
+def test_session_amendment_without_a_passing_reflection_of_its_own_moves_no_stop_and_keeps_no_policy(
+    change: Callable[[PolicyLevelReflectionResult], Any],
+) -> None:
+    made = session()
+    tightening(made, halfway)
+    reflect = made.policy_loop.provider.reflect_amendment
+    made.policy_loop.provider.reflect_amendment = lambda request: change(reflect(request))  # type: ignore
+    rows = finished(made)
+    assert len(payloads(rows, "order_accepted")) > 5
+    assert payloads(rows, "policy_amended") == []
+    assert not [one for one in payloads(rows, "stop_tightened") if one["by"] == "policy"]
+    assert made.policy_loop.counters.outcomes["kept_previous"] == 0
+    stood_down = [one for one in payloads(rows, "policy_evaluation") if one["outcome"] == "stood_down"]
+    assert stood_down, "a stand-down happens all the same"
+    assert made.policy_loop.counters.errors == len(payloads(rows, "error")) > 0, "and says what was wrong"
+
+
+@pytest.mark.parametrize("decision", [JudgeDecision.REJECT, JudgeDecision.REVISE, JudgeDecision.STAND_DOWN])
+def test_session_amendment_that_the_judge_does_not_approve_is_not_carried_out(decision: Any) -> None:
+    made = session()
+    tightening(made, halfway)
+    validate = made.policy_loop._judge.validate_amendment
+
+    def unwilling(*args: Any) -> BoundaryVerdict:
+        return validate(*args).model_copy(update={"decision": decision})
+
+    made.policy_loop._judge.validate_amendment = unwilling  # type: ignore[method-assign]
+    rows = finished(made)
+    assert payloads(rows, "policy_amended") == []
+    assert not [one for one in payloads(rows, "stop_tightened") if one["by"] == "policy"]
+    assert made.policy_loop.counters.outcomes["held"] > 10
+
+
+def test_session_stand_down_retires_the_policy_and_its_armed_thesis() -> None:
+    made = session()
+    plans_changed(made, resubmitted_once_in_force(made))
+    rows = finished(made)
+    down = [ended for _, _, ended in evaluations(rows) if ended["outcome"] == "stood_down"]
+    amended = {one["amendment_id"]: one["amended"]["amendment"] for one in payloads(rows, "policy_amended")}
+    carried = [amended[one["amendment_id"]] for one in down if one["amendment_id"] is not None]
+    assert len(carried) > 10
+    assert {one["kind"] for one in carried} == {"stand_down"}
+    gone = {one["policy_id"] for one in carried}
+    after = [
+        row
+        for row in rows
+        if row.kind in ("order_accepted", "thesis_armed")
+        and json.loads(row.payload)["policy_id"] in gone
+        and row.known_at > min(e.known_at for e in rows_of(rows, "policy_amended", json.loads(row.payload)))
+    ]
+    assert after == []
+
+
+def rows_of(rows: list[JournalRow], kind: str, owner: dict[str, Any]) -> list[JournalRow]:
+    return [
+        row for row in rows if row.kind == kind and json.loads(row.payload)["policy_id"] == owner["policy_id"]
+    ]
+
+
+def resubmitted_once_in_force(made: Session) -> Callable[[Plan], Plan]:
+    def change(plan: Plan) -> Plan:
+        request = plan.last.request
+        there = request is not None and request.snapshot.active_policy_id is not None
+        return resubmitted(plan) if there else plan
+
+    return change
+
+
+def test_session_amendment_is_stale_when_its_position_or_its_stop_has_changed() -> None:
+    made = session()
+    tightening(made, lambda seen: seen.position.stop + 0.9 * (seen.close - seen.position.stop))
+    late_by(made, 1, "provide")
+    rows = finished(made)
+    outcomes = made.policy_loop.counters.outcomes
+    assert outcomes["tightened"] > 2
+    stale = [one["reason"] for one in payloads(rows, "policy_evaluation") if one["outcome"] == "stale"]
+    assert [reason for reason in stale if reason.startswith("the position was")]
+    assert [reason for reason in stale if "any more" in reason], "a trailing stop or the close overtook it"
+    assert made.policy_loop.counters.errors == outcomes["error"] == 0
+
+
+def test_session_why_of_a_stop_exit_leads_to_the_amendment_that_moved_the_stop() -> None:
+    made = session()
+    tightening(made, halfway)
+    rows = finished(made)
+    index = JournalIndex()
+    for row in rows:
+        index.add(Event(row, json.loads(row.payload)))
+    assert check_references(index, finished=True).dangling == ()
+    moved = {one["policy_id"]: one["amendment_id"] for one in payloads(rows, "policy_amended")}
+    told = 0
+    for event in index.events:
+        if event.row.kind != "exit_filled" or event.payload["reason"] != "stop":
+            continue
+        nodes = list(walk(trace(index, event)))
+        amended = [node for node in nodes if node.kind == "policy_amended"]
+        told += bool(amended)
+        assert all(node.found for node in nodes)
+        for node in amended:
+            assert node.facts["kind"] == "tighten"
+            assert {child.kind for child in node.children} == {
+                "policy_event",
+                "policy_snapshot",
+                "policy_reflection",
+                "boundary_verdict",
+            }
+    assert told > 3
+    assert moved
+
+
+def walk(node: LineageNode) -> Any:
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def test_session_reference_to_an_amendment_that_is_not_there_dangles() -> None:
+    made = session()
+    tightening(made, halfway)
+    index = JournalIndex()
+    for row in finished(made):
+        if row.kind != "policy_amended":
+            index.add(Event(row, json.loads(row.payload)))
+    lost = check_references(index, finished=True).dangling
+    assert [line for line in lost if "(stop_tightened): amendment_id" in line]
+    assert [line for line in lost if "(policy_evaluation): amendment_id" in line]
+
+
+def test_session_same_answers_make_the_same_head_twice() -> None:
+    heads = []
+    for _ in range(2):
+        made = session()
+        tightening(made, halfway)
+        asyncio.run(made.journal.flush())
+        finished(made)
+        heads.append(made.journal.head_hash)
+    assert heads[0] == heads[1]
