@@ -42,7 +42,7 @@ REFERENCES: dict[str, dict[str, str]] = {
         "amended.verdict_hash": "boundary_verdict",
     },
     "policy_evaluation": {"event_id": "policy_event", "snapshot_hash": "policy_snapshot"} | OWNER | AMENDED,
-    "stop_tightened": OWNER | AMENDED,
+    "stop_tightened": AMENDED,
     "order_accepted": OWNER,
     "entry_filled": OWNER | {"order_id": "order_accepted"},
     "scale_out_filled": OWNER | {"entry_order_id": "order_accepted"},

@@ -4,12 +4,13 @@ from typing import Any
 import pytest
 
 from agents.judge_agent_client import JudgeAgentClient
-from schemas.config import JudgeSettings
+from schemas.config import JudgeSettings, ReflectionSettings
 from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, PolicyLevelReflectionResult, ReflectionInvocationMeta
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.snapshot import DataWindow, MemoryBaseRates, PolicySnapshot, RiskState
 from schemas.vocabulary import (
+    AmendmentKind,
     CheckName,
     FindingClass,
     InvocationOutcome,
@@ -21,7 +22,10 @@ from schemas.vocabulary import (
     Trend,
     VolatilityBand,
 )
+from services.policy_checks.amendment import AMENDMENT_CHECKS
+from services.policy_level_reflection_service import PolicyLevelReflectionService
 from tests.services.high_level.builders import playbook
+from tests.services.policy_checks.amendments import amendment_request, policy_of, position_of
 
 D, C = JudgeDecision, FindingClass
 BOOK = playbook()
@@ -204,3 +208,82 @@ def test_client_counts_its_decisions():
         D.APPROVE: 2,
         D.REVISE: 1,
     }
+
+
+def test_proposal_while_a_position_is_open_is_rejected_by_the_judge_itself():
+    seen = snapshot().model_copy(update={"position": position_of(policy_of())})
+    verdict = judge(result(snapshot_hash=seen.content_hash), seen)
+    assert (verdict.decision, verdict.evidence_ids) == (D.REJECT, ("entry_while_in_position",))
+
+
+K = AmendmentKind
+AMENDMENTS = [
+    amendment_request(K.TIGHTEN, held=True, stop=97.0),
+    amendment_request(K.TIGHTEN, held=True, direction="short", stop=103.0),
+    amendment_request(K.KEEP),
+    amendment_request(K.KEEP, held=True),
+    amendment_request(K.STAND_DOWN),
+]
+SERVICE = PolicyLevelReflectionService(ReflectionSettings())
+
+
+def amended(request, off=False, **changes):
+    met = SERVICE.reflect_amendment(request, source="heartbeat").model_copy(update=changes)
+    return JudgeAgentClient(JudgeSettings(), reflection_off=off).validate_amendment(request, met)
+
+
+@pytest.mark.parametrize("request_", AMENDMENTS)
+def test_amendment_that_passed_is_approved_for_exactly_its_hashes(request_):
+    verdict = amended(request_)
+    assert verdict.decision is D.APPROVE
+    assert verdict.proposal_hash == request_.amendment.content_hash
+    assert verdict.snapshot_hash == request_.snapshot.content_hash
+
+
+@pytest.mark.parametrize("request_", AMENDMENTS)
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"proposal_hash": "0" * 64}, "hash_mismatch"),
+        ({"snapshot_hash": "0" * 64}, "hash_mismatch"),
+        ({"playbook_hash": "0" * 64}, "hash_mismatch"),
+        ({"checks_run": (CheckName.INVARIANT,)}, "checks_missing"),
+    ],
+)
+def test_amendment_under_a_reflection_of_something_else_or_half_of_one_is_rejected(request_, changes, code):
+    verdict = amended(request_, **changes)
+    assert (verdict.decision, verdict.evidence_ids) == (D.REJECT, (code,))
+
+
+@pytest.mark.parametrize(("off", "decision"), [(True, D.APPROVE), (False, D.REJECT)])
+@pytest.mark.parametrize("request_", AMENDMENTS)
+def test_amendment_with_a_disabled_record_is_approved_only_when_the_settings_say_off(request_, off, decision):
+    record = ReflectionInvocationMeta(
+        cadence="policy_loop", source="heartbeat", outcome=InvocationOutcome.DISABLED
+    )
+    client = JudgeAgentClient(JudgeSettings(), reflection_off=off)
+    assert client.validate_amendment(request_, record).decision is decision
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (amendment_request(K.TIGHTEN, held=True, stop=94.0), "stop_not_tighter"),
+        (amendment_request(K.TIGHTEN, held=True, stop=100.0), "stop_not_tighter"),
+        (amendment_request(K.TIGHTEN, held=True, direction="short", stop=106.0), "stop_not_tighter"),
+        (amendment_request(K.TIGHTEN, stop=97.0), "no_position"),
+        (amendment_request(K.KEEP, playbook=None), "playbook_replaced"),
+        (amendment_request(K.KEEP, playbook__version=2), "playbook_replaced"),
+        (amendment_request(K.KEEP, snapshot__regime=None), "not_eligible"),
+        (amendment_request(K.KEEP, snapshot__risk__kill_switch=True), "kill_switch"),
+    ],
+)
+def test_amendment_is_looked_at_by_the_judge_itself_whatever_the_reflection_said(request_, code):
+    lenient = amended(request_, status=ReflectionStatus.PASS, findings=(), checks_run=AMENDMENT_CHECKS)
+    assert lenient.decision is not D.APPROVE
+    assert lenient.evidence_ids == (code,)
+
+
+def test_keep_of_a_position_is_approved_with_what_no_longer_holds():
+    verdict = amended(amendment_request(K.KEEP, held=True, playbook=None, snapshot__risk__kill_switch=True))
+    assert (verdict.decision, verdict.evidence_ids) == (D.APPROVE, ("playbook_replaced",))

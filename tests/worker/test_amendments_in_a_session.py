@@ -227,7 +227,7 @@ def test_session_amendment_that_the_judge_does_not_approve_is_not_carried_out(de
 
 def test_session_stand_down_retires_the_policy_and_its_armed_thesis() -> None:
     made = session()
-    plans_changed(made, resubmitted_once_in_force(made))
+    plans_changed(made, resubmitted_once_in_force)
     rows = finished(made)
     down = [ended for _, _, ended in evaluations(rows) if ended["outcome"] == "stood_down"]
     amended = {one["amendment_id"]: one["amended"]["amendment"] for one in payloads(rows, "policy_amended")}
@@ -251,26 +251,70 @@ def rows_of(rows: list[JournalRow], kind: str, owner: dict[str, Any]) -> list[Jo
     ]
 
 
-def resubmitted_once_in_force(made: Session) -> Callable[[Plan], Plan]:
-    def change(plan: Plan) -> Plan:
-        request = plan.last.request
-        there = request is not None and request.snapshot.active_policy_id is not None
-        return resubmitted(plan) if there else plan
-
-    return change
+def resubmitted_once_in_force(plan: Plan) -> Plan:
+    return resubmitted(plan) if in_force_at(plan) else plan
 
 
-def test_session_amendment_is_stale_when_its_position_or_its_stop_has_changed() -> None:
+def test_session_amendment_is_stale_when_its_position_has_changed() -> None:
     made = session()
-    tightening(made, lambda seen: seen.position.stop + 0.9 * (seen.close - seen.position.stop))
+    tightening(made, halfway)
     late_by(made, 1, "provide")
     rows = finished(made)
     outcomes = made.policy_loop.counters.outcomes
     assert outcomes["tightened"] > 2
     stale = [one["reason"] for one in payloads(rows, "policy_evaluation") if one["outcome"] == "stale"]
     assert [reason for reason in stale if reason.startswith("the position was")]
-    assert [reason for reason in stale if "any more" in reason], "a trailing stop or the close overtook it"
     assert made.policy_loop.counters.errors == outcomes["error"] == 0
+
+
+def test_session_stop_move_is_stale_when_the_stop_has_trailed_beyond_it_meanwhile() -> None:
+    made = session()
+    tightening(made, halfway)
+    provide = made.policy_loop.provider.provide
+
+    async def overtaken(snapshot: Any, *rest: Any, **named: Any) -> Plan:
+        plan = await provide(snapshot, *rest, **named)
+        if snapshot.position is not None:
+            level = snapshot.position.stop + 0.9 * (snapshot.close - snapshot.position.stop)
+            made.engine.tighten_stop(made.bars.symbols.index(snapshot.symbol), level)
+        return plan
+
+    made.policy_loop.provider.provide = overtaken  # type: ignore[method-assign, assignment]
+    rows = finished(made)
+    outcomes = made.policy_loop.counters.outcomes
+    stale = [one["reason"] for one in payloads(rows, "policy_evaluation") if one["outcome"] == "stale"]
+    assert len(stale) == outcomes["stale"] > 10
+    assert all("any more" in reason for reason in stale)
+    assert outcomes["tightened"] == outcomes["error"] == made.policy_loop.counters.errors == 0
+
+
+def test_session_keep_is_stale_when_its_policy_has_gone_meanwhile() -> None:
+    made = session()
+    plans_changed(made, lambda plan: abstained(plan) if in_force_at(plan) else plan)
+    provide = made.policy_loop.provider.provide
+
+    async def expired(snapshot: Any, *rest: Any, **named: Any) -> Plan:
+        plan = await provide(snapshot, *rest, **named)
+        if snapshot.active_policy_id is not None:
+            made.engine.state["policy"][made.bars.symbols.index(snapshot.symbol)] = -1
+        return plan
+
+    made.policy_loop.provider.provide = expired  # type: ignore[method-assign, assignment]
+    rows = finished(made)
+    ended = [one for one in payloads(rows, "policy_evaluation") if one["reason"].endswith("and is none")]
+    assert len(ended) > 5
+    assert {one["outcome"] for one in ended} == {"stale"}
+    assert made.policy_loop.counters.outcomes["kept_previous"] == 0
+
+
+def in_force_at(plan: Plan) -> bool:
+    request = plan.last.request
+    return request is not None and request.snapshot.active_policy_id is not None
+
+
+def abstained(plan: Plan) -> Plan:
+    answer = StrategistAnswer(kind=PlanKind.ABSTAIN, reason="scripted")
+    return Plan(PlanEnd.NO_PROPOSAL, (PlanRound(answer),), "scripted")
 
 
 def test_session_why_of_a_stop_exit_leads_to_the_amendment_that_moved_the_stop() -> None:

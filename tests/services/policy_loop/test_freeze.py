@@ -8,9 +8,10 @@ from schemas.config import ReflectionSettings
 from schemas.errors import FreezeRefused
 from schemas.judge import BoundaryVerdict
 from schemas.reflection import ReflectionInvocationMeta
-from schemas.vocabulary import FindingClass, InvocationOutcome, JudgeDecision, ReflectionStatus
+from schemas.vocabulary import AmendmentKind, FindingClass, InvocationOutcome, JudgeDecision, ReflectionStatus
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.policy_loop.freeze import changed_fields, freeze
+from services.policy_loop.freeze import amend, changed_fields, freeze
+from tests.services.policy_checks.amendments import amendment_request
 from tests.services.policy_checks.plans import right_request
 
 REQUEST = right_request()
@@ -95,3 +96,56 @@ def test_freeze_names_the_fields_that_changed_against_the_policy_before() -> Non
     tighter = REQUEST.proposal.model_copy(update={"horizon_bars": 5, "conviction": 0.1})
     assert changed_fields(previous, tighter) == ("horizon_bars", "conviction")
     assert changed_fields(None, tighter) == ()
+
+
+AMENDING = amendment_request(AmendmentKind.TIGHTEN, held=True, stop=97.0)
+PASSED = PolicyLevelReflectionService(ReflectionSettings()).reflect_amendment(AMENDING, source="test")
+
+
+def amended(
+    reflection=PASSED, amendment=AMENDING.amendment, snapshot=AMENDING.snapshot, off=False, **changes
+):
+    values = {
+        "snapshot_hash": AMENDING.snapshot.content_hash,
+        "proposal_hash": AMENDING.amendment.content_hash,
+        "reflection_hash": PASSED.content_hash if reflection is None else reflection.content_hash,
+    }
+    return amend(
+        amendment, snapshot, reflection, verdict(**(values | changes)), amended_at=1, reflection_off=off
+    )
+
+
+def test_amend_of_a_passed_and_approved_amendment_carries_every_hash():
+    frozen_amendment = amended()
+    assert frozen_amendment.amendment == AMENDING.amendment
+    assert frozen_amendment.snapshot_hash == AMENDING.snapshot.content_hash
+    assert frozen_amendment.amendment_hash == AMENDING.amendment.content_hash
+    assert frozen_amendment.reflection_hash == PASSED.content_hash
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"reflection": None},
+        {"reflection": PASSED.model_copy(update={"status": ReflectionStatus.REVISE})},
+        {"reflection": PASSED.model_copy(update={"proposal_hash": "0" * 64})},
+        {"reflection": PASSED.model_copy(update={"snapshot_hash": "0" * 64})},
+        {"decision": JudgeDecision.REVISE},
+        {"decision": JudgeDecision.STAND_DOWN},
+        {"proposal_hash": "0" * 64},
+        {"snapshot_hash": "0" * 64},
+        {"reflection_hash": "0" * 64},
+        {"amendment": AMENDING.amendment.model_copy(update={"stop": 98.0})},
+        {"snapshot": AMENDING.snapshot.model_copy(update={"close": 101.0})},
+    ],
+)
+def test_amend_without_a_reflection_and_a_verdict_of_its_own_is_refused(given):
+    with pytest.raises(FreezeRefused):
+        amended(**given)
+
+
+def test_amend_with_reflection_off_needs_the_record_and_the_setting():
+    off = ReflectionInvocationMeta(cadence="policy_loop", source="test", outcome=InvocationOutcome.DISABLED)
+    assert amended(reflection=off, off=True).reflection_hash == off.content_hash
+    with pytest.raises(FreezeRefused, match="reflection is on"):
+        amended(reflection=off)
