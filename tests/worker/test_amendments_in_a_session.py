@@ -52,7 +52,8 @@ def tightening(made: Session, level: Callable[[Any], float | None], reason: str 
 
 
 def halfway(snapshot: Any) -> float:
-    return snapshot.position.stop + 0.5 * (snapshot.close - snapshot.position.stop)
+    position, close = snapshot.position, float(snapshot.close)
+    return float(position.stop) + 0.5 * (close - float(position.stop))
 
 
 def test_run_every_evaluation_with_a_position_or_a_policy_is_reflected_judged_and_frozen() -> None:
@@ -218,7 +219,7 @@ def test_session_amendment_that_the_judge_does_not_approve_is_not_carried_out(de
     def unwilling(*args: Any) -> BoundaryVerdict:
         return validate(*args).model_copy(update={"decision": decision})
 
-    made.policy_loop._judge.validate_amendment = unwilling  # type: ignore[method-assign]
+    made.policy_loop._judge.validate_amendment = unwilling  # type: ignore[method-assign, assignment]
     rows = finished(made)
     assert payloads(rows, "policy_amended") == []
     assert not [one for one in payloads(rows, "stop_tightened") if one["by"] == "policy"]
@@ -279,7 +280,7 @@ def test_session_stop_move_is_stale_when_the_stop_has_trailed_beyond_it_meanwhil
             made.engine.tighten_stop(made.bars.symbols.index(snapshot.symbol), level)
         return plan
 
-    made.policy_loop.provider.provide = overtaken  # type: ignore[method-assign, assignment]
+    made.policy_loop.provider.provide = overtaken  # type: ignore[method-assign]
     rows = finished(made)
     outcomes = made.policy_loop.counters.outcomes
     stale = [one["reason"] for one in payloads(rows, "policy_evaluation") if one["outcome"] == "stale"]
@@ -299,7 +300,7 @@ def test_session_keep_is_stale_when_its_policy_has_gone_meanwhile() -> None:
             made.engine.state["policy"][made.bars.symbols.index(snapshot.symbol)] = -1
         return plan
 
-    made.policy_loop.provider.provide = expired  # type: ignore[method-assign, assignment]
+    made.policy_loop.provider.provide = expired  # type: ignore[method-assign]
     rows = finished(made)
     ended = [one for one in payloads(rows, "policy_evaluation") if one["reason"].endswith("and is none")]
     assert len(ended) > 5

@@ -69,7 +69,7 @@ def abstaining(made: Session) -> None:
         answer = StrategistAnswer(kind=PlanKind.ABSTAIN, reason="scripted")
         return Plan(PlanEnd.NO_PROPOSAL, (PlanRound(answer),), "scripted")
 
-    made.policy_loop.provider.provide = abstain  # type: ignore[method-assign, assignment]
+    made.policy_loop.provider.provide = abstain  # type: ignore[method-assign]
 
 
 def endings(made: Session, rows: Any, first: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -97,7 +97,7 @@ def test_session_abstention_keeps_a_policy_only_where_its_playbook_is_still_elig
         answer = StrategistAnswer(kind=PlanKind.ABSTAIN, reason="scripted")
         return Plan(PlanEnd.NO_PROPOSAL, (PlanRound(answer),), "scripted")
 
-    made.policy_loop.provider.provide = every_fourth  # type: ignore[method-assign, assignment]
+    made.policy_loop.provider.provide = every_fourth  # type: ignore[method-assign]
     rows = finished(made)
     books = {one.definition.id: one.definition for one in made.registry.reader().active()}
     outcomes = []
@@ -137,7 +137,7 @@ def test_session_abstention_keeps_no_policy_of_a_playbook_version_that_was_repla
     def replace_definition(version: Any, definition: Any) -> Any:
         return version.model_copy(update={"definition": definition})
 
-    made.policy_loop._deliberation._playbooks = Replaced()  # type: ignore[assignment]
+    made.policy_loop._deliberation._playbooks = Replaced()
     abstaining(made)
     ended = endings(made, finished(made), first)
     assert ended
