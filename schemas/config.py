@@ -295,6 +295,23 @@ class DataSettings(Contract):
     label: Literal["open", "close"] = "open"
     symbols: tuple[str, ...] = Field(default=(), description="empty: every symbol of the data")
     timeframe: str | None = None
+    plausibility: Literal["live", "always", "off"] = Field(
+        default="live",
+        description="where a bar outside the band around the last good close is in doubt until the next two "
+        "bars of its symbol confirm the new level: on live feeds, `always` also on recorded bars, or nowhere",
+    )
+    plausible_change: float = Field(
+        default=0.5,
+        gt=0,
+        le=1_000,
+        description="half the width of that band at least, as a share of the last good close",
+    )
+    plausible_atr: float = Field(
+        default=20.0,
+        ge=0,
+        le=10_000,
+        description="half the width of that band at least, in mean true ranges of the last 14 good bars",
+    )
 
 
 class RuntimeSettings(Contract):

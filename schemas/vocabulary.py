@@ -62,6 +62,7 @@ class OverrideReason(StrEnum):
     ENVELOPE_BREACH = "envelope_breach"
     KILL_SWITCH = "kill_switch"
     STALE_DATA = "stale_data"
+    CONFLICTING_DATA = "conflicting_data"
     VOLATILITY_SHOCK = "volatility_shock"
 
 

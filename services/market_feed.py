@@ -21,6 +21,7 @@ class FeedAnomalyKind(StrEnum):
     LATE = "late"  # a bar of a label that was handed over already: never traded again
     MISSING = "missing"  # no bar of a symbol for a label
     INVALID = "invalid"  # values that cannot be a bar, or a label off the grid
+    IMPLAUSIBLE = "implausible"  # a price far from the last good close: in doubt until two bars confirm it
     UNCLOSED = "unclosed"  # a bar that is not over yet
     STALE = "stale"  # no bar of a symbol for too long
     FRESH = "fresh"  # a stale symbol has bars again
@@ -28,6 +29,10 @@ class FeedAnomalyKind(StrEnum):
     DISCONNECTED = "disconnected"
     RECONNECTED = "reconnected"
     CLOCK = "clock"  # wall clock and monotonic clock disagree, or the source's clock differs from ours
+
+
+# What leaves a symbol's data in conflict: an override, which opens a boundary of it in every state.
+CONFLICTING = frozenset({FeedAnomalyKind.CONFLICT, FeedAnomalyKind.IMPLAUSIBLE})
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,15 @@ class FeedAnomaly:
     label: int | None
     detail: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
+
+    def payload(self) -> dict[str, Any]:
+        """As it is journalled."""
+        return {
+            "anomaly": str(self.kind),
+            "symbol": self.symbol,
+            "bar_label": self.label,
+            "detail": dict(self.detail),
+        }
 
 
 class MarketFeed(Protocol):

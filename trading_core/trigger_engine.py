@@ -43,6 +43,7 @@ OVERRIDES = {
     rec.BIT_ENVELOPE: OverrideReason.ENVELOPE_BREACH,
     rec.BIT_KILL: OverrideReason.KILL_SWITCH,
     rec.BIT_STALE: OverrideReason.STALE_DATA,
+    rec.BIT_CONFLICT: OverrideReason.CONFLICTING_DATA,
     rec.BIT_SHOCK: OverrideReason.VOLATILITY_SHOCK,
 }
 
@@ -410,6 +411,10 @@ class TriggerEngine:
     def request_boundary(self, s: int) -> None:
         """Open a boundary for symbol `s` at the close of its next bar, as a replan demands."""
         self.state["requested"][s] = 1
+
+    def doubt_data(self, s: int) -> None:
+        """Open a boundary for symbol `s` at the close of its next bar, in any state: its data conflict."""
+        self.state["held"][s] |= rec.BIT_CONFLICT
 
     def set_kill_switch(self, on: bool) -> None:
         """The operator's switch.

@@ -17,6 +17,7 @@ from worker.bootstrap import assemble
 from worker.models import Models
 from worker.run_result import RunResult
 from worker.session import Session
+from worker.sifted_bars import sifted_bars
 from worker.timing import Timing
 from worker.warm_up import compile_engine
 
@@ -47,19 +48,22 @@ async def run_backtest(
         prepare: changes the session once it has begun; only the ablation has a use for it.
 
     Raises:
+        DataError: `data.plausibility` is `always`, and every bar is in doubt.
         InvariantViolation: a guarantee of the engine did not hold.
         CassetteMiss: a reply to be played back was not recorded.
     """
     started = time.perf_counter()
     timing = Timing(compile_s=compile_engine())
-    session = assemble(settings, bars, journal, definitions, models, cassette)
+    sifted = sifted_bars(bars, settings.data)
+    session = assemble(settings, sifted.bars, journal, definitions, models, cassette)
     session.begin()
     if prepare is not None:
         prepare(session)
-    rows = bars.shape[0]
+    rows = sifted.bars.shape[0]
     try:
         while not session.engine.done:
-            await session.step(timing)
+            await session.step(timing, end=sifted.next_row(session.engine.t))
+            sifted.tell(session)
             await journal.checkpoint()
             if progress is not None:
                 progress(session.engine.t, rows)

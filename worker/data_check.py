@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from schemas.config import DataSettings
+from services.feeds.plausibility import doubted_bars
+from services.market_feed import FeedAnomaly
 from worker.data_fetch_check import shown
 
 if TYPE_CHECKING:
@@ -17,6 +20,9 @@ JUMP = (
 
 def describe_bars(series: "BarSeries") -> dict[str, Any]:
     """Plain data about bars that passed every check of the reader."""
+    doubts: dict[str, list[FeedAnomaly]] = {}
+    for _, anomaly in doubted_bars(series, DataSettings()):
+        doubts.setdefault(str(anomaly.symbol), []).append(anomaly)
     return {
         "timeframe": series.timeframe,
         "label": series.label,
@@ -25,7 +31,10 @@ def describe_bars(series: "BarSeries") -> dict[str, Any]:
         "bars": series.bar_count,
         "rows": series.shape[0],
         "sha256": series.sha256,
-        "symbols": {symbol: _symbol(series, s) for s, symbol in enumerate(series.symbols)},
+        "symbols": {
+            symbol: _symbol(series, s) | _implausible(doubts.get(symbol, []))
+            for s, symbol in enumerate(series.symbols)
+        },
     }
 
 
@@ -48,6 +57,20 @@ def _symbol(series: "BarSeries", s: int) -> dict[str, Any]:
         "without_movement": int((series.high[rows, s] == series.low[rows, s]).sum()),
         "jumps": [shown(int(times[k + 1])) for k in np.flatnonzero(change > JUMP)[:MOST_PAUSES]],
     }
+
+
+def _implausible(doubts: list[FeedAnomaly]) -> dict[str, Any]:
+    """The bars that `data.plausibility` would leave out with the bands of the defaults."""
+    first = [
+        {
+            "time": shown(int(one.label or 0)),
+            "lowest": one.detail["bar"][2],
+            "highest": one.detail["bar"][1],
+            "last_good_close": one.detail.get("last_good_close"),
+        }
+        for one in doubts[:MOST_PAUSES]
+    ]
+    return {"implausible": len(doubts), "first_implausible": first}
 
 
 def _pauses(times: Any, bar_ns: int) -> list[dict[str, Any]]:

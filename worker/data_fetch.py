@@ -79,10 +79,11 @@ async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
         await shell.patience.ask(exchange.load)
         exchange.check(request.symbols, request.timeframe)
         step = TIMEFRAME_SECONDS[request.timeframe] * NS
-        first, last = await _labels(exchange, shell, step, max(start or 0, 0), end)
+        now = await _clock(exchange, shell)
+        first, last = _labels(now() - int(shell.settings.settle_s * NS), step, max(start or 0, 0), end)
         with PartialFile(request.out, _identity(request, first, end)) as partial, _resumable(partial):
-            await _pages(exchange, request, shell, partial, first, last)
-            found = _examined(request, partial, last)
+            await _pages(exchange, request, shell, partial, first, last, now)
+            found = _examined(request, partial, first, last)
             differing = await _reread(exchange, request, shell, found)
             write_bars(request.out, {symbol: findings.bars for symbol, findings in found.items()})
             resumed = partial.resumed
@@ -92,12 +93,15 @@ async def fetch(request: FetchRequest, shell: FetchShell) -> dict[str, Any]:
     return _document(request, found, differing, first, last, resumed)
 
 
-async def _labels(
-    exchange: PublicExchange, shell: FetchShell, step: int, start: int, end: int | None
-) -> tuple[int, int]:
-    """The first and the last label that are asked for."""
+async def _clock(exchange: PublicExchange, shell: FetchShell) -> Callable[[], int]:
+    """The time at the exchange, ns, by our clock and what it says of its own."""
     said = await shell.patience.ask(exchange.clock_ns)
-    now = (shell.wall() if said is None else said) - int(shell.settings.settle_s * NS)
+    ahead = 0 if said is None else said - shell.wall()
+    return lambda: shell.wall() + ahead
+
+
+def _labels(now: int, step: int, start: int, end: int | None) -> tuple[int, int]:
+    """The first and the last label that are asked for."""
     newest = now - now % step - step
     first = -(-start // step) * step
     last = newest if end is None else min(newest, end - end % step)
@@ -139,6 +143,7 @@ async def _pages(
     partial: PartialFile,
     first: int,
     last: int,
+    now: Callable[[], int],
 ) -> None:
     step = TIMEFRAME_SECONDS[request.timeframe] * NS
     each = (last - first) // step + 1
@@ -146,9 +151,10 @@ async def _pages(
     for number, symbol in enumerate(request.symbols):
         since = partial.next_label.get(symbol, first)
         shell.progress(number * each + (min(since, last + step) - first) // step, total)
-        async for reached, bars in pages(exchange, symbol, request.timeframe, since, last, shell.patience):
-            partial.add(symbol, reached, bars)
-            shell.progress(number * each + (min(reached, last + step) - first) // step, total)
+        async for page in pages(exchange, symbol, request.timeframe, since, last, shell.patience, now):
+            partial.add(symbol, page)
+            reached = min(page.next_label, last + step)
+            shell.progress(number * each + (reached - first) // step, total)
         if not any(first <= one.label <= last for one in partial.bars.get(symbol, [])):
             partial.remove()
             raise DataError(
@@ -158,9 +164,16 @@ async def _pages(
             )
 
 
-def _examined(request: FetchRequest, partial: PartialFile, last: int) -> dict[str, SymbolFindings]:
+def _examined(
+    request: FetchRequest, partial: PartialFile, first: int, last: int
+) -> dict[str, SymbolFindings]:
     return {
-        symbol: examine([one for one in partial.bars[symbol] if one.label <= last], request.timeframe)
+        symbol: examine(
+            [one for one in partial.bars[symbol] if one.label <= last],
+            request.timeframe,
+            asked=(first, last),
+            future=partial.future.get(symbol, ()),
+        )
         for symbol in request.symbols
     }
 

@@ -24,7 +24,10 @@ class SymbolFindings:
         conflicts: labels with two different bars; the first is kept.
         invalid: labels whose values cannot be a bar, with the reason; dropped.
         off_grid: labels that are no multiple of the timeframe; dropped.
-        gaps: first and last label of each stretch without bars, and how many are missing in it.
+        future: labels that lay beyond the present; dropped.
+        gaps: first and last label of each stretch without bars, from the first that was asked for to the last,
+            and how many are missing in it.
+        asked: bars that were asked for.
     """
 
     bars: dict[int, Bar] = field(default_factory=dict)
@@ -32,18 +35,21 @@ class SymbolFindings:
     conflicts: list[int] = field(default_factory=list)
     invalid: list[tuple[int, str]] = field(default_factory=list)
     off_grid: list[int] = field(default_factory=list)
+    future: list[int] = field(default_factory=list)
     gaps: list[tuple[int, int, int]] = field(default_factory=list)
+    asked: int = 0
 
     @property
     def problems(self) -> int:
         """What the exchange should not have given; a gap is none of it, since nobody may have traded."""
-        return len(self.conflicts) + len(self.invalid) + len(self.off_grid)
+        return len(self.conflicts) + len(self.invalid) + len(self.off_grid) + len(self.future)
 
     def document(self) -> dict[str, Any]:
         """Plain data; of each list the first hundred."""
         labels = list(self.bars)
         return {
             "bars": len(labels),
+            "asked_bars": self.asked,
             "from": shown(labels[0]) if labels else None,
             "to": shown(labels[-1]) if labels else None,
             "missing_bars": sum(count for _, _, count in self.gaps),
@@ -56,13 +62,24 @@ class SymbolFindings:
             "conflicts": [shown(label) for label in self.conflicts[:MOST_LISTED]],
             "invalid": [{"time": shown(label), "reason": why} for label, why in self.invalid[:MOST_LISTED]],
             "off_grid": [shown(label) for label in self.off_grid[:MOST_LISTED]],
+            "future": [shown(label) for label in self.future[:MOST_LISTED]],
         }
 
 
-def examine(rows: Iterable[Candle], timeframe: str) -> SymbolFindings:
-    """The usable bars among rows in any order, and what is wrong with the others."""
+def examine(
+    rows: Iterable[Candle], timeframe: str, *, asked: tuple[int, int], future: Iterable[int] = ()
+) -> SymbolFindings:
+    """The usable bars among rows in any order, and what is wrong with the others.
+
+    Args:
+        rows: as they came.
+        timeframe: of the bars.
+        asked: the first and the last label that were asked for, ns.
+        future: labels that lay beyond the present.
+    """
     step = TIMEFRAME_SECONDS[timeframe] * NS
-    found = SymbolFindings()
+    first, last = asked
+    found = SymbolFindings(future=sorted(set(future)), asked=(last - first) // step + 1)
     kept: dict[int, Bar] = {}
     for label, bar in rows:
         if label % step:
@@ -76,7 +93,7 @@ def examine(rows: Iterable[Candle], timeframe: str) -> SymbolFindings:
         else:
             found.conflicts.append(label)
     found.bars = dict(sorted(kept.items()))
-    found.gaps = gaps(found.bars, step)
+    found.gaps = gaps((first - step, *found.bars, last + step), step)
     return found
 
 
@@ -92,5 +109,8 @@ def gaps(labels: Iterable[int], step: int) -> list[tuple[int, int, int]]:
 
 
 def shown(label: int) -> str:
-    """A label as ISO 8601 in UTC."""
-    return ns_to_datetime(label).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """A label as ISO 8601 in UTC; one that no calendar holds as it is."""
+    try:
+        return ns_to_datetime(label).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{label} ns"

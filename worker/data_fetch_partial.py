@@ -14,6 +14,7 @@ from typing import Any, Self
 from schemas.errors import ConfigError, DataError
 from trading_core.growing_bars import Bar
 from worker.feeds.ccxt_exchange import Candle
+from worker.feeds.ccxt_history import Page
 
 VERSION = 1
 
@@ -24,6 +25,7 @@ class PartialFile:
     Attributes:
         path: the file.
         bars: of each symbol, in the order in which they came.
+        future: of each symbol, labels beyond the present of their answer.
         next_label: of each symbol, where its next page begins, ns.
         resumed: bars that an earlier run left.
     """
@@ -41,6 +43,7 @@ class PartialFile:
         """
         self.path = target.with_name(target.name + ".part")
         self.bars: dict[str, list[Candle]] = {}
+        self.future: dict[str, list[int]] = {}
         self.next_label: dict[str, int] = {}
         self._header = {"thinktwice_fetch": VERSION, **request}
         try:
@@ -62,20 +65,21 @@ class PartialFile:
     ) -> None:
         self._file.close()
 
-    def add(self, symbol: str, next_label: int, bars: list[Candle]) -> None:
+    def add(self, symbol: str, page: Page) -> None:
         """Keep one page; it is on the disk when this returns.
 
         Raises:
             DataError: the disk does not take it.
         """
-        rows = [[one.label, *one.bar] for one in bars]
+        rows = [[one.label, *one.bar] for one in page.bars]
+        future = [one.label for one in page.future]
         try:
-            self._append({"symbol": symbol, "next": next_label, "bars": rows})
+            self._append({"symbol": symbol, "next": page.next_label, "bars": rows, "future": future})
         except OSError as error:
             raise DataError(
                 f"cannot write {str(self.path)!r}: {error.strerror or error}; what is in it is kept"
             ) from error
-        self._keep(symbol, next_label, bars)
+        self._keep(symbol, page.next_label, page.bars, future)
 
     def remove(self) -> None:
         """It is not needed any more."""
@@ -87,8 +91,9 @@ class PartialFile:
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def _keep(self, symbol: str, next_label: int, bars: list[Candle]) -> None:
+    def _keep(self, symbol: str, next_label: int, bars: list[Candle], future: list[int]) -> None:
         self.bars.setdefault(symbol, []).extend(bars)
+        self.future.setdefault(symbol, []).extend(future)
         self.next_label[symbol] = next_label
 
     def _read(self) -> int:
@@ -105,7 +110,7 @@ class PartialFile:
                     self._check(document)
                 else:
                     rows = [Candle(label, Bar(*values)) for label, *values in document["bars"]]
-                    self._keep(document["symbol"], document["next"], rows)
+                    self._keep(document["symbol"], document["next"], rows, document.get("future", []))
                 whole += len(line)
         return whole
 

@@ -23,6 +23,7 @@ from worker.bootstrap import assemble
 from worker.recorded_run import Progress
 from worker.replay import stored_cassette
 from worker.session import Session
+from worker.sifted_bars import SiftedBars, sifted_bars
 from worker.timing import Timing
 
 if TYPE_CHECKING:
@@ -69,13 +70,15 @@ async def rebuild(
             f"the bars hash to {bars.sha256[:16]}, those of {record.run_id} to {record.data['sha256'][:16]}: "
             "name the run's file with --data"
         )
+    sifted = sifted_bars(bars, settings.data)
+    bars = sifted.bars
     row = await _row(bars, store, record, at)
     cassette = await stored_cassette(store, record) if settings.uses_models else None
     sink = ComparingSink(store.journal, record.run_id, record.events)
     journal = JournalWriter(sink, settings.runtime.flush_rows)
     try:
         session = assemble(settings, bars, journal, definitions, cassette=cassette)
-        await _run_to(session, row, progress)
+        await _run_to(session, row, sifted, progress)
     except ReplayStopped as stop:
         if stop.row is not None:
             raise differs(record, f"row {stop.row.seq} ({stop.row.kind}) differs") from stop
@@ -87,11 +90,12 @@ async def rebuild(
     return Rebuilt(record.run_id, session, row, int(bars.close_times[row]), sink.compared)
 
 
-async def _run_to(session: Session, row: int, progress: Progress | None) -> None:
+async def _run_to(session: Session, row: int, sifted: SiftedBars, progress: Progress | None) -> None:
     session.begin()
     timing = Timing()
     while session.engine.t <= row:
-        await session.step(timing, end=row + 1)
+        await session.step(timing, end=min(row + 1, sifted.next_row(session.engine.t)))
+        sifted.tell(session)
         await session.journal.checkpoint()
         if progress is not None:
             progress(session.engine.t, row + 1)

@@ -17,6 +17,7 @@ from services.clock import SimulatedClock
 from services.episode_builder import EpisodeContext, build_episode
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
+from services.market_feed import CONFLICTING
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.account import ModelAccount
 from services.playbooks.expectations import ExpectationBook
@@ -129,6 +130,20 @@ class Session:
     def learning(self) -> bool:
         """Whether there is a slow loop at all."""
         return self.settings.reflection.mode != "off"
+
+    def note_anomaly(self, payload: dict[str, Any], measured: dict[str, Any] | None = None) -> None:
+        """Journal what was wrong with the feed; conflicting data is an override of its symbol.
+
+        Args:
+            payload: as `FeedAnomaly.payload` gives it.
+            measured: what stands beside the hash.
+        """
+        now, symbol = self.clock.now, payload["symbol"]
+        self.journal.append(
+            "feed_anomaly", ts_event=now, known_at=now, symbol=symbol, payload=payload, telemetry=measured
+        )
+        if payload["anomaly"] in CONFLICTING and symbol in self.bars.symbols:
+            self.engine.doubt_data(self.bars.symbols.index(symbol))
 
     def _record(self, step: Advance) -> None:
         self.bars_validated += step.bars_validated

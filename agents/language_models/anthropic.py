@@ -16,6 +16,7 @@ from agents.language_models.wire_message import EventFold, StreamFailure, WireMe
 from schemas.errors import ModelError
 from services.model_calls.record import RAW_CHARACTERS, Usage
 from services.ports import ModelReply
+from services.retry_after import Pause, pause_of
 from trading_core.tick_guard import TickGuard
 
 if TYPE_CHECKING:
@@ -207,10 +208,11 @@ class AnthropicModel:
         status = error.status_code
         kind = KIND_OF_STATUS.get(status, "server" if status >= 500 else "rejected")
         context: dict[str, Any] = {"status": status, "request_id": error.request_id}
-        wait = _retry_after_ms(error.response.headers)
-        if wait is not None:
-            context["retry_after_ms"] = wait
         reason = f"HTTP {status} {str(error.type or '')[:80]}".strip()
+        pause = _pause(error.response.headers)
+        if pause is not None:
+            context["retry_after_ms"] = pause.wait_s * 1_000
+            reason += f"; {pause.told}" if pause.told else ""
         body = bytearray(error.response.content)
         return self._failure(kind, reason, body, retryable=kind != "rejected", **context)
 
@@ -256,15 +258,11 @@ def _gather(received: bytearray, chunk: bytes) -> None:
     received += chunk
 
 
-def _retry_after_ms(headers: Any) -> float | None:
-    """How long the server asks to wait; infinite where it names a date, which needs a clock to be read."""
-    for name, factor in (("retry-after-ms", 1.0), ("retry-after", 1_000.0)):
+def _pause(headers: Any) -> Pause | None:
+    """How long the server asks to wait; without end where it names a date, which needs a clock to be read."""
+    for name, unit_s in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         text = headers.get(name)
-        if text is None:
-            continue
-        try:
-            wait = float(text) * factor
-        except ValueError:
-            return math.inf
-        return wait if wait >= 0.0 else 0.0  # a NaN is no wait either
+        if text is not None:
+            dated = Pause(math.inf if "GMT" in text else 0.0)  # below zero or no number: no wait
+            return pause_of(headers, name=name, unit_s=unit_s) or dated
     return None

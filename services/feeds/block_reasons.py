@@ -11,3 +11,4 @@ class BlockReason(StrEnum):
     STALE = "stale"  # no bar of the symbol for too long, until it has bars again
     MISSING = "missing bar"  # the row has no bar of the symbol
     CONFLICT = "conflicting bars"  # two bars of one label disagreed; some clean bars must follow first
+    IMPLAUSIBLE = "implausible bar"  # the bar of the row is in doubt; the symbol has none in it

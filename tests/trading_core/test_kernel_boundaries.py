@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from schemas.vocabulary import OverrideReason, PolicyEventKind
+from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState
 from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, install, run_all
 from tests.trading_core.market import NS, panel
 from trading_core.kernel.fresh import STALE_BARS, STALE_NS
@@ -158,3 +158,24 @@ def test_kernel_with_less_room_than_the_events_of_a_bar_does_not_start(short_of,
     engine._events = np.zeros(EVENTS_PER_SYMBOL_BAR + EVENTS_OF_PORTFOLIO - short_of, dtype=EVENT)
     engine.advance()
     assert engine.t == rows
+
+
+@pytest.mark.parametrize(
+    ("bench", "state"),
+    [
+        ({}, PolicyState.IDLE),
+        ({"setup": [1], "activation": [], "window": 9}, PolicyState.THESIS_ARMED),
+        ({"setup": [1], "activation": [2]}, PolicyState.HOLD_LOCK),
+    ],
+    ids=["idle", "armed", "holding"],
+)
+@pytest.mark.parametrize("missed", [0, 2])
+def test_kernel_boundary_opens_for_conflicting_data_in_every_state_at_the_next_own_bar(bench, state, missed):
+    rows = [*[FLAT] * 6, *[None] * missed, *[FLAT] * 3]
+    engine = engine_on(panel({"X": rows, "Y": [FLAT] * len(rows)}), envelope=WIDE)
+    if bench:
+        install(engine, **bench)
+    run_all(engine, 6)
+    engine.doubt_data(0)
+    found = [(b.s, b.t, b.state, b.overrides) for step in run_all(engine) for b in step.boundaries]
+    assert found == [(0, 6 + missed, state, (OverrideReason.CONFLICTING_DATA,))], "once, and of this symbol"

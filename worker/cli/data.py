@@ -122,6 +122,8 @@ def _render_fetch(found: dict[str, Any]) -> None:
     )
     for symbol, one in found["symbols"].items():
         _say(symbol, f"{one['from']} to {one['to']}   {one['bars']:,} bars   {one['missing_bars']:,} missing")
+        if one["missing_bars"]:
+            _say("FEWER", f"{one['bars']:,} of the {one['asked_bars']:,} bars that were asked for came")
         for gap in one["gaps"][:5]:
             _say("", f"no bars {gap['from']} to {gap['to']} ({gap['bars']:,})")
         if len(one["gaps"]) > 5:
@@ -148,6 +150,8 @@ def _render_problems(one: dict[str, Any]) -> None:
         )
     if one["off_grid"]:
         _say("OFF GRID", f"{_counted(one['off_grid'])} bar(s) dropped, first {one['off_grid'][0]}")
+    if one["future"]:
+        _say("FUTURE", f"{_counted(one['future'])} label(s) beyond now, dropped, first {one['future'][0]}")
 
 
 def _counted(listed: list[Any]) -> str:
@@ -175,7 +179,19 @@ def _render_check(file: Path, found: dict[str, Any]) -> None:
                 _say("", f"{one[name]:,} bar(s) without {words}")
         if one["jumps"]:
             _say("", f"close changes by more than half at {', '.join(one['jumps'])}")
+        if one["implausible"]:
+            _render_implausible(one)
     _say("checked", "`--data` reads this file")
+
+
+def _render_implausible(one: dict[str, Any]) -> None:
+    first = one["first_implausible"][0]
+    was = "" if first["last_good_close"] is None else f" after a close of {first['last_good_close']:g}"
+    _say(
+        "DOUBTFUL",
+        f"{one['implausible']:,} implausible bar(s), first {first['time']}: {first['lowest']:g} to "
+        f"{first['highest']:g}{was}; data.plausibility = 'always' leaves them out",
+    )
 
 
 def _say(label: str, text: str) -> None:

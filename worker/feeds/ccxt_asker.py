@@ -120,12 +120,14 @@ class Asker:
         if error.context["failure"] == Failure.RATE_LIMITED:
             self._pause_until = max(self._pause_until, self._not_before[symbol])
         self._answers.append(Answer(symbol, since, None))
-        reason = str(error.context["failure"])
+        reason, cut_short = str(error.context["failure"]), error.context.get("cut_short")
         if not error.retryable:
             self._refuse(symbol, reason)
-        elif not self._down:
+        elif not self._down or cut_short is not None:
             self._down = True
-            self._anomalies.append(link_anomaly(FeedAnomalyKind.DISCONNECTED, "rest", reason))
+            self._anomalies.append(
+                link_anomaly(FeedAnomalyKind.DISCONNECTED, "rest", reason, cut_short=cut_short)
+            )
 
     def _refuse(self, symbol: str, reason: str) -> None:
         """A symbol that the exchange does not answer for any more: the others go on, so stops are seen."""

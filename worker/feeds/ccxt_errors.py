@@ -7,9 +7,9 @@ import re
 from typing import Any, NoReturn
 
 from schemas.errors import FeedError
+from services.retry_after import pause_of
 
 MOST_TEXT = 160
-MOST_WAIT_S = 3_600.0
 _QUERY = re.compile(r"\?\S*")
 _USER = re.compile(r"//[^/\s@]*@")
 _MARKUP = re.compile(r"<[^>]*>?")
@@ -55,17 +55,20 @@ def raise_feed_error(error: BaseException, doing: str, headers: Any = None) -> N
         headers: of the last answer; `Retry-After` is looked for.
 
     Raises:
-        FeedError: always; `failure` and `retry_after_s` are in its context. The cause is left out, because it
-            may hold a request.
+        FeedError: always; `failure`, `retry_after_s` and `cut_short` (what to say of a pause that is not kept
+            in full) are in its context. The cause is left out, because it may hold a request.
     """
     failure, retryable = meaning(error)
-    wait = retry_after_s(headers) if failure == Failure.RATE_LIMITED else None
+    pause = pause_of(headers or {}) if failure == Failure.RATE_LIMITED else None
+    told = None if pause is None else pause.told
     said = shortened(str(error))
     raise FeedError(
-        f"{doing}: {failure.replace('_', ' ')} ({type(error).__name__}{': ' if said else ''}{said})",
+        f"{doing}: {failure.replace('_', ' ')} ({type(error).__name__}{': ' if said else ''}{said})"
+        f"{'; ' if told else ''}{told or ''}",
         retryable=retryable,
         failure=failure,
-        retry_after_s=wait,
+        retry_after_s=None if pause is None else pause.wait_s,
+        cut_short=told,
     ) from None
 
 
@@ -79,14 +82,6 @@ def meaning(error: BaseException) -> tuple[str, bool]:
     if isinstance(error, SHAPE_ERRORS):
         return Failure.MALFORMED, True
     return Failure.NETWORK, True
-
-
-def retry_after_s(headers: Any) -> float | None:
-    """Seconds to wait as a server asks for, at most an hour; None where it does not say or says a date."""
-    for name, value in dict(headers or {}).items():
-        if str(name).lower() == "retry-after" and re.fullmatch(r"\d{1,9}(\.\d+)?", str(value).strip()):
-            return min(float(value), MOST_WAIT_S)
-    return None
 
 
 def shortened(text: str) -> str:

@@ -6,7 +6,7 @@ beside the feed: rows never wait for an answer longer than `grace_s`. Public dat
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Literal
 
 from schemas.errors import FeedError
@@ -15,10 +15,11 @@ from services.feeds.assembler import MOST_WAITING, Item, RowAssembler
 from services.feeds.label_grid import LabelGrid
 from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt_exchange import PublicExchange
-from worker.feeds.ccxt_history import Patience, pages
+from worker.feeds.ccxt_history import Page, Patience, pages
 from worker.feeds.ccxt_live import LiveBars
 from worker.feeds.ccxt_source_clock import SourceClock
 from worker.feeds.ccxt_time import FeedTime, SystemTime
+from worker.operations.logs import logger
 
 # Bars of history that wait before rows are made of them; with fewer, symbols would look stale in between.
 HELD_BARS = MOST_WAITING // 2
@@ -101,7 +102,8 @@ class CcxtFeed:
             await self._exchange.close()
 
     async def _items(self, after: int | None) -> AsyncIterator[Item]:
-        patience = Patience(most_s=self._settings.exchange.backoff_max_s, sleep=self._sleep)
+        backoff_s = self._settings.exchange.backoff_max_s
+        patience = Patience(most_s=backoff_s, sleep=self._sleep, tell=self._tell)
         await patience.ask(self._exchange.load)
         self._exchange.check(self.symbols, self.timeframe)
         for compared in await patience.ask(self._clock.compare):
@@ -130,20 +132,40 @@ class CcxtFeed:
     ) -> AsyncIterator[Item]:
         """Rows from `first` to the present, some at a time; after a restart they are a refill."""
         window = HELD_BARS // len(self.symbols)
+        begin, came = first, dict.fromkeys(self.symbols, 0)
         while first <= live.newest_settled():
             last = min(live.newest_settled(), first + (window - 1) * self._grid.bar_ns)
             for symbol in self.symbols:
-                labels: list[int] = []
-                async for _, bars in pages(self._exchange, symbol, self.timeframe, first, last, patience):
-                    labels += [one.label for one in bars]
-                    for wrong in live.past(symbol, bars):
+                labels: set[int] = set()
+                async for page in self._pages(symbol, first, last, patience):
+                    labels |= {one.label for one in page.bars if self._grid.has(one.label)}
+                    for wrong in live.past(symbol, (*page.bars, *page.future)):
                         yield wrong
+                came[symbol] += len(labels)
                 if refill and labels:
                     detail = {"bars": len(labels), "to": max(labels)}
                     yield FeedAnomaly(FeedAnomalyKind.REFILLED, symbol, min(labels), detail)
             for item in live.rows():
                 yield item
             first = last + self._grid.bar_ns
+        if not refill:  # of a refill the rows tell what is missing
+            for wrong in self._fewer(begin, first, came):
+                yield wrong
+
+    def _pages(self, symbol: str, first: int, last: int, patience: Patience) -> AsyncIterator[Page]:
+        return pages(self._exchange, symbol, self.timeframe, first, last, patience, self._clock.now)
+
+    def _fewer(self, begin: int, end: int, came: Mapping[str, int]) -> Iterator[FeedAnomaly]:
+        """Symbols of whose history fewer bars came than were asked for."""
+        asked = (end - begin) // self._grid.bar_ns
+        for symbol, bars in came.items():
+            if bars < asked:
+                detail = {"bars": asked - bars, "to": end - self._grid.bar_ns, "history": asked}
+                yield FeedAnomaly(FeedAnomalyKind.MISSING, symbol, begin, detail)
+
+    def _tell(self, error: FeedError, seconds: float) -> None:
+        """Nothing comes while the feed starts, so a failure is logged as it happens."""
+        logger("feed", feed=self.name).warning("feed_start_waits", reason=str(error), wait_s=seconds)
 
     async def _sleep(self, seconds: float) -> None:
         """Between two attempts at the start; ends early when the feed is closed.

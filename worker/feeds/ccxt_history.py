@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from schemas.errors import FeedError
 from schemas.vocabulary import TIMEFRAME_SECONDS
@@ -13,6 +13,8 @@ from worker.feeds.ccxt_time import Backoff
 T = TypeVar("T")
 NS = 1_000_000_000
 ATTEMPTS = 6
+ASKED = 2  # times, before an answer without a usable bar is believed
+SLACK_NS = 60 * NS  # by which a label may seem to lie beyond the present: clocks differ
 
 
 def _silent(error: FeedError, seconds: float) -> None:
@@ -53,12 +55,35 @@ class Patience:
                 await self.sleep(wait)
 
 
+class Page(NamedTuple):
+    """One answer of an exchange.
+
+    Attributes:
+        next_label: ns, from which on the next page begins.
+        bars: with labels up to the last that was asked for, in the order they came in, unjudged.
+        future: with labels that lie beyond the present: no bar can have them.
+    """
+
+    next_label: int
+    bars: list[Candle]
+    future: list[Candle]
+
+
 async def pages(
-    exchange: PublicExchange, symbol: str, timeframe: str, first: int, last: int, patience: Patience
-) -> AsyncIterator[tuple[int, list[Candle]]]:
+    exchange: PublicExchange,
+    symbol: str,
+    timeframe: str,
+    first: int,
+    last: int,
+    patience: Patience,
+    now: Callable[[], int],
+) -> AsyncIterator[Page]:
     """The bars of a symbol with first <= label <= last, one answer at a time.
 
-    An empty answer is asked for twice, and then taken for a stretch without bars.
+    The next page begins behind the newest bar among those asked for. A label off the grid, beyond the
+    present or far ahead of its page moves nothing: a single one would hide all the bars before it. An answer
+    without a bar among those asked for is asked for twice, and then taken for a stretch without bars. Each
+    page moves on by a bar at least, so there is an end whatever is answered.
 
     Args:
         exchange: loaded.
@@ -67,9 +92,7 @@ async def pages(
         first: ns, a label.
         last: ns, a label whose bar is over.
         patience: with failures.
-
-    Yields:
-        The label from which on the next page begins, and the bars of this one in the order they came in.
+        now: the time at the exchange, ns.
 
     Raises:
         FeedError: patience is at its end.
@@ -78,11 +101,18 @@ async def pages(
     since = first
     while since <= last:
         limit = min(exchange.page_bars, (last - since) // bar_ns + 2)
+        behind = since + limit * bar_ns
 
         async def request(since: int = since, limit: int = limit) -> list[Candle]:
             return await exchange.bars(symbol, timeframe, since, limit)
 
-        found = await patience.ask(request) or await patience.ask(request)
-        reached = max((one.label for one in found), default=since + (limit - 1) * bar_ns)
-        since = reached - reached % bar_ns + bar_ns
-        yield since, [one for one in found if one.label <= last]
+        for _ in range(ASKED):
+            found = await patience.ask(request)
+            present = now() + SLACK_NS
+            labels = [one.label for one in found if one.label % bar_ns == 0 and one.label <= present]
+            inside = [label for label in labels if label < behind]
+            if inside:
+                break
+        since = max(inside) + bar_ns if inside else min(labels, default=behind)
+        future = [one for one in found if one.label > present]
+        yield Page(since, [one for one in found if one.label < since and one.label <= last], future)

@@ -67,14 +67,16 @@ class SocketLink:
         return self._lives(stream, now), False
 
     def lose(self, reason: str, context: Mapping[str, Any] | None = None) -> list[FeedAnomaly]:
-        """Give the connection up and plan the next; told unless it was down already."""
-        wait = self._backoff.next_s((context or {}).get("retry_after_s"))
+        """Give the connection up and plan the next; told unless it was down already for nothing longer."""
+        said = context or {}
+        wait = self._backoff.next_s(said.get("retry_after_s"))
         self._retry_at = self._steady() + int(wait * NS)
         self._end()
-        if self._told:
+        cut_short = said.get("cut_short")
+        if self._told and cut_short is None:
             return []
         self._told = True
-        return [link_anomaly(FeedAnomalyKind.DISCONNECTED, "websocket", reason)]
+        return [link_anomaly(FeedAnomalyKind.DISCONNECTED, "websocket", reason, cut_short=cut_short)]
 
     async def stop(self) -> None:
         """Give everything back."""
@@ -111,7 +113,12 @@ async def _farewell(stream: CandleStream, closing: Awaitable[None]) -> None:
 
 
 def link_anomaly(
-    kind: FeedAnomalyKind, channel: str, reason: str | None = None, symbol: str | None = None
+    kind: FeedAnomalyKind,
+    channel: str,
+    reason: str | None = None,
+    symbol: str | None = None,
+    cut_short: str | None = None,
 ) -> FeedAnomaly:
-    """A connection that failed or came back, for all symbols or for one."""
-    return FeedAnomaly(kind, symbol, None, {"channel": channel} | ({"reason": reason} if reason else {}))
+    """A connection that failed or came back, for all symbols or for one; a pause cut short is told."""
+    detail = {"channel": channel, "reason": reason, "pause": cut_short}
+    return FeedAnomaly(kind, symbol, None, {name: said for name, said in detail.items() if said})

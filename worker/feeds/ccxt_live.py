@@ -102,9 +102,13 @@ class LiveBars:
         return items
 
     def past(self, symbol: str, bars: Iterable[Candle]) -> list[FeedAnomaly]:
-        """Take bars of the history that was read before the first look."""
+        """Take bars of the history that was read before the first look; none of the future is a bar yet."""
         now = self._clock.now()
-        return [item for one in bars for item in self._take(symbol, one, now)]
+        return [
+            item
+            for one in bars
+            for item in self._take(symbol, one, now, closed=one.label <= now + self._slack_ns)
+        ]
 
     def newest_settled(self) -> int:
         """Label of the newest bar that is over and has settled."""

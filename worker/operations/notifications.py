@@ -175,7 +175,9 @@ class Notifier:
             if outcome.result != "retry" or attempt == MOST_ATTEMPTS - 1:
                 break
             self.counts["retried"] += 1
-            await self._sleep(max(wait, outcome.wait_s))
+            if outcome.pause.told is not None:
+                self._log.warning("pause_cut_short", reason=f"{outcome.why}: {outcome.pause.told}")
+            await self._sleep(max(wait, outcome.pause.wait_s))
             wait = min(2 * wait, LONGEST_WAIT_S)
         return outcome
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from schemas.errors import ConfigError
+from services.retry_after import Pause, pause_of
 from worker.operations.redaction import masked_webhook
 from worker.operations.secrets import WEBHOOK_URL
 
@@ -28,11 +29,11 @@ LONGEST_WAIT_S = 30.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one attempt; `wait_s` is what the receiver asked for."""
+    """What became of one attempt; `pause` is what the receiver asked for."""
 
     result: Literal["sent", "retry", "refused"]
     why: str
-    wait_s: float = 0.0
+    pause: Pause = Pause(0.0)
 
 
 def check_webhook(url: str) -> str:
@@ -111,15 +112,16 @@ class Webhook:
                 asyncio.timeout(self._attempt_s),
                 client.stream("POST", self._url, content=body, headers=headers) as reply,
             ):
-                return _outcome(reply.status_code, reply.headers.get("retry-after", ""))
+                return _outcome(reply.status_code, pause_of(reply.headers, LONGEST_WAIT_S))
         except TimeoutError:
             return Outcome("retry", "no answer in time")
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             return Outcome("retry", type(error).__name__)
 
 
-def _outcome(status: int, retry_after: str) -> Outcome:
+def _outcome(status: int, pause: Pause | None) -> Outcome:
     if 200 <= status < 300:
         return Outcome("sent", str(status))
-    wait = min(float(retry_after), LONGEST_WAIT_S) if retry_after.isdecimal() else 0.0
-    return Outcome("retry" if status in TRY_AGAIN else "refused", f"status {status}", wait)
+    return Outcome(
+        "retry" if status in TRY_AGAIN else "refused", f"status {status}", pause or Pause(0.0, LONGEST_WAIT_S)
+    )

@@ -6,7 +6,7 @@ stored: whoever drives it decides where the next input comes from.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from schemas.config import Settings
 from schemas.errors import InvariantViolation
@@ -138,22 +138,7 @@ class TradingDesk:
         if self._session is None:
             self._early.append(anomaly)
             return
-        self.note_plain(
-            {
-                "anomaly": str(anomaly.kind),
-                "symbol": anomaly.symbol,
-                "bar_label": anomaly.label,
-                "detail": dict(anomaly.detail),
-            },
-            dict(anomaly.measured) or None,
-        )
-
-    def note_plain(self, payload: dict[str, Any], measured: dict[str, Any] | None = None) -> None:
-        """Journal an anomaly as it is stored; what was measured stands beside the hash."""
-        now, symbol = self.session.clock.now, payload["symbol"]
-        self.journal.append(
-            "feed_anomaly", ts_event=now, known_at=now, symbol=symbol, payload=payload, telemetry=measured
-        )
+        self.session.note_anomaly(anomaly.payload(), dict(anomaly.measured) or None)
 
     def _note_blocked(self, row: BarRow) -> None:
         """Who may not enter, when that changes."""

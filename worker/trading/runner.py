@@ -32,6 +32,7 @@ from worker.scheduler.tenure import Tenure
 from worker.trading.answers import AnswerDesk
 from worker.trading.committing import Committing
 from worker.trading.desk import Market, TradingDesk
+from worker.trading.doubts import Doubts
 from worker.trading.entries import EntryGuard
 from worker.trading.hearing import ReportDesk
 from worker.trading.keeper import Keeper
@@ -300,6 +301,7 @@ class PaperProcess:
             self.reports = ReportDesk(self._store.reports, record.run_id, self._owner, known)
         for evaluation in script.unanswered:
             self._ask(evaluation)
+        self._doubts = await Doubts.of_run(self._settings.data, self._feed, self._store, record, desk)
         self._recovering = False
 
     def _ask_beside(self, evaluation: Evaluation) -> None:
@@ -359,7 +361,7 @@ class PaperProcess:
     async def _items(self) -> AsyncGenerator[BarRow | FeedAnomaly]:
         """What the feed hands over, until it ends or somebody asks to stop."""
         stop = asyncio.create_task(self._stop.wait())
-        items = aiter(self._feed.items(self._last))
+        items = self._doubts.sifted(self._feed.items(self._last))
         try:
             while not self._stop.is_set():
                 coming = asyncio.ensure_future(anext(items))
@@ -375,8 +377,7 @@ class PaperProcess:
                 yield item
         finally:
             stop.cancel()
-            with suppress(AttributeError):
-                await items.aclose()  # type: ignore[attr-defined]
+            await items.aclose()
 
     def _check(self, looking: "asyncio.Task[None]") -> None:
         """Raise what went wrong beside the bars."""

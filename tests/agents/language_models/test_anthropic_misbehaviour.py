@@ -139,12 +139,14 @@ def test_anthropic_key_echoed_by_a_gateway_is_masked():
         ({"retry-after-ms": "15", "retry-after": "2"}, 15.0),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "nan"}, 0.0),
-        ({"retry-after": "Wed, 21 Oct 2099 07:28:00 GMT"}, float("inf")),
+        ({"retry-after": "99999"}, 3_600_000.0),
+        ({"retry-after": "Wed, 21 Oct 2099 07:28:00 GMT"}, 3_600_000.0),
     ],
 )
 def test_anthropic_throttled_error_says_how_long_to_wait(headers, wait_ms):
     error, _ = asyncio.run(attempt(answer({"type": "error"}, 429, headers), LONG_MS))
     assert error.context["retry_after_ms"] == wait_ms
+    assert ("asks for a pause" in str(error)) == (wait_ms == 3_600_000.0), "a wait that is cut short is told"
 
 
 def test_anthropic_longest_reply_is_far_longer_than_any_answer():

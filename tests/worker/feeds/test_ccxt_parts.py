@@ -17,7 +17,7 @@ from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.growing_bars import Bar
 from worker.feeds.ccxt_candles import MOST_KNOWN, CandleBook
-from worker.feeds.ccxt_errors import MOST_TEXT, retry_after_s, shortened
+from worker.feeds.ccxt_errors import MOST_TEXT, shortened
 from worker.feeds.ccxt_exchange import Candle, PublicExchange
 from worker.feeds.ccxt_feed import CcxtFeed
 from worker.feeds.ccxt_history import Patience
@@ -106,22 +106,6 @@ def test_shortened_is_one_short_line(text: str) -> None:
     line = shortened(text)
     assert len(line) <= MOST_TEXT + 3
     assert "\n" not in line
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"Retry-After": "7"}, 7.0),
-        ({"retry-after": " 0.5 "}, 0.5),
-        ({"Retry-After": "999999"}, 3_600.0),
-        ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
-        ({"Retry-After": "-3"}, None),
-        ({}, None),
-        (None, None),
-    ],
-)
-def test_retry_after_is_seconds_within_an_hour_or_nothing(headers, seconds) -> None:
-    assert retry_after_s(headers) == seconds
 
 
 def test_backoff_doubles_up_to_its_limit_and_never_waits_less_than_asked() -> None:

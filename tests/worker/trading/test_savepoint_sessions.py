@@ -157,7 +157,7 @@ def test_session_restored_between_a_row_and_what_came_behind_it_plays_that_first
         "detail": {},
     }
     behind = RecordedInput(one.desk.journal.events, one.session.clock.now, "feed_anomaly", payload)
-    one.desk.note_plain(payload)
+    one.desk.session.note_anomaly(payload)
     go_on(one.desk, 120, 140)
     again = resumed(point)
     player = Player(Script(deque([behind]), {}, {}, {}))
