@@ -25,8 +25,8 @@ class SymbolFindings:
         invalid: labels whose values cannot be a bar, with the reason; dropped.
         off_grid: labels that are no multiple of the timeframe; dropped.
         future: labels that lay beyond the present; dropped.
-        gaps: first and last label of each stretch without bars, from the first that was asked for to the last,
-            and how many are missing in it.
+        gaps: first and last label of each stretch without bars in the range that was asked for, and how many
+            are missing in it.
         asked: bars that were asked for.
     """
 

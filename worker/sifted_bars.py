@@ -58,7 +58,8 @@ def sifted_bars(bars: BarSeries, settings: DataSettings) -> SiftedBars:
         bars.times[kept], bars.symbols, bars.timeframe, bars.label, present=present[kept], **columns
     )
     told: dict[int, list[FeedAnomaly]] = {}
-    before = (np.cumsum(kept) - kept).tolist()
+    rows = np.flatnonzero(kept)
     for row, anomaly in doubts:
-        told.setdefault(max(1, before[row]), []).append(anomaly)  # nothing is journalled before row 0
+        before = max(1, int(np.searchsorted(rows, row)))  # nothing is journalled before the first row
+        told.setdefault(before, []).append(anomaly)
     return SiftedBars(left, told)

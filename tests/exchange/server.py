@@ -39,6 +39,7 @@ class ExchangeServer:
         faults: the next REST requests whose path contains the key meet the next of these instead.
         requests: every REST request, as path and query.
         omit_running: REST leaves out the candle that is not over.
+        strays: open times, ms, of candles that every answer of REST holds beside what was asked for.
         inactive: markets that are not traded any more.
         refuse_sockets: a websocket gets a 503.
         subscriptions: every stream that was subscribed to, in order.
@@ -56,6 +57,7 @@ class ExchangeServer:
     faults: dict[str, deque[Fault | None]] = field(default_factory=dict)
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     omit_running: bool = False
+    strays: tuple[int, ...] = ()
     inactive: set[str] = field(default_factory=set)
     refuse_sockets: bool = False
     subscriptions: list[str] = field(default_factory=list)
@@ -208,7 +210,8 @@ class ExchangeServer:
         keep = [open_ms for open_ms in sorted(rows) if first <= open_ms <= min(last, reached)]
         limit = min(int(query.get("limit", 500)), self.page)
         chosen = keep[:limit] if "startTime" in query else keep[-limit:]
-        return web.json_response([rest_row(open_ms, rows[open_ms], step) for open_ms in chosen])
+        found = [rest_row(open_ms, rows[open_ms], step) for open_ms in chosen]
+        return web.json_response(found + [rest_row(open_ms, candle(0), step) for open_ms in self.strays])
 
 
 def market(name: str, base: str, quote: str, *, active: bool = True) -> dict[str, Any]:

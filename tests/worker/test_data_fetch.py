@@ -15,9 +15,10 @@ from worker.data_fetch import FetchRequest, FetchShell, fetch
 from worker.data_fetch_partial import PartialFile
 from worker.feeds.bar_files import load_bar_file
 from worker.feeds.ccxt_exchange import Candle
-from worker.feeds.ccxt_history import Patience
+from worker.feeds.ccxt_history import Page, Patience
 
 FIRST_MS = START_MS - 99 * MINUTE_MS
+FUTURE_MS = 1_999_999_980_000
 START = "2023-11-14T20:35:00"
 
 
@@ -250,12 +251,33 @@ def test_partial_file_cuts_a_torn_line_away_before_it_goes_on(tmp_path: Path) ->
     target, asked = tmp_path / "bars.csv", {"exchange": "binance"}
     first = [Candle(60, Bar(*candle(1)))]
     with PartialFile(target, asked) as partial:
-        partial.add("A", 120, first)
+        partial.add("A", Page(120, first, []))
     with partial.path.open("ab") as file:
         file.write(b'{"symbol":"A","next":180,"bars":[' + b"[120,1.0,1.0,1.0,1.0,1.0]," * 500)
     with PartialFile(target, asked) as partial:
         assert (partial.bars, partial.next_label) == ({"A": first}, {"A": 120})
-        partial.add("A", 180, [])
+        partial.add("A", Page(180, [], [Candle(10**30, Bar(*candle(1)))]))
     with PartialFile(target, asked) as partial:
         assert (partial.bars, partial.next_label) == ({"A": first}, {"A": 180})
+        assert partial.future == {"A": [10**30]}, "a label of the future stays one when its time has come"
     assert len(partial.path.read_bytes().splitlines()) == 3
+
+
+def test_fetch_with_one_candle_of_the_future_is_complete_and_says_so(desk: Desk) -> None:
+    found = asyncio.run(fetched(desk, exchange(strays=(FUTURE_MS,))))
+    assert (found["bars"], found["ok"]) == (100, False)
+    assert set(found["symbols"]["BTC/USDT"]["future"]) == {"2033-05-18T03:33:00Z"}
+
+
+@pytest.mark.parametrize("stray", [FIRST_MS + 90 * MINUTE_MS, FIRST_MS + 50 * MINUTE_MS + 1_000])
+def test_fetch_with_a_stray_candle_in_every_answer_is_complete(desk: Desk, stray: int) -> None:
+    found = asyncio.run(fetched(desk, exchange(strays=(stray,))))
+    assert (found["bars"], found["symbols"]["BTC/USDT"]["missing_bars"]) == (100, 0)
+
+
+def test_fetch_of_fewer_bars_than_asked_for_says_how_many(desk: Desk) -> None:
+    found = asyncio.run(fetched(desk, exchange(), start="2023-11-14T20:05:00"))
+    symbol = found["symbols"]["BTC/USDT"]
+    assert (symbol["bars"], symbol["asked_bars"], symbol["missing_bars"]) == (100, 130, 30)
+    assert symbol["gaps"] == [{"from": "2023-11-14T20:05:00Z", "to": "2023-11-14T20:34:00Z", "bars": 30}]
+    assert found["ok"], "an exchange that keeps no older bars has done nothing wrong"

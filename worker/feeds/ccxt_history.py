@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from schemas.errors import FeedError
@@ -110,9 +111,17 @@ async def pages(
             found = await patience.ask(request)
             present = now() + SLACK_NS
             labels = [one.label for one in found if one.label % bar_ns == 0 and one.label <= present]
-            inside = [label for label in labels if label < behind]
+            inside = [label for label in _unbroken(sorted(labels), bar_ns) if label < behind]
             if inside:
                 break
-        since = max(inside) + bar_ns if inside else min(labels, default=behind)
+        since = inside[-1] + bar_ns if inside else min(labels, default=behind)
         future = [one for one in found if one.label > present]
         yield Page(since, [one for one in found if one.label < since and one.label <= last], future)
+
+
+def _unbroken(labels: list[int], bar_ns: int) -> list[int]:
+    """Labels up to the first hole that is longer than the answer has bars: a stray may stand behind it."""
+    for count, (before, label) in enumerate(pairwise(labels), 1):
+        if label - before > len(labels) * bar_ns:
+            return labels[:count]
+    return labels

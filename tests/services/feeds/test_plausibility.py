@@ -1,0 +1,218 @@
+"""Which bars are in doubt, in worlds of ticks that slip, prices that jump, drift and split."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.config import DataSettings
+from services.feeds.block_reasons import BlockReason
+from services.feeds.plausibility import HIGHEST_PRICE, PlausibilityGuard, PriceLevel, doubted_bars
+from services.market_feed import BarRow
+from trading_core.bars import COLUMNS, BarSeries
+from trading_core.growing_bars import Bar
+
+NS = 1_000_000_000
+SETTINGS = DataSettings()
+
+
+def at(price: float, width: float = 0.002) -> Bar:
+    """A bar around a price."""
+    return Bar(price, price * (1 + width), price * (1 - width), price, 1.0)
+
+
+def doubtful(bars: list[Bar], settings: DataSettings = SETTINGS) -> list[int]:
+    """Numbers of the bars in doubt."""
+    level = PriceLevel(settings.plausible_change, settings.plausible_atr)
+    return [number for number, bar in enumerate(bars) if level.doubt(number, bar) is not None]
+
+
+def prices(*found: float) -> list[Bar]:
+    return [at(price) for price in found]
+
+
+CALM = [100.0, 100.1, 99.9, 100.2, 100.0]
+
+
+@pytest.mark.parametrize(
+    ("behind", "expected"),
+    [
+        ([1e300, 100.0, 100.1], [0]),
+        ([1e300] * 6, [0, 1, 2, 3, 4, 5]),
+        ([1e-300] * 6, [0, 1, 2, 3, 4, 5]),
+        ([1_000.0, 100.0, 100.1], [0]),
+        ([10.0, 100.0, 100.1], [0]),
+        ([151.0, 100.0], [0]),
+        ([149.0, 100.0], []),
+        ([51.0, 100.0], []),
+        ([10.0, 10.1, 10.0, 10.2, 9.9], [0, 1]),
+        ([1_000.0, 1_010.0, 1_005.0, 1_001.0, 1_000.0], [0, 1]),
+        ([1_000.0, 100.0, 1_000.0, 100.0, 1_000.0, 100.0], [0, 2, 4]),
+        ([1_000.0, 1_000.0, 100.0, 1_000.0, 1_000.0, 1_000.0], [0, 1, 3, 4]),
+        ([1_000.0, 5_000.0, 300.0, 100.0], [0, 1, 2]),
+        ([1_000.0, 10_000.0, 10_000.0, 10_000.0], [0, 1, 2]),
+        ([1_000.0, 1e300, 1_000.0, 1_000.0, 1_000.0], [0, 1, 2, 3]),
+        ([140.0, 196.0, 274.0, 384.0, 538.0, 753.0], []),
+        ([60.0, 36.0, 21.6, 12.96, 7.8], []),
+    ],
+    ids=[
+        "1e300", "1e300 for good", "1e-300 for good", "ten times", "a tenth", "beyond", "within",
+        "half", "split", "jump", "alternating", "two of three", "no level", "two jumps", "jump with a slip",
+        "drift up", "drift down",
+    ],
+)  # fmt: skip
+def test_plausibility_of_a_world_doubts_these_bars_and_no_other(behind, expected) -> None:
+    found = doubtful(prices(*CALM, *behind))
+    assert [number - len(CALM) for number in found] == expected
+
+
+@pytest.mark.parametrize("wrong", [1e300, 1_000.0, 10.0])
+def test_plausibility_of_a_wrong_first_bar_is_mended_by_the_second_that_follows(wrong) -> None:
+    found = doubtful(prices(wrong, *CALM, *CALM))
+    assert found == ([0] if wrong > HIGHEST_PRICE else [1, 2])
+
+
+@pytest.mark.parametrize(
+    "bar",
+    [
+        Bar(100.0, 1_000.0, 99.0, 101.0, 1.0),
+        Bar(100.0, 101.0, 1.0, 100.0, 1.0),
+        Bar(250.0, 251.0, 99.0, 100.0, 1.0),
+    ],
+)
+def test_plausibility_doubts_a_spike_though_the_close_is_where_it_was(bar) -> None:
+    assert doubtful([*prices(*CALM), bar, *prices(*CALM)]) == [len(CALM)]
+    assert doubtful([*prices(*CALM), bar, bar, bar, bar, *prices(*CALM)]) == [5, 6, 7, 8], "never confirmed"
+
+
+def test_plausibility_band_is_the_wider_of_a_share_and_of_true_ranges() -> None:
+    wild = [at(100.0, 0.05) for _ in range(20)]  # true range 10: twenty of them are 200
+    assert doubtful([*wild, at(290.0)]) == []
+    assert doubtful([*wild, at(310.0)]) == [20]
+    assert doubtful([*wild, at(151.0)], DataSettings(plausible_atr=0.0)) == [20]
+    assert doubtful([*wild, at(290.0)], DataSettings(plausible_atr=10.0)) == [20]
+    assert doubtful(prices(*CALM, 119.0, 95.0), DataSettings(plausible_change=0.1)) == [5]
+
+
+def test_plausibility_ranges_forget_after_fourteen_bars_and_hold_at_another_level() -> None:
+    wild = [at(100.0, 0.05) for _ in range(14)]
+    assert doubtful([*wild, *[at(100.0)] * 13, at(100.0), at(160.0)]) == [28]
+    assert doubtful([*wild, *[at(100.0)] * 7, at(160.0)]) == [], "half of them are wild"
+    split = [at(10.0, 0.05)] * 3
+    assert doubtful([*wild, *split]) == [], "a tenth lies within twenty ranges of such a market"
+    calm = [at(100.0, 0.02) for _ in range(14)]  # twenty ranges are 80
+    assert doubtful([*calm, *[at(10.0, 0.02)] * 3, at(17.0)]) == [14, 15], "then 80 percent of the new level"
+
+
+def test_plausibility_says_what_it_doubts_and_why() -> None:
+    level = PriceLevel(0.5, 0.0)
+    assert level.doubt(0, at(100.0)) is None
+    assert level.doubt(1, at(1_000.0)) == {"bar": list(at(1_000.0)), "last_good_close": 100.0, "band": 50.0}
+    assert level.doubt(2, at(1e300)) == {"bar": list(at(1e300)), "lowest": 1e-18, "highest": 1e12}
+
+
+def test_plausibility_row_keeps_the_bars_of_the_others_and_shuts_the_one_in_doubt() -> None:
+    guard = PlausibilityGuard(("A", "B"), SETTINGS)
+    assert guard.sift(BarRow(0, {"A": at(100.0), "B": at(5.0)}), blocks=True) == (
+        [],
+        BarRow(0, {"A": at(100.0), "B": at(5.0)}),
+    )
+    told, row = guard.sift(BarRow(1, {"A": at(1_000.0), "B": at(5.0)}), blocks=True)
+    assert [(one.kind, one.symbol, one.label) for one in told] == [("implausible", "A", 1)]
+    assert row == BarRow(1, {"B": at(5.0)}, {"A": BlockReason.IMPLAUSIBLE})
+    told, row = guard.sift(BarRow(2, {"A": at(1_000.0)}), blocks=True)
+    assert (len(told), row) == (1, None), "a row without a bar is none"
+    told, row = guard.sift(BarRow(3, {"A": at(1_000.0), "B": at(5.0)}, {"B": "stale"}), blocks=True)
+    assert (told, row) == ([], BarRow(3, {"A": at(1_000.0), "B": at(5.0)}, {"B": "stale"})), "confirmed"
+    _, row = guard.sift(BarRow(4, {"A": at(1.0), "B": at(5.0)}), blocks=False)
+    assert row == BarRow(4, {"B": at(5.0)}), "recorded bars have no news of missing ones"
+    _, row = guard.sift(BarRow(5, {"A": at(1_000.0), "B": at(50.0)}, history=True), blocks=True)
+    assert row == BarRow(5, {"A": at(1_000.0)}, history=True)
+
+
+def series_of_prices(columns: list[list[float | None]]) -> BarSeries:
+    """One column a symbol; None is no bar."""
+    table = np.array([[np.nan if price is None else price for price in column] for column in columns]).T
+    present = ~np.isnan(table)
+    bars = {"open": table, "high": table * 1.01, "low": table * 0.99, "close": table, "volume": table * 0 + 1}
+    times = np.arange(table.shape[0], dtype=np.int64) * 60 * NS
+    names = tuple(f"S{s}" for s in range(table.shape[1]))
+    return BarSeries(times, names, "1m", "open", present=present, **bars)
+
+
+WALKS = st.lists(
+    st.lists(st.sampled_from([None, 1.0, 1.0, 1.0, 1.3, 0.8, 10.0, 0.1, 1e14]), min_size=30, max_size=30),
+    min_size=2,
+    max_size=3,
+)
+
+
+def walked(moves: list[list[float | None]]) -> BarSeries:
+    columns = []
+    for column in moves:
+        level, found = 100.0, []
+        for move in column:
+            if move in (1.3, 0.8):
+                level *= move
+            found.append(None if move is None else level * move)
+        columns.append(found)
+    columns.append([100.0] * 30)
+    return series_of_prices(columns)
+
+
+def rows_of(bars: BarSeries) -> list[BarRow]:
+    return [
+        BarRow(
+            int(bars.times[t]),
+            {
+                symbol: Bar(*(float(getattr(bars, name)[t, s]) for name in COLUMNS))
+                for s, symbol in enumerate(bars.symbols)
+                if bars.present[t, s]
+            },
+        )
+        for t in range(bars.shape[0])
+    ]
+
+
+@given(WALKS)
+def test_plausibility_of_a_series_is_that_of_its_rows_one_by_one(moves) -> None:
+    bars = walked(moves)
+    guard = PlausibilityGuard(bars.symbols, SETTINGS)
+    expected = [
+        (t, one.payload()) for t, row in enumerate(rows_of(bars)) for one in guard.sift(row, blocks=False)[0]
+    ]
+    assert [(t, one.payload()) for t, one in doubted_bars(bars, SETTINGS)] == expected
+
+
+@given(WALKS, st.integers(1, 29))
+def test_plausibility_after_a_restart_anywhere_doubts_what_it_would_have_doubted(moves, stop) -> None:
+    rows = rows_of(walked(moves))
+    whole = PlausibilityGuard(("S0", "S1", "S2", "S3"), SETTINGS)
+    told, kept = [], []
+    for row in rows[:stop]:
+        doubts, left = whole.sift(row, blocks=True)
+        told += [one.payload() for one in doubts]
+        kept += [left] if left is not None else []
+    again = PlausibilityGuard(("S0", "S1", "S2", "S3"), SETTINGS)
+    again.remember(_series(kept), told)
+    last = kept[-1].label
+    for row in rows:
+        if row.label > last:  # rows that held nothing but doubts come again
+            seen = again.sift(row, blocks=True)
+            if row.label >= rows[stop].label:
+                assert seen == whole.sift(row, blocks=True)
+            else:
+                assert seen == ([], None), "told before"
+
+
+def _series(rows: list[BarRow]) -> BarSeries:
+    names = tuple(sorted({symbol for row in rows for symbol in row.bars}))
+    columns = {
+        name: np.array(
+            [[getattr(row.bars[s], name) if s in row.bars else np.nan for s in names] for row in rows]
+        )
+        for name in COLUMNS
+    }
+    present = np.array([[s in row.bars for s in names] for row in rows])
+    times = np.array([row.label for row in rows], dtype=np.int64)
+    return BarSeries(times, names, "1m", "open", present=present, **columns)
