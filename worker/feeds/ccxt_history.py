@@ -120,8 +120,8 @@ async def pages(
 
 
 def _unbroken(labels: list[int], bar_ns: int) -> list[int]:
-    """Labels up to the first hole that is longer than the answer has bars: a stray may stand behind it."""
+    """Labels up to the first hole longer than half the bars of the answer: a stray may stand behind it."""
     for count, (before, label) in enumerate(pairwise(labels), 1):
-        if label - before > len(labels) * bar_ns:
+        if 2 * (label - before) > len(labels) * bar_ns:
             return labels[:count]
     return labels

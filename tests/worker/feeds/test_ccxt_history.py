@@ -144,12 +144,13 @@ def heard(spoil: Callable[[int, list[Candle]], list[Candle]]) -> list[FeedAnomal
         found = await honest_bars(symbol, timeframe, since, limit)
         return spoil(feed.exchange.now, found) if symbol == feed.symbols[0] else found
 
-    feed.exchange.bars = bars  # type: ignore[method-assign]
+    feed.exchange.bars = bars  # type: ignore[assignment, method-assign]
 
     async def told() -> list[FeedAnomaly]:
         return [item async for item in feed.items(None) if isinstance(item, FeedAnomaly)]
 
-    return run_virtually(told())
+    found: list[FeedAnomaly] = run_virtually(told())
+    return found
 
 
 def test_feed_history_with_a_candle_of_the_future_tells_it_and_lacks_nothing() -> None:
