@@ -82,7 +82,7 @@ def one(kind: str, way: str, seed: int) -> Judged:
 
 def _judged(plan: Plan, feed: Any, run: Run) -> Judged:
     sent = plan.rows(feed.settings)
-    clean = clean_run(plan.series, sent)
+    clean = clean_run(plan.series, run.traded)
     forbidden = len(run.blocked("order_accepted"))
     told, expected = run.told(), feed.told()
     held = {

@@ -3,14 +3,21 @@
 import asyncio
 import random
 from collections import Counter
+from collections.abc import MutableMapping
+from typing import Any
 
 import pytest
+from ccxt.base.errors import RateLimitExceeded
+from structlog.testing import capture_logs
 
+from schemas.live_settings import FeedSettings
 from services.market_feed import FeedAnomaly, FeedAnomalyKind
 from tests.exchange import faults
 from tests.exchange.rig import NS_PER_MS, Rig, rig
 from tests.exchange.server import MINUTE_MS, START_MS, candle
 from trading_core.growing_bars import Bar
+from worker.feeds.ccxt_errors import raise_feed_error
+from worker.feeds.ccxt_feed import CcxtFeed
 
 Kind = FeedAnomalyKind
 BTC, ETH = "BTC/USDT", "ETH/USDT"
@@ -397,6 +404,49 @@ def test_ccxt_feed_rate_limit_of_one_request_is_obeyed_for_every_symbol() -> Non
             ]
 
     asyncio.run(run())
+
+
+def test_ccxt_feed_pause_of_a_day_is_kept_for_an_hour_and_told_while_rest_is_down_already() -> None:
+    async def run() -> None:
+        async with rig(symbols=(BTC,), exchange={"websocket": False}) as r:
+            await r.settled()
+            r.server.fill("BTCUSDT", "1m", START_MS, 4)
+            await r.to(0, 30.0)
+            r.server.fail("klines", faults.server_error(), faults.rate_limited("86400"))
+            await r.to(1, 2.0)
+            await r.to(1, 20.0)
+            links = [dict(item.detail) for item in r.told if item.detail.get("channel") == "rest"]
+            assert links == [
+                {"channel": "rest", "reason": "unavailable"},
+                {
+                    "channel": "rest",
+                    "reason": "rate_limited",
+                    "pause": "it asks for a pause of 86400 s, of which 3600 s are kept",
+                },
+            ]
+
+    asyncio.run(run())
+
+
+def test_ccxt_feed_pause_at_the_start_is_logged_with_its_cut() -> None:
+    async def run() -> list[MutableMapping[str, Any]]:
+        feed = CcxtFeed("binance", (BTC,), "1m", FeedSettings())
+
+        async def closed(event: asyncio.Event, seconds: float) -> None:
+            event.set()
+
+        async def throttled() -> None:
+            raise_feed_error(RateLimitExceeded("slow down"), "binance: markets", {"Retry-After": "99999"})
+
+        feed._time.wait = closed  # type: ignore[method-assign]
+        feed._exchange.load = throttled  # type: ignore[method-assign]
+        with capture_logs() as said:
+            assert [item async for item in feed.items(None)] == []
+        return said
+
+    [line] = asyncio.run(run())
+    assert (line["event"], line["wait_s"]) == ("feed_start_waits", 3_600.0)
+    assert "it asks for a pause of 99999 s, of which 3600 s are kept" in line["reason"]
 
 
 def test_ccxt_feed_one_request_that_hangs_holds_up_no_other_symbol() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from schemas.errors import ConfigError
 from schemas.live_settings import OperationsSettings
@@ -140,6 +141,21 @@ def test_receiver_in_trouble_is_tried_again_where_that_may_help(script, attempts
     assert len({fields["idempotency-key"] for _, fields, _ in got}) == 1
     assert {name: count for name, count in found.items() if count} == counts
     assert slept == waits
+
+
+def test_receiver_whose_pause_is_cut_short_is_told_of_in_the_log():
+    async def play():
+        async with receiving(status(429, "Retry-After: 99999"), OK) as there:
+            one = notifier(webhook(there.url))
+            one.start()
+            one.tell(AWAY)
+            await one.close()
+
+    with capture_logs() as said:
+        asyncio.run(play())
+    assert [(line["event"], line["reason"]) for line in said] == [
+        ("pause_cut_short", "status 429: it asks for a pause of 99999 s, of which 30 s are kept")
+    ]
 
 
 def test_receiver_that_hangs_costs_one_attempt_its_time_and_the_teller_none():

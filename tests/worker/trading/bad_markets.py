@@ -3,17 +3,17 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from schemas.config import LlmSettings, MemorySettings, PolicyLoopSettings, ReflectionSettings, Settings
 from services.journal.chain import JournalRow
-from services.market_feed import BarRow, FeedAnomaly
+from services.market_feed import CONFLICTING, BarRow, FeedAnomaly
 from services.market_feed import FeedAnomalyKind as Kind
 from tests.worker.feeds.planted import Key
 from tests.worker.trading.memory_store import MemoryStore
-from tests.worker.trading.paper_runs import RunningFeed
+from tests.worker.trading.paper_runs import Item, RunningFeed
 from tests.worker.trading.virtual_time import run_virtually
 from trading_core.bars import BarSeries
 from worker.sample_data.worlds import make_world
@@ -46,6 +46,7 @@ class Heard:
     def __init__(self, feed: Any) -> None:
         self._feed = feed
         self.rows: list[BarRow] = []
+        self.traded: list[Item] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._feed, name)
@@ -55,6 +56,8 @@ class Heard:
         async for item in self._feed.items(after):
             if isinstance(item, BarRow):
                 self.rows.append(item)
+            if isinstance(item, BarRow) or item.kind in CONFLICTING:
+                self.traded.append(item)
             yield item
 
 
@@ -66,6 +69,7 @@ class Run:
         outcome: how it ended.
         journal: its rows.
         rows: what its feed handed over.
+        traded: these rows, and between them the conflicts, which open boundaries.
         notes: what was told beside the journal.
         verified: whether it was played again and came out as it was stored.
     """
@@ -73,6 +77,7 @@ class Run:
     outcome: PaperOutcome
     journal: list[JournalRow]
     rows: list[BarRow]
+    traded: list[Item]
     notes: list[tuple[str, dict[str, Any]]]
     verified: bool
     bar_ns: int = round(BAR_S * NS)
@@ -126,7 +131,7 @@ def traded(feed: Any, settings: Settings = SETTINGS, *, verify: bool = False) ->
         return outcome, report.ok
 
     outcome, verified = run_virtually(run())
-    return Run(outcome, stored.journals[outcome.record.run_id], heard.rows, notes, verified)
+    return Run(outcome, stored.journals[outcome.record.run_id], heard.rows, heard.traded, notes, verified)
 
 
 def places(run: Run, series: BarSeries, kind: str) -> list[tuple[int, int]]:
@@ -136,8 +141,8 @@ def places(run: Run, series: BarSeries, kind: str) -> list[tuple[int, int]]:
     return [(closes.index(row.known_at), series.symbols.index(str(row.symbol))) for row in rows]
 
 
-def clean_run(series: BarSeries, rows: list[BarRow], settings: Settings = SETTINGS) -> Run:
-    """A run on rows that come as they are, one a minute."""
+def clean_run(series: BarSeries, rows: Sequence[Item], settings: Settings = SETTINGS) -> Run:
+    """A run on rows that come as they are, one a minute, and on conflicts between them."""
 
     async def minute(number: int) -> None:
         await asyncio.sleep(BAR_S)

@@ -64,7 +64,11 @@ def test_paper_bars_that_are_lost_leave_the_decisions_of_a_feed_that_never_had_t
     expected = plan.rows(feed.settings)
     assert run.rows == expected
     assert run.told() == feed.told(), "each fault once, and nothing else"
-    assert run.decisions("feed_anomaly") == clean_run(series(), expected).decisions("feed_anomaly")
+    without = clean_run(series(), run.traded)
+    assert run.decisions("feed_anomaly") == without.decisions("feed_anomaly")
+    conflicts = [one for one in run.of("policy_event") if "conflicting_data" in one["overrides"]]
+    assert conflicts, "conflicting data is an override"
+    assert conflicts == [one for one in without.of("policy_event") if "conflicting_data" in one["overrides"]]
     assert run.blocked("order_accepted") == []
     assert {"stale", "missing bar", "conflicting bars"} <= {
         reason for row in run.rows for reason in row.blocked.values()

@@ -225,6 +225,8 @@ def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bar
     split = {(row, 0): 0.1 for row in range(300, one.shape[0])}
     bars = changed(one, split | {(250, 0): 10.0, (400, 0): 1e250})
 
+    process: Any = None
+
     class Stops(RunningFeed):
         async def items(self, after: int | None):
             begun = after
@@ -251,7 +253,6 @@ def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bar
                 )
                 await process.run("test")
 
-    process: Any = None
     asyncio.run(run())
     labels = bars.times.tolist()
     assert told(rows_stored(tmp_path)) == [("AAPL", labels[row]) for row in (250, 300, 301, 400)]

@@ -1,0 +1,73 @@
+"""A bar file with slips, end to end: `data check` lists them, `data.plausibility` decides what runs do."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from services.store import open_store
+from tests.worker.runs import embedded_bars
+from trading_core.bars import COLUMNS
+from worker.cli import app
+from worker.cli.bars import load_bars, settings_of_bars
+from worker.data_fetch_check import shown
+from worker.rebuilding import rebuild
+from worker.replay import stored_settings
+
+SLIPS = {40: 10.0, 90: 1e250}
+
+
+def run(*words: str) -> Any:
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("THINKTWICE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    bars = embedded_bars("2009-01-01", "2009-12-31").select(("IBM",))
+    lines = ["time,symbol,open,high,low,close,volume"]
+    for t in range(bars.shape[0]):
+        factor = SLIPS.get(t, 1.0)
+        values = [
+            float(getattr(bars, name)[t, 0]) * (1.0 if name == "volume" else factor) for name in COLUMNS
+        ]
+        lines.append(",".join([shown(int(bars.times[t])), "IBM", *map(repr, values)]))
+    (tmp_path / "bars.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "always.toml").write_text('[data]\nplausibility = "always"\n')
+    return tmp_path
+
+
+def test_data_check_lists_the_bars_that_are_implausible(folder: Path) -> None:
+    found = run("data", "check", "bars.csv", "--json")["symbols"]["IBM"]
+    assert found["implausible"] == len(found["first_implausible"]) == 2
+    assert found["first_implausible"][1]["highest"] > 1e250
+    said = CliRunner().invoke(app, ["data", "check", "bars.csv"]).stdout
+    assert "DOUBTFUL  2 implausible bar(s), first 2009-03-" in said
+
+
+def test_file_with_slips_gives_one_head_in_backtest_paper_verify_and_rebuilding(folder: Path) -> None:
+    backtest = run("backtest", "always.toml", "--data", "bars.csv", "--json")
+    paper = run("paper", "always.toml", "--data", "bars.csv", "--feed", "replay", "--speed", "max", "--json")
+    heads = {one["journal"]["head_hash"] for one in (backtest, paper)}
+    assert len(heads) == 1
+    told = CliRunner().invoke(app, ["journal", backtest["run_id"], "--kind", "feed_anomaly", "--jsonl"]).stdout
+    assert len(told.splitlines()) == len(SLIPS), told
+    for one in (backtest, paper):
+        assert run("verify", one["run_id"], "--json")["ok"]
+
+    async def again() -> int:
+        async with await open_store("sqlite:///thinktwice.db", create=False) as store:
+            record = await store.runs.find(backtest["run_id"])
+            settings = stored_settings(record)
+            bars = load_bars(settings_of_bars(record, settings, None))
+            return (await rebuild(settings, bars, store, record)).compared
+
+    assert asyncio.run(again()) >= backtest["journal"]["events"] - 1, "all but the end of the run"
