@@ -58,7 +58,9 @@ def test_file_with_slips_gives_one_head_in_backtest_paper_verify_and_rebuilding(
     paper = run("paper", "always.toml", "--data", "bars.csv", "--feed", "replay", "--speed", "max", "--json")
     heads = {one["journal"]["head_hash"] for one in (backtest, paper)}
     assert len(heads) == 1
-    told = CliRunner().invoke(app, ["journal", backtest["run_id"], "--kind", "feed_anomaly", "--jsonl"]).stdout
+    told = (
+        CliRunner().invoke(app, ["journal", backtest["run_id"], "--kind", "feed_anomaly", "--jsonl"]).stdout
+    )
     assert len(told.splitlines()) == len(SLIPS), told
     for one in (backtest, paper):
         assert run("verify", one["run_id"], "--json")["ok"]

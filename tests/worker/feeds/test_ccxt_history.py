@@ -155,7 +155,7 @@ def heard(spoil: Callable[[int, list[Candle]], list[Candle]]) -> list[FeedAnomal
 
 def test_feed_history_with_a_candle_of_the_future_tells_it_and_lacks_nothing() -> None:
     future = 4_000_000_000 * 10**9 - 4_000_000_000 * 10**9 % MINUTE
-    found = heard(lambda now, bars: [*bars, candle(future)])
+    found = heard(lambda now, bars: [*bars, candle(future)] if len(bars) > 100 else bars)
     assert [(one.kind, one.label) for one in found] == [(FeedAnomalyKind.UNCLOSED, future)]
 
 

@@ -136,6 +136,7 @@ class Everything:
             journal = [row async for row in store.journal.rows(run_id)]
             again = await replay_paper(self._settings, store, outcome.record)
             bar_ns = TIMEFRAME_SECONDS[self._feed.timeframe] * NS
-            self.run = Run(outcome, journal, self._feed.rows, self.notes, again.ok, bar_ns)
+            heard = self._feed
+            self.run = Run(outcome, journal, heard.rows, heard.traded, self.notes, again.ok, bar_ns)
             self.claims = await store.claims.all(run_id, JOB)
             self.reports = await store.reports.all(run_id, JOB)
