@@ -374,3 +374,14 @@ def test_session_same_answers_make_the_same_head_twice() -> None:
         finished(made)
         heads.append(made.journal.head_hash)
     assert heads[0] == heads[1]
+
+
+def test_session_amend_refuses_a_disabled_record_even_under_a_judge_that_approves_it() -> None:
+    made = session()
+    tightening(made, halfway)
+    reflect = made.policy_loop.provider.reflect_amendment
+    made.policy_loop.provider.reflect_amendment = lambda request: disabled(reflect(request))  # type: ignore
+    made.policy_loop._judge._reflection_off = True  # type: ignore[attr-defined]
+    rows = finished(made)
+    assert payloads(rows, "policy_amended") == []
+    assert {one["type"] for one in payloads(rows, "error")} == {"FreezeRefused"}
