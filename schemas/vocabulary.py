@@ -82,7 +82,6 @@ class SlowSkipReason(StrEnum):
 
     INTERVAL_NOT_ELAPSED = "interval_not_elapsed"
     INSUFFICIENT_EPISODES = "insufficient_episodes"
-    ALREADY_RUNNING = "already_running"
     DISABLED = "disabled"
 
 

@@ -2,7 +2,7 @@
 
 When it is due it reflects on resolved episodes, hears the judge and moves playbook versions.
 
-Examined at slots, when the batch is reached and never from a tick. A report is known at the first bar close
+Examined at slots, when the batch is reached or surprise asks for it, and never from a tick. A report is known at the first bar close
 after its slot and reaches the judge in the same step; what it changes starts with the next bar. Every skip
 is an event with its reason, once per slot.
 """
@@ -105,7 +105,8 @@ class SlowLoopService:
         self._last_run: int | None = None
         self._last_run_episodes = 0
         self._last_structural: int | None = None
-        self._override: OverrideReason | None = None
+        self._last_examined: int | None = None
+        self._overrides: list[tuple[int, OverrideReason]] = []
         self._failed = False
         self._epochs: Counter[str] = Counter()
         self._tested: list[str] = []
@@ -136,9 +137,9 @@ class SlowLoopService:
             self._learnable.append(episode)
             self._known.append(episode.known_at)
 
-    def note_override(self, reason: OverrideReason) -> None:
+    def note_override(self, reason: OverrideReason, known_at: int) -> None:
         """A safety override of the envelope; it may let one structural change come before its interval."""
-        self._override = reason
+        self._overrides.append((known_at, reason))
 
     async def on_row(self, row: int) -> None:
         """Examine the slots that bar `row` has closed, or an early batch; never both.
@@ -152,7 +153,7 @@ class SlowLoopService:
             if slot is not None:
                 self._keep_trials(row, now)
                 await self._examine(self._facts(slot), row, now)
-            elif self._batch_may_be_full(now) and examine_early(self._facts(now)):
+            elif self._may_be_early(now) and examine_early(self._facts(now)):
                 await self._examine(self._facts(now), row, now)
         except CassetteMiss:  # not this run any more: a report without the reply would pass for a replay
             raise
@@ -196,9 +197,7 @@ class SlowLoopService:
             self._contain(error, now)
         self._last_run = request.slot
         self._last_run_episodes = self._count(request.slot)
-        kept = [one for one in self._policy_loop.deferred if one.raised_at > request.known_at]
-        self._policy_loop.deferred[:] = kept
-        self._override = None
+        self._read_until(request.known_at)
 
     def _closed_slot(self, now: int) -> int | None:
         """The newest slot at or before `now` that was not examined yet."""
@@ -222,7 +221,11 @@ class SlowLoopService:
     def _facts(self, moment: int) -> CadenceFacts:
         fresh = self._learnable[self._last_run_episodes : self._count(moment)]
         standing = LoopStanding(
-            self._started, self._last_run, last_structural=self._last_structural, override=self._override
+            self._started,
+            self._last_run,
+            last_structural=self._last_structural,
+            override=self._overrides[-1][1] if self._overrides else None,
+            last_examined=self._last_examined,
         )
         return cadence_facts(
             moment, self._settings, self._bars.timeframe, standing, fresh, self._definitions()
@@ -234,14 +237,21 @@ class SlowLoopService:
     def _evidence(self, moment: int) -> list[Episode]:
         return self._learnable[: self._count(moment)]
 
-    def _batch_may_be_full(self, moment: int) -> bool:
-        """A cheap look before the facts are gathered: this is asked on every boundary."""
-        if self._failed:
+    def _may_be_early(self, moment: int) -> bool:
+        """A cheap look before the facts are gathered: this is asked on every boundary.
+
+        A full batch, or a new outcome that no examination has seen.
+        """
+        count = self._count(moment)
+        fresh = count - self._last_run_episodes
+        if self._failed or fresh <= 0:
             return False
-        return self._count(moment) - self._last_run_episodes >= self._settings.high_level.minimum_episodes
+        seen = -1 if self._last_examined is None else self._last_examined
+        return fresh >= self._settings.high_level.minimum_episodes or self._known[count - 1] > seen
 
     async def _examine(self, facts: CadenceFacts, row: int, now: int) -> None:
         decision = due(facts)
+        self._last_examined = facts.now
         if isinstance(decision, Skip):
             self._skip(decision, now)
             return
@@ -287,6 +297,7 @@ class SlowLoopService:
                 "reason": str(skip.reason),
                 "next_eligible": skip.next_eligible,
                 "facts": {"episodes": skip.counted, "needed": skip.needed},
+                **({} if skip.trigger == "slot" else {"trigger": skip.trigger}),
             },
         )
 
@@ -300,10 +311,15 @@ class SlowLoopService:
         self._decided(await self.judged(report), run, now)
         self._last_run = run.slot
         self._last_run_episodes = len(facts.evidence)
-        self._policy_loop.deferred.clear()
-        self._override = None
-        self.drift.close()
+        self._read_until(request.known_at)
         self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
+
+    def _read_until(self, clock: int) -> None:
+        """A report knew everything up to `clock`, ns; what came later belongs to the next one."""
+        deferred = self._policy_loop.deferred
+        deferred[:] = [one for one in deferred if one.raised_at > clock]
+        self._overrides = [one for one in self._overrides if one[0] > clock]
+        self.drift.close(clock)
 
     def _asked(self, request: HighLevelReflectionRequest, now: int) -> None:
         self._append(

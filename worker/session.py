@@ -161,7 +161,7 @@ class Session:
         if event.kind is TickEventKind.ENVELOPE_BREACH:
             killed = event.detail["limit"] == "kill_switch"
             self.slow_loop.note_override(
-                OverrideReason.KILL_SWITCH if killed else OverrideReason.ENVELOPE_BREACH
+                OverrideReason.KILL_SWITCH if killed else OverrideReason.ENVELOPE_BREACH, event.known_at
             )
 
     def _resolve(self, trade: Any) -> None:

@@ -1,11 +1,13 @@
 """Whether the slow loop is due: a pure function of facts, with no clock and no memory of its own.
 
 A run needs both gates: the interval has passed since the slot of the last run, and enough episodes have been
-resolved since then. Skips are not among the facts, so no skip can extend an interval. Surprise may bring an
-examination forward; it opens neither gate. Called by the backtest runner and the live worker at each slot,
-when the batch is reached, and when surprise has accumulated; never from a tick.
+resolved since then. Skips do not count towards an interval, so no skip can extend one. A full batch and
+accumulated surprise are two conditions that bring an examination forward; surprise opens neither gate. Called
+by the backtest runner and the live worker at each slot, when the batch is reached, and when surprise has
+accumulated; never from a tick.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -34,7 +36,9 @@ class CadenceFacts:
         last_structural: slot of the last run that led to a structural change; an experiment is none.
         new_episodes: episodes resolved since the last successful run, by playbook.
         playbook_minimum: minimum of single playbooks, where it differs from `minimum_episodes`.
-        surprise: accumulated surprise since the last run; 1 or more asks for an early examination.
+        surprise: accumulated since the last run; every whole number that it passes asks for one early
+            examination.
+        surprise_seen: how much of it the last examination knew, at a slot or before one.
         safety_override: a listed override that lets a structural change come before its interval.
     """
 
@@ -48,9 +52,9 @@ class CadenceFacts:
     minimum_episodes: int = 20
     playbook_minimum: Mapping[str, int] = field(default_factory=dict)
     surprise: float = 0.0
+    surprise_seen: float = 0.0
     structural_interval_days: int = 7
     safety_override: OverrideReason | None = None
-    running: bool = False
     enabled: bool = True
 
 
@@ -66,13 +70,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Skip:
-    """No run; the earliest slot at which the failed gate may be examined again, None when switched off."""
+    """No run; the earliest slot at which the failed gate may be examined again, None when switched off.
+
+    `trigger` is what asked: a slot, or surprise between two of them.
+    """
 
     slot: int
     reason: SlowSkipReason
     next_eligible: int | None
     counted: int
     needed: int
+    trigger: Trigger = "slot"
 
 
 def next_slot(after_ns: int, interval: Interval) -> int:
@@ -136,12 +144,10 @@ def due(facts: CadenceFacts) -> Run | Skip:
     following = next_slot(facts.now, facts.interval)
 
     def skip(reason: SlowSkipReason, next_eligible: int | None) -> Skip:
-        return Skip(facts.now, reason, next_eligible, counted, facts.minimum_episodes)
+        return Skip(facts.now, reason, next_eligible, counted, facts.minimum_episodes, trigger_of(facts))
 
     if not facts.enabled:
         return skip(SlowSkipReason.DISABLED, None)
-    if facts.running:
-        return skip(SlowSkipReason.ALREADY_RUNNING, following)
     if facts.now < opens:
         return skip(SlowSkipReason.INTERVAL_NOT_ELAPSED, next_slot(opens - 1, facts.interval))
     if counted < facts.minimum_episodes:
@@ -151,12 +157,23 @@ def due(facts: CadenceFacts) -> Run | Skip:
 
 
 def examine_early(facts: CadenceFacts) -> bool:
-    """Whether a moment between two slots may be examined: both gates are open and no attempt failed since.
+    """Whether a moment between two slots is examined: a batch is full, or surprise asks for it.
 
-    So a full batch or accumulated surprise brings the next slot forward, and an early examination never
-    leaves a skip behind. After a failure nothing is examined before the next slot.
+    What is examined is decided by `due`: a full batch runs, surprise before it leaves a skip with its reason.
+    After a failure nothing is examined before the next slot.
     """
+    return batch_is_full(facts) or surprise_asks(facts)
+
+
+def batch_is_full(facts: CadenceFacts) -> bool:
+    """Whether both gates stand open between two slots, and no attempt has failed since the last one."""
     return isinstance(due(facts), Run) and not _waits_out_a_failure(facts)
+
+
+def surprise_asks(facts: CadenceFacts) -> bool:
+    """Whether surprise has passed a whole limit that no examination has seen."""
+    passed = math.floor(facts.surprise / SURPRISE_LIMIT) > math.floor(facts.surprise_seen / SURPRISE_LIMIT)
+    return facts.enabled and passed and not _waits_out_a_failure(facts)
 
 
 def early_moment(facts: CadenceFacts, resolved: Sequence[tuple[int, str]]) -> int | None:
@@ -168,13 +185,30 @@ def early_moment(facts: CadenceFacts, resolved: Sequence[tuple[int, str]]) -> in
         facts: as of the present.
         resolved: `known_at` (ns) and playbook of the new episodes, by time.
     """
-    if not examine_early(facts):
+    if not batch_is_full(facts):
         return None
     counts: dict[str, int] = {}
     for known_at, playbook_id in resolved:
         counts[playbook_id] = counts.get(playbook_id, 0) + 1
         if counted_episodes(replace(facts, new_episodes=counts)) >= facts.minimum_episodes:
             return max(known_at, time_gate_opens(facts))
+    return None
+
+
+def surprise_moment(facts: CadenceFacts, surprises: Sequence[tuple[int, float]]) -> int | None:
+    """When surprise first passed a whole limit that no examination has seen, ns; None when it does not ask.
+
+    Args:
+        facts: as of the present.
+        surprises: `known_at` (ns) of the new episodes by time, and what each adds.
+    """
+    if not surprise_asks(facts):
+        return None
+    seen, total = math.floor(facts.surprise_seen / SURPRISE_LIMIT), 0.0
+    for known_at, each in surprises:
+        total += each
+        if math.floor(total / SURPRISE_LIMIT) > seen:
+            return known_at
     return None
 
 

@@ -2,7 +2,8 @@
 
 Counts and outcomes of an entry rule, which is one direction of a playbook, run from one report to the next,
 beside those of the window before; fingerprints come one per policy evaluation. Filled by the session as
-things happen, read when a report is due.
+things happen, read when a report is due. What happens between a report's clock and its arrival belongs to the
+next window.
 """
 
 from collections import deque
@@ -39,7 +40,7 @@ class DriftWindow:
     """Collector of one run."""
 
     def __init__(self) -> None:
-        self._now: dict[str, Fires] = {}
+        self._seen: list[tuple[int, str, str | float]] = []  # known_at (ns), rule, what was counted or the R
         self._before: dict[str, Fires] = {}
         self._fingerprints: deque[tuple[float, ...]] = deque(maxlen=WINDOWS_KEPT)
 
@@ -47,12 +48,13 @@ class DriftWindow:
         """Count an armed thesis and how it ended; `direction` is that of the policy behind the event."""
         name, playbook = COUNTED.get(event.kind), event.detail.get("playbook_id")
         if name is not None and playbook is not None and direction is not None:
-            self._rule(str(playbook), direction).counts[name] += 1
+            self._seen.append((event.known_at, rule_name(str(playbook), direction), name))
 
     def resolved(self, episode: Episode) -> None:
         """Note the outcome of a trade that may teach."""
         if not episode.no_learn:
-            self._rule(episode.playbook_id, episode.direction).r.append(episode.r)
+            rule = rule_name(episode.playbook_id, episode.direction)
+            self._seen.append((episode.known_at, rule, episode.r))
 
     def decided_in(self, regime: RegimeView | None) -> None:
         """Note the regime of one policy evaluation."""
@@ -61,22 +63,31 @@ class DriftWindow:
 
     def inputs(self, trigger: str) -> dict[str, Any]:
         """The drift inputs of a request, in the shape of `services.high_level.drift.DriftInputs`."""
-        nothing = Fires()
+        nothing, now = Fires(), _counted(self._seen)
         return {
             "trigger": trigger,
             "fingerprints": tuple(self._fingerprints),
             "fires": {
                 name: {
-                    "now": self._now.get(name, nothing).payload(),
+                    "now": now.get(name, nothing).payload(),
                     "before": self._before.get(name, nothing).payload(),
                 }
-                for name in sorted({*self._now, *self._before})
+                for name in sorted({*now, *self._before})
             },
         }
 
-    def close(self) -> None:
-        """A report was written: what was counted becomes the window before."""
-        self._before, self._now = self._now, {}
+    def close(self, until: int) -> None:
+        """A report was written that knew everything up to `until`, ns: that becomes the window before."""
+        self._before = _counted([one for one in self._seen if one[0] <= until])
+        self._seen = [one for one in self._seen if one[0] > until]
 
-    def _rule(self, playbook_id: str, direction: Direction) -> Fires:
-        return self._now.setdefault(rule_name(playbook_id, direction), Fires())
+
+def _counted(seen: list[tuple[int, str, str | float]]) -> dict[str, Fires]:
+    rules: dict[str, Fires] = {}
+    for _, rule, what in seen:
+        fires = rules.setdefault(rule, Fires())
+        if isinstance(what, str):
+            fires.counts[what] += 1
+        else:
+            fires.r.append(what)
+    return rules

@@ -154,7 +154,9 @@ class JournalFacts:
         """Experiments in shadow at a time."""
         return sum(self._kind_of(version) == "experiment" for version in self._on_trial(clock))
 
-    def cadence(self, slot: int, clock: int, last_attempt: int | None) -> CadenceFacts:
+    def cadence(
+        self, slot: int, clock: int, last_attempt: int | None, last_examined: int | None = None
+    ) -> CadenceFacts:
         """Facts for `due` at a slot, with what was known at `clock`."""
         past = self._past(slot, clock)
         since = past[-1].read_until if past else -1
@@ -164,6 +166,7 @@ class JournalFacts:
             self.started_at,
             last_run=past[-1].slot if past else None,
             last_attempt=last_attempt,
+            last_examined=last_examined,
             last_structural=acted[-1] if acted else None,
             override=overrides[-1] if overrides else None,
         )
@@ -228,16 +231,12 @@ class JournalFacts:
         return max(self._first_label, slot - duration_ns(window, self.timeframe))
 
     def _drift_window(self, past: Sequence[PastRun], clock: int) -> DriftWindow:
-        window, closes = DriftWindow(), [one.read_until for one in past]
+        window = DriftWindow()
         for at, entry in self._drift:
-            if at > clock:
-                continue
-            while closes and closes[0] < at:
-                window.close()
-                del closes[0]
-            entry(window)
-        for _ in closes:
-            window.close()
+            if at <= clock:
+                entry(window)
+        for one in past:
+            window.close(one.read_until)
         return window
 
     def _active(self, clock: int) -> list[PlaybookVersion]:

@@ -30,7 +30,7 @@ class LoopStanding:
     last_attempt: int | None = None
     last_structural: int | None = None
     override: OverrideReason | None = None
-    running: bool = False
+    last_examined: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,16 +90,25 @@ def cadence_facts(
         },
         structural_interval_days=high_level.structural_interval_days,
         surprise=surprise(fresh, settings),
+        surprise_seen=surprise(_known_by(fresh, standing.last_examined), settings),
         safety_override=standing.override,
-        running=standing.running,
         enabled=high_level.enabled,
     )
 
 
 def surprise(fresh: Sequence[Episode], settings: Settings) -> float:
     """How far the new outcomes lie from the reference in all; 1 brings the next slot forward."""
-    total = sum(abs(one.r - settings.gate.reference_r) for one in fresh)
-    return total / settings.high_level.surprise_limit_r
+    return sum(each for _, each in surprises(fresh, settings))
+
+
+def surprises(fresh: Sequence[Episode], settings: Settings) -> list[tuple[int, float]]:
+    """When each new outcome was known (ns), and what it adds to the surprise."""
+    limit, reference = settings.high_level.surprise_limit_r, settings.gate.reference_r
+    return [(one.known_at, abs(one.r - reference) / limit) for one in fresh]
+
+
+def _known_by(fresh: Sequence[Episode], moment: int | None) -> Sequence[Episode]:
+    return () if moment is None else [one for one in fresh if one.known_at <= moment]
 
 
 def build_request(run: Run, facts: RequestFacts) -> HighLevelReflectionRequest:

@@ -13,9 +13,9 @@ from schemas.config import Settings
 from schemas.errors import InfrastructureError, InvariantViolation
 from schemas.reflection import UntradedSignal
 from services.slow_loop.artefacts import read_request, stored_text
-from services.slow_loop.cadence import Run, Skip, due, early_moment, last_slot
+from services.slow_loop.cadence import Run, Skip, due, early_moment, last_slot, surprise_moment
 from services.slow_loop.journal_facts import JournalFacts, PastRun
-from services.slow_loop.requests import build_request
+from services.slow_loop.requests import build_request, surprises
 from services.store import Store
 from services.store.claims import Claim, ClaimStanding, SlotKey
 from services.store.leases import Lease
@@ -112,12 +112,19 @@ class SlotRunner:
         if slot > max(decided, facts.started_at):
             await self._decide(lease, slot)
             return
-        present = facts.cadence(now, now, self._claims.newest_failed)
-        resolved = [(one.known_at, one.playbook_id) for one in facts.fresh(now, now)]
-        moment = early_moment(present, resolved)
+        moment = self._early(now, decided)
         if moment is not None and now > decided:
             # What was known by a slot may have been journalled after it was skipped: then it counts from now.
             await self._decide(lease, moment if moment > decided else now)
+
+    def _early(self, now: int, decided: int) -> int | None:
+        """The earlier of two moments between slots: surprise has asked, or the batch came to be full."""
+        facts = self.facts
+        present = facts.cadence(now, now, self._claims.newest_failed, decided)
+        fresh = facts.fresh(now, now)
+        batch = early_moment(present, [(one.known_at, one.playbook_id) for one in fresh])
+        asked = surprise_moment(present, surprises(fresh, self._run.settings))
+        return min((one for one in (batch, asked) if one is not None), default=None)
 
     async def _decide(self, lease: Lease, slot: int) -> None:
         decision = due(self.facts.cadence(slot, slot, self._claims.newest_failed))
@@ -128,7 +135,13 @@ class SlotRunner:
             await self._claim(lease, decision)
 
     async def _skip(self, lease: Lease, skip: Skip) -> None:
-        facts = {"counted": skip.counted, "needed": skip.needed, "next_eligible": skip.next_eligible}
+        facts: dict[str, Any] = {
+            "counted": skip.counted,
+            "needed": skip.needed,
+            "next_eligible": skip.next_eligible,
+        }
+        if skip.trigger != "slot":
+            facts["trigger"] = skip.trigger
         if await self._store.claims.skip(lease, self._key(skip.slot), str(skip.reason), facts):
             self._note("slot_skipped", {"slot": skip.slot, "reason": str(skip.reason), **facts})
 

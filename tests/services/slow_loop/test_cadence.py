@@ -13,12 +13,14 @@ from services.slow_loop.cadence import (
     CadenceFacts,
     Run,
     Skip,
+    batch_is_full,
     due,
     early_moment,
     examine_early,
     is_slot,
     last_slot,
     next_slot,
+    surprise_moment,
 )
 
 TIMES = st.integers(0, 4_000 * 86_400).map(lambda seconds: seconds * 1_000_000_000)
@@ -43,9 +45,9 @@ def facts(draw):
         new_episodes=draw(COUNTS),
         playbook_minimum=draw(st.dictionaries(st.sampled_from(["a", "b"]), st.integers(20, 50))),
         surprise=draw(st.floats(0, 5)),
+        surprise_seen=draw(st.floats(0, 5)),
         structural_interval_days=draw(st.integers(7, 30)),
         safety_override=draw(st.none() | st.sampled_from(list(OverrideReason))),
-        running=draw(st.booleans()),
         enabled=draw(st.booleans()),
     )
 
@@ -107,7 +109,6 @@ def test_run_implies_both_gates(given_facts):
             assert given_facts.now - since >= INTERVAL_NS[given_facts.interval]
         assert sum(given_facts.new_episodes.values()) >= given_facts.minimum_episodes
         assert given_facts.enabled
-        assert not given_facts.running
 
 
 @given(facts(), st.floats(0, 100))
@@ -121,13 +122,41 @@ def test_surprise_never_changes_whether_it_runs(given_facts, surprise):
 def test_surprise_names_the_early_examination_and_opens_neither_gate():
     between = ready(now=ready().now + DAY_NS, surprise=1.0)
     assert due(between) == Run(between.now, "surprise", True)
-    assert not examine_early(replace(between, new_episodes={"a": 19}))
-    assert not examine_early(replace(between, now=ready().now - DAY_NS))
+    for shut, reason in (
+        (replace(between, new_episodes={"a": 19}), SlowSkipReason.INSUFFICIENT_EPISODES),
+        (replace(between, now=ready().now - DAY_NS), SlowSkipReason.INTERVAL_NOT_ELAPSED),
+    ):
+        assert examine_early(shut)
+        skip = due(shut)
+        assert isinstance(skip, Skip)
+        assert (skip.reason, skip.trigger) == (reason, "surprise")
+        assert not examine_early(replace(shut, surprise=0.999))
 
 
 @given(facts())
-def test_early_examination_never_leaves_a_skip(given_facts):
-    assert examine_early(given_facts) == isinstance(due(given_facts), Run)
+def test_early_examination_is_a_full_batch_or_unseen_surprise_and_a_full_batch_runs(given_facts):
+    full = isinstance(due(given_facts), Run)
+    unseen = int(given_facts.surprise) > int(given_facts.surprise_seen)
+    assert batch_is_full(given_facts) == full
+    assert examine_early(given_facts) == (full or (given_facts.enabled and unseen))
+
+
+def test_surprise_that_was_examined_asks_again_only_after_another_whole_limit():
+    few = ready(now=ready().now + DAY_NS, new_episodes={"a": 9}, surprise=1.2)
+    assert examine_early(few)
+    assert not examine_early(replace(few, surprise_seen=1.2))
+    assert not examine_early(replace(few, surprise_seen=1.2, surprise=1.9))
+    assert examine_early(replace(few, surprise_seen=1.2, surprise=2.0))
+
+
+def test_surprise_moment_is_when_the_limit_was_passed_whoever_looks_when():
+    outcomes = [(DAY_NS, 0.4), (2 * DAY_NS, 0.7), (3 * DAY_NS, 0.1), (4 * DAY_NS, 0.9)]
+    few = ready(new_episodes={"a": 4}, surprise=2.1)
+    assert surprise_moment(few, outcomes) == 2 * DAY_NS
+    assert surprise_moment(replace(few, surprise=1.2), outcomes[:3]) == 2 * DAY_NS
+    assert surprise_moment(replace(few, surprise_seen=1.1), outcomes) == 4 * DAY_NS
+    assert surprise_moment(replace(few, surprise_seen=2.1), outcomes) is None
+    assert surprise_moment(replace(few, enabled=False), outcomes) is None
 
 
 def test_batch_reached_between_slots_is_examined_and_run():
@@ -188,14 +217,10 @@ def test_structural_change_is_weekly_at_most_unless_a_listed_override_applies(da
     assert (answer.structural_allowed, answer.override) == (allowed, named)
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [({"enabled": False}, SlowSkipReason.DISABLED), ({"running": True}, SlowSkipReason.ALREADY_RUNNING)],
-)
-def test_loop_that_is_off_or_busy_skips_with_its_reason(changes, reason):
-    answer = due(ready(**changes))
+def test_loop_that_is_off_skips_with_its_reason():
+    answer = due(ready(enabled=False))
     assert isinstance(answer, Skip)
-    assert answer.reason is reason
+    assert answer.reason is SlowSkipReason.DISABLED
 
 
 def test_first_run_waits_for_the_first_slot_after_the_start():
@@ -221,7 +246,7 @@ def histories(draw):
 def test_early_moment_is_one_at_which_both_gates_stand_open(history):
     now, resolved = history
     moment = early_moment(now, resolved)
-    assert (moment is not None) == examine_early(now)
+    assert (moment is not None) == batch_is_full(now)
     if moment is not None:
         assert moment <= now.now
         known = [name for at_ns, name in resolved if at_ns <= moment]

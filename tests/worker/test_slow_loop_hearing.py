@@ -1,0 +1,97 @@
+"""What a report that was made elsewhere closes when it arrives: the drift window, overrides, deferred items."""
+
+import asyncio
+from typing import Any
+
+from schemas.judge import ReplanVerdict
+from schemas.reflection import DeferredItem
+from schemas.vocabulary import OverrideReason, RecommendedAction
+from tests.worker.test_session_wires import session
+from worker.session import Session
+from worker.timing import Timing
+
+BAR = 86_400 * 10**9
+
+
+def stepped() -> Session:
+    """A session after half a year, with a report known at its present."""
+    made = session()
+
+    async def drive() -> None:
+        timing = Timing()
+        while made.engine.t < 250:
+            await made.step(timing, end=250)
+
+    asyncio.run(drive())
+    return made
+
+
+def asked(made: Session) -> tuple[Any, Any]:
+    return asyncio.run(made.slow_loop.reflect_now(made.engine.t - 1))
+
+
+def heard(made: Session, request: Any, report: Any) -> None:
+    verdict = ReplanVerdict(
+        decision=RecommendedAction.HOLD,
+        report_id=report.content_hash[:16],
+        reason="-",
+        known_at=report.known_at,
+    )
+    made.slow_loop.hear(request, report, verdict, made.engine.t - 1)
+    assert made.slow_loop.counters.errors == 0
+
+
+def counts(request: Any, side: str) -> dict[str, Any]:
+    empty = {"armed": 0, "activated": 0, "expired": 0, "r": ()}
+    fires = request.drift_inputs["fires"]
+    return {name: pair[side] for name, pair in fires.items() if pair[side] != empty}
+
+
+def test_hear_closes_the_drift_window_so_that_the_next_report_compares_two_windows() -> None:
+    made = stepped()
+    first, report = asked(made)
+    assert counts(first, "now")
+    assert not counts(first, "before")
+    heard(made, first, report)
+    again, _ = asked(made)
+    assert counts(again, "before") == counts(first, "now")
+    assert not counts(again, "now")
+
+
+def test_hear_leaves_what_happened_after_the_clock_of_the_report_to_the_next_window() -> None:
+    made = stepped()
+    whole, report = asked(made)
+    outcomes = sorted(at for at, _, what in made.slow_loop.drift._seen if isinstance(what, float))
+    early = whole.model_copy(update={"slot": outcomes[0], "known_at": outcomes[0]})
+    heard(made, early, report)
+    again, _ = asked(made)
+    later = [r for fires in counts(again, "now").values() for r in fires["r"]]
+    before = [r for fires in counts(again, "before").values() for r in fires["r"]]
+    assert (len(before), len(later)) == (1, len(outcomes) - 1)
+    assert later
+
+
+def test_hear_clears_the_override_that_the_report_knew_and_keeps_a_later_one() -> None:
+    made = stepped()
+    loop, now = made.slow_loop, made.clock.now
+    request, report = asked(made)
+    loop.note_override(OverrideReason.ENVELOPE_BREACH, now)
+    assert loop._facts(now).safety_override is OverrideReason.ENVELOPE_BREACH
+    heard(made, request, report)
+    assert loop._facts(now).safety_override is None
+    loop.note_override(OverrideReason.KILL_SWITCH, now + BAR)
+    heard(made, request, report)
+    assert loop._facts(now).safety_override is OverrideReason.KILL_SWITCH
+
+
+def test_hear_clears_the_deferred_items_that_the_report_knew_and_keeps_later_ones() -> None:
+    made = stepped()
+    request, report = asked(made)
+    now = made.clock.now
+    known, later = (
+        DeferredItem(raised_at=at, symbol="AAPL", text="a wish", reflection_hash="0" * 64)
+        for at in (now, now + BAR)
+    )
+    made.policy_loop.deferred[:] = [known, later]
+    heard(made, request, report)
+    assert made.policy_loop.deferred == [later]
