@@ -17,8 +17,10 @@ from services.high_level.clusters import declared_hypotheses, hypothesis
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
 from services.high_level.grading import minimum_of, select
 from services.high_level.grid import trial_key
+from services.high_level.recommendations import gaining, lift_is_due
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
 from services.statistics.multiplicity import Family, register_family
+from services.statistics.online_levels import online_level
 
 KINDS = {
     RecommendedAction.RESEARCH_EXPERIMENT: ("open_experiment",),
@@ -54,7 +56,10 @@ def replan(
             unreadable.append(f"{item.action} with change {item.change!r}")
             continue
         action = _with_exposure(action, in_force)
-        refusal = _evidence_refusal(action, item, report, in_force, gate)
+        if action.eligible:
+            refusal = _lift_refusal(action, item, report, settings)
+        else:
+            refusal = _evidence_refusal(action, item, report, in_force, gate, settings)
         state = ContractState(in_force, settings, open_experiments, tuple(accepted))
         refusal = refusal or check_action(action, state)
         if refusal is not None:
@@ -110,6 +115,7 @@ def _evidence_refusal(
     report: HighLevelReflectionReport,
     definitions: dict[str, PlaybookDefinition],
     gate: GateSettings,
+    settings: JudgeSettings,
 ) -> RefusedAction | None:
     """Grade the numbers again and refuse what they do not carry."""
     finding = _cluster_behind(item, report)
@@ -126,11 +132,53 @@ def _evidence_refusal(
     if STRENGTH[item.action] > STRENGTH[strongest]:
         reason = f"{grade} allows {strongest} at most, not {item.action}"
         return RefusedAction(action=action, code="grade_too_weak", reason=reason)
+    if action.kind == "set_risk_fraction" and not action.lowers_exposure:
+        return _raise_refusal(action, finding, grade, settings)
     if finding.mean_r is None or finding.mean_r >= finding.reference_r:
         return RefusedAction(action=action, code="not_losing", reason="the cluster does not lose")
     if item.action is RecommendedAction.REPLAN and grade is not EvidenceGrade.SIGNIFICANT:
         return RefusedAction(action=action, code="grade_too_weak", reason="replan needs a significant loss")
     return None
+
+
+def _raise_refusal(
+    action: JudgeAction, finding: ClusterFinding, grade: EvidenceGrade, settings: JudgeSettings
+) -> RefusedAction | None:
+    """More risk asks for what a promotion asks for, before its trial in shadow begins."""
+    if not gaining(finding):
+        return RefusedAction(action=action, code="not_gaining", reason="the cluster does not gain")
+    if grade is not EvidenceGrade.SIGNIFICANT:
+        return RefusedAction(
+            action=action, code="grade_too_weak", reason="more risk needs a significant gain"
+        )
+    return _too_few(action, finding.n, settings)
+
+
+def _too_few(action: JudgeAction, n: int, settings: JudgeSettings) -> RefusedAction | None:
+    least = settings.promotion_minimum_trades
+    if n >= least:
+        return None
+    return RefusedAction(action=action, code="too_few_trades", reason=f"{n} of {least} trades")
+
+
+def _lift_refusal(
+    action: JudgeAction, item: Recommendation, report: HighLevelReflectionReport, settings: JudgeSettings
+) -> RefusedAction | None:
+    """Weigh the ledger of the banned cell again: it never needs less than the first to begin does."""
+    for trial in report.shadow_trials:
+        if trial.get("kind") != "banned_cell":
+            continue
+        if (trial.get("playbook_id"), trial.get("regime")) != (item.playbook_id, action.regime):
+            continue
+        first = 1.0 / online_level(settings.promotion_alpha, 1, 0)
+        if not lift_is_due(trial) or trial["e_value"] < first:
+            reason = f"E {trial.get('e_value')!r} and mean {trial.get('mean_r')!r} R do not prove it"
+            return RefusedAction(action=action, code="not_proven", reason=reason)
+        if item.grade is not EvidenceGrade.SIGNIFICANT:
+            reason = f"proven on paper, and the recommendation says {item.grade}"
+            return RefusedAction(action=action, code="grade_mismatch", reason=reason)
+        return _too_few(action, trial["n"], settings)
+    return RefusedAction(action=action, code="no_ledger", reason="the report shows no ledger of this cell")
 
 
 def _grade_again(

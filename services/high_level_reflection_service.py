@@ -50,7 +50,13 @@ from services.high_level.fire_quality import fire_quality, fire_texts
 from services.high_level.grading import grade_clusters
 from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid, trial_key
 from services.high_level.narrative import Prompt, tell, write_narrative
-from services.high_level.recommendations import Context, playbooks_to_adjust, recommend, strongest
+from services.high_level.recommendations import (
+    MAX_RISK_FRACTION,
+    Context,
+    playbooks_to_adjust,
+    recommend,
+    strongest,
+)
 from services.ports import LanguageModel
 from services.statistics.multiplicity import Family, register_family
 
@@ -77,6 +83,7 @@ class HighLevelReflectionService:
         grid: GridEvaluator | None = None,
         model: LanguageModel | None = None,
         timer: Callable[[], float] = time.perf_counter,
+        risk_limit: float = MAX_RISK_FRACTION,
     ) -> None:
         self._gate = gate
         self._settings = high_level
@@ -85,11 +92,17 @@ class HighLevelReflectionService:
         self._grid = grid
         self._model = model
         self._timer = timer
+        self._risk_limit = risk_limit
 
     def by_rules(self) -> "HighLevelReflectionService":
         """The same reflection without a model: the rule text is the narrative."""
         return HighLevelReflectionService(
-            self._gate, self._settings, self._prompts, self._grid, timer=self._timer
+            self._gate,
+            self._settings,
+            self._prompts,
+            self._grid,
+            timer=self._timer,
+            risk_limit=self._risk_limit,
         )
 
     async def reflect(
@@ -148,6 +161,8 @@ class HighLevelReflectionService:
                 search.winners,
                 frozenset(alarm.playbook_id for alarm in alarms),
                 request.structural_allowed,
+                request.shadow_trials,
+                self._risk_limit,
             )
         )
         draft = HighLevelReflectionReport(

@@ -2,9 +2,9 @@
 
 When it is due it reflects on resolved episodes, hears the judge and moves playbook versions.
 
-Examined at slots, when the batch is reached or surprise asks for it, and never from a tick. A report is known at the first bar close
-after its slot and reaches the judge in the same step; what it changes starts with the next bar. Every skip
-is an event with its reason, once per slot.
+Examined at slots, when the batch is reached or surprise asks for it, and never from a tick. A report is known
+at the first bar close after its slot and reaches the judge in the same step; what it changes starts with the
+next bar. Every skip is an event with its reason, once per slot.
 """
 
 import time
@@ -405,7 +405,9 @@ class SlowLoopService:
             verdict_id=verdict_id,
             at=now,
             timeframe=self._bars.timeframe,
+            proven=self._trials.proven,
         )
+        self._trials.lifted(changed, now)
         refused = self._lifecycle.refused[refused_before:]
         not_done = [one.action for one in refused]
         self.counters.applied.update(one.kind for one in verdict.actions if one not in not_done)

@@ -18,6 +18,7 @@ from schemas.reflection import DeferredItem, UntradedSignal
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
+from services.playbooks.measures import revised
 from services.ports import ModelReply
 from services.slow_loop.cadence import DAY_NS, CadenceFacts, Run, Skip, due
 from tests.services.high_level.builders import START, episode, playbook, request
@@ -238,11 +239,108 @@ def test_decay_alarm_with_a_significant_loss_recommends_a_replan():
     assert report.recommendations[0].playbook_id == "pullback"
 
 
-def test_gains_and_noise_recommend_nothing_structural():
-    report = reflect([*trades(PULLBACK, 1, 200, 0.6), *trades(BREAKOUT, 3, 200, 0.0)])
-    assert finding(report, "pullback").grade is EvidenceGrade.SIGNIFICANT
+def test_noise_recommends_nothing_structural():
+    report = reflect([*trades(PULLBACK, 1, 200, 0.0), *trades(BREAKOUT, 3, 200, 0.0)])
     assert report.recommended_action in (RecommendedAction.HOLD, RecommendedAction.RESEARCH_EXPERIMENT)
     assert replan(report).decision is report.recommended_action
+
+
+def test_significant_gain_recommends_more_risk_that_the_judge_accepts_and_noise_gets_none():
+    report = reflect([*trades(PULLBACK, 1, 200, 0.6), *trades(BREAKOUT, 3, 200, 0.0)])
+    assert finding(report, "pullback").grade is EvidenceGrade.SIGNIFICANT
+    top = report.recommendations[0]
+    assert (top.playbook_id, top.change) == ("pullback", {"kind": "set_risk_fraction", "value": 0.01})
+    assert [item.playbook_id for item in report.recommendations if "value" in item.change] == ["pullback"]
+    verdict = replan(report)
+    assert [(item.kind, item.value, item.lowers_exposure) for item in verdict.actions] == [
+        ("set_risk_fraction", 0.01, False)
+    ]
+
+
+def test_more_risk_needs_a_gain_and_the_trades_of_a_promotion():
+    report = reflect([*trades(PULLBACK, 1, 200, 0.6), *trades(BREAKOUT, 3, 200, -0.7)])
+    gain = next(item for item in report.recommendations if item.playbook_id == "pullback")
+    loss = next(item for item in report.recommendations if item.playbook_id == "breakout")
+    change = {"kind": "set_risk_fraction", "value": 0.01}
+    wrong = report.model_copy(update={"recommendations": (loss.model_copy(update={"change": change}),)})
+    assert [item.code for item in replan(wrong).refused] == ["not_gaining"]
+    alone = report.model_copy(update={"recommendations": (gain,)})
+    assert replan(alone).actions
+    assert [item.code for item in replan(alone, promotion_minimum_trades=201).refused] == ["too_few_trades"]
+
+
+BANNED = {
+    "playbook_id": "pullback",
+    "version": 1,
+    "kind": "banned_cell",
+    "regime": "sideways/low",
+    "n": 60,
+    "blocks": 12,
+    "mean_r": 0.4,
+    "reference_r": 0.0,
+    "e_value": 130.0,
+    "e_needed": 120.0,
+}
+
+
+def in_force(banned, cell):
+    """The books with one cell of one of them banned."""
+    eligibility = {side: revised(rules, banned=(cell,)) for side, rules in banned.eligibility.items()}
+    return tuple(revised(one, eligibility=eligibility) if one is banned else one for one in BOOKS)
+
+
+def with_ban(**shown):
+    """A report on noise whose request shows the ledger of one banned cell."""
+    return reflect(trades(PULLBACK, 1, 60, 0.0), shadow_trials=({**BANNED, **shown},))
+
+
+def lifts(report):
+    return [item for item in report.recommendations if item.change.get("eligible")]
+
+
+def test_ban_whose_ledger_reaches_its_level_is_recommended_to_be_lifted_and_the_judge_weighs_it_again():
+    report = with_ban()
+    (lift,) = lifts(report)
+    assert lift.change == {"kind": "set_eligibility", "regime": "sideways/low", "eligible": True}
+    banned = in_force(PULLBACK, "sideways/low")
+    assert [(item.kind, item.eligible) for item in replan(report, banned).actions] == [
+        ("set_eligibility", True)
+    ]
+    assert [item.code for item in replan(report).refused] == ["already_set"]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [{"e_value": 119.0}, {"mean_r": -0.1}, {"e_needed": None}, {"kind": "experiment"}, {"mean_r": None}],
+)
+def test_ban_whose_ledger_does_not_prove_it_is_not_recommended_to_be_lifted(shown):
+    assert lifts(with_ban(**shown)) == []
+
+
+def test_ban_waits_with_its_end_for_the_structural_interval():
+    report = reflect(trades(PULLBACK, 1, 60, 0.0), shadow_trials=(BANNED,), structural_allowed=False)
+    assert lifts(report) == []
+    assert any(
+        "would have been policy_adjust: pullback gains in" in one.reason for one in report.recommendations
+    )
+
+
+@pytest.mark.parametrize(
+    ("forged", "code"),
+    [
+        ({"e_needed": 1.0, "e_value": 30.0}, "not_proven"),
+        ({"mean_r": -0.2}, "not_proven"),
+        ({"n": 19}, "too_few_trades"),
+        ({"regime": "up/mid"}, "no_ledger"),
+        ({"kind": "candidate"}, "no_ledger"),
+    ],
+)
+def test_judge_refuses_to_lift_a_ban_on_numbers_that_do_not_carry_it(forged, code):
+    report = with_ban()
+    forgery = report.model_copy(update={"shadow_trials": ({**BANNED, **forged},)})
+    verdict = replan(forgery, in_force(PULLBACK, "sideways/low"))
+    assert [item.code for item in verdict.refused if item.action.eligible] == [code]
+    assert not verdict.actions
 
 
 def test_bare_count_with_a_loss_opens_an_experiment_at_most():

@@ -110,7 +110,13 @@ def assemble(
     slow_loop = SlowLoopService(
         settings,
         bars,
-        HighLevelReflectionService(settings.gate, settings.high_level, grid=ledgers, model=minds.slow),
+        HighLevelReflectionService(
+            settings.gate,
+            settings.high_level,
+            grid=ledgers,
+            model=minds.slow,
+            risk_limit=settings.envelope.risk_fraction,
+        ),
         judge,
         lifecycle,
         playbooks,

@@ -6,6 +6,7 @@ for the judge.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, Recommendation
@@ -13,8 +14,10 @@ from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH
 from services.high_level.grid import MATERIAL_R, Winner
 
-RISK_STEP = 0.5
+RISK_STEP = 0.5  # a loss halves the risk, a gain doubles it
 MINIMUM_RISK_FRACTION = 0.0005
+MAX_RISK_FRACTION = 0.02
+MAX_RISK_RAISE = 2.0
 EVIDENCE_SHOWN = 10
 
 ADJUST = RecommendedAction.POLICY_ADJUST
@@ -31,6 +34,8 @@ class Context:
         winners: best grid value of playbooks that were searched; None where no value was materially better.
         alarmed: playbooks with a decay alarm.
         structural_allowed: False between two structural slots.
+        shadow_trials: what open trials and banned cells have shown on paper, as the request has it.
+        risk_limit: the account's risk per trade: a playbook's own above it would change nothing.
     """
 
     findings: tuple[ClusterFinding, ...]
@@ -38,11 +43,18 @@ class Context:
     winners: Mapping[str, Winner | None]
     alarmed: frozenset[str]
     structural_allowed: bool
+    shadow_trials: tuple[Mapping[str, Any], ...] = ()
+    risk_limit: float = MAX_RISK_FRACTION
 
 
 def losing(finding: ClusterFinding) -> bool:
     """Whether a cluster's mean lies below its reference."""
     return finding.mean_r is not None and finding.mean_r < finding.reference_r
+
+
+def gaining(finding: ClusterFinding) -> bool:
+    """Whether a cluster's mean lies above its reference, and above nothing."""
+    return finding.mean_r is not None and finding.mean_r > max(finding.reference_r, 0.0)
 
 
 def may(finding: ClusterFinding, action: RecommendedAction) -> bool:
@@ -70,7 +82,7 @@ def recommend(context: Context) -> tuple[Recommendation, ...]:
     made = [_ban(item) for item in cells_to_ban(context.findings)]
     for item in playbooks_to_adjust(context.findings):
         made += _adjust(item, context)
-    made += _replans(context)
+    made += _lifts(context) + _raises(context, {item.playbook_id for item in made}) + _replans(context)
     if not context.structural_allowed:
         made = [_not_this_week(item) for item in made]
     touched = {item.playbook_id for item in made}
@@ -160,6 +172,55 @@ def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition) -> Recom
         return _based_on(finding, RecommendedAction.HOLD, {}, f"{reason}: {_numbers(finding)}")
     reason = f"{finding.playbook_id} loses: {_numbers(finding)}"
     return _based_on(finding, ADJUST, {"kind": "set_risk_fraction", "value": lower}, reason)
+
+
+def _lifts(context: Context) -> list[Recommendation]:
+    """The end of each ban whose paper trades have reached what a promotion needs."""
+    return [_lift(trial) for trial in context.shadow_trials if lift_is_due(trial)]
+
+
+def lift_is_due(trial: Mapping[str, Any]) -> bool:
+    """Whether the ledger of a banned cell shows a gain at the level that it began with."""
+    needed, shown, mean = (trial.get(name) for name in ("e_needed", "e_value", "mean_r"))
+    if trial.get("kind") != "banned_cell" or needed is None or shown is None or mean is None:
+        return False
+    return bool(shown >= needed and mean > trial["reference_r"])
+
+
+def _lift(trial: Mapping[str, Any]) -> Recommendation:
+    """Its evidence are paper trades, which no cluster of the report holds."""
+    playbook_id, regime, e_value = trial["playbook_id"], trial["regime"], trial["e_value"]
+    return Recommendation(
+        action=ADJUST,
+        playbook_id=playbook_id,
+        regime=regime,
+        change={"kind": "set_eligibility", "regime": regime, "eligible": True},
+        grade=EvidenceGrade.SIGNIFICANT,
+        confidence=round(1.0 - 1.0 / e_value, 6),
+        reason=(
+            f"{playbook_id} gains in {regime} since it was banned there: {trial['mean_r']:+.2f}R on "
+            f"{trial['n']} paper trades in {trial['blocks']} blocks, E {e_value:.4g} reaches "
+            f"{trial['e_needed']:.4g}"
+        ),
+    )
+
+
+def _raises(context: Context, touched: set[str | None]) -> list[Recommendation]:
+    """More risk for a playbook that gains significantly as a whole and of which nothing else is wrong."""
+    made = []
+    for item in context.findings:
+        proven = _is_playbook(item) and gaining(item) and item.grade is EvidenceGrade.SIGNIFICANT
+        definition = context.definitions.get(item.playbook_id)
+        if not proven or definition is None or not may(item, ADJUST):
+            continue
+        if item.playbook_id in touched or item.playbook_id in context.alarmed:
+            continue
+        higher = min(definition.risk_fraction * MAX_RISK_RAISE, MAX_RISK_FRACTION, context.risk_limit)
+        if round(higher, 6) > definition.risk_fraction:
+            change: dict[str, object] = {"kind": "set_risk_fraction", "value": round(higher, 6)}
+            reason = f"{item.playbook_id} gains: {_numbers(item)}"
+            made.append(_based_on(item, ADJUST, change, reason))
+    return made
 
 
 def _replans(context: Context) -> list[Recommendation]:

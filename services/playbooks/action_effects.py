@@ -1,4 +1,4 @@
-"""What one action of the judge would do to a playbook: a limit at once, a trial, nothing, or a refusal.
+"""What one action of the judge would do to a playbook: a limit, its end, a trial, nothing, or a refusal.
 
 Pure: reads the present situation, changes nothing. Bounds of the file (unknown names, values off the grid)
 were the action contract's to refuse and are a violation here; what depends on the present state (floors,
@@ -6,7 +6,7 @@ repeats) is refused.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from schemas.config import JudgeSettings
@@ -29,10 +29,16 @@ from services.playbooks.trials import DIRECTIONS, OpenTrial
 
 MAX_RISK_FRACTION = 0.02
 
+Evidence = Mapping[str, float | int | str | None]
+
 
 @dataclass(frozen=True)
 class Situation:
-    """What an action meets: active versions and compositions by playbook id, open trials, the present bar."""
+    """What an action meets: active versions and compositions by playbook id, open trials, the present bar.
+
+    `proven` holds what the paper trades of a banned cell have shown where that is enough to lift the ban, by
+    the version from before it and the cell.
+    """
 
     active: Mapping[str, PlaybookDefinition]
     compositions: Mapping[str, Composition]
@@ -40,6 +46,15 @@ class Situation:
     settings: JudgeSettings
     at: int
     timeframe: str
+    proven: Mapping[tuple[str, str | None], Evidence] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Lift:
+    """Measures that end at once, and the paper trades that prove it."""
+
+    keys: tuple[tuple[str, str], ...]
+    evidence: Evidence
 
 
 @dataclass(frozen=True)
@@ -69,7 +84,7 @@ class Refusal:
     reason: str
 
 
-Effect = Limit | Trial | Refusal | None
+Effect = Limit | Lift | Trial | Refusal | None
 
 
 def demand_bounds(action: JudgeAction, active: Mapping[str, PlaybookDefinition]) -> None:
@@ -133,12 +148,17 @@ def _floor(definition: PlaybookDefinition, limit: Limit, now: Situation) -> Refu
     return Refusal("floor", f"this ban leaves {others} playbook(s) eligible, fewer than {least}")
 
 
-def _unban(action: JudgeAction, composition: Composition, now: Situation) -> Trial | Refusal:
+def _unban(action: JudgeAction, composition: Composition, now: Situation) -> Lift | Trial | Refusal:
+    """The end of a ban whose own ledger proves it; else a trial of the cell, whose trades have to."""
     cell = str(action.regime)
     keys = [(side, cell) for side in _sides(action)]
-    lifts = tuple(one.key for one in composition.measures if one.key in keys)
-    if not lifts:
+    bans = [one for one in composition.measures if one.key in keys]
+    if not bans:
         return Refusal("not_banned", f"no lesson has banned {action.playbook_id} in {cell}")
+    lifts = tuple(one.key for one in bans)
+    shown = [now.proven.get((one.before.content_hash, cell)) for one in bans]
+    if shown[0] is not None and None not in shown:
+        return Lift(lifts, shown[0])
     return _candidate(action, composition.baseline, now, lifts)
 
 
@@ -149,7 +169,8 @@ def _risk(action: JudgeAction, composition: Composition, now: Situation) -> Limi
     if value < definition.risk_fraction:
         expires_at = now.at + duration_ns(action.ttl_bars or now.settings.action_ttl_bars, now.timeframe)
         return Limit((Measure(RISK, value, now.at, expires_at, definition),))
-    return _candidate(action, revised(composition.baseline, risk_fraction=value), now, (RISK,))
+    lifts = (RISK,) if any(one.key == RISK for one in composition.measures) else ()
+    return _candidate(action, revised(composition.baseline, risk_fraction=value), now, lifts)
 
 
 def _experiment(action: JudgeAction, composition: Composition, now: Situation) -> Trial | Refusal:

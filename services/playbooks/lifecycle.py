@@ -1,12 +1,13 @@
 """Lifecycle of playbook versions: candidate, shadow, active, expired or retired, each with its evidence (D6).
 
 An action that only lowers exposure (a banned cell, a lower risk fraction) is active at once and ends after
-its time to live; everything else is a candidate that trades in shadow until its own evidence promotes it, or
-its time is up. Every transition is returned as a `PlaybookVersion` for the journal. Called by the slow
-loop, never in the tick path.
+its time to live, or once the ledger that it keeps on paper proves that it may; everything else is a candidate
+that trades in shadow until its own evidence promotes it, or its time is up. Every transition is returned as a
+`PlaybookVersion` for the journal. Called by the slow loop, never in the tick path.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from schemas.canonical import content_id
 from schemas.config import JudgeSettings
@@ -14,7 +15,16 @@ from schemas.errors import ConfigError, InvariantViolation
 from schemas.judge import JudgeAction, RefusedAction
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
-from services.playbooks.action_effects import Limit, Refusal, Situation, Trial, demand_bounds, effect_of
+from services.playbooks.action_effects import (
+    Evidence,
+    Lift,
+    Limit,
+    Refusal,
+    Situation,
+    Trial,
+    demand_bounds,
+    effect_of,
+)
 from services.playbooks.measures import Composition, revised, same_rules
 from services.playbooks.registry import PlaybookRegistry
 from services.playbooks.trials import OpenTrial, ShadowTrial, banned_cells
@@ -25,7 +35,6 @@ __all__ = ["PlaybookLifecycle", "ShadowTrial"]
 PROVEN = "proven in shadow"  # the reason of a promotion
 EXPERIMENT_ENDED = "the experiment has ended"  # the reason of its end: nothing makes it active
 
-Evidence = Mapping[str, float | int | str | None]
 Transitions = tuple[PlaybookVersion, ...]
 Origin = dict[str, str | None]
 
@@ -54,10 +63,12 @@ class PlaybookLifecycle:
         verdict_id: str | None,
         at: int,
         timeframe: str,
+        proven: Mapping[tuple[str, str | None], Evidence] = MappingProxyType({}),
     ) -> Transitions:
         """Carry out a verdict's actions, in order; each action of a report once, however often it comes.
 
         Actions that the present state does not allow (floor, no change, already in shadow) join `refused`.
+        `proven` names the bans that their own paper trades allow to lift, see `Situation`.
 
         Raises:
             InvariantViolation: inside the tick path, or an action lies outside the bounds of its playbook
@@ -72,7 +83,7 @@ class PlaybookLifecycle:
             if action_id not in self._applied:
                 self._applied.add(action_id)
                 origin = {"report_id": report_id, "verdict_id": verdict_id, "action_id": action_id}
-                done += self._carry_out(action, origin, at, timeframe)
+                done += self._carry_out(action, origin, at, timeframe, proven)
         return tuple(done)
 
     def promote(self, version_hash: str, evidence: Evidence, at: int) -> Transitions:
@@ -208,11 +219,16 @@ class PlaybookLifecycle:
         return composition.definition(self._registry.next_number(composition.baseline.id), at)
 
     def _carry_out(
-        self, action: JudgeAction, origin: Origin, at: int, timeframe: str
+        self,
+        action: JudgeAction,
+        origin: Origin,
+        at: int,
+        timeframe: str,
+        proven: Mapping[tuple[str, str | None], Evidence],
     ) -> list[PlaybookVersion]:
         standing = {one.definition.id: self._composition(one) for one in self._reader.active()}
         trials = tuple(self._trials.values())
-        now = Situation(self._active_definitions(), standing, trials, self._settings, at, timeframe)
+        now = Situation(self._active_definitions(), standing, trials, self._settings, at, timeframe, proven)
         effect = effect_of(action, now)
         if isinstance(effect, Refusal):
             self._refused.append(RefusedAction(action=action, code=effect.code, reason=effect.reason))
@@ -221,7 +237,16 @@ class PlaybookLifecycle:
         active = self._reader.get(str(action.playbook_id))
         if isinstance(effect, Limit):
             return self._limit(effect, active, action.reason, origin, at)
+        if isinstance(effect, Lift):
+            return self._lift(effect, active, origin, at)
         return self._open(effect, active, action.reason, origin, at)
+
+    def _lift(self, lift: Lift, active: PlaybookVersion, origin: Origin, at: int) -> list[PlaybookVersion]:
+        composition = self._composition(active).lifted(lift.keys, at)
+        definition = self._next(composition, at)
+        reason = f"replaced by version {definition.version}, proven in shadow"
+        left, known = self._move(active, VersionState.RETIRED, at, reason), revised(active, **origin)
+        return [left, self._enter(definition, composition, at, PROVEN, known, active, lift.evidence)]
 
     def _limit(
         self, limit: Limit, active: PlaybookVersion, reason: str, origin: Origin, at: int

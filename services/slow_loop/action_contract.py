@@ -13,10 +13,7 @@ from schemas.errors import nearest
 from schemas.judge import JudgeAction, RefusedAction
 from schemas.playbook import Parameter, PlaybookDefinition
 from services.high_level.clusters import eligible_cells
-from services.high_level.recommendations import MINIMUM_RISK_FRACTION
-
-MAX_RISK_FRACTION = 0.02
-MAX_RISK_RAISE = 2.0
+from services.high_level.recommendations import MAX_RISK_FRACTION, MAX_RISK_RAISE, MINIMUM_RISK_FRACTION
 
 Refusal = tuple[str, str]
 

@@ -27,6 +27,7 @@ from services.playbooks.measures import duration_ns
 from services.slow_loop.artefacts import with_moments
 from services.slow_loop.cadence import CadenceFacts
 from services.slow_loop.drift_window import COUNTED, DriftWindow
+from services.slow_loop.promotion_levels import BansSeen, Key, PromotionLevels
 from services.slow_loop.requests import (
     LoopStanding,
     RequestFacts,
@@ -36,7 +37,6 @@ from services.slow_loop.requests import (
 )
 from services.slow_loop.signal_facts import SignalFacts
 from services.slow_loop.trial_evidence import Evidence, rounded, trial_evidence
-from services.statistics.online_levels import online_level
 
 Drift = Callable[[DriftWindow], None]
 
@@ -275,43 +275,40 @@ class JournalFacts:
             if at <= clock:
                 cell = episode.regime if kind == "banned_cell" else None
                 traded.setdefault((version_hash, kind, cell), []).append(episode)
-        shown, levels = [], self._levels(clock)
+        seen = [version for at, version in self._versions if at <= clock]
+        bans = BansSeen(seen)
+        shown, levels = [], self._levels(seen, bans)
         for version in self._on_trial(clock):
             kind, version_hash = self._kind_of(version), version.definition.content_hash
             told = self._shown(version.definition, kind, None, traded.get((version_hash, kind, None), []))
-            if version_hash in levels:
-                told["e_needed"] = rounded(1.0 / levels[version_hash])
-            shown.append(told)
+            shown.append(self._with_need(told, levels.of((version_hash, None))))
         known = {one.definition.content_hash: one.definition for _, one in self._versions}
-        banned = {
-            (one.definition.id, cell)
-            for one in self._active(clock)
-            for rules in one.definition.eligibility.values()
-            for cell in rules.banned
-        }
         cells = [
             (known[version_hash], cell, episodes)
             for (version_hash, kind, cell), episodes in traded.items()
-            if kind == "banned_cell" and (known[version_hash].id, str(cell)) in banned
+            if kind == "banned_cell" and (version_hash, cell) in bans.in_force
         ]
         for definition, cell, episodes in sorted(cells, key=lambda one: (one[0].id, str(one[1]))):
-            shown.append(self._shown(definition, "banned_cell", cell, episodes))
+            told = self._shown(definition, "banned_cell", cell, episodes)
+            shown.append(self._with_need(told, levels.of((definition.content_hash, cell))))
         return tuple(shown)
 
-    def _levels(self, clock: int) -> dict[str, float]:
-        """What each candidate had to begin with, see `ShadowTrials`: after the promotions before it began."""
-        levels: dict[str, float] = {}
-        promoted = 0
-        for at, version in self._versions:
-            name = version.definition.content_hash
-            if at > clock:
-                break
-            promoted += version.state is VersionState.ACTIVE and version.reason == PROVEN
-            begins = version.state is VersionState.SHADOW and name not in levels
-            if begins and self._kind_of(version) == "candidate":
-                alpha = self._settings.judge.promotion_alpha
-                levels[name] = online_level(alpha, len(levels) + 1, promoted)
+    def _levels(self, versions: Sequence[PlaybookVersion], bans: BansSeen) -> PromotionLevels:
+        """What each candidate and each ban had to begin with, see `ShadowTrials`."""
+        levels = PromotionLevels(self._settings.judge.promotion_alpha)
+        begun: list[tuple[int, bool, str, Key]] = []
+        for version in versions:
+            if version.state is VersionState.ACTIVE and version.reason == PROVEN:
+                levels.promoted(version.since)
+            if version.state is VersionState.SHADOW and self._kind_of(version) == "candidate":
+                begun.append((version.since, False, "", (version.definition.content_hash, None)))
+        begun += [(one.since, True, one.playbook_id, (one.before, one.cell)) for one in bans.begun]
+        for since, _, _, key in sorted(begun, key=lambda one: one[:3]):
+            levels.begin(key, since)
         return levels
+
+    def _with_need(self, told: Evidence, level: float | None) -> Evidence:
+        return told if level is None else told | {"e_needed": rounded(1.0 / level)}
 
     def _shown(
         self, definition: PlaybookDefinition, kind: str, cell: str | None, episodes: Sequence[Episode]

@@ -1,9 +1,10 @@
 """Shadow trials: candidates and disabled cells trade on paper until their own new evidence speaks.
 
 At every slot the ledgers are advanced to the present bar, their episodes are journalled as shadow episodes,
-and a candidate whose own outcomes since its start reject the reference is promoted. Nothing that suggested
-a change is counted for it. However many candidates come, all of them share one level: each begins with what
-`online_levels` leaves it. Called by the slow loop.
+and a candidate whose own outcomes since its start reject the reference is promoted. A banned cell whose
+outcomes since the ban do so is `proven`: a report may recommend to lift the ban. Nothing that suggested a
+change is counted for it. However many candidates and bans come, all of them share one level: each begins with
+what `online_levels` leaves it. Called by the slow loop.
 """
 
 import numpy as np
@@ -11,11 +12,12 @@ import numpy as np
 from schemas.config import GateSettings, JudgeSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
-from services.playbooks.lifecycle import PlaybookLifecycle, ShadowTrial
+from schemas.vocabulary import VersionState
+from services.playbooks.lifecycle import PROVEN, PlaybookLifecycle, ShadowTrial
 from services.ports import EventJournal
+from services.slow_loop.promotion_levels import Key, PromotionLevels
 from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
-from services.slow_loop.trial_evidence import Evidence, rounded, trial_evidence
-from services.statistics.online_levels import online_level
+from services.slow_loop.trial_evidence import Evidence, gains, rounded, trial_evidence
 
 
 class ShadowTrials:
@@ -35,32 +37,45 @@ class ShadowTrials:
         self._judge = judge
         self._journal = journal
         self._open: dict[tuple[str, str, str | None], StandingLedger] = {}
-        self._levels: dict[str, float] = {}
-        self._promoted = 0
+        self._levels = PromotionLevels(judge.promotion_alpha)
         self.shown: dict[str, Evidence] = {}
+        self.proven: dict[Key, Evidence] = {}
 
     def step(self, row: int, now: int) -> tuple[PlaybookVersion, ...]:
         """Advance every trial through row `row`; versions whose state changed on their own evidence."""
         self._follow(row)
         changed: list[PlaybookVersion] = []
-        self.shown = {}
+        self.shown, self.proven = {}, {}
         for trial in self._lifecycle.shadows():
             ledger = self._open[_key(trial)]
             for episode in ledger.advance(row + 1):
                 self._record(trial, episode, now)
             evidence = trial_evidence(ledger.episodes, self._gate)
-            if trial.kind == "candidate":
-                evidence["e_needed"] = rounded(1.0 / self._levels[trial.version_hash])
+            level = self._levels.of(_place(trial))
+            if level is not None:
+                evidence["e_needed"] = rounded(1.0 / level)
             self.shown[trial.version_hash] = evidence
-            if trial.kind == "candidate":
-                changed += self._weigh(trial, evidence, now)
+            if trial.kind == "candidate" and level is not None:
+                changed += self._weigh(trial, evidence, level, now)
+            proven = level is not None and gains(evidence) and self._reaches(evidence, "e_value", level)
+            if trial.kind == "banned_cell" and proven:
+                self.proven[_place(trial)] = evidence
         return tuple(changed)
 
-    def _weigh(self, trial: ShadowTrial, evidence: Evidence, now: int) -> tuple[PlaybookVersion, ...]:
+    def lifted(self, changed: tuple[PlaybookVersion, ...], at: int) -> None:
+        """Note bans that were lifted on their own evidence: that is a promotion to the levels after it."""
+        for version in changed:
+            if version.state is VersionState.ACTIVE and version.reason == PROVEN:
+                self._levels.promoted(at)
+
+    def _weigh(
+        self, trial: ShadowTrial, evidence: Evidence, level: float, now: int
+    ) -> tuple[PlaybookVersion, ...]:
         """Promote a candidate that its own trades prove, retire one that they speak against."""
-        if self._reaches(evidence, "e_value", self._levels[trial.version_hash]):
+        if self._reaches(evidence, "e_value", level):
             promoted = self._lifecycle.promote(trial.version_hash, evidence, now)
-            self._promoted += bool(promoted)
+            if promoted:
+                self._levels.promoted(now)
             return promoted
         if self._reaches(evidence, "e_value_below", self._judge.promotion_alpha):
             return self._lifecycle.retire(trial.version_hash, evidence, now)
@@ -90,10 +105,9 @@ class ShadowTrials:
                 self._open[key] = self._ledgers.open(
                     trial.definition, trial.directions, min(start, row + 1), trial.regime_key
                 )
-            if trial.kind == "candidate" and trial.version_hash not in self._levels:
-                self._levels[trial.version_hash] = online_level(
-                    self._judge.promotion_alpha, len(self._levels) + 1, self._promoted
-                )
+        for trial in sorted(trials.values(), key=lambda one: (one.since, one.kind == "banned_cell")):
+            if trial.kind != "experiment":
+                self._levels.begin(_place(trial), trial.since)
 
     def _reaches(self, evidence: Evidence, name: str, level: float) -> bool:
         """Ending a trial early risks nothing, so only a promotion has to pay for the candidates before it."""
@@ -109,6 +123,11 @@ class ShadowTrials:
             symbol=episode.symbol,
             payload={"version_hash": trial.version_hash, "kind": trial.kind, "episode": episode.payload()},
         )
+
+
+def _place(trial: ShadowTrial) -> Key:
+    """By what a level is kept: a candidate by its version alone, a ban by its cell, too."""
+    return trial.version_hash, trial.regime_key if trial.kind == "banned_cell" else None
 
 
 def _key(trial: ShadowTrial) -> tuple[str, str, str | None]:

@@ -1,6 +1,6 @@
 """What the paper trades of a trial have shown: for its promotion or end, and for the next report."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import fsum
 
 from schemas.config import GateSettings
@@ -31,6 +31,12 @@ def trial_evidence(episodes: Sequence[Episode], gate: GateSettings) -> Evidence:
             e_value(float(log_e_below(seen.values, seen.low, seen.high, seen.reference)))
         ),
     }
+
+
+def gains(evidence: Mapping[str, float | int | str | None]) -> bool:
+    """Whether the mean lies above its reference: the side that evidence of a gain has to be on."""
+    mean, reference = evidence.get("mean_r"), evidence.get("reference_r")
+    return isinstance(mean, float) and isinstance(reference, float) and mean > reference
 
 
 def rounded(value: float) -> float:

@@ -129,9 +129,10 @@ def test_planted_next_request_knows_what_open_trials_have_shown() -> None:
     assert reports == [request["shadow_trials"] for request in requests]
 
 
-def test_planted_candidate_says_what_its_promotion_needs_and_a_ban_does_not() -> None:
+def test_planted_candidates_and_bans_say_what_they_need_and_experiments_need_nothing() -> None:
     requests = [one["request"] for one in planted_run().of("high_level_request")]
     trials = [trial for request in requests for trial in request["shadow_trials"]]
+    print([(t["kind"], t.get("e_needed"), t["regime"]) for t in trials])
     needed = [trial["e_needed"] for trial in trials if trial["kind"] == "candidate"]
     assert needed
     assert set(needed) == {40.0}

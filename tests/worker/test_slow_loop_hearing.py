@@ -1,4 +1,4 @@
-"""What a report that was made elsewhere closes when it arrives: the drift window, overrides, deferred items."""
+"""What a report that was made elsewhere closes as it arrives: the drift window, overrides, deferred items."""
 
 import asyncio
 from typing import Any

@@ -72,5 +72,7 @@ async def _reflected(
     regimes = regime_columns(bars, settings.policy_loop.regime, columns.features)
     clock = SimulatedClock(request.known_at)
     ledgers = StandingLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
-    service = HighLevelReflectionService(settings.gate, settings.high_level, grid=ledgers)
+    service = HighLevelReflectionService(
+        settings.gate, settings.high_level, grid=ledgers, risk_limit=settings.envelope.risk_fraction
+    )
     return await service.reflect(request, episodes, definitions)

@@ -123,14 +123,16 @@ def test_evidence_that_would_have_been_enough_for_one_candidate_alone_is_not_for
     assert 40.0 < shadow.shown["late"]["e_value"] < needed(shadow)["late"] == 400.0  # type: ignore[operator]
 
 
-def test_trials_that_may_not_be_promoted_cost_the_candidates_nothing():
+def test_experiments_cost_the_candidates_nothing_and_a_ban_shares_their_level():
     lifecycle = Lifecycle()
     shadow = trials(lifecycle)
     lifecycle.begin("experiment", "experiment")
     lifecycle.begin("ban", "banned_cell")
     lifecycle.begin("candidate")
     shadow.step(10, START)
-    assert needed(shadow) == {"experiment": None, "ban": None, "candidate": 40.0}
+    lifecycle.begin("later")
+    shadow.step(11, START)
+    assert needed(shadow) == {"experiment": None, "ban": 120.0, "candidate": 40.0, "later": 240.0}
 
 
 def test_candidate_that_its_trades_speak_against_is_retired_at_the_plain_level():
