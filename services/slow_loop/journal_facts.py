@@ -75,7 +75,7 @@ class JournalFacts:
         self._learnable: list[Episode] = []
         self._known: list[int] = []
         self._versions: list[tuple[int, PlaybookVersion]] = []
-        self._shadow: list[tuple[int, str, str, Episode]] = []
+        self._shadow: list[tuple[int, str, str, str | None, Episode]] = []
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._deferred: list[DeferredItem] = []
         self._drift: list[tuple[int, Drift]] = []
@@ -271,10 +271,10 @@ class JournalFacts:
     def _trials(self, clock: int) -> tuple[Evidence, ...]:
         """What open trials and banned cells have shown; a cell without a paper trade is not listed."""
         traded: dict[tuple[str, str, str | None], list[Episode]] = {}
-        for at, version_hash, kind, episode in self._shadow:
+        for at, version_hash, kind, cell, episode in self._shadow:
             if at <= clock:
-                cell = episode.regime if kind == "banned_cell" else None
-                traded.setdefault((version_hash, kind, cell), []).append(episode)
+                place = cell if kind == "banned_cell" else None
+                traded.setdefault((version_hash, kind, place), []).append(episode)
         seen = [version for at, version in self._versions if at <= clock]
         bans = BansSeen(seen)
         shown, levels = [], self._levels(seen, bans)
@@ -334,7 +334,8 @@ class JournalFacts:
 
     def _shadow_episode(self, row: JournalRow, payload: dict[str, Any]) -> None:
         episode = Episode.model_validate(payload["episode"])
-        self._shadow.append((row.known_at, payload["version_hash"], payload["kind"], episode))
+        cell = payload.get("cell", episode.regime)  # rows of older runs do not name it
+        self._shadow.append((row.known_at, payload["version_hash"], payload["kind"], cell, episode))
 
     def _version(self, row: JournalRow, payload: dict[str, Any]) -> None:
         fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}

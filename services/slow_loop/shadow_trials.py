@@ -116,12 +116,19 @@ class ShadowTrials:
         return enough and isinstance(e, float) and e >= 1.0 / level
 
     def _record(self, trial: ShadowTrial, episode: Episode, now: int) -> None:
+        """A trade of a banned cell may be signalled in another one: it is armed in its own."""
+        cell = {} if trial.regime_key is None else {"cell": trial.regime_key}
         self._journal.append(
             "shadow_episode",
             ts_event=episode.known_at,
             known_at=now,
             symbol=episode.symbol,
-            payload={"version_hash": trial.version_hash, "kind": trial.kind, "episode": episode.payload()},
+            payload={
+                "version_hash": trial.version_hash,
+                "kind": trial.kind,
+                **cell,
+                "episode": episode.payload(),
+            },
         )
 
 

@@ -135,6 +135,29 @@ def test_experiments_cost_the_candidates_nothing_and_a_ban_shares_their_level():
     assert needed(shadow) == {"experiment": None, "ban": 120.0, "candidate": 40.0, "later": 240.0}
 
 
+@pytest.mark.parametrize(("trades", "promoted"), [(19, []), (20, ["proven"])])
+def test_promotion_waits_for_its_minimum_of_trades_whatever_the_evidence(trades, promoted):
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle, proven=[1.0] * trades)
+    lifecycle.begin("proven")
+    shadow.step(10, START)
+    assert shadow.shown["proven"]["e_value"] > 1_000.0  # type: ignore[operator]
+    assert lifecycle.promoted == promoted
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "proven"),
+    [([1.0] * 20, True), ([1.0] * 19, False), ([-1.0, 1.0] * 15, False), ([-1.0] * 30, False)],
+)
+def test_ban_is_proven_by_the_trades_and_the_evidence_of_a_promotion(outcomes, proven):
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle, ban=outcomes)
+    lifecycle.begin("ban", "banned_cell")
+    shadow.step(10, START)
+    assert set(shadow.proven) == ({("ban", None)} if proven else set())
+    assert lifecycle.promoted == lifecycle.retired == [], "only a report can lift it"
+
+
 def test_candidate_that_its_trades_speak_against_is_retired_at_the_plain_level():
     lifecycle = Lifecycle()
     shadow = trials(lifecycle, bad=[-1.0, -1.0, 0.4] * 20)

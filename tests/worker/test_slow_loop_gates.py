@@ -1,0 +1,139 @@
+"""The gates of the slow loop in running sessions: minima, intervals, overrides, blocked proposals, the floor."""
+
+import asyncio
+from functools import cache
+from typing import Any
+
+import pytest
+
+from schemas.config import EnvelopeSettings, HighLevelSettings, Settings
+from schemas.playbook import PlaybookDefinition
+from schemas.reflection import PolicyLevelReflectionResult
+from schemas.vocabulary import OverrideReason, ReflectionStatus
+from services.playbooks.measures import revised
+from services.playbooks.registry import load_playbooks
+from services.ports import Plan, PlanEnd, PlanRound
+from tests.worker.runs import Run, embedded_bars, run_on, slice_run
+from tests.worker.test_session_wires import finished, payloads, plans_changed, session
+from worker.sample_data.worlds import make_world
+from worker.scenarios import PLANTED, planted_settings
+from worker.timing import Timing
+
+DAY = 86_400 * 10**9
+NAME = "buys_strength"
+
+
+def planted(**changes: Any) -> PlaybookDefinition:
+    (found,) = load_playbooks(PLANTED)
+    return revised(found, **changes)
+
+
+def others(count: int) -> tuple[PlaybookDefinition, ...]:
+    return load_playbooks(None)[:count]
+
+
+@cache
+def planted_world(bars: int, minimum: int = 20, interval_days: int = 7) -> Run:
+    settings = planted_settings().model_copy(
+        update={"high_level": HighLevelSettings(structural_interval_days=interval_days)}
+    )
+    world = make_world("reverting", seed=3, bars=bars, symbols=6)
+    return run_on(world, settings, (planted(minimum_episodes=minimum), *others(2)))
+
+
+def requests(run: Run) -> list[dict[str, Any]]:
+    return [one["request"] for one in run.of("high_level_request")]
+
+
+def test_run_waits_for_the_minimum_of_episodes_in_the_settings() -> None:
+    settings = Settings(high_level=HighLevelSettings(minimum_episodes=33))
+    patient = run_on(embedded_bars("2003-01-01", "2006-06-30"), settings)
+    ordinary = [one["new_episodes"] for one in requests(slice_run())]
+    assert 20 <= min(ordinary) < 33
+    assert requests(patient)
+    assert all(one["new_episodes"] >= 33 for one in requests(patient))
+    needed = {one["facts"]["needed"] for one in patient.of("slow_skip")}
+    assert needed == {33}
+
+
+def test_run_waits_for_the_minimum_that_a_playbook_asks_for_itself() -> None:
+    first = requests(planted_world(500))[0]["new_episodes"]
+    own = requests(planted_world(500, minimum=45))
+    assert 20 <= first < 45
+    assert own
+    assert own[0]["new_episodes"] >= 45
+
+
+@pytest.mark.parametrize("days", [7, 40])
+def test_run_allows_one_structural_change_in_its_interval(days: int) -> None:
+    run = planted_world(900, interval_days=days)
+    asked = {one["request_hash"]: one["request"] for one in run.of("high_level_request")}
+    reports = {one["report_id"]: asked[one["request_hash"]] for one in run.of("high_level_report")}
+    last, waited = None, 0
+    for one in run.of("replan_verdict"):
+        request = reports[one["report_id"]]
+        allowed = last is None or request["slot"] - last >= days * DAY
+        assert request["structural_allowed"] == allowed
+        waited += not allowed
+        kinds = {action["kind"] for action in one["verdict"]["actions"]}
+        assert allowed or kinds <= {"open_experiment"}
+        if kinds - {"open_experiment"}:
+            last = request["slot"]
+    assert last is not None
+    assert waited > 0
+
+
+def test_session_tells_the_slow_loop_of_a_breach_and_the_cadence_knows_it() -> None:
+    made = session(Settings(envelope=EnvelopeSettings(max_drawdown=0.005)))
+    told = 0
+
+    async def drive() -> None:
+        nonlocal told
+        timing = Timing()
+        while not told and not made.engine.done:
+            assert made.slow_loop._facts(made.clock.now).safety_override is None
+            step = made.validate(timing)
+            told = sum(event.kind == "envelope_breach" for event in step.events)
+            if told:
+                return
+            for boundary in step.boundaries:
+                await made.policy_loop.on_boundary(boundary)
+
+    asyncio.run(drive())
+    assert told
+    facts = made.slow_loop._facts(made.clock.now)
+    assert facts.safety_override is OverrideReason.ENVELOPE_BREACH
+
+
+def test_session_blocked_proposals_become_untraded_signals_of_the_next_request() -> None:
+    made = session()
+
+    def blocked(plan: Plan) -> Plan:
+        reflection = plan.last.reflection
+        if not isinstance(reflection, PolicyLevelReflectionResult):
+            return plan
+        said = reflection.model_copy(update={"status": ReflectionStatus.BLOCK})
+        return Plan(PlanEnd.BLOCKED, (PlanRound(plan.last.answer, plan.last.request, said),), "blocked")
+
+    plans_changed(made, blocked)
+    rows = finished(made)
+    assert payloads(rows, "order_accepted") == []
+    request, report = asyncio.run(made.slow_loop.reflect_now(made.engine.t - 1))
+    reasons = [one.reason for one in request.untraded_signals]
+    assert reasons.count("blocked") > 20
+    assert report.untraded["blocked"]["resolved"] > 10
+
+
+@pytest.mark.parametrize(("others_open", "banned"), [(1, False), (2, True)])
+def test_judge_bans_the_last_cell_of_a_playbook_only_above_the_floor(others_open: int, banned: bool) -> None:
+    narrow = {
+        side: revised(rules, trend=("sideways",), volatility=("mid",))
+        for side, rules in planted().eligibility.items()
+    }
+    world = make_world("reverting", seed=3, bars=1_500, symbols=12)
+    run = run_on(world, planted_settings(), (planted(eligibility=narrow), *others(others_open)))
+    verdicts = [one["verdict"] for one in run.of("replan_verdict")]
+    bans = [one for v in verdicts for one in v["actions"] if one["kind"] == "set_eligibility"]
+    refused = {one["code"] for v in verdicts for one in v["refused"]}
+    assert bool(bans) == banned
+    assert ("floor" in refused) == (not banned)
