@@ -1,0 +1,62 @@
+"""A playbook that gains gets more risk at default settings, after its trial in shadow; noise gets none."""
+
+from functools import cache
+from typing import Any
+
+from schemas.config import Settings
+from services.playbooks.measures import revised
+from services.playbooks.registry import load_playbooks
+from tests.worker.momentum_worlds import momentum_world
+from tests.worker.runs import Run, run_on
+from worker.scenarios import PLANTED
+
+NAME = "buys_strength"
+CAREFUL = 0.002
+
+
+@cache
+def ran(strength: float) -> Run:
+    (planted,) = load_playbooks(PLANTED)
+    (other,) = (one for one in load_playbooks(None) if one.id == "mean_reversion")
+    books = (revised(planted, risk_fraction=CAREFUL), other)
+    return run_on(momentum_world(strength=strength, bars=900), Settings(), books)
+
+
+def versions(run: Run) -> list[dict[str, Any]]:
+    return [one for one in run.of("playbook_version") if one["playbook_id"] == NAME]
+
+
+def raises(run: Run) -> list[dict[str, Any]]:
+    reports = [one["report"] for one in run.of("high_level_report")]
+    asked = [one for report in reports for one in report["recommendations"]]
+    return [one for one in asked if one["change"].get("kind") == "set_risk_fraction"]
+
+
+def test_playbook_that_gains_is_tried_with_more_risk_in_shadow_and_then_trades_with_it() -> None:
+    run = ran(0.5)
+    told = [(one["version"], one["state"], one["definition"]["risk_fraction"]) for one in versions(run)]
+    assert told == [
+        (1, "active", CAREFUL), (2, "candidate", 2 * CAREFUL), (2, "shadow", 2 * CAREFUL),
+        (1, "retired", CAREFUL), (2, "active", 2 * CAREFUL),
+    ]  # fmt: skip
+    shown = versions(run)[-1]["evidence"]
+    assert shown["e_value"] >= shown["e_needed"] == 40.0
+    policies = [one["policy"] for one in run.of("policy_frozen") if one["policy"]["playbook_id"] == NAME]
+    assert {(one["playbook_version"], one["risk_fraction"]) for one in policies} == {
+        (1, CAREFUL), (2, 2 * CAREFUL),
+    }  # fmt: skip
+
+
+def test_raise_of_the_risk_keeps_to_the_bounds_of_the_contract_and_of_the_account() -> None:
+    asked = raises(ran(0.5))
+    assert asked
+    limit = Settings().envelope.risk_fraction
+    assert all(CAREFUL < one["change"]["value"] <= min(2 * 2 * CAREFUL, limit) for one in asked)
+    assert {one["grade"] for one in asked} == {"significant"}
+
+
+def test_world_without_an_edge_raises_no_risk() -> None:
+    run = ran(0.0)
+    assert len(run.of("episode")) > 100
+    assert raises(run) == []
+    assert {one["definition"]["risk_fraction"] for one in versions(run)} == {CAREFUL}
