@@ -10,6 +10,7 @@ next bar. Every skip is an event with its reason, once per slot.
 import time
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -43,6 +44,7 @@ from services.slow_loop.cadence import (
     structural_permission,
 )
 from services.slow_loop.drift_window import DriftWindow
+from services.slow_loop.promotion_levels import Key
 from services.slow_loop.requests import (
     LoopStanding,
     RequestFacts,
@@ -52,6 +54,7 @@ from services.slow_loop.requests import (
     changes_structure,
 )
 from services.slow_loop.shadow_trials import ShadowTrials
+from services.slow_loop.trial_evidence import Evidence
 from services.slow_loop.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
 
@@ -119,6 +122,11 @@ class SlowLoopService:
         self.last_report: HighLevelReflectionReport | None = None
         self.last_verdict: ReplanVerdict | None = None
         self.counters = SlowCounters()
+
+    @property
+    def proven(self) -> Mapping[Key, Evidence]:
+        """Bans that their own paper trades allow to lift, see `ShadowTrials`."""
+        return self._trials.proven
 
     def next_row(self, row: int) -> int:
         """First row at or after `row` whose close reaches the next slot; T when there is none."""
@@ -405,7 +413,7 @@ class SlowLoopService:
             verdict_id=verdict_id,
             at=now,
             timeframe=self._bars.timeframe,
-            proven=self._trials.proven,
+            proven=self.proven,
         )
         self._trials.lifted(changed, now)
         refused = self._lifecycle.refused[refused_before:]

@@ -104,6 +104,7 @@ def _one(session: Session, verdict: ReplanVerdict, action: JudgeAction, timefram
         verdict_id=verdict.content_hash[:16],
         at=session.clock.now,
         timeframe=timeframe,
+        proven=session.slow_loop.proven,
     )
     refused = session.lifecycle.refused[before:]
     return Effect(
