@@ -135,10 +135,11 @@ def test_experiments_cost_the_candidates_nothing_and_a_ban_shares_their_level():
     assert needed(shadow) == {"experiment": None, "ban": 120.0, "candidate": 40.0, "later": 240.0}
 
 
-@pytest.mark.parametrize(("trades", "promoted"), [(19, []), (20, ["proven"])])
-def test_promotion_waits_for_its_minimum_of_trades_whatever_the_evidence(trades, promoted):
+@pytest.mark.parametrize(("minimum", "promoted"), [(41, []), (40, ["proven"])])
+def test_promotion_waits_for_its_minimum_of_trades_whatever_the_evidence(minimum, promoted):
     lifecycle = Lifecycle()
-    shadow = trials(lifecycle, proven=[1.0] * trades)
+    shadow = trials(lifecycle, proven=[1.0] * 40)
+    shadow._judge = JudgeSettings(promotion_minimum_trades=minimum)
     lifecycle.begin("proven")
     shadow.step(10, START)
     assert shadow.shown["proven"]["e_value"] > 40.0  # type: ignore[operator]
@@ -147,7 +148,7 @@ def test_promotion_waits_for_its_minimum_of_trades_whatever_the_evidence(trades,
 
 @pytest.mark.parametrize(
     ("outcomes", "proven"),
-    [([1.0] * 20, True), ([1.0] * 19, False), ([-1.0, 1.0] * 15, False), ([-1.0] * 30, False)],
+    [([1.0] * 40, True), ([1.0] * 19, False), ([-1.0, 1.0] * 15, False), ([-1.0] * 30, False)],
 )
 def test_ban_is_proven_by_the_trades_and_the_evidence_of_a_promotion(outcomes, proven):
     lifecycle = Lifecycle()
