@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from schemas.config import Settings
-from schemas.errors import ConfigError, OperatorError
+from schemas.errors import ConfigError
 from worker.cli import wiring
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
@@ -150,15 +150,10 @@ async def traded(
             loop = asyncio.get_running_loop()
             for signum in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(signum, process.stop, signum.name)
-            try:
+            with limit.withdrawn():
                 for one in await left_behind(store, settings, feed, new=new):
                     _tell(one, settings)
-                outcome = await process.run(name, new=new)
-            except OperatorError:
-                limit.end()  # somebody has to do something: this is no crash
-                raise
-            limit.end()
-            return outcome
+                return await process.run(name, new=new)
     finally:
         await feed.close()
 

@@ -1,24 +1,29 @@
 """Counts the processes of a run that crashed, so that a run whose processes keep dying ends in safe mode.
 
-Each process notes its start as soon as it holds the run, and takes its own note back at an orderly end. What
-is left of processes that are gone are crashes. The notes lie in a small file of their own, because the store
-may be what is broken; where they cannot be kept the run trades on, and that is said.
+Each process notes its start as soon as it holds the run, and takes its own note back when it ends and says why:
+a stop, or an error that the operator, a machine or a service has to do something about. What is left of
+processes that are gone are crashes: killed, or ended by a mistake of this program. The notes lie in a small file
+of their own, because the store may be what is broken; where they cannot be kept the run trades on, and that is
+said.
 """
 
+import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from schemas.errors import StoreError
+from schemas.errors import InfrastructureError, OperatorError, StoreError
 from schemas.live_settings import OperationsSettings
 from worker.operations.process_identity import ProcessIdentity, is_gone
 from worker.operations.vital_signs import SECOND
 
 MOST_KEPT = 1_000
+# Ends that say why. An InvariantViolation and whatever nobody foresaw are not among them: those are crashes.
+SAID_WHY = (OperatorError, InfrastructureError, asyncio.CancelledError, KeyboardInterrupt, SystemExit)
 Note = Callable[[str, dict[str, str]], None]
 
 
@@ -59,12 +64,13 @@ class StartNotes:
         return tuple(one.at for one in self._read() if is_gone(one.process))
 
     def begin(self, now: int) -> None:
-        """Note the present start.
+        """Note the present start; one of the future is of a clock that was set back, and counts from now on.
 
         Raises:
             StoreError: the file cannot be written.
         """
-        self._write([*self._others(), Start(now, self._process)])
+        others = [Start(min(one.at, now), one.process) for one in self._others()]
+        self._write([*others, Start(now, self._process)])
 
     def end(self) -> None:
         """The present process ends orderly; crashes before it stay until their time is over.
@@ -72,7 +78,12 @@ class StartNotes:
         Raises:
             StoreError: the file cannot be written.
         """
-        self._write(self._others())
+        others = self._others()
+        try:
+            self._write(others)
+        except StoreError:
+            # A disk without room for a new file has room for less in the old one.
+            self._shorten(others)
 
     def _others(self) -> list[Start]:
         return [one for one in self._read() if one.process != self._process]
@@ -96,16 +107,27 @@ class StartNotes:
                 return
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with scratch.open("w", encoding="utf-8") as file:
-                json.dump({"starts": [asdict(one) for one in starts[-MOST_KEPT:]]}, file)
+                file.write(_text(starts))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(scratch, self._path)
         except OSError as error:
             with suppress(OSError):
                 scratch.unlink(missing_ok=True)
-            raise StoreError(
-                f"start notes {str(self._path)!r} cannot be written: {error.strerror}"
-            ) from error
+            raise self._not_written(error) from error
+
+    def _shorten(self, starts: list[Start]) -> None:
+        try:
+            with self._path.open("r+", encoding="utf-8") as file:
+                file.write(_text(starts))
+                file.truncate()
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise self._not_written(error) from error
+
+    def _not_written(self, error: OSError) -> StoreError:
+        return StoreError(f"start notes {str(self._path)!r} cannot be written: {error.strerror}")
 
 
 class StartLimit:
@@ -133,6 +155,18 @@ class StartLimit:
         self._kept(lambda notes: notes.begin(now))
         return crash_loop(crashes, now, self._settings)
 
+    @contextmanager
+    def withdrawn(self) -> Iterator[None]:
+        """Take the start back where the block ends and says why; what it raises goes on."""
+        try:
+            yield
+        except SAID_WHY as error:
+            self.end()
+            if self._notes is not None and isinstance(error, Exception):
+                self._note("start_withdrawn", {"reason": f"{type(error).__name__}: {error}"})
+            raise
+        self.end()
+
     def end(self) -> None:
         """This process ends orderly."""
         self._kept(StartNotes.end)
@@ -144,6 +178,10 @@ class StartLimit:
             step(self._notes)
         except StoreError as error:
             self._note("start_notes_failed", {"reason": f"{error}; crashes are not counted"})
+
+
+def _text(starts: Sequence[Start]) -> str:
+    return json.dumps({"starts": [asdict(one) for one in starts[-MOST_KEPT:]]})
 
 
 def _time(value: object) -> int:

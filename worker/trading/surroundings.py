@@ -18,7 +18,7 @@ from worker.operations.waiting_changes import CHANGE_KINDS, WaitingChanges
 from worker.scheduler.ports import EventSink
 
 NEWS_KINDS = frozenset({"envelope_breach", "policy_reflection", "feed_anomaly", "entries_blocked", "error"})
-QUIET = frozenset({"lease_taken", "lease_released"})
+QUIET = frozenset({"lease_taken", "lease_released", "start_withdrawn"})
 
 
 class Surroundings(Protocol):

@@ -13,7 +13,7 @@ import pytest
 from schemas.errors import StoreError
 from schemas.live_settings import OperationsSettings
 from worker.operations.process_identity import ProcessIdentity, is_gone
-from worker.operations.start_limit import StartLimit, StartNotes
+from worker.operations.start_limit import StartLimit, StartNotes, crash_loop
 
 LIMIT = OperationsSettings(start_limit=2, start_window_s=600)
 GONE = "another boot 1"  # no process of this machine began then
@@ -132,8 +132,9 @@ def test_crashes_count_although_the_notes_cannot_be_written_any_more(tmp_path, m
         StartNotes(tmp_path / "r0001", dead(number)).begin(at)
     monkeypatch.setattr(os, "replace", full)
     assert limit.crashed_too_often("r0001")
-    limit.end()
-    assert [kind for kind, _ in told] == ["start_notes_failed"] * 2
+    limit.end()  # it was never noted, and the others stay
+    assert [kind for kind, _ in told] == ["start_notes_failed"]
+    assert len(StartNotes(tmp_path / "r0001").crashes()) == 3
     assert "No space left on device; crashes are not counted" in told[0][1]["reason"]
     assert [one.name for one in tmp_path.iterdir()] == ["r0001"]
 
@@ -142,3 +143,30 @@ def test_end_of_a_process_that_never_held_its_run_changes_nothing(tmp_path):
     StartNotes(tmp_path / "r0001", dead(1)).begin(1)
     StartLimit(lambda run_id: tmp_path / run_id, LIMIT, lambda *one: pytest.fail(str(one))).end()
     assert StartNotes(tmp_path / "r0001").crashes() == (1,)
+
+
+def test_start_is_taken_back_on_a_disk_without_room_for_a_new_file(tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "starts.json"
+    StartNotes(path, dead(1)).begin(1)
+    notes = StartNotes(path)
+    notes.begin(2)
+    monkeypatch.setattr(os, "replace", full)
+    notes.end()
+    assert StartNotes(path).crashes() == (1,)
+    assert [one.name for one in tmp_path.iterdir()] == ["starts.json"]
+
+
+def test_crashes_of_a_future_that_a_set_back_clock_has_left_count_once_around(tmp_path):
+    path, window = tmp_path / "starts.json", LIMIT.start_window_s * 10**9
+    year = 365 * 86_400 * 10**9
+    for number in range(3):
+        StartNotes(path, dead(number)).begin(year + number)
+    now = StartNotes(path)
+    assert crash_loop(now.crashes(), window, LIMIT)
+    now.begin(window)
+    now.end()
+    assert StartNotes(path).crashes() == (window,) * 3
+    assert not crash_loop(StartNotes(path).crashes(), 2 * window + 1, LIMIT)
