@@ -71,6 +71,14 @@ class LeaseRepository:
             async with self._writer.begin() as connection:
                 await connection.execute(update(leases).where(own).values(until_ms=0))
 
+    async def probe(self) -> None:
+        """Write nothing, as a writer: whether the store would take a row now.
+
+        Raises:
+            StoreError: it would not.
+        """
+        await self.release(Lease("", "", 0, 0))
+
     async def holder(self, name: str) -> Lease | None:
         """The last owner of a lease; it has run out when `until_ms` lies in the past."""
         with store_errors(self._url):

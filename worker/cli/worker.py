@@ -4,7 +4,7 @@ import asyncio
 import json as json_text
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -145,6 +145,7 @@ async def _work(
 ) -> int:
     from services.clock import SimulatedClock
     from services.store import open_store
+    from worker.operations.store_outage import OncePerOutage
     from worker.scheduler.ports import SystemClock
     from worker.scheduler.slot_runner import RunOfSlots
     from worker.scheduler.wiring import assemble_worker, new_owner
@@ -165,7 +166,8 @@ async def _work(
             return await _look_once(made, store, record, in_force, clock, note, told)
         signs = await _signs(store, record, in_force, clock, owner)
         sinks.append(signs.note)
-        return await _operate(made, signs, sinks, note, prepared, period_s)
+        note = OncePerOutage(note).hear
+        return await _operate(made, signs, sinks, note, prepared, period_s, store.leases.probe)
 
 
 async def _find(address: str, run: str) -> "RunRecord":
@@ -221,10 +223,12 @@ async def _operate(
     note: "EventSink",
     prepared: "Prepared",
     period_s: float,
+    probe: Callable[[], Awaitable[None]],
 ) -> int:
     from worker.operations.news import of_worker
     from worker.operations.running import operated
     from worker.operations.slow_loop_signs import NoticedLooks
+    from worker.operations.store_outage import watch_store
 
     standing = signs.signs()
     async with operated(prepared, signs, standing.run_id, standing.mode) as operations:
@@ -233,11 +237,15 @@ async def _operate(
             operations.notifier.tell(of_worker(name, fields, time.time_ns()))
 
         sinks.append(told)
+        watching = asyncio.create_task(watch_store(probe, note, lambda: signs.away_since))
         try:
             return await _serve(NoticedLooks(made, signs, note), note, period_s)
         except StoreError as error:
             note("worker_died", {"reason": str(error)})
             raise
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
 
 
 async def _look_once(

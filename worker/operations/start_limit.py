@@ -1,10 +1,9 @@
 """Counts the processes of a run that crashed, so that a run whose processes keep dying ends in safe mode.
 
-Each process notes its start as soon as it holds the run, and takes its own note back when it ends and says why:
-a stop, or an error that the operator, a machine or a service has to do something about. What is left of
-processes that are gone are crashes: killed, or ended by a mistake of this program. The notes lie in a small file
-of their own, because the store may be what is broken; where they cannot be kept the run trades on, and that is
-said.
+Each process notes its start as soon as it holds the run, and takes its own note back when it ends and says
+why: a stop, or an error that the operator, a machine or a service has to mend. What is left of processes that
+are gone are crashes: killed, or ended by a mistake of this program. The notes lie in a small file of their
+own, because the store may be what is broken; where they cannot be kept the run trades on, and that is said.
 """
 
 import asyncio

@@ -39,7 +39,7 @@ class Committing:
         sleep: how to wait.
 
     Attributes:
-        away_since: monotonic seconds since when the store has failed; None while it answers.
+        away_since: monotonic seconds since when the store has failed whoever asked it; None while it answers.
         failures: how often a commit failed.
     """
 
@@ -70,6 +70,18 @@ class Committing:
         """Whether entries have to wait for the store."""
         return self.away_since is not None or self._keeper.waits_s > PATIENCE_S
 
+    def away(self, error: StoreError) -> None:
+        """The store failed, here or elsewhere: told once, however often it is seen."""
+        self._turned.set()
+        if self.away_since is None:
+            self.away_since = time.monotonic()
+            self._note("store_away", {"reason": str(error)})
+
+    def answers(self) -> None:
+        """The store answered elsewhere: it is back, unless rows wait whose commit has to say so."""
+        if not self._waits:
+            self._back()
+
     async def commit(self) -> None:
         """Store everything, waiting for the store as long as it takes.
 
@@ -86,7 +98,8 @@ class Committing:
             except StoreError as error:
                 if isinstance(error, LeaseLost) or not error.retryable:
                     raise
-                self._failed(error)
+                self.failures += 1
+                self.away(error)
                 until = self._until()
                 if until is not None and time.monotonic() >= until:
                     raise self._given_up() from error
@@ -136,21 +149,23 @@ class Committing:
             self._wake.clear()
             await self.commit()
 
+    @property
+    def _waits(self) -> bool:
+        return bool(self._journal.waiting or self._keeper.waiting or self._keeper.closing)
+
     async def _once(self) -> None:
+        wrote = self._waits
         if self._journal.waiting:
             await self._journal.flush()
         if self._keeper.waiting or self._keeper.closing:
             await self._keeper.write([])
         self._turned.set()
-        if self.away_since is not None:
-            self._note("store_back", {"away_s": round(time.monotonic() - self.away_since, 3)})
-            self.away_since = None
+        if wrote:  # a commit of nothing has asked the store for nothing
+            self._back()
         if not self._journal.waiting and not self._keeper.waiting:
             await self._all_stored()
 
-    def _failed(self, error: StoreError) -> None:
-        self.failures += 1
-        self._turned.set()
-        if self.away_since is None:
-            self.away_since = time.monotonic()
-            self._note("store_away", {"reason": str(error)})
+    def _back(self) -> None:
+        if self.away_since is not None:
+            self._note("store_back", {"away_s": round(time.monotonic() - self.away_since, 3)})
+            self.away_since = None

@@ -44,9 +44,13 @@ class EntryGuard:
             mode, _ = mode.cleared(reason, now)
         self.mode = self._told(mode.released(now))
 
+    def weigh_store(self, *, behind: bool) -> None:
+        """Whether entries have to wait for the store, on the next row or between two."""
+        self._weigh(SafeModeReason.STORE_AWAY, behind)
+
     def guarded(self, row: BarRow, *, store_behind: bool) -> BarRow:
         """The row as it is traded: in safe mode no symbol may enter on it."""
-        self._weigh(SafeModeReason.STORE_AWAY, store_behind)
+        self.weigh_store(behind=store_behind)
         self._weigh(SafeModeReason.FEED_STALE, self._all(row.blocked, BlockReason.STALE))
         self._weigh(SafeModeReason.CLOCK_JUMP, self._all(row.blocked, BlockReason.CLOCK))
         if not self.mode.active:

@@ -15,6 +15,7 @@ from schemas.config import Settings
 from services.journal.chain import JournalRow
 from services.store import Store
 from worker.operations.slow_loop_signs import NoticedLooks, SlowLoopSigns
+from worker.operations.store_outage import OncePerOutage
 from worker.operations.vital_signs import VitalSigns, VitalSource
 from worker.scheduler.looking_process import LookingJob
 from worker.scheduler.looks_apart import LooksApart
@@ -54,10 +55,11 @@ class WithSlowLoop:
         self._period_s = period_s
         self._died = died
         self._clock = clock or SystemClock()
+        self._once = OncePerOutage(inner.note)
 
     def note(self, kind: str, detail: dict[str, Any]) -> None:
-        """Something happened beside the bars."""
-        self._inner.note(kind, detail)
+        """Something happened beside the bars; the trading loop asks the store twice a second."""
+        self._once.decide(kind, detail)
 
     def stored(self, row: JournalRow) -> None:
         """A journal row is stored."""
@@ -74,7 +76,7 @@ class WithSlowLoop:
 
         def note(kind: str, detail: dict[str, Any]) -> None:
             signs.note(kind, detail)
-            self._inner.note(kind, detail)
+            self._once.hear(kind, detail)
 
         stop = StopSignals()
         looks = NoticedLooks(LooksApart(self._job(run_id), clock, note), signs, note)

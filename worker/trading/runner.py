@@ -333,7 +333,7 @@ class PaperProcess:
 
     async def _row(self, row: BarRow) -> None:
         desk = self.desk
-        row = self.guard.guarded(row, store_behind=not desk.lock_step and self.committing.behind)
+        row = self.guard.guarded(row, store_behind=self._store_behind)
         started = time.perf_counter()
         await desk.take(row)
         self.signs.latencies_ms.append((time.perf_counter() - started) * 1e3)
@@ -341,6 +341,11 @@ class PaperProcess:
         self.keeper.bar(desk.rows - 1, row)
         await self._keep()
         self._progress(self.recovered, desk.rows - self.recovered)
+
+    @property
+    def _store_behind(self) -> bool:
+        """Whether entries have to wait for the store; where rows wait for it they need not."""
+        return not self.desk.lock_step and self.committing.behind
 
     async def _save(self) -> None:
         """Everything is stored: take a savepoint if one is due and nothing is on its way."""
@@ -390,7 +395,7 @@ class PaperProcess:
     async def _look_around(self) -> None:
         """Say how this process is; fetch the operator's requests and the reports that wait.
 
-        A store that is away has none of them.
+        A store that is away has none of them: that it is away, and that it is back, is told from here, too.
 
         Raises:
             Exception: whatever ended the work beside the bars, which may be long before the next bar.
@@ -404,6 +409,10 @@ class PaperProcess:
             except StoreError as error:
                 if isinstance(error, LeaseLost):
                     raise
+                self.committing.away(error)
+            else:
+                self.committing.answers()
+            self.guard.weigh_store(behind=self._store_behind)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), self._look_s)
 

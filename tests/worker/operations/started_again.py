@@ -13,6 +13,7 @@ words `slowly` besides. Every process is a real one,
 forked after the imports so that a start takes no seconds. Prints what each start came to.
 """
 
+import importlib
 import json
 import os
 import select
@@ -103,9 +104,6 @@ def told(job: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    import ccxt.async_support  # type: ignore[import-untyped]  # noqa: F401 - ships no types; loaded before forks
-
-    import ccxt.pro  # type: ignore[import-untyped]  # noqa: F401 - as above
-
+    importlib.import_module("ccxt.pro")  # loaded before the forks
     load()
     sys.stdout.write(json.dumps([told(job) for job in json.loads(sys.argv[1])]))

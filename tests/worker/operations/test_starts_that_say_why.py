@@ -67,7 +67,7 @@ def started(*jobs: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def troubled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """One run for each trouble, each in a store of its own."""
-    jobs = []
+    jobs: dict[str, dict[str, Any]] = {}
     for trouble in ("store", "lease", "kill"):
         folder = tmp_path_factory.mktemp(trouble)
         data = written(folder, 300)
@@ -75,8 +75,8 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
         address = f"sqlite:///{folder}/store.db"
         words = ["paper", str(folder / "config.toml"), "--data", str(data), "--timeframe", "1m", "--json"]
         job = {"trouble": trouble, "times": 2, "address": address, "slowly": SLOWLY}
-        jobs.append(job | {"words": [*words, "--db", address]})
-    return {job["trouble"]: found for job, found in zip(jobs, started(*jobs), strict=True)}
+        jobs[trouble] = job | {"words": [*words, "--db", address]}
+    return dict(zip(jobs, started(*jobs.values()), strict=True))
 
 
 @pytest.mark.parametrize(
