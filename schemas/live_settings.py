@@ -12,6 +12,7 @@ NotificationKind = Literal[
     "plan_blocked",
     "approval_waits",
     "feed_stale",
+    "entries_blocked",
     "safe_mode",
     "store_away",
     "error",

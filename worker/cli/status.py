@@ -68,8 +68,9 @@ def _render(document: dict[str, Any]) -> None:
         console.print("           it ended without a word: the same command goes on with the run")
     bars = ", ".join(f"{symbol} {shown_time(label)}" for symbol, label in sorted(signs["last_bars"].items()))
     console.print(f"feed       {signs['feed']}: {bars or 'no bar yet'}", soft_wrap=True)
-    if signs["stale_symbols"]:
-        console.print(f"blocked    {', '.join(signs['stale_symbols'])}: no entries, exits run on")
+    shut = ", ".join(f"{symbol} ({why})" for symbol, why in signs.get("blocked", {}).items())
+    if shut:
+        console.print(f"blocked    {shut}: no entries, exits run on", soft_wrap=True)
     store = "ok" if signs["store_ok"] else f"AWAY since {shown_time(signs['store_away_since'])}"
     console.print(f"store      {store}, {signs['buffered_rows']} rows wait")
     counts = ", ".join(f"{name} {count}" for name, count in signs["evaluations"].items())

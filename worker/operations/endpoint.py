@@ -1,14 +1,17 @@
 """The endpoint of a running process: `/metrics`, `/health`, `/ready` and `/status`, to be read only.
 
 It listens on loopback unless a strong secret guards it; then every request has to carry it. A request has a
-few seconds and a few kilobytes, and one connection serves one request. A Host that is not ours is refused, so
-that a page in a browser on this machine cannot read it under a name of its own (DNS rebinding).
+few seconds and a few kilobytes, and one connection serves one request. Where all places are taken the oldest
+connection gives way: whoever asks at once is answered, however many connect and say nothing. A Host that is
+not ours is refused, so that a page in a browser on this machine cannot read it under a name of its own (DNS
+rebinding).
 """
 
 import asyncio
 import hmac
 import ipaddress
 import json
+import resource
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -27,7 +30,8 @@ from worker.operations.vital_signs import VitalSigns, VitalSource, not_ready
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 DEADLINE_S = 5.0
-MOST_CONNECTIONS = 32
+MOST_CONNECTIONS = 128
+HANDLES_SHARE = 8  # one open file in so many may be a connection: the store needs its own
 Answer = tuple[int, str, bytes]
 TEXT, JSON = "text/plain; charset=utf-8", "application/json"
 
@@ -90,7 +94,8 @@ class Endpoint:
         self._deadline_s = deadline_s
         self._hosts = LOOPBACK_NAMES | {settings.host.lower(), *(name.lower() for name in settings.hosts)}
         self._server: asyncio.Server | None = None
-        self._serving: set[asyncio.Task[None]] = set()
+        self._serving: dict[asyncio.Task[None], None] = {}  # the oldest first
+        self._most = most_connections()
         self.port = 0
 
     async def open(self) -> None:
@@ -181,10 +186,13 @@ class Endpoint:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or len(self._serving) >= MOST_CONNECTIONS:
-            writer.transport.abort()
+        if task is None:
             return
-        self._serving.add(task)
+        while len(self._serving) >= self._most:
+            oldest = next(iter(self._serving))
+            del self._serving[oldest]
+            oldest.cancel()
+        self._serving[task] = None
         try:
             async with asyncio.timeout(self._deadline_s):
                 writer.write(await self._response(reader))
@@ -192,9 +200,10 @@ class Endpoint:
                 writer.close()
                 await writer.wait_closed()
         except (TimeoutError, OSError):
-            writer.transport.abort()
+            pass
         finally:
-            self._serving.discard(task)
+            writer.transport.abort()  # nothing happens where it is closed already
+            self._serving.pop(task, None)
 
     async def _response(self, reader: asyncio.StreamReader) -> bytes:
         method = "GET"
@@ -207,6 +216,14 @@ class Endpoint:
         except Exception as error:  # noqa: BLE001 - a source that fails must not end the endpoint
             status, kind, body = 500, TEXT, f"{type(error).__name__}\n".encode()
         return _rendered(status, kind, body, with_body=method != "HEAD")
+
+
+def most_connections() -> int:
+    """Connections at a time: fewer where the process may open few files."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(2, min(MOST_CONNECTIONS, soft // HANDLES_SHARE))
 
 
 async def demand_address(settings: OperationsSettings) -> None:
@@ -226,7 +243,9 @@ async def _listening(
 ) -> asyncio.Server:
     host, port = settings.host, settings.port or 0
     try:
-        return await asyncio.start_server(connected, host, port, limit=LONGEST_HEAD)
+        # Fewer are taken up at once than have a place, so that none of them gives way before it was read.
+        backlog = max(1, most_connections() * 3 // 4)
+        return await asyncio.start_server(connected, host, port, limit=LONGEST_HEAD, backlog=backlog)
     except (OSError, UnicodeError) as error:
         raise ConfigError(
             f"runtime.operations: cannot listen on {host!r} port {port}: "

@@ -1,5 +1,6 @@
 """Vital signs as OpenMetrics text, for Prometheus and everything that reads its format."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -69,6 +70,12 @@ def _bars(signs: VitalSigns, now: int) -> Iterator[Metric]:
     yield CounterMetricFamily(f"{PREFIX}_bars_validated", "Rows through the engine.", signs.bars_validated)
     yield _optional("feed_up", "1 while bars can come.", signs.feed_ok)
     yield _gauge("stale_symbols", "Symbols without bars for too long.", len(signs.stale_symbols))
+    blocked = GaugeMetricFamily(
+        f"{PREFIX}_blocked_symbols", "Symbols that may not enter, by reason.", labels=["reason"]
+    )
+    for reason, count in sorted(Counter(signs.blocked.values()).items()):
+        blocked.add_metric([reason], count)
+    yield blocked
     latency = GaugeMetricFamily(
         f"{PREFIX}_tick_latency_seconds", "Time that one row takes.", labels=["quantile"]
     )

@@ -16,6 +16,7 @@ SEVERITIES: dict[NotificationKind, Severity] = {
     "plan_blocked": "warning",
     "approval_waits": "info",
     "feed_stale": "warning",
+    "entries_blocked": "warning",
     "safe_mode": "critical",
     "store_away": "critical",
     "error": "warning",
@@ -111,11 +112,11 @@ def _of_safe_mode(told: Mapping[str, Any], at: int) -> News | None:
     return None
 
 
-FEED_TROUBLE = {
-    "stale": "{} has no bars",
-    "disconnected": "{} is disconnected",
-    "conflict": "{} has two bars of one label: no entries",
-    "clock": "{} and this machine disagree about the time: no entries",
+FEED_TROUBLE: dict[str, tuple[NotificationKind, str]] = {
+    "stale": ("feed_stale", "{} has no bars"),
+    "disconnected": ("feed_stale", "{} is disconnected"),
+    "conflict": ("entries_blocked", "{} has two bars of one label: no entries"),
+    "clock": ("entries_blocked", "{} and this machine disagree about the time: no entries"),
 }
 FEED_BACK = ("fresh", "reconnected")
 
@@ -123,7 +124,8 @@ FEED_BACK = ("fresh", "reconnected")
 def _of_feed(what: str, payload: Mapping[str, Any], at: int, symbol: str | None) -> News | None:
     who = symbol or "the feed"
     if what in FEED_TROUBLE:
-        return News("feed_stale", FEED_TROUBLE[what].format(who), at, symbol, f"feed {symbol}", payload)
+        kind, text = FEED_TROUBLE[what]
+        return News(kind, text.format(who), at, symbol, f"feed {symbol}", payload)
     if what in FEED_BACK:
         return News("recovered", f"{who} has bars again", at, symbol, f"feed {symbol}", payload)
     return None

@@ -34,6 +34,7 @@ class VitalSigns:
         feed_ok: whether bars can come; None without a feed.
         feed: name of the feed and what is wrong with it, for a reader.
         stale_symbols: symbols without bars for too long.
+        blocked: symbols that may not enter now, stale ones among them, with the reason.
         evaluations: policy evaluations by outcome.
         skips: policy events that started no evaluation, by reason.
         in_flight: evaluations that wait for an answer.
@@ -66,6 +67,7 @@ class VitalSigns:
     feed_ok: bool | None = None
     feed: str | None = None
     stale_symbols: tuple[str, ...] = ()
+    blocked: Mapping[str, str] = field(default_factory=dict)
     evaluations: Mapping[str, int] = field(default_factory=dict)
     skips: Mapping[str, int] = field(default_factory=dict)
     in_flight: int = 0
@@ -125,4 +127,6 @@ def _without_bars(signs: VitalSigns, now: int, lag_bars: int) -> list[str]:
         return [f"no bar for {lag:.0f} s, {lag_bars} bars of {signs.bar_seconds} s are allowed"]
     if signs.last_bars and set(signs.stale_symbols) >= set(signs.last_bars):
         return ["every symbol is stale"]
+    if signs.state == "running" and signs.last_bars and set(signs.blocked) >= set(signs.last_bars):
+        return [f"no symbol may enter: {', '.join(sorted(set(signs.blocked.values())))}"]
     return []

@@ -12,6 +12,8 @@ from services.market_feed import BarRow
 from worker.operations.safe_mode import HARD, Change, SafeMode, SafeModeReason
 from worker.scheduler.ports import EventSink
 
+SAFE_MODE = "safe mode"
+
 
 class EntryGuard:
     """Keeps safe mode from what is known of store, feed and earlier crashes.
@@ -53,11 +55,16 @@ class EntryGuard:
         self.weigh_store(behind=store_behind)
         self._weigh(SafeModeReason.FEED_STALE, self._all(row.blocked, BlockReason.STALE))
         self._weigh(SafeModeReason.CLOCK_JUMP, self._all(row.blocked, BlockReason.CLOCK))
-        if not self.mode.active:
-            return row
+        return replace(row, blocked=self._shut(row.blocked)) if self.mode.active else row
+
+    def in_force(self, blocked: Mapping[str, str]) -> dict[str, str]:
+        """Who may not enter now: as on the last row, with safe mode as it is by now."""
+        of_feed = {symbol: why for symbol, why in blocked.items() if not why.startswith(SAFE_MODE)}
+        return dict(sorted((self._shut(of_feed) if self.mode.active else of_feed).items()))
+
+    def _shut(self, blocked: Mapping[str, str]) -> dict[str, str]:
         reasons = ", ".join(str(one.reason) for one in self.mode.held)
-        shut = dict.fromkeys(self._symbols, f"safe mode: {reasons}")
-        return replace(row, blocked={**shut, **row.blocked})
+        return {**dict.fromkeys(self._symbols, f"{SAFE_MODE}: {reasons}"), **blocked}
 
     def _all(self, blocked: Mapping[str, str], reason: BlockReason) -> bool:
         return all(blocked.get(symbol) == reason for symbol in self._symbols)

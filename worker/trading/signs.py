@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from schemas.vocabulary import TIMEFRAME_SECONDS
+from services.feeds.block_reasons import BlockReason
 from services.latencies import quantiles
 from services.market_feed import FeedAnomaly, MarketFeed
 from worker.operations.vital_signs import State, VitalSigns
@@ -57,6 +58,7 @@ class TradingSigns:
     def signs(self) -> VitalSigns:
         """The present signs."""
         away_s, mode, stopping = self._committing.away_since, self._guard.mode, self._stopping()
+        blocked = self._guard.in_force(self._desk.blocked)
         state: State = "safe_mode" if mode.active else "running"
         return VitalSigns(
             self._run_id,
@@ -74,7 +76,8 @@ class TradingSigns:
             buffered_rows=self._desk.journal.waiting + self._keeper.waiting,
             feed_ok=self._links.ok(self._desk.rows),
             feed=self._feed.name,
-            stale_symbols=tuple(sorted(self._desk.blocked)),
+            stale_symbols=tuple(symbol for symbol, why in blocked.items() if why == BlockReason.STALE),
+            blocked=blocked,
             tick_latency_ms=quantiles(list(self.latencies_ms)),
             **self._of_session(),
         )

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import resource
+import time
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from schemas.errors import ConfigError
 from schemas.live_settings import OperationsSettings
 from tests.worker.operations.asking import NOW, Told, asked, endpoint, get, parsed, sent, signs
-from worker.operations.endpoint import MOST_CONNECTIONS, guard_of, is_loopback
+from worker.operations.endpoint import MOST_CONNECTIONS, guard_of, is_loopback, most_connections
 from worker.operations.http_request import LONGEST_HEAD, Refused, Request, parse_head
 from worker.operations.vital_signs import SECOND
 
@@ -51,6 +53,7 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
         tick_latency_ms={"p50": 0.5, "p99": None},
         notifications={"sent": 5, "dropped": 1},
         stale_symbols=("BTC/USDT",),
+        blocked={"BTC/USDT": "stale", "ETH/USDT": "conflicting bars", "SOL/USDT": "conflicting bars"},
     )
 
     async def scrape():
@@ -76,6 +79,8 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
         ("thinktwice_bars_validated_total",): 7,
         ("thinktwice_feed_up",): 1,
         ("thinktwice_stale_symbols",): 1,
+        ("thinktwice_blocked_symbols", "stale"): 1,
+        ("thinktwice_blocked_symbols", "conflicting bars"): 2,
         ("thinktwice_tick_latency_seconds", "p50"): 0.0005,
         ("thinktwice_store_up",): 0,
         ("thinktwice_store_away_seconds",): 9,
@@ -110,6 +115,7 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
         ({"last_bar_at": NOW - 181 * SECOND}, "no bar for 181 s, 3 bars of 60 s are allowed"),
         ({"last_bar_at": NOW - 180 * SECOND}, None),
         ({"stale_symbols": ("BTC/USDT",)}, "every symbol is stale"),
+        ({"blocked": {"BTC/USDT": "conflicting bars"}}, "no symbol may enter: conflicting bars"),
         ({"feed_ok": False, "feed": "ccxt:kraken"}, "feed ccxt:kraken is away"),
         ({"role": "slow_loop", "last_bar_at": None, "feed_ok": None}, None),
         ({"role": "slow_loop", "store_ok": False}, "store is away, 0 rows wait for it"),
@@ -255,22 +261,69 @@ def test_request_that_takes_too_long_is_cut_off_and_others_are_served():
     assert isinstance(cut, ConnectionError) or not cut
 
 
-def test_connections_beyond_the_limit_are_refused_until_others_end():
+def test_connection_beyond_the_limit_takes_the_place_of_the_oldest():
     async def ask():
         async with endpoint(deadline_s=30.0) as one:
             idle = [await asyncio.open_connection("127.0.0.1", one.port) for _ in range(MOST_CONNECTIONS)]
-            try:
-                refused = await sent(one.port, get("/health"))
-            except ConnectionError:
-                refused = b""
+            served = (await asked(one, "/health")).status
+            cut = await asyncio.wait_for(idle[0][0].read(), 20)
+            for _, writer in idle[1:]:
+                writer.write(get("/health"))
+            rest = [parsed(await reader.read()).status for reader, _ in idle[1:]]
             for _, writer in idle:
-                writer.write(b"\r\n\r\n")
-            for reader, writer in idle:
-                await reader.read()
                 writer.close()
-            return refused, (await asked(one, "/health")).status
+            return served, cut, set(rest), len(rest)
 
-    assert during(ask()) == (b"", 200)
+    assert during(ask()) == (200, b"", {200}, MOST_CONNECTIONS - 1)
+
+
+@pytest.fixture
+def handles():
+    """How many sockets a test may open beside an endpoint, with the limit as high as it goes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 4_096 if hard == resource.RLIM_INFINITY else min(4_096, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+    yield max(soft, most) - 400
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("count", [64, 1_000])
+@pytest.mark.parametrize("dripping", [False, True], ids=["idle", "dripping"])
+def test_health_answers_in_time_beside_clients_that_never_finish_a_request(count, dripping, handles):
+    head = get("/status", X_Drip="x" * 200)
+
+    async def drip(writer):
+        for byte in head[:-1]:
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.05)
+
+    async def ask():
+        async with endpoint(deadline_s=30.0) as one:
+            opened = [
+                await asyncio.open_connection("127.0.0.1", one.port) for _ in range(min(count, handles))
+            ]
+            drips = [asyncio.create_task(drip(writer)) for _, writer in opened] if dripping else []
+            answers = []
+            for _ in range(5):
+                began = time.monotonic()
+                answers.append((await asked(one, "/health")).status)
+                answers.append(time.monotonic() - began < 2.0)
+            for task in drips:
+                task.cancel()
+            await asyncio.gather(*drips, return_exceptions=True)
+            for _, writer in opened:
+                writer.transport.abort()
+            return answers
+
+    assert during(ask()) == [200, True] * 5
+
+
+@pytest.mark.parametrize(
+    ("soft", "most"), [(resource.RLIM_INFINITY, 128), (1_048_576, 128), (1_024, 128), (256, 32), (12, 2)]
+)
+def test_fewer_connections_are_taken_where_few_files_may_be_open(monkeypatch, soft, most):
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, soft))
+    assert most_connections() == most
 
 
 def test_source_that_fails_is_an_answer_and_not_the_end():

@@ -339,6 +339,8 @@ def test_webhook_comes_from_the_environment_and_shows_no_path(tmp_path):
         ("policy_reflection", {"result": {"status": "pass", "findings": []}}, None),
         ("feed_anomaly", {"anomaly": "stale"}, "feed_stale"),
         ("feed_anomaly", {"anomaly": "disconnected"}, "feed_stale"),
+        ("feed_anomaly", {"anomaly": "conflict"}, "entries_blocked"),
+        ("feed_anomaly", {"anomaly": "clock"}, "entries_blocked"),
         ("feed_anomaly", {"anomaly": "fresh"}, "recovered"),
         ("feed_anomaly", {"anomaly": "duplicate"}, None),
         ("entries_blocked", {"blocked": {"AAPL": "stale"}}, None),

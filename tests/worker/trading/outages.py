@@ -179,6 +179,11 @@ class LiveRun:
 
 def lived(server: Troubled, trouble: str, down_s: float) -> Outage:
     """One trouble on a fresh database of a server."""
+    return lived_by(LiveRun(server, trouble, down_s), server, trouble)
+
+
+def lived_by(run: LiveRun, server: Troubled, trouble: str) -> Outage:
+    """A run on a fresh database of a server."""
     name = f"trouble_{trouble}_{time.monotonic_ns()}"
 
     async def scenario() -> Outage:
@@ -187,6 +192,6 @@ def lived(server: Troubled, trouble: str, down_s: float) -> Outage:
         connection = await asyncpg.connect(server.url())
         await connection.execute(f"CREATE DATABASE {name}")
         await connection.close()
-        return await LiveRun(server, trouble, down_s).outage(server.url(name))
+        return await run.outage(server.url(name))
 
     return asyncio.run(scenario())
