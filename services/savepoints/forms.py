@@ -16,6 +16,7 @@ from schemas.errors import StoreError
 
 SAME: Final = "="  # an object met before: its number
 PART: Final = "#"  # an immutable one, stored once: its number
+GIVEN: Final = "given"  # what whoever writes and whoever reads brings along, by its place there: a number
 KEPT: Final = "kept"  # what the newly wired graph has in this place: a number
 LIST, DICT, TUPLE, SET, FROZEN_SET = "list", "dict", "tuple", "set", "frozenset"
 DEQUE, COUNTER, PROXY = "deque", "counter", "proxy"

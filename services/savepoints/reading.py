@@ -6,7 +6,7 @@ stored attributes; what it has not is made without running its constructor; wiri
 
 import base64
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from datetime import datetime
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from services.savepoints.forms import (
     DICT,
     ENUM,
     FROZEN_SET,
+    GIVEN,
     KEPT,
     LIST,
     NAMED_TUPLE,
@@ -48,11 +49,21 @@ class Reader:
     Args:
         parts: takes every part that is read, under its number.
         remade: what attributes that are not state begin with, in objects that are new.
+        kept: classes whose instances are wiring: none is read.
+        given: as the writer had them; none of their classes is read.
     """
 
-    def __init__(self, parts: Parts, remade: Mapping[type, Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        remade: Mapping[type, Mapping[str, Any]],
+        kept: Collection[type] = (),
+        given: Sequence[Any] = (),
+    ) -> None:
         self._parts = parts
         self._remade = remade
+        self._given = given
+        self._wiring = frozenset((*kept, *map(type, given)))
         self._nodes: dict[int, Any] = {}
         self._bound: set[int] = set()
         self._made: dict[int, Any] = {}
@@ -61,7 +72,7 @@ class Reader:
         """Make immutable objects, in the order in which they were written."""
         for number, (name, attributes) in stored:
             inner: list[int] = []
-            made = _bare(class_of(name))
+            made = _bare(self._kind(name))
             for key, form in attributes.items():
                 object.__setattr__(made, key, self._value(form, inner))
             self._made[number] = made
@@ -74,6 +85,8 @@ class Reader:
         if tag == PART:
             inner.append(form[1])
             return self._part(form[1])
+        if tag == GIVEN:
+            return self._given[form[1]]
         if tag == TUPLE:
             return tuple([self._value(one, inner) for one in form[1]])
         if tag == ENUM:
@@ -126,6 +139,15 @@ class Reader:
 
     def _of_parts(self, form: Any, there: Any) -> Any:
         return self._part(form[1])
+
+    def _of_given(self, form: Any, there: Any) -> Any:
+        return self._given[form[1]]
+
+    def _kind(self, name: str) -> type:
+        kind = class_of(name)
+        if kind in self._wiring:
+            raise NoSavepoint(f"the savepoint brings a {name} of its own, which is no state")
+        return kind
 
     def _keep(self, form: Any, there: Any) -> Any:
         if there is NOTHING:
@@ -201,10 +223,14 @@ class Reader:
 
     def _object(self, form: Any, there: Any) -> Any:
         _, number, name, attributes = form
-        kind = class_of(name)
+        kind = self._kind(name)
         found = self._bind(number, there, lambda: self._new(kind), kind)
+        no_state = self._remade.get(kind, {})
         for key, one in attributes.items():
-            value = self.read(one, getattr(found, key, NOTHING))
+            old = getattr(found, key, NOTHING)
+            value = self.read(one, old)
+            if key in no_state or (type(old) in self._wiring and value is not old):
+                raise NoSavepoint(f"the savepoint changes {key!r} of {name}, which is no state")
             object.__setattr__(found, key, value)
         return found
 
@@ -223,6 +249,7 @@ _READ: dict[str, Callable[[Reader, Any, Any], Any]] = {
     SAME: Reader._same,
     PART: Reader._of_parts,
     KEPT: Reader._keep,
+    GIVEN: Reader._of_given,
     LIST: Reader._list,
     DICT: Reader._mapping,
     COUNTER: Reader._mapping,

@@ -7,7 +7,7 @@ and whatever the caller names as kept are wiring: the graph that reads a savepoi
 import base64
 import json
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from services.savepoints.forms import (
     DICT,
     ENUM,
     FROZEN_SET,
+    GIVEN,
     KEPT,
     LIST,
     NAMED_TUPLE,
@@ -111,14 +112,21 @@ class Writer:
         parts: what is stored already.
         kept: classes whose instances are wiring.
         remade: attributes that are not state, by class.
+        given: objects that the reader has, too; others of their classes cannot be written.
     """
 
     def __init__(
-        self, parts: Parts, kept: Collection[type], remade: Mapping[type, Mapping[str, Any]]
+        self,
+        parts: Parts,
+        kept: Collection[type],
+        remade: Mapping[type, Mapping[str, Any]],
+        given: Sequence[Any] = (),
     ) -> None:
         self._parts = parts
         self._kept = frozenset(kept)
         self._remade = remade
+        self._given = {id(one): number for number, one in enumerate(given)}
+        self._of_given = frozenset(map(type, given))
         self._nodes: dict[int, int] = {}
         self._held: list[Any] = []
         self._values: dict[type, bool] = {}
@@ -136,6 +144,8 @@ class Writer:
         number = self._nodes.get(id(value))
         if number is not None:
             return [SAME, number]
+        if kind in self._of_given:
+            return self._given_form(value)
         known = self._parts.number(value)
         if known is not None:
             self.reached.add(known)
@@ -145,6 +155,13 @@ class Writer:
         if kind in _FORMS:
             return _FORMS[kind](self, value)
         return self._other(value, kind)
+
+    def _given_form(self, value: Any) -> Any:
+        number = self._given.get(id(value))
+        if number is None:
+            kind: Any = type(value)
+            raise NoSavepoint(f"{name_of(kind)} in the state is not the one that was given")
+        return [GIVEN, number]
 
     def _other(self, value: Any, kind: type) -> Any:
         if isinstance(value, Enum):
@@ -245,6 +262,8 @@ class Writer:
         if model and kind in (dict, MappingProxyType):
             pairs = [[self._value(k, model, inner), self._value(v, model, inner)] for k, v in value.items()]
             return [DICT if kind is dict else PROXY, NO_NODE, pairs]
+        if kind in self._of_given:
+            return self._given_form(value)
         if kind in self._kept or not is_own(kind) or not self._values.get(kind, is_value(kind)):
             raise _NoValue
         number = self._part(value)

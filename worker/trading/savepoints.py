@@ -20,16 +20,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 
 from agents.language_models.accounted import LiveSource, RecordedSource, SplicedSource
 from agents.language_models.cassette import CassetteWriter
+from agents.strategies.rule_strategist import RuleStrategist
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
 from services.journal.writer import JournalWriter
+from services.memory.episode_memory import MemoryView
 from services.savepoints.forms import OWN, NoSavepoint
 from services.savepoints.reading import Reader
 from services.savepoints.writing import Parts, Writer
-from services.slow_loop.standing_ledger import StandingLedger
+from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
+from services.slow_loop.untraded_signals import UntradedSignals
+from services.slow_loop_service import SlowLoopService
 from services.store.savepoints import Savepoint
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.features.columns import FeatureColumns
@@ -52,9 +57,16 @@ KEPT = (
 REMADE: Mapping[type, Mapping[str, Any]] = {
     TriggerEngine: dict.fromkeys(
         ("_equity", "_gross", "_flags", "_known_rows", "_events", "_count", "_trades", "_n_trades")
+        + ("parameters",)
     ),
     StandingLedger: {"_engines": [], "_rows": 0},
     JournalWriter: dict.fromkeys(("_sink", "_buffer", "_flush_rows")),
+    # What follows from the settings alone is never read back: limits are those of the settings, always.
+    RuleStrategist: dict.fromkeys(("_directions", "_allowed")),
+    MemoryView: dict.fromkeys(("_quotas", "_budget_ms")),
+    StandingLedgers: dict.fromkeys(("zones", "_execution")),
+    UntradedSignals: dict.fromkeys(("_execution",)),
+    SlowLoopService: dict.fromkeys(("_interval",)),
 }
 LEVEL = 1  # of compression: a savepoint is written far more often than it is read
 ROOM = Path(__file__).resolve().parents[2]
@@ -79,6 +91,25 @@ def maker(settings: Settings, definitions: Sequence[PlaybookDefinition] | None) 
     """
     books = sorted(one.content_hash for one in given_playbooks(settings, definitions))
     return hashlib.sha256("\n".join([_sources(), *books]).encode()).hexdigest()[:16]
+
+
+def sections(settings: Settings) -> tuple[BaseModel, ...]:
+    """The parts of the settings that decide, however deep, in the order of their fields."""
+    found: list[BaseModel] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, BaseModel):
+            found.append(value)
+            for name in type(value).model_fields:
+                walk(getattr(value, name))
+        elif isinstance(value, tuple):
+            for one in value:
+                walk(one)
+
+    for name in type(settings).model_fields:
+        if name != "runtime":
+            walk(getattr(settings, name))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -123,7 +154,7 @@ class SavepointWriter:
         if whole:
             self._parts, self.rows, self._columns = Parts(), 0, session.columns_wired
         made = live_step(session).columns.features.made
-        writer = Writer(self._parts, KEPT, REMADE)
+        writer = Writer(self._parts, KEPT, REMADE, sections(session.settings))
         columns = writer.form(made[self._columns :])
         writer.reached.clear()  # nodes are named once; only the state refers to parts again
         state = {"session": writer.form(session), "rows": standing.rows, "blocked": standing.blocked}
@@ -199,14 +230,16 @@ def restored(
 
     try:
         with _without_collection():
-            return _restored(point, market, wired)
+            return _restored(point, market, wired, settings)
     except (zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise NoSavepoint(f"savepoint {point.number} cannot be read: {error!r}") from error
 
 
-def _restored(point: Savepoint, market: Market, wired: Callable[[BarSeries], Session]) -> Restored:
+def _restored(
+    point: Savepoint, market: Market, wired: Callable[[BarSeries], Session], settings: Settings
+) -> Restored:
     parts = Parts()
-    reader = Reader(parts, REMADE)
+    reader = Reader(parts, REMADE, KEPT, sections(settings))
     added, columns = [_unpacked(text) for text in point.added], []
     for one in added:
         reader.take_parts(one["parts"])
@@ -218,7 +251,10 @@ def _restored(point: Savepoint, market: Market, wired: Callable[[BarSeries], Ses
     features = live_step(session).columns.features
     features.make_again((*features.made, *columns))
     state = _unpacked(point.state)
+    buckets = session.engine.state["buckets"].copy()
     reader.read(state["session"], session)
+    if not np.array_equal(buckets, session.engine.state["buckets"]):
+        raise NoSavepoint(f"savepoint {point.number} has other correlation buckets than the settings")
     if (session.engine.t, session.journal.events, state["rows"]) != (point.bars, point.events, point.bars):
         raise NoSavepoint(f"savepoint {point.number} holds another moment than it says")
     session.engine.take_rows(0, rows)
