@@ -4,11 +4,12 @@ FROM python:3.11-slim
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1 \
     PYTHONUNBUFFERED=1 \
-    NUMBA_CACHE_DIR=/tmp/numba
+    THINKTWICE_CACHE_DIR=/var/cache/thinktwice
 
 WORKDIR /source
-COPY requirements.lock.txt ./
+COPY requirements.lock.txt requirements.build.txt ./
 RUN pip install --require-hashes -r requirements.lock.txt
+RUN pip install --require-hashes -r requirements.build.txt
 
 COPY pyproject.toml README.md ./
 COPY schemas schemas
@@ -17,9 +18,12 @@ COPY services services
 COPY agents agents
 COPY prompts prompts
 COPY worker worker
-RUN pip install --no-deps . && useradd --create-home --uid 10001 thinktwice
+RUN pip install --no-deps --no-build-isolation .
+RUN useradd --create-home --uid 10001 thinktwice && install --directory --owner=thinktwice /var/cache/thinktwice
 
 USER thinktwice
 WORKDIR /home/thinktwice
+# Compiled once here, by the user who runs it, and not by every fresh container.
+RUN python -c "from worker.warm_up import compile_engine; compile_engine()"
 ENTRYPOINT ["thinktwice"]
 CMD ["--help"]

@@ -1,10 +1,13 @@
 """The containers start commands that exist, on loopback, with a password that only files hold."""
 
+import asyncio
 import json
 import os
 import re
 import subprocess
+import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +16,9 @@ import yaml  # type: ignore[import-untyped]  # ships no types
 from typer.testing import CliRunner
 
 from services.store.migrations import HEAD
+from tests.worker.operations.asking import endpoint
+from tools.lock import versions_by_name
+from trading_core.compiled_cache import cache_folder
 from worker.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,6 +99,64 @@ def test_image_installs_what_the_hashes_name_and_runs_as_a_plain_user():
     assert "pip install --require-hashes -r requirements.lock.txt" in instructions("RUN")
     assert instructions("USER") == ["thinktwice"]
     assert instructions("ENTRYPOINT") == ['["thinktwice"]']
+
+
+def test_image_builds_with_a_back_end_of_pinned_version_and_hash():
+    commands = instructions("RUN")
+    hashed = commands.index("pip install --require-hashes -r requirements.build.txt")
+    assert commands[hashed + 1] == "pip install --no-deps --no-build-isolation ."
+    assert len([one for one in commands if "pip install" in one]) == 3
+    lines = (ROOT / "requirements.build.txt").read_text("utf-8").splitlines()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    pinned = versions_by_name(project["tool"]["uv"]["build-constraint-dependencies"])
+    assert versions_by_name(lines) == pinned
+    assert set(project["build-system"]["requires"]) <= pinned.keys()
+    for number, line in enumerate(lines):
+        if "==" in line:
+            assert "--hash=sha256:" in lines[number + 1]
+    assert "://" not in "".join(lines)
+
+
+def test_image_compiles_where_the_program_looks_and_as_the_user_who_runs_it(tmp_path, monkeypatch):
+    [given] = re.findall(r"^ENV (.+?[^\\])$", DOCKERFILE, re.MULTILINE | re.DOTALL)
+    environment = dict(word.split("=", 1) for word in given.replace("\\\n", " ").split())
+    assert "NUMBA_CACHE_DIR" not in environment
+    folder = environment["THINKTWICE_CACHE_DIR"]
+    monkeypatch.setenv("THINKTWICE_CACHE_DIR", str(tmp_path))
+    assert cache_folder().is_relative_to(tmp_path)
+    made, compiled = f"install --directory --owner=thinktwice {folder}", "compile_engine()"
+    assert made in DOCKERFILE
+    assert DOCKERFILE.index(made) < DOCKERFILE.index("\nUSER thinktwice") < DOCKERFILE.index(compiled)
+
+
+def test_health_check_of_the_worker_asks_the_endpoint_that_its_environment_opens():
+    service = SERVICES["worker"]
+    kind, program, *words = service["healthcheck"]["test"]
+    port = service["environment"]["THINKTWICE_RUNTIME__OPERATIONS__PORT"]
+    assert (kind, program) == ("CMD", "python")
+    assert f"127.0.0.1:{port}/health" in words[-1]
+    assert "healthcheck" not in SERVICES["upgrade"]  # it ends by itself
+
+    async def checked():
+        async with endpoint() as one:
+            command = [sys.executable, *(word.replace(port, str(one.port)) for word in words)]
+            up = await asyncio.create_subprocess_exec(*command)
+            codes = [await up.wait()]
+        down = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.DEVNULL)
+        return [*codes, await down.wait()]
+
+    assert asyncio.run(checked()) == [0, 1]
+
+
+def test_password_that_the_page_makes_is_read_by_the_user_of_the_image_under_any_umask(tmp_path):
+    page = (ROOT / "docs/how-to/use-postgresql.md").read_text("utf-8")
+    made = page.split("```sh\n")[1].split("docker compose")[0]
+    for umask in ("022", "077"):
+        folder = tmp_path / umask
+        folder.mkdir()
+        subprocess.run(["sh", "-ec", f"umask {umask}\n{made}"], cwd=folder, check=True)
+        assert (folder / "secrets").stat().st_mode & 0o777 == 0o700
+        assert (folder / "secrets" / "db_password").stat().st_mode & 0o777 == 0o644
 
 
 def test_image_holds_every_room_and_nothing_that_is_not_there():

@@ -1,8 +1,9 @@
-"""Rewrites every pin of the project: constraints in `pyproject.toml` and the hashed export beside it.
+"""Rewrites every pin of the project: constraints in `pyproject.toml` and the hashed exports beside it.
 
 `uv.lock` stays out of the repository because it names index hosts, so the pins live in the project file as
-constraints (`uv run` obeys them) and, with hashes, in `requirements.lock.txt` (Docker, CI). `make lock` runs
-this file; with `--check` it only compares an existing `uv.lock` with the pins.
+constraints (`uv run` obeys them) and, with hashes, in `requirements.lock.txt` (Docker, CI) and, for what
+builds the package, in `requirements.build.txt`. `make lock` runs this file; with `--check` it only compares
+an existing `uv.lock` with the pins.
 """
 
 import argparse
@@ -17,6 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = ROOT / "pyproject.toml"
 EXPORT = ROOT / "requirements.lock.txt"
+BUILD = ROOT / "requirements.build.txt"
+BUILD_HEADER = "# Hash-pinned build back end; written by tools/lock.py, refreshed by `make lock`.\n"
 BEGIN = "# begin pins: written by tools/lock.py, refreshed by `make lock`\n"
 END = "# end pins\n"
 HEADER = "# Hash-pinned core and extras; written by tools/lock.py, refreshed by `make lock`.\n"
@@ -83,12 +86,14 @@ def refresh() -> None:
         (folder / "pyproject.toml").write_text(bare, "utf-8")
         _uv(folder, "lock", "--upgrade")
         resolved = _export(folder, "--all-groups", "--no-hashes")
-        pinned = bare + "\n" + pins_block(constraint_lines(resolved), _build_pins(folder, bare))
+        build = _build_pins(folder, bare)
+        pinned = bare + "\n" + pins_block(constraint_lines(resolved), constraint_lines(build))
         (folder / "pyproject.toml").write_text(pinned, "utf-8")
         _uv(folder, "lock")
         hashed = _export(folder, "--no-default-groups")
     PROJECT.write_text(pinned, "utf-8")
     EXPORT.write_text(HEADER + "\n".join(hashed) + "\n", "utf-8")
+    BUILD.write_text(BUILD_HEADER + "\n".join(build) + "\n", "utf-8")
 
 
 def check() -> list[str]:
@@ -105,8 +110,8 @@ def _normal(name: str) -> str:
 def _build_pins(folder: Path, project_text: str) -> list[str]:
     wanted = folder / "build.in"
     wanted.write_text("\n".join(tomllib.loads(project_text)["build-system"]["requires"]), "utf-8")
-    options = ["--universal", "--python-version", "3.11", "--no-header", "--no-annotate"]
-    return constraint_lines(_uv(folder, "pip", "compile", wanted.name, *options).splitlines())
+    options = ["--universal", "--python-version", "3.11", "--no-header", "--no-annotate", "--generate-hashes"]
+    return _uv(folder, "pip", "compile", wanted.name, *options).splitlines()
 
 
 def _export(folder: Path, *options: str) -> list[str]:
