@@ -1,11 +1,15 @@
 """The engine: one writer transaction at a time on SQLite, bounded waits on PostgreSQL."""
 
 import sqlite3
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, ExceptionContext, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from schemas.errors import InvariantViolation
+from services.store.file_watch import FileWatch, made_private
 from services.store.server_states import READ_ONLY
 from services.store.urls import StoreUrl
 
@@ -34,7 +38,11 @@ def build_engine(
         )
         event.listen(engine.sync_engine, "handle_error", _leave_a_standby)
         return engine
-    file_args = {"timeout": timeout_s, "isolation_level": None, "factory": Unlocking}
+    if url.path is None:
+        raise InvariantViolation(f"store {url.text} has neither a server nor a file")
+    watch = FileWatch(url.path)
+    factory = partial(_opened, watch, url.path if create else None)
+    file_args = {"timeout": timeout_s, "isolation_level": None, "factory": factory}
     engine = create_async_engine(address, connect_args=file_args)
     event.listen(engine.sync_engine, "connect", _journal_mode if create else _foreign_keys)
     event.listen(engine.sync_engine, "begin", _begin)
@@ -48,17 +56,43 @@ def _leave_a_standby(failure: ExceptionContext) -> None:
 
 
 class Unlocking(sqlite3.Connection):
-    """A connection that gives up its transaction before it is closed.
+    """A connection that gives up its transaction before it is closed, and knows the files that it has open.
 
     SQLite keeps a closed connection, with its lock on the file, for as long as anything refers to one of its
     statements; after a cancelled call that is until the next collection of garbage, and every writer waits.
     """
+
+    watch: FileWatch | None = None
+
+    def commit(self) -> None:
+        """Commit, unless the files of the store are not there any more.
+
+        Raises:
+            FileLost: they are gone or others; what was committed last may be gone with them.
+        """
+        if self.watch is None or not self.in_transaction:
+            return super().commit()
+        self.watch.check(self)
+        super().commit()
+        self.watch.check(self)
 
     def close(self) -> None:
         """Roll back what was not committed, and close."""
         if self.in_transaction:
             self.rollback()
         super().close()
+        if self.watch is not None:
+            self.watch.left(self)
+
+
+def _opened(watch: FileWatch, new: Path | None, *args: Any, **named: Any) -> Unlocking:
+    """A connection to the file that the others have open; never to another one that lies there by now."""
+    watch.check()
+    if new is not None:
+        made_private(new)
+    connection = Unlocking(*args, **named)
+    connection.watch = watch
+    return connection
 
 
 def _foreign_keys(connection: Any, _record: Any) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from schemas.errors import StoreError
+from services.store.file_watch import FileLost, StoreLost
 from services.store.server_states import DAMAGED, Meaning, meaning_of
 from services.store.urls import StoreUrl
 
@@ -23,6 +24,11 @@ class StoreMissing(StoreError):
 class StoreDamaged(StoreError):
     """The file cannot be read to its end."""
 
+
+NOT_STORED = (
+    "nothing more is written; find what deletes or replaces it, restore a backup if the store is gone "
+    "(`thinktwice db restore`), and start again"
+)
 
 Causes = tuple[tuple[str, Meaning], ...]
 
@@ -80,6 +86,9 @@ CAUSES: Causes = (
 def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     """The one-line form of a driver's failure."""
     chain = list(_chain(error))
+    for cause in chain:
+        if isinstance(cause, FileLost):
+            return StoreLost(f"store {url.text}: {cause}: {NOT_STORED}", path=cause.path)
     state, said = _told(chain)
     found = _worded(said, CLEARER) or meaning_of(state) or _worded(said, CAUSES)
     if found is not None:

@@ -10,6 +10,7 @@ from schemas.errors import StoreError
 from services.journal.chain import JournalRow
 from services.store.engine import WRITES
 from services.store.failures import store_errors
+from services.store.file_watch import losses_of
 from services.store.tables import journal, runs
 from services.store.urls import StoreUrl
 
@@ -33,7 +34,7 @@ class JournalRepository:
         """
         if not rows:
             return
-        with store_errors(self._url):
+        with losses_of(run_id, rows[-1].seq), store_errors(self._url):
             async with self._writer.begin() as connection:
                 await append_rows(connection, run_id, rows)
 

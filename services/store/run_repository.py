@@ -10,6 +10,7 @@ from schemas.errors import ConfigError, StoreError, nearest
 from services.journal.chain import GENESIS_HASH
 from services.store.engine import WRITES
 from services.store.failures import store_errors
+from services.store.file_watch import losses_of
 from services.store.leases import Lease, demand_tenure
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
 from services.store.tables import runs
@@ -53,7 +54,7 @@ class RunRepository:
         """
         values = {"status": status, "document": None if document is None else _json(document)}
         running = (runs.c.run_id == run_id) & (runs.c.status == "running")
-        with store_errors(self._url):
+        with losses_of(run_id), store_errors(self._url):
             async with self._writer.begin() as connection:
                 result = await connection.execute(update(runs).where(running).values(values))
         if result.rowcount != 1:

@@ -21,6 +21,7 @@ from services.journal.chain import JournalRow
 from services.store.database_time import now_ms
 from services.store.engine import WRITES
 from services.store.failures import store_errors
+from services.store.file_watch import losses_of
 from services.store.journal_repository import append_rows
 from services.store.leases import Lease, demand_tenure
 from services.store.records import Closing
@@ -89,7 +90,7 @@ class TradingRepository:
             LeaseLost: another process trades this run.
             StoreError: the store failed, or the rows do not fit what it holds.
         """
-        with store_errors(self._url):
+        with losses_of(run_id, rows[-1].seq if rows else None), store_errors(self._url):
             async with self._writer.begin() as connection:
                 await demand_tenure(connection, lease)
                 head = rows[-1].hash if rows else None
@@ -194,7 +195,7 @@ class TradingRepository:
         said = {"owner": lease.owner, "seen_ms": now_ms(self._url.dialect), "signs": canonical_json(signs)}
         statement = insert(trading_processes).values(run_id=run_id, **said)
         statement = statement.on_conflict_do_update(index_elements=[trading_processes.c.run_id], set_=said)
-        with store_errors(self._url):
+        with losses_of(run_id), store_errors(self._url):
             async with self._writer.begin() as connection:
                 await demand_tenure(connection, lease)
                 await connection.execute(statement)

@@ -83,7 +83,7 @@ class Looking:
 
     async def _made(self) -> SlowWorker:
         job = self._job
-        self._store = await open_store(job.address, create=True, command_s=job.command_s)
+        self._store = await open_store(job.address, create=False, command_s=job.command_s)
         run = RunOfSlots(job.run_id, Settings.model_validate(job.settings))
         self._worker = assemble_worker(
             self._store, run, self._clock, self._note, owner=job.owner, lease_ms=job.lease_ms, traded=True
