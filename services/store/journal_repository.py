@@ -103,7 +103,10 @@ async def _not_stored(
         raise StoreError(f"run {run_id!r} is {state}: nothing can be appended to it")
     first = rows[0].seq
     if first > run.events:
-        raise StoreError(f"run {run_id!r} holds {run.events} rows: row {first} would leave a gap")
+        raise StoreError(
+            f"run {run_id!r} holds {run.events} rows: row {first} would leave a gap; was an older copy of the "
+            "store put in its place?"
+        )
     if first == run.events:
         if rows[0].prev_hash != run.head_hash:
             raise StoreError(f"run {run_id!r}: row {first} does not follow the stored head")
