@@ -18,6 +18,7 @@ from schemas.errors import ConfigError, ThinktwiceError
 from schemas.playbook import PlaybookDefinition
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
+from services.store.journal_repository import StoredContents
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.recorded_run import Progress
@@ -74,7 +75,7 @@ async def rebuild(
     bars = sifted.bars
     row = await _row(bars, store, record, at)
     cassette = await stored_cassette(store, record) if settings.uses_models else None
-    sink = ComparingSink(store.journal, record.run_id, record.events)
+    sink = ComparingSink(StoredContents(store.journal), record.run_id, record.events)
     journal = JournalWriter(sink, settings.runtime.flush_rows)
     try:
         session = assemble(settings, bars, journal, definitions, cassette=cassette)

@@ -11,6 +11,8 @@ import json
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
 
+from services.quoting import visible
+
 GENESIS_HASH = "0" * 64
 
 
@@ -61,15 +63,27 @@ def relink(row: JournalRow) -> str:
     )
 
 
-def misfit(row: JournalRow, seq: int, prev_hash: str) -> str | None:
-    """Why `row` cannot be row `seq` after `prev_hash`, or None when it fits."""
+def damage(row: JournalRow) -> str | None:
+    """What is wrong with a row by itself: its hash is not that of its stored bytes. None when nothing is."""
+    try:
+        intact = relink(row) == row.hash
+    except (TypeError, UnicodeEncodeError):  # something else than text and numbers lies there
+        intact = False
+    if intact:
+        return None
+    return f"row {row.seq} ({visible(str(row.kind))}) is damaged: it was changed after it was written"
+
+
+def misfit(row: JournalRow, seq: int, prev_hash: str | None) -> str | None:
+    """Why `row` cannot be row `seq` after `prev_hash`, or None when it fits; any row before it if None."""
     if row.seq != seq:
-        return f"row {seq} is missing: the next stored row is {row.seq}"
-    if row.prev_hash != prev_hash:
-        return f"row {seq} does not follow the row before it"
-    if relink(row) != row.hash:
-        return f"row {seq} ({row.kind}) was changed after it was written"
-    return None
+        if row.seq < seq:
+            return f"row {row.seq} is damaged: it is stored twice"
+        return f"the journal is damaged: row {seq} is missing, the next stored row is {row.seq}"
+    problem = damage(row)
+    if problem is None and prev_hash is not None and row.prev_hash != prev_hash:
+        return f"row {seq} ({row.kind}) is damaged: it does not follow the row before it"
+    return problem
 
 
 async def check_chain(rows: AsyncIterable[JournalRow], *, events: int, head_hash: str) -> ChainReport:
@@ -87,7 +101,7 @@ async def check_chain(rows: AsyncIterable[JournalRow], *, events: int, head_hash
             return ChainReport(False, count, head, problem, count)
         count, head = count + 1, row.hash
     if count != events:
-        return ChainReport(False, count, head, f"{events} rows were recorded and {count} are stored", count)
+        return ChainReport(False, count, head, f"the journal is damaged: {events} rows were recorded and {count} are stored", count)
     if head != head_hash:
         return ChainReport(
             False, count, head, "the last row is not the recorded head of the chain", count - 1

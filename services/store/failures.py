@@ -30,6 +30,9 @@ NOT_STORED = (
     "(`thinktwice db restore`), and start again"
 )
 
+MEND = "restore a backup (`thinktwice db restore FILE --db URL`), or give another --db"
+NO_TEXT = "Could not decode to UTF-8"  # SQLite's driver, of bytes in a column of text
+
 Causes = tuple[tuple[str, Meaning], ...]
 
 # Beginnings of messages that say more than the code they come with.
@@ -51,6 +54,7 @@ CAUSES: Causes = (
         Meaning("is not a SQLite database: give another --db, or move the file away", False),
     ),
     (r"database disk image is malformed|malformed database schema", DAMAGED),
+    (NO_TEXT.lower(), DAMAGED),
     (
         r"unable to open",
         Meaning(

@@ -8,11 +8,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.journal.chain import GENESIS_HASH, JournalRow, check_chain
-from services.store.journal_repository import ROW_COLUMNS
+from services.store.journal_repository import stored_page
 from services.store.tables import journal, metadata, runs
 from services.store.urls import StoreUrl
 
-PAGE_ROWS = 5_000
 SHOWN = 20
 
 
@@ -111,7 +110,8 @@ def _misfit(
 
 
 async def _rows(connection: AsyncConnection, run_id: str) -> AsyncIterator[JournalRow]:
-    query = select(*ROW_COLUMNS).where(journal.c.run_id == run_id).order_by(journal.c.seq)
-    async with connection.stream(query.execution_options(yield_per=PAGE_ROWS)) as result:
-        async for row in result:
-            yield JournalRow(*row)
+    last = -1
+    while page := await stored_page(connection, run_id, after=last):
+        for row in page:
+            yield row
+        last = page[-1].seq

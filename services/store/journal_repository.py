@@ -2,20 +2,25 @@
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import asdict
+from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, LargeBinary, Row, Text, cast, func, select, update
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.errors import StoreError
-from services.journal.chain import JournalRow
+from services.journal.chain import GENESIS_HASH, JournalRow, damage, misfit
 from services.store.engine import WRITES
-from services.store.failures import store_errors
+from services.store.failures import MEND, NO_TEXT, StoreDamaged, store_errors
 from services.store.file_watch import losses_of
 from services.store.tables import journal, runs
 from services.store.urls import StoreUrl
 
 PAGE_ROWS = 5_000
 ROW_COLUMNS = tuple(column for column in journal.c if column.name != "run_id")
+RAW_COLUMNS = tuple(
+    cast(column, LargeBinary) if isinstance(column.type, Text) else column for column in ROW_COLUMNS
+)
 
 
 class JournalRepository:
@@ -46,28 +51,46 @@ class JournalRepository:
         until: int | None = None,
         after: int = -1,
     ) -> AsyncIterator[JournalRow]:
-        """Rows in order of sequence.
+        """Rows in order of sequence, each held against its hash.
 
         Args:
             run_id: the run.
             kinds: only these kinds; None for all.
             until: only rows with `known_at <= until`, ns.
             after: only rows with a greater sequence number.
+
+        Raises:
+            StoreDamaged: a row is not what was written, is missing, or is one too many.
         """
-        query = (
-            select(*ROW_COLUMNS).where(journal.c.run_id == run_id).order_by(journal.c.seq).limit(PAGE_ROWS)
-        )
-        if kinds is not None:
-            query = query.where(journal.c.kind.in_(sorted(kinds)))
-        if until is not None:
-            query = query.where(journal.c.known_at <= until)
-        last = after
+        every = kinds is None and until is None
+        last, previous = after, None if after >= 0 else GENESIS_HASH
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                problem = await numbering_problem(connection, run_id)
+        if problem is not None:
+            raise self._damaged(run_id, problem)
         while True:
             with store_errors(self._url):
                 async with self._engine.begin() as connection:
-                    page = (await connection.execute(query.where(journal.c.seq > last))).all()
-            for record in page:
-                yield JournalRow(*record)
+                    page = await stored_page(connection, run_id, kinds=kinds, until=until, after=last)
+            for row in page:
+                problem = misfit(row, last + 1, previous) if every else damage(row)
+                if problem is not None:
+                    raise self._damaged(run_id, problem)
+                last, previous = row.seq, row.hash
+                yield row
+            if len(page) < PAGE_ROWS:
+                return
+
+    async def as_stored(self, run_id: str) -> AsyncIterator[JournalRow]:
+        """Every row as it lies there, held against nothing: for whoever checks it."""
+        last = -1
+        while True:
+            with store_errors(self._url):
+                async with self._engine.begin() as connection:
+                    page = await stored_page(connection, run_id, after=last)
+            for row in page:
+                yield row
             if len(page) < PAGE_ROWS:
                 return
             last = page[-1].seq
@@ -82,6 +105,103 @@ class JournalRepository:
         with store_errors(self._url):
             async with self._engine.begin() as connection:
                 return list((await connection.execute(query)).scalars())
+
+    async def contents(self, run_id: str, first: int, last: int) -> list[str]:
+        """Hashes of rows first..last, inclusive, ascending, of the bytes that are stored.
+
+        Raises:
+            StoreDamaged: a row is not what was written, or is missing.
+        """
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                rows = await stored_page(connection, run_id, after=first - 1, last=last)
+        previous = None if first else GENESIS_HASH
+        for seq, row in enumerate(rows, first):
+            problem = misfit(row, seq, previous)
+            if problem is not None:
+                raise self._damaged(run_id, problem)
+            previous = row.hash
+        if len(rows) <= last - first:
+            raise self._damaged(run_id, f"row {first + len(rows)} is missing")
+        return [row.hash for row in rows]
+
+    def _damaged(self, run_id: str, problem: str) -> StoreDamaged:
+        return StoreDamaged(f"store {self._url.text}: the journal of run {run_id} is damaged: {problem}; {MEND}")
+
+
+class StoredContents:
+    """Reads hashes as a comparison needs them, of the stored bytes and not of the column that tells them."""
+
+    def __init__(self, journal: JournalRepository) -> None:
+        self._journal = journal
+
+    async def hashes(self, run_id: str, first: int, last: int) -> list[str]:
+        """Hashes of the rows first..last that are stored.
+
+        Raises:
+            StoreDamaged: a row is not what was written, or is missing.
+        """
+        stored = await self._journal.hashes(run_id, first, last)
+        return await self._journal.contents(run_id, first, first + len(stored) - 1) if stored else []
+
+
+async def stored_page(
+    connection: AsyncConnection,
+    run_id: str,
+    *,
+    kinds: Collection[str] | None = None,
+    until: int | None = None,
+    after: int = -1,
+    last: int | None = None,
+) -> list[JournalRow]:
+    """The next rows as they lie there; all up to row `last`, where it is given.
+
+    Bytes that are no text come back as lone surrogates, so that they can be told and fit no hash.
+    """
+    chosen = [journal.c.run_id == run_id, journal.c.seq > after]
+    if kinds is not None:
+        chosen.append(journal.c.kind.in_(sorted(kinds)))
+    if until is not None:
+        chosen.append(journal.c.known_at <= until)
+    if last is not None:
+        chosen.append(journal.c.seq <= last)
+
+    async def found(columns: Sequence[ColumnElement[Any]]) -> Sequence[Row[Any]]:
+        query = select(*columns).where(*chosen).order_by(journal.c.seq)
+        limit = PAGE_ROWS if last is None else None
+        return (await connection.execute(query.limit(limit))).all()
+
+    try:
+        return [JournalRow(*record) for record in await found(ROW_COLUMNS)]
+    except DBAPIError as error:
+        if NO_TEXT not in str(error.orig):
+            raise
+        return [JournalRow(*map(_as_text, record)) for record in await found(RAW_COLUMNS)]
+
+
+def _as_text(value: Any) -> Any:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+
+
+async def numbering_problem(connection: AsyncConnection, run_id: str) -> str | None:
+    """Why the rows of a run cannot be all, and no more than all, that its run row counts; None when they are."""
+    own = journal.c.run_id == run_id
+    count = select(func.count()).where(own).scalar_subquery()
+    newest = select(func.max(journal.c.seq)).where(own).scalar_subquery()
+    query = select(runs.c.events, count, newest).where(runs.c.run_id == run_id)
+    found = (await connection.execute(query)).one_or_none()
+    if found is None:
+        return None
+    events, stored, last = found
+    if stored == events and last in (None, events - 1):
+        return None
+    kept = (await connection.execute(select(journal.c.seq).where(own).order_by(journal.c.seq))).scalars().all()
+    gap, seq = next(((number, seq) for number, seq in enumerate(kept) if seq != number), (stored, stored))
+    if seq < gap:
+        what = f"row {seq} is stored twice"
+    else:
+        what = f"row {events} is one too many" if gap >= events else f"row {gap} is missing"
+    return f"{what}: the run counts {events} rows and {stored} are stored"
 
 
 async def append_rows(connection: AsyncConnection, run_id: str, rows: Sequence[JournalRow]) -> None:

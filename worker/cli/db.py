@@ -117,6 +117,10 @@ def _rows(result: dict[str, Any]) -> None:
     _say("rows", ", ".join(f"{name} {count:,}" for name, count in result["rows"].items()))
     for problem in result["problems"]:
         _say("BROKEN", problem)
+    if result["problems"]:
+        from services.store.failures import MEND
+
+        _say("next", MEND)
 
 
 def _say(label: str, text: str) -> None:

@@ -48,9 +48,11 @@ def verify(
 
 async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, Any]:
     store, record = await open_for_run(db, run)
+    from services.store.failures import MEND
+
     async with store:
         chain = await check_chain(
-            store.journal.rows(record.run_id), events=record.events, head_hash=record.head_hash
+            store.journal.as_stored(record.run_id), events=record.events, head_hash=record.head_hash
         )
         references = await _references(store, record) if chain.ok else UNCHECKED
         replay = await _replayed(store, record, data)
@@ -58,6 +60,7 @@ async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, An
         "run_id": record.run_id,
         "status": record.status,
         "ok": chain.ok and references.ok and replay.ok,
+        "next": None if chain.ok else MEND,
         "chain": asdict(chain),
         "references": asdict(references),
         "replay": asdict(replay),
@@ -66,6 +69,15 @@ async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, An
 
 
 async def _replayed(store: "Store", record: "RunRecord", data: Path | None) -> ReplayReport:
+    from services.store.failures import StoreDamaged
+
+    try:
+        return await _played(store, record, data)
+    except StoreDamaged as error:
+        return ReplayReport(False, 0, record.events, None, f"not replayed: {error}")
+
+
+async def _played(store: "Store", record: "RunRecord", data: Path | None) -> ReplayReport:
     try:
         settings = stored_settings(record)
     except ConfigError as error:
@@ -100,6 +112,8 @@ def _render(result: dict[str, Any]) -> None:
     console.print(f"run {result['run_id']} ({result['status']})")
     held = f"holds: {chain['rows']:,} rows, head {chain['head_hash'][:16]}"
     console.print(f"chain   {held if chain['ok'] else 'BROKEN: ' + chain['problem']}", soft_wrap=True)
+    if result["next"] is not None:
+        console.print(f"next    {result['next']}", markup=False, soft_wrap=True)
     references = result["references"]
     resolved = f"resolve: {references['checked']:,} ids"
     lost = (

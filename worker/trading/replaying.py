@@ -14,6 +14,7 @@ from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
 from services.market_feed import BarRow
+from services.store.journal_repository import StoredContents
 from trading_core.bars import NS
 from worker.models import Models, RecordedPast
 from worker.rebuilding import Rebuilt, differs
@@ -81,7 +82,7 @@ async def rebuild_paper(
     Raises:
         ConfigError: no bar had closed by then, or a row differs from the stored one.
     """
-    sink = ComparingSink(store.journal, record.run_id, record.events)
+    sink = ComparingSink(StoredContents(store.journal), record.run_id, record.events)
     journal = JournalWriter(sink, settings.runtime.flush_rows)
     desk, player = await _desk(settings, store, record, journal, definitions)
     data = record.data

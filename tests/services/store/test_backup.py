@@ -165,7 +165,9 @@ def test_broken_chain_is_copied_as_it_is_and_told(target, tmp_path):
     in_store(address, filled)
     changed(address, "UPDATE journal SET payload = '{}' WHERE run_id = 'r0001' AND seq = 3")
     copied = asyncio.run(back_up(address, tmp_path / "backup.db"))
-    assert copied.problems == ("chain of r0001: row 3 (entry_filled) was changed after it was written",)
+    assert copied.problems == (
+        "chain of r0001: row 3 (entry_filled) is damaged: it was changed after it was written",
+    )
     assert asyncio.run(restore(tmp_path / "backup.db", target)) == copied
     assert contents(target) == contents(address)
 
@@ -283,7 +285,7 @@ def test_examination_reads_every_row_only_when_asked(address):
     changed(address, "UPDATE journal SET kind = 'other' WHERE run_id = 'r0002' AND seq = 2")
     assert asyncio.run(examine(address, full=False)).ok
     assert asyncio.run(examine(address, full=True)).problems == (
-        "chain of r0002: row 2 (other) was changed after it was written",
+        "chain of r0002: row 2 (other) is damaged: it was changed after it was written",
     )
 
 

@@ -145,6 +145,8 @@ class _Journal(_Part):
         await self._turn("journal")
         return [row.hash for row in self._stored.journals[run_id][first : last + 1]]
 
+    contents = hashes  # nothing lies in a file that could be changed
+
     async def rows(
         self, run_id: str, *, kinds: Collection[str] | None = None, after: int = -1
     ) -> AsyncIterator[JournalRow]:

@@ -12,6 +12,7 @@ from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.playbooks.registry import load_playbooks
 from services.store import open_store
+from services.store.failures import StoreDamaged
 from tests.worker.runs import Run, embedded_bars, run_on
 from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.trading.paper_runs import (
@@ -234,7 +235,7 @@ def test_paper_savepoint_of_another_journal_is_not_believed(tmp_path) -> None:
     process.dies(170, feed=waiting_feed(few()))
     last = "(SELECT MAX(events) - 1 FROM savepoints)"
     _changed(tmp_path, f"UPDATE journal SET hash = 'x' WHERE seq = {last}")
-    with pytest.raises(ConfigError, match="does not come out as it was stored"):
+    with pytest.raises(StoreDamaged, match=r"row \d+ .* is damaged"):
         process.trades(waiting_feed(few()))
     assert "not the one that it was taken of" in process.said("savepoint_not_used")[0]["reason"]
 
