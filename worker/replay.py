@@ -19,7 +19,8 @@ from schemas.playbook import PlaybookDefinition
 from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
-from worker.recorded_run import BacktestRunner, Progress
+from worker.recorded_run import BacktestRunner, Progress, RunOutcome
+from worker.stored_document import differences
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -28,13 +29,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """Result of a replay. `compared` rows were equal; `problem` says what happened after them."""
+    """Result of a replay. `compared` rows were equal; `problem` says what happened after them.
+
+    `document` tells what the stored document says otherwise than the one that comes out; None when it was not
+    compared: the run has not finished, or its rows differ.
+    """
 
     ok: bool
     compared: int
     stored: int
     head_hash: str | None
     problem: str | None = None
+    document: tuple[str, ...] | None = None
 
 
 def stored_settings(record: "RunRecord") -> Settings:
@@ -85,9 +91,10 @@ async def replay_run(
     sink = ComparingSink(store.journal, record.run_id, record.events)
     journal = JournalWriter(sink, settings.runtime.flush_rows)
     problem: str | None = None
+    outcome: RunOutcome | None = None
     try:
         try:
-            await runner(
+            outcome = await runner(
                 settings, bars, journal, definitions=definitions, progress=progress, cassette=cassette
             )
         except ThinktwiceError as error:
@@ -99,7 +106,19 @@ async def replay_run(
         ended = f"the replay ended after {sink.compared} of {record.events} rows"
         return ReplayReport(False, sink.compared, record.events, journal.head_hash, problem or ended)
     ok = problem is None or record.status != "finished"
-    return ReplayReport(ok, sink.compared, record.events, journal.head_hash, None if ok else problem)
+    told = compared_document(record, outcome, store.url) if ok else None
+    return ReplayReport(
+        ok and not told, sink.compared, record.events, journal.head_hash, None if ok else problem, told
+    )
+
+
+def compared_document(
+    record: "RunRecord", outcome: RunOutcome | None, journal_url: str
+) -> tuple[str, ...] | None:
+    """What the stored document of a finished run says otherwise than its replay; None where there is none."""
+    if outcome is None or record.status != "finished":
+        return None
+    return differences(record.document, outcome.document(record.run_id, journal_url))
 
 
 async def stored_cassette(store: "Store", record: "RunRecord") -> Cassette:

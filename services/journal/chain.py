@@ -101,7 +101,13 @@ async def check_chain(rows: AsyncIterable[JournalRow], *, events: int, head_hash
             return ChainReport(False, count, head, problem, count)
         count, head = count + 1, row.hash
     if count != events:
-        return ChainReport(False, count, head, f"the journal is damaged: {events} rows were recorded and {count} are stored", count)
+        return ChainReport(
+            False,
+            count,
+            head,
+            f"the journal is damaged: {events} rows were recorded and {count} are stored",
+            count,
+        )
     if head != head_hash:
         return ChainReport(
             False, count, head, "the last row is not the recorded head of the chain", count - 1

@@ -10,6 +10,7 @@ from services.store import health, migrate
 from services.store.failures import StoreDamaged, StoreMissing
 from services.store.opening import alone
 from services.store.revision import Standing, standing
+from services.store.seals import store_problems, unsealed
 from services.store.urls import StoreUrl, parse_url
 
 
@@ -24,6 +25,7 @@ class Examination:
         pending: titles of the revisions that an upgrade would apply, oldest first.
         rows: by table.
         problems: what is broken.
+        uncovered: runs whose documents and bars are not sealed; told by a full examination.
     """
 
     store: str
@@ -32,6 +34,7 @@ class Examination:
     pending: tuple[str, ...]
     rows: dict[str, int]
     problems: tuple[str, ...]
+    uncovered: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -40,7 +43,8 @@ class Examination:
 
 
 async def examine(address: str, *, full: bool) -> Examination:
-    """Look at a store and change nothing; `full` recomputes every hash of every run.
+    """Look at a store and change nothing; `full` recomputes every hash of every run, and holds what
+    people read against seals and journal.
 
     Raises:
         StoreMissing: there is no store.
@@ -62,9 +66,11 @@ async def _found(connection: AsyncConnection, url: StoreUrl, *, full: bool) -> E
     problems += await health.file_problems(connection, url)
     problems += await health.head_problems(connection)
     problems += await health.chain_problems(connection) if full else []
+    problems += await store_problems(connection, found.tables) if full else []
     rows = await health.row_counts(connection, found.tables)
     pending = () if revision is None else tuple(migrate.title(later) for later in migrate.pending(revision))
-    return Examination(url.text, found.state, revision, pending, rows, tuple(problems))
+    uncovered = await unsealed(connection, found.tables) if full else []
+    return Examination(url.text, found.state, revision, pending, rows, tuple(problems), tuple(uncovered))
 
 
 def _age(connection: Connection, url: StoreUrl, found: Standing) -> tuple[str | None, list[str]]:

@@ -126,7 +126,9 @@ class JournalRepository:
         return [row.hash for row in rows]
 
     def _damaged(self, run_id: str, problem: str) -> StoreDamaged:
-        return StoreDamaged(f"store {self._url.text}: the journal of run {run_id} is damaged: {problem}; {MEND}")
+        return StoreDamaged(
+            f"store {self._url.text}: the journal of run {run_id} is damaged: {problem}; {MEND}"
+        )
 
 
 class StoredContents:
@@ -195,7 +197,9 @@ async def numbering_problem(connection: AsyncConnection, run_id: str) -> str | N
     events, stored, last = found
     if stored == events and last in (None, events - 1):
         return None
-    kept = (await connection.execute(select(journal.c.seq).where(own).order_by(journal.c.seq))).scalars().all()
+    kept = (
+        (await connection.execute(select(journal.c.seq).where(own).order_by(journal.c.seq))).scalars().all()
+    )
     gap, seq = next(((number, seq) for number, seq in enumerate(kept) if seq != number), (stored, stored))
     if seq < gap:
         what = f"row {seq} is stored twice"

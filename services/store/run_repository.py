@@ -13,6 +13,7 @@ from services.store.failures import store_errors
 from services.store.file_watch import losses_of
 from services.store.leases import Lease, demand_tenure
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
+from services.store.seals import seal_end, seal_run
 from services.store.tables import runs
 from services.store.urls import StoreUrl
 
@@ -23,8 +24,9 @@ SHOWN = 5
 class RunRepository:
     """Creates, closes and finds runs."""
 
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, seals: bool = True) -> None:
         self._engine = engine
+        self._seals = seals
         self._writer = engine.execution_options(**{WRITES: True})
         self._url = url
 
@@ -44,6 +46,8 @@ class RunRepository:
                     document=None,
                 )
                 await connection.execute(runs.insert(), _columns(record))
+                if self._seals:
+                    await seal_run(connection, record.run_id)
         return record
 
     async def close(self, run_id: str, status: RunStatus, document: dict[str, Any] | None = None) -> None:
@@ -57,6 +61,8 @@ class RunRepository:
         with losses_of(run_id), store_errors(self._url):
             async with self._writer.begin() as connection:
                 result = await connection.execute(update(runs).where(running).values(values))
+                if self._seals and result.rowcount == 1:
+                    await seal_end(connection, run_id, status, values["document"])
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not running: it cannot be marked {status}")
 
@@ -76,6 +82,8 @@ class RunRepository:
             async with self._writer.begin() as connection:
                 await demand_tenure(connection, lease)
                 result = await connection.execute(update(runs).where(interrupted).values(status="running"))
+                if self._seals:
+                    await seal_end(connection, run_id, "running", None)
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not interrupted: it cannot go on")
 
@@ -133,12 +141,15 @@ async def is_closed(connection: AsyncConnection, run_id: str, closing: Closing, 
     return found is not None and found.status == closing.status and head in (None, found.head_hash)
 
 
-async def close_run(connection: AsyncConnection, run_id: str, closing: Closing) -> None:
-    """Close a run inside a transaction of the caller's."""
+async def close_run(connection: AsyncConnection, run_id: str, closing: Closing, *, seals: bool) -> None:
+    """Close a run inside a transaction of the caller's, and seal its end where the store has seals."""
     values: dict[str, Any] = {"status": closing.status}
     if closing.document is not None:
         values["document"] = _json(closing.document)
     await connection.execute(update(runs).where(runs.c.run_id == run_id).values(values))
+    if seals:
+        document = await connection.scalar(select(runs.c.document).where(runs.c.run_id == run_id))
+        await seal_end(connection, run_id, closing.status, document)
 
 
 def _json(value: dict[str, Any]) -> str:

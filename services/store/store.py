@@ -19,7 +19,8 @@ from services.store.reports_on_demand import OnDemandRepository
 from services.store.revision import Standing, ahead_error, behind_error, make_tables, standing
 from services.store.run_repository import RunRepository
 from services.store.savepoints import SavepointRepository
-from services.store.tables import OPERATOR, TRADING, WORKER, metadata
+from services.store.seals import SealRepository
+from services.store.tables import OPERATOR, SEALS, TRADING, WORKER, metadata
 from services.store.trading import TradingRepository
 from services.store.urls import StoreUrl, parse_url
 
@@ -39,12 +40,14 @@ class Store:
         self.has_worker_tables = tables >= WORKER
         self.has_operator_tables = tables >= OPERATOR
         self.has_trading_tables = tables >= TRADING
-        self.runs = RunRepository(engine, url)
+        sealing = tables >= SEALS
+        self.seals = SealRepository(engine, url, there=sealing)
+        self.runs = RunRepository(engine, url, seals=sealing)
         self.journal = JournalRepository(engine, url)
         self.leases = LeaseRepository(engine, url)
         self.claims = ClaimRepository(engine, url)
         self.reports = ReportRepository(engine, url)
-        self.trading = TradingRepository(engine, url)
+        self.trading = TradingRepository(engine, url, seals=sealing)
         self.on_demand = OnDemandRepository(engine, url)
         self.operator = OperatorRequests(engine, url)
         self.savepoints = SavepointRepository(engine, url)

@@ -5,6 +5,7 @@ hashed: the run's name, its data, its environment and its last document. The oth
 act (`leases`), what became of each slot (`slot_claims`), what was reported, what waits for the judge, and
 what the judge said; then the operator's: what a trading process is asked, and reports on demand. Their wall
 times are ms of the database's clock, slots are ns. `savepoints` may be lost: they save time, no more.
+`seals` are hashes of what is stored beside the journal.
 """
 
 from sqlalchemy import (
@@ -26,6 +27,8 @@ WORKER = frozenset({"leases", "slot_claims", "slow_reports", "report_inbox", "re
 OPERATOR = frozenset({"operator_requests", "reports_on_demand"})
 TRADING = frozenset({"paper_bars", "paper_orders", "venue_orders", "trading_processes"})
 SAVEPOINTS = frozenset({"savepoints"})
+SEALS = frozenset({"seals"})
+ORDER_KINDS = ("order_accepted", "exit_filled", "scale_out_filled")
 
 runs = Table(
     "runs",
@@ -216,4 +219,13 @@ savepoints = Table(
     Column("code", Text, nullable=False),
     Column("added", LargeBinary, nullable=False),
     Column("state", LargeBinary, nullable=True),
+)
+
+seals = Table(
+    "seals",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    Column("part", Text, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("hash", Text, nullable=False),
 )

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import Select, delete, null, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -20,17 +20,30 @@ from schemas.errors import StoreError
 from services.journal.chain import JournalRow
 from services.store.database_time import now_ms
 from services.store.engine import WRITES
-from services.store.failures import store_errors
+from services.store.failures import MEND, StoreDamaged, store_errors
 from services.store.file_watch import losses_of
 from services.store.journal_repository import append_rows
 from services.store.leases import Lease, demand_tenure
+from services.store.opening import transaction
 from services.store.records import Closing
 from services.store.run_repository import close_run, is_closed
+from services.store.seals import (
+    BARS,
+    RUN,
+    bars_problem,
+    newest_bars,
+    seal_acknowledged,
+    seal_bars,
+    seal_of,
+    seal_venue,
+)
 from services.store.tables import (
+    ORDER_KINDS,
     journal,
     paper_bars,
     paper_orders,
     savepoints,
+    seals,
     trading_processes,
     venue_orders,
 )
@@ -40,7 +53,6 @@ if TYPE_CHECKING:
     from services.market_feed import BarRow
 
 PAGE_ROWS = 5_000
-ORDER_KINDS = ("order_accepted", "exit_filled", "scale_out_filled")
 
 
 @dataclass(frozen=True)
@@ -64,8 +76,9 @@ class ProcessSeen:
 class TradingRepository:
     """Bars, orders and processes of paper runs."""
 
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, seals: bool = True) -> None:
         self._engine = engine
+        self._seals = seals
         self._writer = engine.execution_options(**{WRITES: True})
         self._url = url
 
@@ -99,40 +112,62 @@ class TradingRepository:
                 if bars:
                     values = [_columns(run_id, number, row) for number, row in bars]
                     await connection.execute(self._insert(paper_bars, values))
+                    if self._seals:
+                        await seal_bars(connection, run_id, values)
                 if rows:
                     await append_rows(connection, run_id, rows)
                 orders = [_intended(run_id, row) for row in rows if row.kind in ORDER_KINDS]
                 if orders:
                     await connection.execute(self._insert(paper_orders, orders))
                 if closing is not None:
-                    await close_run(connection, run_id, closing)
+                    await close_run(connection, run_id, closing, seals=self._seals)
                     if closing.status == "finished":
                         await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
 
     async def rows(self, run_id: str, start: int = 0) -> AsyncIterator["BarRow"]:
-        """The rows of bars that a run took from row `start` on, in order.
+        """The rows of bars that a run took from row `start` on, in order, each held against its seal.
 
         Raises:
+            StoreDamaged: a row is not what was written, or is one that the run never took.
             StoreError: a row is missing.
         """
         expected = start
+        async with transaction(self._engine, self._url) as connection:
+            covered, before = False, None
+            if self._seals:
+                covered = await seal_of(connection, run_id, RUN, 0) is not None
+                before = await seal_of(connection, run_id, BARS, start - 1)
         while True:
-            query = (
-                select(paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars)
-                .where(paper_bars.c.run_id == run_id, paper_bars.c.number >= expected)
-                .order_by(paper_bars.c.number)
-                .limit(PAGE_ROWS)
-            )
-            with store_errors(self._url):
-                async with self._engine.begin() as connection:
-                    page = (await connection.execute(query)).all()
-            for number, label, text in page:
+            async with transaction(self._engine, self._url) as connection:
+                page = (await connection.execute(self._page_of_bars(run_id, expected))).all()
+                bars, kept = await newest_bars(connection, run_id) if self._seals else (0, 0)
+            for number, label, text, seal in page:
                 if number != expected:
-                    raise StoreError(f"run {run_id!r}: row {expected} of its bars is missing")
+                    raise StoreError(f"run {run_id!r}: row {expected} of its bars is missing; {MEND}")
+                problem = bars_problem(seal, before, (number, label, text), covered)
+                if problem is not None:
+                    raise self._damaged(run_id, problem)
                 yield _bar_row(label, text)
-                expected += 1
+                expected, before = expected + 1, seal
             if len(page) < PAGE_ROWS:
+                if kept > bars:
+                    raise self._damaged(run_id, f"row {bars + 1} of its bars is missing")
                 return
+
+    def _page_of_bars(self, run_id: str, start: int) -> Select[Any]:
+        columns = (paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars)
+        own = (paper_bars.c.run_id == run_id) & (paper_bars.c.number >= start)
+        if not self._seals:
+            query = select(*columns, null())
+        else:
+            same = (
+                (seals.c.run_id == run_id) & (seals.c.part == BARS) & (seals.c.number == paper_bars.c.number)
+            )
+            query = select(*columns, seals.c.hash).select_from(paper_bars.outerjoin(seals, same))
+        return query.where(own).order_by(paper_bars.c.number).limit(PAGE_ROWS)
+
+    def _damaged(self, run_id: str, problem: str) -> StoreDamaged:
+        return StoreDamaged(f"store {self._url.text}: run {run_id}: {problem}; {MEND}")
 
     async def unacknowledged(self, run_id: str) -> list[OutgoingOrder]:
         """Orders that were intended and not acknowledged, in the order of the journal."""
@@ -159,6 +194,8 @@ class TradingRepository:
         with store_errors(self._url):
             async with self._writer.begin() as connection:
                 await connection.execute(update(paper_orders).where(own).values(state="acknowledged"))
+                if self._seals:
+                    await seal_acknowledged(connection, run_id, order_ids)
 
     async def send(self, account: str, orders: Sequence[OutgoingOrder]) -> None:
         """The paper venue takes orders; one that it knows already is counted and is no second order."""
@@ -177,6 +214,8 @@ class TradingRepository:
         with store_errors(self._url):
             async with self._writer.begin() as connection:
                 await connection.execute(statement)
+                if self._seals:
+                    await seal_venue(connection, account, {order.order_id: order.seq for order in orders})
 
     async def at_venue(self, account: str) -> dict[str, int]:
         """How often each order of an account was sent, by order id."""

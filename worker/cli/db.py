@@ -12,7 +12,9 @@ from worker.cli.options import DbOption, JsonOption, store_address
 if TYPE_CHECKING:
     from services.store.backup import Copy
 
-FullOption = Annotated[bool, typer.Option("--full", help="Recompute the hash chain of every run.")]
+FullOption = Annotated[
+    bool, typer.Option("--full", help="Recompute every hash of every run, and compare orders.")
+]
 
 app = typer.Typer(help="Upgrade, check, back up and restore a store.", rich_markup_mode=None)
 
@@ -109,6 +111,10 @@ def _render(result: dict[str, Any]) -> None:
     for title in result["pending"]:
         _say("pending", f"{title}: run `thinktwice db upgrade`")
     _rows(result)
+    if result["uncovered"]:
+        from services.store.seals import UNSEALED
+
+        _say("not covered", f"{', '.join(result['uncovered'])}: {UNSEALED}")
     if result["ok"]:
         _say("checked", "nothing is broken")
 

@@ -56,14 +56,17 @@ async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, An
         )
         references = await _references(store, record) if chain.ok else UNCHECKED
         replay = await _replayed(store, record, data)
+        kept = await store.seals.problems(record.run_id)
+        covered = await store.seals.covered(record.run_id)
     return {
         "run_id": record.run_id,
         "status": record.status,
-        "ok": chain.ok and references.ok and replay.ok,
-        "next": None if chain.ok else MEND,
+        "ok": chain.ok and references.ok and replay.ok and not kept,
+        "next": None if chain.ok and not kept and not replay.document else MEND,
         "chain": asdict(chain),
         "references": asdict(references),
         "replay": asdict(replay),
+        "stored": {"ok": not kept, "problems": kept, "covered": covered},
         "environment": {"recorded": record.environment, "present": environment()},
     }
 
@@ -104,6 +107,17 @@ async def _references(store: "Store", record: "RunRecord") -> ReferenceReport:
     return check_references(index, finished=record.status == "finished")
 
 
+def _render_stored(stored: dict[str, Any]) -> None:
+    from services.store.seals import UNSEALED
+
+    console = stdout_console()
+    covered = "holds: document, bars and orders are as they were written"
+    for line in stored["problems"] or [covered if stored["covered"] else f"not covered: {UNSEALED}"]:
+        console.print(
+            f"stored  {'CHANGED: ' if stored['problems'] else ''}{line}", markup=False, soft_wrap=True
+        )
+
+
 def _render(result: dict[str, Any]) -> None:
     from rich.table import Table
 
@@ -123,8 +137,11 @@ def _render(result: dict[str, Any]) -> None:
     for line in references["dangling"][:SHOWN]:
         console.print(f"        {line}", markup=False, soft_wrap=True)
     same = f"same: {replay['compared']:,} of {replay['stored']:,} rows equal"
-    differs = f"DIFFERS: {replay['problem']} ({replay['compared']:,} of {replay['stored']:,} rows equal)"
-    console.print(f"replay  {same if replay['ok'] else differs}", soft_wrap=True)
+    changed = "; ".join(replay["document"] or ())
+    problem = replay["problem"] or f"the document was changed: {changed}"
+    differs = f"DIFFERS: {problem} ({replay['compared']:,} of {replay['stored']:,} rows equal)"
+    console.print(f"replay  {same if replay['ok'] else differs}", markup=False, soft_wrap=True)
+    _render_stored(result["stored"])
     table = Table("environment", "recorded", "present", box=None, title_justify="left", padding=(0, 2, 0, 0))
     recorded, present = result["environment"]["recorded"], result["environment"]["present"]
     for name in present:

@@ -15,7 +15,8 @@ from services.market_feed import BarRow
 from services.store import Store
 from services.store.leases import Lease
 from services.store.records import Closing
-from services.store.trading import ORDER_KINDS, OutgoingOrder
+from services.store.tables import ORDER_KINDS
+from services.store.trading import OutgoingOrder
 from worker.scheduler.ports import CrashPoints, NoCrash
 
 CRASH_POINTS = ("validated", "committed", "intended", "sent", "acknowledged")

@@ -18,7 +18,8 @@ from services.store.journal_repository import StoredContents
 from trading_core.bars import NS
 from worker.models import Models, RecordedPast
 from worker.rebuilding import Rebuilt, differs
-from worker.replay import ReplayReport, stopped_report, stored_cassette
+from worker.replay import ReplayReport, compared_document, stopped_report, stored_cassette
+from worker.run_result import RunResult
 from worker.trading.desk import Market, TradingDesk
 from worker.trading.script import Player, read_script
 
@@ -57,7 +58,11 @@ async def replay_paper(
     if sink.compared < record.events:
         ended = f"the replay ended after {sink.compared} of {record.events} rows"
         return ReplayReport(False, sink.compared, record.events, journal.head_hash, problem or ended)
-    return ReplayReport(problem is None, sink.compared, record.events, journal.head_hash, problem)
+    whole = problem is None and desk.begun
+    outcome = RunResult(desk.session, desk.timing) if whole else None
+    told = compared_document(record, outcome, store.url)
+    ok = problem is None and not told
+    return ReplayReport(ok, sink.compared, record.events, journal.head_hash, problem, told)
 
 
 async def rebuild_paper(

@@ -65,7 +65,9 @@ def rows_of(path: Path, table: str) -> int:
     return 0
 
 
-def lost_under(folder: Path, command: list[str], table: str, lose, stop: int | None = None) -> tuple[int, str]:
+def lost_under(
+    folder: Path, command: list[str], table: str, lose, stop: int | None = None
+) -> tuple[int, str]:
     """Exit code and last words of a process whose store is lost once a table of it has three rows."""
     with subprocess.Popen(
         [sys.executable, "-m", "worker.cli", *command],
@@ -93,9 +95,7 @@ def lost_under(folder: Path, command: list[str], table: str, lose, stop: int | N
         ("worker", delete_log, None),
     ],
 )
-def test_paper_process_whose_store_is_lost_ends_with_two_and_never_with_stored(
-    tmp_path, command, lose, stop
-):
+def test_paper_process_whose_store_is_lost_ends_with_two_and_never_with_stored(tmp_path, command, lose, stop):
     data = written(tmp_path, 2_000)
     replay = ("--feed", "replay", "--speed", "600")  # ten bars a second: hours until the end
     given = words(data, f"sqlite:///{tmp_path}/{STORE}", *replay, command=command)

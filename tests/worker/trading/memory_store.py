@@ -18,7 +18,8 @@ from services.store import NewRun, RunRecord, Store
 from services.store.leases import Lease, LeaseLost
 from services.store.records import Closing
 from services.store.savepoints import Savepoint
-from services.store.trading import ORDER_KINDS, OutgoingOrder
+from services.store.tables import ORDER_KINDS
+from services.store.trading import OutgoingOrder
 
 
 def nobody_minds(what: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from services.store import open_store
-from services.store.trading import ORDER_KINDS
+from services.store.tables import ORDER_KINDS
 from worker.sample_data.worlds import make_world
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -24,7 +24,7 @@ from services.journal.chain import JournalRow, check_chain
 from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.ports import ModelReply
 from services.store import open_store
-from services.store.trading import ORDER_KINDS
+from services.store.tables import ORDER_KINDS
 from tests.worker.feeds.misbehaving import Faults, MisbehavingReplay
 from tests.worker.trading.memory_store import GatedStore, MemoryStore, nobody_minds
 from tests.worker.trading.paper_runs import rows_of

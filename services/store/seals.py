@@ -1,0 +1,303 @@
+"""Seals: hashes of what people read beside the journal, written with it in one transaction.
+
+The journal has its chain. The description of a run, its end with its document, the bars that it took and the
+orders that it sent are sealed here: one row per part and number. Rows of bars are chained, so that none can be
+changed, dropped or added unseen. Whoever changes a row and its seal is not found here; `verify` computes the
+document anew and holds the orders against the journal. A run that an older version made has no seals.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Row, and_, delete, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.journal.chain import GENESIS_HASH
+from services.store.opening import transaction
+from services.store.tables import ORDER_KINDS, journal, paper_bars, paper_orders, runs, seals, venue_orders
+from services.store.urls import StoreUrl
+
+RUN, END, BARS, VENUE, ACKNOWLEDGED = "run", "end", "bars", "venue", "acknowledged"
+DESCRIPTION = (
+    "number",
+    "run_id",
+    "name",
+    "created_at",
+    "mode",
+    "config_hash",
+    "config",
+    "data",
+    "environment",
+)
+PAGE_ROWS = 5_000
+SHOWN = 20
+UNSEALED = "made by an older version, which sealed neither document nor bars: they are not covered"
+
+
+def sealed(*values: Any) -> str:
+    """SHA-256 (64 hex digits) over values as they are stored."""
+    text = json.dumps(values, separators=(",", ":"), ensure_ascii=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sealed_bars(before: str | None, number: int, label: int, bars: str) -> str:
+    """The seal of a row of bars behind another one."""
+    return sealed(before or GENESIS_HASH, number, label, bars)
+
+
+async def put_seals(
+    connection: AsyncConnection, run_id: str, part: str, hashes: Mapping[int, str], *, anew: bool = True
+) -> None:
+    """Store seals by number inside a transaction of the caller's; `anew` replaces those that are there."""
+    own = and_(seals.c.run_id == run_id, seals.c.part == part, seals.c.number.in_(hashes))
+    if anew:
+        await connection.execute(delete(seals).where(own))
+    else:
+        there = (await connection.execute(select(seals.c.number).where(own))).scalars().all()
+        hashes = {number: found for number, found in hashes.items() if number not in set(there)}
+    if hashes:
+        rows = [{"run_id": run_id, "part": part, "number": n, "hash": found} for n, found in hashes.items()]
+        await connection.execute(seals.insert(), rows)
+
+
+async def seal_of(connection: AsyncConnection, run_id: str, part: str, number: int) -> str | None:
+    """One seal; None where there is none."""
+    own = and_(seals.c.run_id == run_id, seals.c.part == part, seals.c.number == number)
+    return await connection.scalar(select(seals.c.hash).where(own))
+
+
+async def seal_run(connection: AsyncConnection, run_id: str) -> None:
+    """Seal what the run row says from its beginning."""
+    columns = [runs.c[name] for name in DESCRIPTION]
+    row = (await connection.execute(select(*columns).where(runs.c.run_id == run_id))).one()
+    await put_seals(connection, run_id, RUN, {0: sealed(*row)})
+
+
+async def seal_end(connection: AsyncConnection, run_id: str, status: str, document: str | None) -> None:
+    """Seal how a run ended; the seal goes when the run goes on."""
+    if status == "running":
+        await connection.execute(delete(seals).where(seals.c.run_id == run_id, seals.c.part == END))
+    else:
+        await put_seals(connection, run_id, END, {0: sealed(status, document)})
+
+
+async def seal_bars(connection: AsyncConnection, run_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Seal rows of bars behind those that are stored; a row that is sealed stays as it is."""
+    found: dict[int, str] = {}
+    for row in rows:
+        number = row["number"]
+        before = found.get(number - 1) or await seal_of(connection, run_id, BARS, number - 1)
+        found[number] = sealed_bars(before, number, row["label"], row["bars"])
+    await put_seals(connection, run_id, BARS, found, anew=False)
+
+
+async def seal_venue(connection: AsyncConnection, account: str, numbers: Mapping[str, int]) -> None:
+    """Seal orders as the venue of a run has them; `numbers` are their journal rows by order id."""
+    run_id = run_of(account)
+    if await connection.scalar(select(runs.c.run_id).where(runs.c.run_id == run_id)) is None:
+        return
+    columns = (venue_orders.c.order_id, venue_orders.c.instruction, venue_orders.c.sends)
+    own = and_(venue_orders.c.account == account, venue_orders.c.order_id.in_(numbers))
+    rows = (await connection.execute(select(*columns).where(own))).all()
+    await put_seals(connection, run_id, VENUE, {numbers[row[0]]: sealed(*row) for row in rows})
+
+
+async def seal_acknowledged(connection: AsyncConnection, run_id: str, order_ids: Sequence[str]) -> None:
+    """Seal that the venue has these orders of a run."""
+    columns = (paper_orders.c.seq, paper_orders.c.order_id)
+    own = and_(paper_orders.c.run_id == run_id, paper_orders.c.order_id.in_(order_ids))
+    rows = (await connection.execute(select(*columns).where(own))).all()
+    await put_seals(connection, run_id, ACKNOWLEDGED, {seq: order_id for seq, order_id in rows}, anew=False)
+
+
+def run_of(account: str) -> str:
+    """The run that sends orders to an account of the venue."""
+    return account.rpartition("/")[2]
+
+
+class SealRepository:
+    """Holds what is stored beside the journal against its seals and the journal.
+
+    Attributes:
+        there: whether the store has a table of seals; one that was not upgraded has none.
+    """
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, there: bool) -> None:
+        self._engine = engine
+        self._url = url
+        self.there = there
+
+    async def covered(self, run_id: str) -> bool:
+        """Whether a run was sealed from its beginning."""
+        if not self.there:
+            return False
+        async with transaction(self._engine, self._url) as connection:
+            return await seal_of(connection, run_id, RUN, 0) is not None
+
+    async def problems(self, run_id: str) -> list[str]:
+        """What is not as it was written, of one run."""
+        async with transaction(self._engine, self._url, snapshot=True) as connection:
+            return await run_problems(connection, run_id, sealed_parts=self.there)
+
+
+async def store_problems(connection: AsyncConnection, tables: Iterable[str]) -> list[str]:
+    """What is not as it was written, of every run of a store with these tables."""
+    present = set(tables)
+    known = (await connection.execute(select(runs.c.run_id).order_by(runs.c.number))).scalars().all()
+    problems = []
+    for run_id in known:
+        found = await run_problems(
+            connection, run_id, sealed_parts=seals.name in present, traded=venue_orders.name in present
+        )
+        problems += [f"{run_id}: {problem}" for problem in found]
+    if venue_orders.name in present:
+        accounts = (await connection.execute(select(venue_orders.c.account).distinct())).scalars().all()
+        problems += [
+            f"orders at the venue of {account!r}, which is of no run"
+            for account in sorted(accounts)
+            if run_of(account) not in known
+        ]
+    return problems
+
+
+async def unsealed(connection: AsyncConnection, tables: Iterable[str]) -> list[str]:
+    """Runs that were not sealed from their beginning, oldest first."""
+    query = select(runs.c.run_id).order_by(runs.c.number)
+    if seals.name in set(tables):
+        query = query.where(runs.c.run_id.not_in(select(seals.c.run_id).where(seals.c.part == RUN)))
+    return list((await connection.execute(query)).scalars())
+
+
+async def run_problems(
+    connection: AsyncConnection, run_id: str, *, sealed_parts: bool, traded: bool = True
+) -> list[str]:
+    """What is not as it was written, of one run, inside a transaction that sees one moment."""
+    run = (await connection.execute(select(runs).where(runs.c.run_id == run_id))).one()
+    parts: dict[str, dict[int, str]] = {part: {} for part in (RUN, END, BARS, VENUE, ACKNOWLEDGED)}
+    if sealed_parts:
+        query = select(seals.c.part, seals.c.number, seals.c.hash).where(seals.c.run_id == run_id)
+        for part, number, found in await connection.execute(query):
+            parts.setdefault(part, {})[number] = found
+    problems = _row_problems(run, parts)
+    if traded:
+        problems += await _bar_problems(connection, run_id, parts, covered=bool(parts[RUN]))
+        problems += await _order_problems(connection, run, parts)
+    return problems[:SHOWN]
+
+
+def _row_problems(run: Row[Any], parts: Mapping[str, Mapping[int, str]]) -> list[str]:
+    problems = []
+    described = parts[RUN].get(0)
+    if described is not None and described != sealed(*(run._mapping[name] for name in DESCRIPTION)):
+        problems.append("its description (name, data, configuration, environment) was changed")
+    end, over = parts[END].get(0), run.status != "running"
+    if end is None and over and described is not None:
+        problems.append(f"it is {run.status!r}, and its end was not written by the program")
+    elif end is not None and (not over or end != sealed(run.status, run.document)):
+        problems.append("its document or status was changed after it was written")
+    return problems
+
+
+async def _bar_problems(
+    connection: AsyncConnection, run_id: str, parts: Mapping[str, Mapping[int, str]], *, covered: bool
+) -> list[str]:
+    columns = (paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars)
+    kept, problems, seen, last = parts[BARS], [], set(), -1
+    while True:
+        own = and_(paper_bars.c.run_id == run_id, paper_bars.c.number > last)
+        query = select(*columns).where(own).order_by(paper_bars.c.number).limit(PAGE_ROWS)
+        page = (await connection.execute(query)).all()
+        for number, label, bars in page:
+            problem = bars_problem(kept.get(number), kept.get(number - 1), (number, label, bars), covered)
+            problems += [problem] if problem else []
+            seen.add(number)
+        if len(page) < PAGE_ROWS:
+            break
+        last = page[-1][0]
+    return problems + [f"row {number} of its bars is missing" for number in sorted(set(kept) - seen)]
+
+
+def bars_problem(
+    kept: str | None, before: str | None, row: tuple[int, int, str], covered: bool
+) -> str | None:
+    """What is wrong with a stored row of bars by its seal and the one before it; None when nothing is."""
+    if kept is None:
+        return f"row {row[0]} of its bars was not taken by the run" if covered else None
+    if kept != sealed_bars(before, *row):
+        return f"row {row[0]} of its bars is damaged: it was changed after it was written"
+    return None
+
+
+async def _order_problems(
+    connection: AsyncConnection, run: Row[Any], parts: Mapping[str, Mapping[int, str]]
+) -> list[str]:
+    """Orders as they are kept and as the venue has them, each held against the journal, in both directions."""
+    meant = await _meant(connection, run.run_id) if run.mode == "paper" else {}
+    query = select(paper_orders).where(paper_orders.c.run_id == run.run_id).order_by(paper_orders.c.seq)
+    kept = {row.order_id: row for row in await connection.execute(query)}
+    own = venue_orders.c.account.like(f"%/{run.run_id}")
+    query = select(venue_orders).where(own).order_by(venue_orders.c.order_id)
+    sent = {row.order_id: row for row in await connection.execute(query) if run_of(row.account) == run.run_id}
+    problems = [f"order {order_id} is in no row of the journal" for order_id in kept if order_id not in meant]
+    problems += [
+        f"order {order_id} at the venue is in no row of the journal"
+        for order_id in sent
+        if order_id not in meant
+    ]
+    for order_id, (seq, payload) in meant.items():
+        problem = _intended_problem(kept.get(order_id), seq, parts, finished=run.status == "finished")
+        problem = problem or _sent_problem(
+            kept.get(order_id), sent.get(order_id), payload, parts[VENUE].get(seq)
+        )
+        problems += [f"order {order_id} (row {seq}) {problem}"] if problem else []
+    return problems
+
+
+def _intended_problem(
+    kept: Row[Any] | None, seq: int, parts: Mapping[str, Mapping[int, str]], *, finished: bool
+) -> str | None:
+    if kept is None:
+        return "is not among those that were intended"
+    if kept.seq != seq or kept.state not in ("intended", "acknowledged"):
+        return "was changed after it was written"
+    told = seq in parts[ACKNOWLEDGED]
+    if kept.state == "intended" and (told or finished):
+        return "was set back to 'intended'"
+    if kept.state == "acknowledged" and parts[RUN] and not told:
+        return "was set to 'acknowledged'"
+    return None
+
+
+def _sent_problem(kept: Row[Any] | None, sent: Row[Any] | None, payload: str, seal: str | None) -> str | None:
+    if sent is None:
+        missing = seal is not None or (kept is not None and kept.state == "acknowledged")
+        return "is missing at the venue" if missing else None
+    if sent.instruction != payload:
+        return "differs at the venue from what the journal says"
+    if seal is not None and seal != sealed(sent.order_id, sent.instruction, sent.sends):
+        return "was changed at the venue after it was sent"
+    return None
+
+
+async def _meant(connection: AsyncConnection, run_id: str) -> dict[str, tuple[int, str]]:
+    """Row and payload of the orders in a journal, by id; a row that is no JSON is told by the chain."""
+    own = and_(journal.c.run_id == run_id, journal.c.kind.in_(ORDER_KINDS))
+    query = select(journal.c.seq, journal.c.payload).where(own).order_by(journal.c.seq)
+    found: dict[str, tuple[int, str]] = {}
+    for seq, payload in await connection.execute(query):
+        try:
+            found.setdefault(json.loads(payload)["order_id"], (seq, payload))
+        except (ValueError, TypeError, KeyError):
+            continue
+    return found
+
+
+async def newest_bars(connection: AsyncConnection, run_id: str) -> tuple[int, int]:
+    """Numbers of the last row of bars and of the last seal of one, -1 where there is none, at one moment."""
+    bars = select(func.max(paper_bars.c.number)).where(paper_bars.c.run_id == run_id).scalar_subquery()
+    own = and_(seals.c.run_id == run_id, seals.c.part == BARS)
+    kept = select(func.max(seals.c.number)).where(own).scalar_subquery()
+    row = (await connection.execute(select(bars, kept))).one()
+    return (-1 if row[0] is None else row[0]), (-1 if row[1] is None else row[1])
