@@ -43,8 +43,11 @@ class Examination:
 
 
 async def examine(address: str, *, full: bool) -> Examination:
-    """Look at a store and change nothing; `full` recomputes every hash of every run, and holds what
-    people read against seals and journal.
+    """Look at a store and change nothing.
+
+    Args:
+        address: the `--db` value.
+        full: recompute every hash of every run, and hold what people read against seals and journal.
 
     Raises:
         StoreMissing: there is no store.

@@ -2,8 +2,8 @@
 
 SQLite goes on writing into a file that was deleted or replaced, and says nothing. So every connection looks
 before and after each commit: the file at the address, and the log and the index beside it, must be those of
-its first commit. The last connection of all processes removes log and index when it closes, so they may change
-while none of ours has them open, and at no other time.
+its first commit. The last connection of all processes removes log and index when it closes, so they may
+change while none of ours has them open, and at no other time.
 """
 
 import os
@@ -134,7 +134,7 @@ def _loss(path: Path, run_id: str, last: int | None) -> str:
 
 
 def _left(path: Path, run_id: str) -> tuple[int, int | None] | None:
-    """Rows of a run in the file itself, and when the last of them was known; None when it holds no such run."""
+    """Rows of a run in the file itself, and when the last was known; None when it holds no such run."""
     address = f"file:{quote(str(path))}?mode=ro&immutable=1"  # without its log, and leaving nothing behind
     try:
         with closing(sqlite3.connect(address, uri=True)) as file:
@@ -153,6 +153,6 @@ def _moment(known_at: int) -> str:
 
 
 def made_private(path: Path) -> None:
-    """Make an empty file that only its owner reads, if there is none; SQLite gives its mode to log and index."""
+    """Make an empty file for its owner alone, if there is none; SQLite gives its mode to log and index."""
     with suppress(OSError):  # SQLite opens the file next, and says what is wrong
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))

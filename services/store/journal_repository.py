@@ -178,7 +178,7 @@ async def stored_page(
     except DBAPIError as error:
         if NO_TEXT not in str(error.orig):
             raise
-        return [JournalRow(*map(_as_text, record)) for record in await found(RAW_COLUMNS)]
+        return [JournalRow(*[_as_text(value) for value in record]) for record in await found(RAW_COLUMNS)]
 
 
 def _as_text(value: Any) -> Any:
@@ -186,7 +186,7 @@ def _as_text(value: Any) -> Any:
 
 
 async def numbering_problem(connection: AsyncConnection, run_id: str) -> str | None:
-    """Why the rows of a run cannot be all, and no more than all, that its run row counts; None when they are."""
+    """Why the rows of a run cannot be those that its run row counts; None when they can."""
     own = journal.c.run_id == run_id
     count = select(func.count()).where(own).scalar_subquery()
     newest = select(func.max(journal.c.seq)).where(own).scalar_subquery()

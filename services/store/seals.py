@@ -1,8 +1,8 @@
 """Seals: hashes of what people read beside the journal, written with it in one transaction.
 
-The journal has its chain. The description of a run, its end with its document, the bars that it took and the
-orders that it sent are sealed here: one row per part and number. Rows of bars are chained, so that none can be
-changed, dropped or added unseen. Whoever changes a row and its seal is not found here; `verify` computes the
+The journal has its chain. The description of a run, its end with its document, the bars that it took and
+the orders that it sent are sealed here: one row per part and number. Rows of bars are chained, so that none
+can be changed, dropped or added unseen. Whoever changes a row and its seal is not found here; `verify` computes the
 document anew and holds the orders against the journal. A run that an older version made has no seals.
 """
 
@@ -233,7 +233,7 @@ def bars_problem(
 async def _order_problems(
     connection: AsyncConnection, run: Row[Any], parts: Mapping[str, Mapping[int, str]]
 ) -> list[str]:
-    """Orders as they are kept and as the venue has them, each held against the journal, in both directions."""
+    """Orders as they are kept and as the venue has them, held against the journal in both directions."""
     meant = await _meant(connection, run.run_id) if run.mode == "paper" else {}
     query = select(paper_orders).where(paper_orders.c.run_id == run.run_id).order_by(paper_orders.c.seq)
     kept = {row.order_id: row for row in await connection.execute(query)}

@@ -128,8 +128,7 @@ class TradingRepository:
         """The rows of bars that a run took from row `start` on, in order, each held against its seal.
 
         Raises:
-            StoreDamaged: a row is not what was written, or is one that the run never took.
-            StoreError: a row is missing.
+            StoreDamaged: a row is not what was written, is missing, or is one that the run never took.
         """
         expected = start
         async with transaction(self._engine, self._url) as connection:
@@ -143,7 +142,7 @@ class TradingRepository:
                 bars, kept = await newest_bars(connection, run_id) if self._seals else (0, 0)
             for number, label, text, seal in page:
                 if number != expected:
-                    raise StoreError(f"run {run_id!r}: row {expected} of its bars is missing; {MEND}")
+                    raise self._damaged(run_id, f"row {expected} of its bars is missing")
                 problem = bars_problem(seal, before, (number, label, text), covered)
                 if problem is not None:
                     raise self._damaged(run_id, problem)
@@ -167,7 +166,7 @@ class TradingRepository:
         return query.where(own).order_by(paper_bars.c.number).limit(PAGE_ROWS)
 
     def _damaged(self, run_id: str, problem: str) -> StoreDamaged:
-        return StoreDamaged(f"store {self._url.text}: run {run_id}: {problem}; {MEND}")
+        return StoreDamaged(f"store {self._url.text}: run {run_id!r}: {problem}; {MEND}")
 
     async def unacknowledged(self, run_id: str) -> list[OutgoingOrder]:
         """Orders that were intended and not acknowledged, in the order of the journal."""

@@ -1,4 +1,4 @@
-"""Commands whose store is deleted or replaced while they write: exit 2, with what is lost, and no 'stored'."""
+"""Commands whose store is deleted or replaced while they write: exit 2, with what is lost."""
 
 import os
 import shutil

@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import prompts
+from services.journal.chain import GENESIS_HASH, JournalRow, relink
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import Handler, answer, in_turn, message
 from tests.services.policy_checks.injections import answer as stated
@@ -187,6 +189,20 @@ def in_store(desk: Desk, *statements: str) -> None:
     store.close()
 
 
+def chain_anew(desk: Desk) -> None:
+    """Give changed rows the hashes that they would have had, as of a run of another version."""
+    with sqlite3.connect(desk.folder / "thinktwice.db") as store:
+        head = GENESIS_HASH
+        columns = "seq, ts_event, known_at, kind, symbol, payload, telemetry, prev_hash, hash"
+        for values in store.execute(f"SELECT {columns} FROM journal ORDER BY seq").fetchall():
+            row = replace(JournalRow(*values), prev_hash=head)
+            head = relink(row)
+            update = "UPDATE journal SET prev_hash = ?, hash = ? WHERE seq = ?"
+            store.execute(update, (row.prev_hash, head, row.seq))
+        store.execute("UPDATE runs SET head_hash = ?", (head,))
+    store.close()
+
+
 def test_spread_without_any_answer_says_so_and_exits_1(desk):
     document = desk.document(
         WHOLE["status_529"].handler, "model", "spread", "latest", "--samples", "1", "--limit", "1", code=1
@@ -304,4 +320,6 @@ def test_model_command_that_cannot_be_done_error_names_the_next_step(desk, words
 )
 def test_spread_of_a_run_whose_rows_were_changed_error_says_which(desk, before, after, part):
     in_store(desk, f"UPDATE journal SET payload = replace(payload, '{before}', '{after}')")
+    assert "is damaged: it was changed after it was written" in desk.complaint("model", "spread", "latest")
+    chain_anew(desk)
     assert part in desk.complaint("model", "spread", "latest")

@@ -1,0 +1,185 @@
+"""What people read beside the journal, changed by hand: `verify` and `db check --full` find each change."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from schemas.config import Settings
+from services.store.failures import StoreDamaged
+from services.store.seals import UNSEALED
+from tests.golden.stored import released
+from tests.worker.runs import embedded_bars
+from tests.worker.trading.paper_runs import address, killed, traded, waiting_feed
+from worker.cli import app
+
+LAST_BAR = "(SELECT max(number) FROM paper_bars)"
+A_BAR = "UPDATE paper_bars SET bars = json_set(bars, '$.bars.AAPL[{place}]', 77.5) WHERE number = {number}"
+AN_ORDER = "(SELECT order_id FROM venue_orders ORDER BY order_id LIMIT 1)"
+DOCUMENT = "UPDATE runs SET document = "
+BOTH = {
+    "return_of_999_percent": f"{DOCUMENT}json_set(document, '$.performance.total_return', 9.99)",
+    "trades_in_the_document": f"{DOCUMENT}json_set(document, '$.performance.trades', 1)",
+    "headline": f"{DOCUMENT}json_set(document, '$.headline.max_drawdown', 0)",
+    "measured_time_in_the_document": f"{DOCUMENT}json_set(document, '$.timing.total_s', 0)",
+    "figure_added_to_the_document": f"{DOCUMENT}json_set(document, '$.award', 'best')",
+    "figure_taken_from_the_document": f"{DOCUMENT}json_remove(document, '$.performance.max_drawdown')",
+    "document_removed": f"{DOCUMENT}NULL",
+    "name": "UPDATE runs SET name = 'the good one'",
+    "end": "UPDATE runs SET status = 'interrupted'",
+    "no_end": "UPDATE runs SET status = 'running'",
+    "data_path": "UPDATE runs SET data = json_set(data, '$.feed', 'other')",
+    "order_deleted_at_the_venue": f"DELETE FROM venue_orders WHERE order_id = {AN_ORDER}",
+    "all_orders_deleted_at_the_venue": "DELETE FROM venue_orders",
+    "order_added_at_the_venue": "INSERT INTO venue_orders SELECT account, 'f00d', instruction, 1 "
+    f"FROM venue_orders WHERE order_id = {AN_ORDER}",
+    "instruction_changed_at_the_venue": "UPDATE venue_orders SET instruction = "
+    f"json_set(instruction, '$.quantity', 1) WHERE order_id = {AN_ORDER}",
+    "sends_changed_at_the_venue": f"UPDATE venue_orders SET sends = 7 WHERE order_id = {AN_ORDER}",
+    "order_set_back": "UPDATE paper_orders SET state = 'intended' WHERE seq = (SELECT min(seq) FROM paper_orders)",
+    "all_orders_set_back": "UPDATE paper_orders SET state = 'intended'",
+    "order_of_another_row": "UPDATE paper_orders SET seq = seq + 1 "
+    "WHERE seq = (SELECT max(seq) FROM paper_orders)",
+    "order_deleted": "DELETE FROM paper_orders WHERE seq = (SELECT max(seq) FROM paper_orders)",
+    "order_added": "INSERT INTO paper_orders SELECT run_id, 'f00d', seq, state FROM paper_orders LIMIT 1",
+    "volume_in_the_middle": A_BAR.format(place=4, number=40),
+    "volume_of_the_last_bar": A_BAR.format(place=4, number=LAST_BAR),
+    "last_close": A_BAR.format(place=3, number=LAST_BAR),
+    "last_bar_deleted": f"DELETE FROM paper_bars WHERE number = {LAST_BAR}",
+    "bar_deleted": "DELETE FROM paper_bars WHERE number = 40",
+    "bar_added": "INSERT INTO paper_bars SELECT run_id, number + 1, label + 86400000000000, bars FROM paper_bars "
+    f"WHERE number = {LAST_BAR}",
+}
+# Of a run that was killed: no document, and the orders of its last transaction may be on their way.
+GOES_ON = [
+    name for name in BOTH if "document" not in name and name not in {"return_of_999_percent", "headline"}
+]
+GOES_ON = [name for name in GOES_ON if name != "no_end"]
+
+
+def feed():
+    return waiting_feed(embedded_bars("2003-01-01", "2003-12-31").select(("AAPL", "IBM")))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    assert killed(folder, Settings(), feed(), "committed", 100)
+    assert traded(folder, Settings(), feed()).record.status == "finished"
+    return folder / "paper.db"
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("left")
+    assert killed(folder, Settings(), feed(), "committed", 200)
+    return folder / "paper.db"
+
+
+def changed(made: Path, folder: Path, statement: str) -> None:
+    shutil.copy(made, folder / "paper.db")
+    with closing(sqlite3.connect(folder / "paper.db")) as store, store:
+        assert store.execute(statement).rowcount > 0
+
+
+def said(folder: Path, *words: str, code: int) -> str:
+    done = CliRunner().invoke(app, [*words, "--db", address(folder)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("statement", BOTH.values(), ids=BOTH)
+def test_change_of_what_people_read_is_found_by_verify_and_by_the_full_check(finished, tmp_path, statement):
+    changed(finished, tmp_path, statement)
+    verified = said(tmp_path, "verify", "r0001", code=1)
+    assert "CHANGED" in verified or "DIFFERS" in verified
+    checked = said(tmp_path, "db", "check", "--full", code=1)
+    assert "BROKEN    r0001: " in checked
+    assert "thinktwice db restore" in verified
+    assert "thinktwice db restore" in checked
+
+
+@pytest.mark.parametrize("name", GOES_ON)
+def test_change_beside_a_run_that_was_killed_is_found_as_well(left, tmp_path, name):
+    changed(left, tmp_path, BOTH[name])
+    said(tmp_path, "verify", "r0001", code=1)
+    assert "BROKEN    r0001: " in said(tmp_path, "db", "check", "--full", code=1)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in BOTH if "bar" in name or "volume" in name or "close" in name]
+)
+def test_paper_run_does_not_go_on_over_bars_that_were_changed(left, tmp_path, name):
+    changed(left, tmp_path, BOTH[name])
+    with pytest.raises(StoreDamaged, match="of its bars"):
+        traded(tmp_path, Settings(), feed())
+
+
+RESEALED = "DELETE FROM seals"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("return_of_999_percent", "performance.total_return is 9.99 and comes out as"),
+        ("headline", "headline.max_drawdown is 0 and comes out as"),
+        ("document_removed", "there is no document"),
+        ("volume_in_the_middle", "DIFFERS"),
+        ("last_close", "DIFFERS"),
+        ("all_orders_deleted_at_the_venue", "is missing at the venue"),
+        ("instruction_changed_at_the_venue", "differs at the venue"),
+        ("all_orders_set_back", "was set back to 'intended'"),
+        ("order_deleted", "is not among those that were intended"),
+    ],
+)
+def test_verify_finds_a_change_by_the_replay_when_the_seals_are_gone_too(finished, tmp_path, name, told):
+    changed(finished, tmp_path, BOTH[name])
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
+        store.execute(RESEALED)
+    assert told in said(tmp_path, "verify", "r0001", code=1)
+
+
+def test_untouched_store_holds_and_says_what_is_covered(finished, left, tmp_path):
+    for made in (finished, left):
+        shutil.copy(made, tmp_path / "paper.db")
+        found = json.loads(said(tmp_path, "verify", "r0001", "--json", code=0))
+        assert found["stored"] == {"ok": True, "problems": [], "covered": True}
+        checked = json.loads(said(tmp_path, "db", "check", "--full", "--json", code=0))
+        assert (checked["problems"], checked["uncovered"]) == ([], [])
+    said(tmp_path, "db", "backup", str(tmp_path / "kept.db"), code=0)
+    shutil.copy(tmp_path / "kept.db", tmp_path / "paper.db")
+    said(tmp_path, "db", "check", "--full", code=0)
+    assert traded(tmp_path, Settings(), feed()).record.status == "finished"
+    said(tmp_path, "verify", "r0001", code=0)
+    said(tmp_path, "db", "check", "--full", code=0)
+
+
+@pytest.mark.parametrize(
+    "golden", [one for one in released() if one.revision < "0006"], ids=lambda one: one.name
+)
+def test_run_of_an_older_version_is_told_as_not_covered_and_is_not_broken(golden, tmp_path):
+    shutil.copy(golden.unpacked(tmp_path), tmp_path / "paper.db")
+    said(tmp_path, "db", "upgrade", code=0)
+    done = CliRunner().invoke(app, ["db", "check", "--full", "--json", "--db", address(tmp_path)])
+    checked = json.loads(done.stdout)
+    assert checked["uncovered"] == [told["run_id"] for told in golden.facts["runs"]]
+    # Stores of revisions before the newest were cut short when they were released, but for their venue.
+    cut = [problem for problem in checked["problems"] if "at the venue is in no row" in problem]
+    assert checked["problems"] == cut
+    assert UNSEALED in CliRunner().invoke(app, ["db", "check", "--full", "--db", address(tmp_path)]).stdout
+
+
+def test_backtest_whose_document_was_changed_is_found(tmp_path):
+    words = ("--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-12-31")
+    said(tmp_path, "backtest", *words, code=0)
+    assert "stored  holds" in said(tmp_path, "verify", "r0001", code=0)
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
+        store.execute(BOTH["return_of_999_percent"])
+    told = said(tmp_path, "verify", "r0001", code=1)
+    assert "performance.total_return is 9.99 and comes out as" in told
+    assert "BROKEN    r0001: its document" in said(tmp_path, "db", "check", "--full", code=1)
