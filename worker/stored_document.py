@@ -1,14 +1,14 @@
 """Whether the document that a run stored is the one that comes out when the run is played again.
 
-What was measured and not decided (times, latencies) and where the store lies are left out. A document of an
-older version may lack figures that this one has; those that both have must be equal.
+What was measured and not decided (times, latencies, overruns) and where the store lies are left out. A
+document of an older version may lack figures that this one has; those that both have must be equal.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-MEASURED = frozenset({"timing", "latency_ms", "reflection_latency_ms"})
+MEASURED = frozenset({"timing", "latency_ms", "reflection_latency_ms", "over_budget"})
 PLACES = frozenset({"journal.url"})
 SHOWN = 5
 

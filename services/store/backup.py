@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from schemas.errors import ConfigError, StoreError
 from services.store import health, migrate
 from services.store.failures import StoreMissing, store_error
+from services.store.file_watch import made_private
 from services.store.migrations import HEAD
 from services.store.opening import alone, check_file
 from services.store.revision import Standing, make_tables, standing
@@ -176,6 +177,7 @@ def _new_file(path: Path) -> Iterator[Path]:
     if not path.parent.is_dir():
         raise ConfigError(f"the directory of {str(path)!r} does not exist: create it, or give another name")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    made_private(partial)
     try:
         yield partial
         partial.rename(path)

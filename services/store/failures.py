@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from schemas.errors import StoreError
+from services.open_files import is_refused, too_few_files
 from services.store.file_watch import FileLost, StoreLost
 from services.store.server_states import DAMAGED, Meaning, meaning_of
 from services.store.urls import StoreUrl
@@ -31,6 +32,7 @@ NOT_STORED = (
 )
 
 MEND = "restore a backup (`thinktwice db restore FILE --db URL`), or give another --db"
+UNABLE = "unable to open"
 NO_TEXT = "Could not decode to UTF-8"  # SQLite's driver, of bytes in a column of text
 
 Causes = tuple[tuple[str, Meaning], ...]
@@ -56,7 +58,7 @@ CAUSES: Causes = (
     (r"database disk image is malformed|malformed database schema", DAMAGED),
     (NO_TEXT.lower(), DAMAGED),
     (
-        r"unable to open",
+        UNABLE,
         Meaning(
             "cannot be opened: check that the directory exists and is writable, or give another --db", False
         ),
@@ -95,6 +97,10 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
             return StoreLost(f"store {url.text}: {cause}: {NOT_STORED}", path=cause.path)
     state, said = _told(chain)
     found = _worded(said, CLEARER) or meaning_of(state) or _worded(said, CAUSES)
+    if is_refused(error) or said.lower().startswith(UNABLE):
+        limited = too_few_files(error)
+        if limited is not None:
+            return StoreError(f"store {url.text} cannot be opened: {limited}")
     if found is not None:
         kind = StoreDamaged if found is DAMAGED else StoreError
         return kind(f"store {url.text} {found.text}", retryable=found.retryable)

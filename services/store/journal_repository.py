@@ -228,8 +228,8 @@ async def _not_stored(
     first = rows[0].seq
     if first > run.events:
         raise StoreError(
-            f"run {run_id!r} holds {run.events} rows: row {first} would leave a gap; was an older copy of the "
-            "store put in its place?"
+            f"run {run_id!r} holds {run.events} rows: row {first} would leave a gap; was an older copy "
+            "of the store put in its place?"
         )
     if first == run.events:
         if rows[0].prev_hash != run.head_hash:

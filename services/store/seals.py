@@ -2,8 +2,8 @@
 
 The journal has its chain. The description of a run, its end with its document, the bars that it took and
 the orders that it sent are sealed here: one row per part and number. Rows of bars are chained, so that none
-can be changed, dropped or added unseen. Whoever changes a row and its seal is not found here; `verify` computes the
-document anew and holds the orders against the journal. A run that an older version made has no seals.
+can be changed, dropped or added unseen. Whoever changes a row and its seal is not found here; `verify`
+computes the document anew and holds the orders against the journal. A run of an older version has no seals.
 """
 
 import hashlib
@@ -83,14 +83,19 @@ async def seal_end(connection: AsyncConnection, run_id: str, status: str, docume
         await put_seals(connection, run_id, END, {0: sealed(status, document)})
 
 
-async def seal_bars(connection: AsyncConnection, run_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Seal rows of bars behind those that are stored; a row that is sealed stays as it is."""
-    found: dict[int, str] = {}
+async def seals_of_bars(
+    connection: AsyncConnection, run_id: str, rows: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Seals of rows of bars behind those that are stored; whoever stores them lets one that is there be."""
+    last = rows[0]["number"] - 1
+    before = await seal_of(connection, run_id, BARS, last)
+    found = []
     for row in rows:
         number = row["number"]
-        before = found.get(number - 1) or await seal_of(connection, run_id, BARS, number - 1)
-        found[number] = sealed_bars(before, number, row["label"], row["bars"])
-    await put_seals(connection, run_id, BARS, found, anew=False)
+        before = sealed_bars(before if number == last + 1 else None, number, row["label"], row["bars"])
+        found.append({"run_id": run_id, "part": BARS, "number": number, "hash": before})
+        last = number
+    return found
 
 
 async def seal_venue(connection: AsyncConnection, account: str, numbers: Mapping[str, int]) -> None:

@@ -16,7 +16,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.canonical import canonical_json
-from schemas.errors import StoreError
 from services.journal.chain import JournalRow
 from services.store.database_time import now_ms
 from services.store.engine import WRITES
@@ -33,9 +32,9 @@ from services.store.seals import (
     bars_problem,
     newest_bars,
     seal_acknowledged,
-    seal_bars,
     seal_of,
     seal_venue,
+    seals_of_bars,
 )
 from services.store.tables import (
     ORDER_KINDS,
@@ -113,7 +112,8 @@ class TradingRepository:
                     values = [_columns(run_id, number, row) for number, row in bars]
                     await connection.execute(self._insert(paper_bars, values))
                     if self._seals:
-                        await seal_bars(connection, run_id, values)
+                        sealed = await seals_of_bars(connection, run_id, values)
+                        await connection.execute(self._insert(seals, sealed))
                 if rows:
                     await append_rows(connection, run_id, rows)
                 orders = [_intended(run_id, row) for row in rows if row.kind in ORDER_KINDS]

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError
+from services.open_files import too_few_files
 from worker.cli import (
     ablate,
     backtest,
@@ -80,6 +81,12 @@ class OneLineErrors(TyperGroup):
             return interruption.exit_code
         except KeyboardInterrupt:
             return CTRL_C
+        except Exception as error:
+            limited = too_few_files(error)
+            if limited is None:
+                raise
+            complain(limited)
+            return BAD_INPUT
         return code if isinstance(code, int) else OK
 
     def invoke(self, ctx: Any) -> Any:

@@ -105,7 +105,8 @@ class StartNotes:
                 self._path.unlink(missing_ok=True)
                 return
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with scratch.open("w", encoding="utf-8") as file:
+            private = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(private, "w", encoding="utf-8") as file:
                 file.write(_text(starts))
                 file.flush()
                 os.fsync(file.fileno())

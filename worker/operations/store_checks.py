@@ -11,8 +11,10 @@ from services.store.database_time import now_ms
 from services.store.engine import build_engine
 from services.store.examination import examine
 from services.store.failures import StoreMissing
+from services.store.file_watch import COMPANIONS
 from services.store.opening import check_file, transaction
 from services.store.urls import StoreUrl, parse_url
+from worker.operations.access_checks import FOR_OTHERS
 from worker.operations.checks import Finding, Patient
 
 PATIENCE_S = 5.0
@@ -53,7 +55,21 @@ async def store_writable(patient: Patient) -> Finding:
         if url.server is not None and not await connection.scalar(text(MAY_WRITE)):
             step = "give the role INSERT and UPDATE, on a server that is no standby"
             return Finding("store_writable", "failed", f"{url.text} can only be read", step)
+    loose = loose_files(url)
+    if loose:
+        step = f"chmod 600 {' '.join(loose)}, unless others are meant to read them"
+        return Finding(
+            "store_writable", "warning", "rows can be written; other users may read the store", step
+        )
     return Finding("store_writable", "ok", "rows can be written")
+
+
+def loose_files(url: StoreUrl) -> list[str]:
+    """Files of a SQLite store that others than their owner may use; new ones are made for the owner alone."""
+    if url.path is None:
+        return []
+    files = [url.path.with_name(url.path.name + suffix) for suffix in ("", *COMPANIONS)]
+    return [str(file) for file in files if file.exists() and file.stat().st_mode & FOR_OTHERS]
 
 
 async def store_clock(patient: Patient) -> Finding:

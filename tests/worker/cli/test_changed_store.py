@@ -40,7 +40,8 @@ BOTH = {
     "instruction_changed_at_the_venue": "UPDATE venue_orders SET instruction = "
     f"json_set(instruction, '$.quantity', 1) WHERE order_id = {AN_ORDER}",
     "sends_changed_at_the_venue": f"UPDATE venue_orders SET sends = 7 WHERE order_id = {AN_ORDER}",
-    "order_set_back": "UPDATE paper_orders SET state = 'intended' WHERE seq = (SELECT min(seq) FROM paper_orders)",
+    "order_set_back": "UPDATE paper_orders SET state = 'intended' "
+    "WHERE seq = (SELECT min(seq) FROM paper_orders)",
     "all_orders_set_back": "UPDATE paper_orders SET state = 'intended'",
     "order_of_another_row": "UPDATE paper_orders SET seq = seq + 1 "
     "WHERE seq = (SELECT max(seq) FROM paper_orders)",
@@ -51,8 +52,8 @@ BOTH = {
     "last_close": A_BAR.format(place=3, number=LAST_BAR),
     "last_bar_deleted": f"DELETE FROM paper_bars WHERE number = {LAST_BAR}",
     "bar_deleted": "DELETE FROM paper_bars WHERE number = 40",
-    "bar_added": "INSERT INTO paper_bars SELECT run_id, number + 1, label + 86400000000000, bars FROM paper_bars "
-    f"WHERE number = {LAST_BAR}",
+    "bar_added": "INSERT INTO paper_bars SELECT run_id, number + 1, label + 86400000000000, bars "
+    f"FROM paper_bars WHERE number = {LAST_BAR}",
 }
 # Of a run that was killed: no document, and the orders of its last transaction may be on their way.
 GOES_ON = [

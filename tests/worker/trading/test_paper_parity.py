@@ -48,6 +48,12 @@ def test_paper_bar_that_was_changed_in_the_store_does_not_verify(tmp_path) -> No
         store.commit()
     report = replayed(tmp_path, Settings())
     assert not report.ok
+    assert "row 300 of its bars is damaged" in str(report.problem)
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store:
+        store.execute("delete from seals")
+        store.commit()
+    report = replayed(tmp_path, Settings())
+    assert not report.ok
     assert "differs from the stored one" in str(report.problem)
 
 

@@ -1,0 +1,58 @@
+"""Commands under a limit of open files that they cannot work with, and who may read what they write."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.store.urls import parse_url
+from worker.operations.start_limit import StartNotes
+from worker.operations.store_checks import loose_files
+
+ROOT = Path(__file__).resolve().parents[3]
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit}))
+from worker.cli import app
+app({words!r})
+"""
+
+
+@pytest.mark.parametrize("limit", [8, 9, 10, 12])
+@pytest.mark.parametrize("words", [["backtest", "--symbols", "AAPL", "--to", "2000-03-31"], ["db", "check"]])
+def test_command_that_may_open_too_few_files_says_so_in_one_line(shell, limit, words):
+    if words[0] == "db":
+        assert shell.backtest().exit_code == 0
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED.format(limit=limit, words=words)],
+        cwd=shell.folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+        timeout=300,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    if done.returncode != 0:
+        assert done.returncode == 2, done.stderr
+        assert f"too many open files: this process may have {limit} open" in done.stderr
+        assert "ulimit -n 1024" in done.stderr
+
+
+def test_what_is_written_is_read_by_its_owner_alone_and_a_looser_store_is_told(shell):
+    before = os.umask(0)
+    try:
+        assert shell.backtest().exit_code == 0
+        assert shell.run("db", "backup", "kept.db").exit_code == 0
+        assert shell.run("db", "restore", "kept.db", "--db", "sqlite:///back.db").exit_code == 0
+        StartNotes(shell.folder / "starts.json").begin(1)
+    finally:
+        os.umask(before)
+    for name in ("thinktwice.db", "kept.db", "back.db", "starts.json"):
+        assert stat.S_IMODE((shell.folder / name).stat().st_mode) == 0o600, name
+    store = parse_url("sqlite:///thinktwice.db")
+    assert loose_files(store) == []
+    (shell.folder / "thinktwice.db").chmod(0o640)
+    assert loose_files(store) == ["thinktwice.db"]
+    told = shell.run("doctor").stdout
+    assert "other users may read the store" in told
+    assert "chmod 600 thinktwice.db" in told
