@@ -28,8 +28,8 @@ def test_command_that_may_open_too_few_files_says_so_in_one_line(shell, limit, w
         assert shell.backtest().exit_code == 0
     done = subprocess.run(
         [sys.executable, "-c", LIMITED.format(limit=limit, words=words)],
-        cwd=shell.folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-        timeout=300,
+        cwd=shell.folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        check=False, timeout=300,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
     if done.returncode != 0:
