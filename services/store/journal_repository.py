@@ -178,7 +178,8 @@ async def stored_page(
     except DBAPIError as error:
         if NO_TEXT not in str(error.orig):
             raise
-        return [JournalRow(*[_as_text(value) for value in record]) for record in await found(RAW_COLUMNS)]
+        rows = [[_as_text(value) for value in record] for record in await found(RAW_COLUMNS)]
+        return [JournalRow(*values) for values in rows]
 
 
 def _as_text(value: Any) -> Any:
