@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, LargeBinary, Row, Text, cast, func, select, update
+from sqlalchemy import ColumnElement, LargeBinary, Text, cast, func, select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -168,7 +168,7 @@ async def stored_page(
     if last is not None:
         chosen.append(journal.c.seq <= last)
 
-    async def found(columns: Sequence[ColumnElement[Any]]) -> Sequence[Row[Any]]:
+    async def found(columns: Sequence[ColumnElement[Any]]) -> Sequence[Any]:
         query = select(*columns).where(*chosen).order_by(journal.c.seq)
         limit = PAGE_ROWS if last is None else None
         return (await connection.execute(query.limit(limit))).all()
