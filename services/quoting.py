@@ -1,4 +1,4 @@
-"""Text that others wrote, quoted: one line of JSON in a prompt, and nothing that acts on a terminal.
+"""Text that others wrote, quoted: JSON in a prompt, words on a terminal, a cell of a spreadsheet.
 
 Thesis, rationale, memory and the needs that a model names may hold anything: line separators that look like
 a new section, marks that turn the direction of writing, characters that nobody sees, terminal commands. All
@@ -14,6 +14,9 @@ NOT_ASCII_TEXT = re.compile(r"[^ -~]")
 # Printable by their category and yet not to be seen: fillers, joiners and selectors of a variant.
 UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
+# What spreadsheets begin to calculate at, also behind the apostrophes that were put before it.
+FORMULA = re.compile("'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
+
 
 def quoted_json(value: Any) -> str:
     """Canonical JSON of plain data on one line, with everything unseen escaped; it reads back as the same.
@@ -22,12 +25,29 @@ def quoted_json(value: Any) -> str:
         ValueError: a number is not finite, or a time is naive.
         TypeError: a value has no canonical form.
     """
-    return NOT_ASCII_TEXT.sub(lambda found: _as_json(found.group()), canonical_json(value))
+    return visible_json(canonical_json(value))
+
+
+def visible_json(document: str) -> str:
+    """The text of a JSON document with everything unseen in it escaped; it reads back as the same."""
+    return NOT_ASCII_TEXT.sub(
+        lambda found: "\n" if found.group() == "\n" else _as_json(found.group()), document
+    )
 
 
 def visible(text: str, *, lines: bool = False) -> str:
     """The text with everything that cannot be seen written out as an escape; `lines` keeps line feeds."""
     return NOT_ASCII_TEXT.sub(lambda found: _as_text(found.group(), lines), text)
+
+
+def spreadsheet_text(text: str) -> str:
+    """The text of a CSV cell such that no spreadsheet takes it for a formula."""
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def from_spreadsheet_text(cell: str) -> str:
+    """What `spreadsheet_text` was given."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell[1:]) else cell
 
 
 def _is_seen(character: str) -> bool:

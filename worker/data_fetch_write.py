@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyarrow import parquet as pa_parquet
 
 from schemas.errors import ConfigError, DataError
+from services.quoting import spreadsheet_text
 from trading_core.growing_bars import Bar
 from worker.data_fetch_check import shown
 from worker.feeds.bar_tables import CSV_SUFFIXES, PARQUET_SUFFIXES
@@ -60,7 +61,7 @@ def _write_csv(
     def lines() -> Iterator[str]:
         yield ",".join(COLUMNS) + "\n"
         for label, symbol in rows:
-            yield ",".join([shown(label), symbol, *map(repr, bars[symbol][label])]) + "\n"
+            yield ",".join([shown(label), spreadsheet_text(symbol), *map(repr, bars[symbol][label])]) + "\n"
 
     with path.open("wb") as raw:
         if packed:

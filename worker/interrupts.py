@@ -1,12 +1,46 @@
-"""Ctrl-C and SIGTERM as a request that is honoured between bars, where everything recorded is whole.
+"""Ctrl-C and SIGTERM, heard differently by what there is to lose.
 
-The second signal gets the usual treatment: it breaks off wherever the program stands.
+While a command starts or ends there is nothing: it leaves at once. Once it has opened something, Ctrl-C
+unwinds it. During a run both signals are a request that is honoured between bars, where everything recorded
+is whole; the second signal breaks off wherever the program is.
 """
 
+import os
 import signal
 import sys
+from collections.abc import Coroutine
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self, TypeVar
+
+Result = TypeVar("Result")
+
+
+def leave_at_once(signum: int, frame: FrameType | None) -> NoReturn:
+    """Say so in one line and leave; nothing is raised that an import could swallow or print."""
+    line = f"thinktwice: stopped by {signal.Signals(signum).name}\n"
+    os.write(2, (_cleared() + line).encode())
+    os._exit(128 + signum)
+
+
+def _cleared() -> str:
+    """What a bar and the echo of the key leave on a terminal, taken away; its cursor is shown again."""
+    if not os.isatty(2):
+        return ""
+    return "\n" if os.environ.get("TERM", "dumb") == "dumb" else "\r\x1b[2K\x1b[?25h"
+
+
+def unwind_on_ctrl_c() -> None:
+    """From here on Ctrl-C is raised, so that what was opened is closed."""
+    if signal.getsignal(signal.SIGINT) is leave_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def run_async(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a command's work in an event loop; Ctrl-C cancels it."""
+    import asyncio
+
+    unwind_on_ctrl_c()
+    return asyncio.run(work)
 
 
 class RunInterrupted(BaseException):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from services.store import NewRun, RunRecord, RunStatus, Store
     from trading_core.bars import BarSeries
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int | None], None]
 
 
 class RunOutcome(Protocol):
@@ -90,7 +90,7 @@ async def record_run(
         store: an open store.
         run: what the run row says from the start.
         definitions: playbooks; None lets the runner load them.
-        progress: told (bars done, bars in all) between bars; may raise `RunInterrupted`.
+        progress: told (bars done, bars in all or None) between bars; may raise `RunInterrupted`.
 
     Raises:
         RunInterrupted: the operator stopped it; the run is stored as interrupted.

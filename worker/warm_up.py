@@ -11,6 +11,7 @@ import numpy as np
 
 from schemas.config import EnvelopeSettings, ExecutionSettings
 from trading_core.bars import BarSeries
+from trading_core.compiled_cache import cache_folder
 from trading_core.kernel.fresh import event_flags, parameter_record
 from trading_core.regime import regime_columns
 from trading_core.tick_events import TickEventDecoder
@@ -33,6 +34,11 @@ def compile_engine() -> float:
     while not engine.done:
         engine.advance()
     return time.perf_counter() - started
+
+
+def is_compiled() -> bool:
+    """Whether the disk cache holds compiled code of these very sources."""
+    return any(cache_folder().rglob("*.nbc"))
 
 
 def _few_bars() -> BarSeries:

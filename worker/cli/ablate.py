@@ -1,6 +1,5 @@
 """`thinktwice ablate`: is each tier worth having, on the same bars with it, without it, and with a coin."""
 
-import asyncio
 import json as json_text
 import time
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import typer
 
 from schemas.config import Settings
 from worker.cli import wiring
-from worker.cli.bars import describe, load_bars
+from worker.cli.bars import describe, features_of, load_bars
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.progress import progress_bar
@@ -29,7 +28,7 @@ from worker.cli.run_options import (
     names_of,
 )
 from worker.environment import environment
-from worker.interrupts import Interrupts
+from worker.interrupts import Interrupts, run_async
 from worker.recorded_run import Progress
 from worker.settings import load_settings
 
@@ -133,7 +132,7 @@ def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict
         async with await open_store(settings.runtime.db, create=True) as store:
             return await _document(settings, bars, definitions, store, name, seeds, keep_all)
 
-    document = asyncio.run(measured())
+    document = run_async(measured())
     if folder is not None:
         _write(folder, document)
     return document
@@ -148,6 +147,7 @@ async def _document(
     seeds: int,
     keep_all: bool,
 ) -> dict[str, Any]:
+    wiring.ready_engine()
     from worker.ablation.runner import AblationRunner
     from worker.ablation.shadow_ledger import shadow_ledger
     from worker.ablation.worth import worth_document
@@ -156,7 +156,7 @@ async def _document(
 
         @contextmanager
         def watched(title: str) -> Iterator[Progress]:
-            with progress_bar(title, interrupts) as progress:
+            with progress_bar(title, interrupts, first=features_of(bars.symbols)) as progress:
                 yield progress
 
         def new_run(arm: Settings, arm_name: str) -> "NewRun":

@@ -80,6 +80,7 @@ class OneLineErrors(TyperGroup):
             complain(str(interruption))
             return interruption.exit_code
         except KeyboardInterrupt:
+            complain("stopped by SIGINT")
             return CTRL_C
         except Exception as error:
             limited = too_few_files(error)

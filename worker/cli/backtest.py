@@ -1,6 +1,5 @@
 """`thinktwice backtest`: check everything, run, record, report. Nothing is made before all input is valid."""
 
-import asyncio
 import json as json_text
 import time
 from pathlib import Path
@@ -10,11 +9,11 @@ import typer
 
 from schemas.config import Settings
 from worker.cli import wiring
-from worker.cli.bars import describe, load_bars
+from worker.cli.bars import describe, features_of, load_bars
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.out_folder import OutFolder, stored_reports
-from worker.cli.progress import progress_bar
+from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import (
     CassetteOption,
     ConfigArgument,
@@ -32,7 +31,7 @@ from worker.cli.run_options import (
     names_of,
 )
 from worker.environment import environment
-from worker.interrupts import Interrupts
+from worker.interrupts import Interrupts, run_async
 from worker.recorded_run import record_run
 from worker.settings import ResolvedSettings, load_settings
 
@@ -117,15 +116,19 @@ def _run(resolved: ResolvedSettings, name: str) -> tuple[dict[str, Any], list[st
 
     async def recorded() -> tuple[dict[str, Any], list[str]]:
         async with await open_store(settings.runtime.db, create=True) as store:
-            with Interrupts() as interrupts, progress_bar("backtest", interrupts) as progress:
+            with (
+                Interrupts() as interrupts,
+                progress_bar("backtest", interrupts, first=features_of(bars.symbols)) as progress,
+            ):
                 result = await record_run(
                     runner, settings, bars, store, run, definitions=definitions, progress=progress
                 )
             if folder is not None:
-                folder.write(result, await stored_reports(store, result.record.run_id))
+                with step(f"writing {settings.runtime.out}"):
+                    folder.write(result, await stored_reports(store, result.record.run_id))
             return result.document, await _failures(store, result.record.run_id)
 
-    return asyncio.run(recorded())
+    return run_async(recorded())
 
 
 async def _failures(store: "Store", run_id: str) -> list[str]:

@@ -1,11 +1,13 @@
 """The bars that a configuration selects, and what a run remembers of them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
 from schemas.config import Settings
 from schemas.errors import ConfigError
+from worker.cli.progress import step
 
 if TYPE_CHECKING:
     from services.store import RunRecord
@@ -27,17 +29,18 @@ def load_bars(settings: Settings) -> "BarSeries":
         from worker.sample_data import load_embedded_bars
 
         return load_embedded_bars(data.symbols or None, runtime.start, runtime.end)
-    from worker.feeds.bar_files import load_bar_file
+    with step(f"loading bars of {runtime.data}"):
+        from worker.feeds.bar_files import load_bar_file
 
-    return load_bar_file(
-        runtime.data,
-        symbols=data.symbols or None,
-        timeframe=data.timeframe,
-        tz=runtime.tz,
-        label=data.label,
-        start=runtime.start,
-        end=runtime.end,
-    )
+        return load_bar_file(
+            runtime.data,
+            symbols=data.symbols or None,
+            timeframe=data.timeframe,
+            tz=runtime.tz,
+            label=data.label,
+            start=runtime.start,
+            end=runtime.end,
+        )
 
 
 def settings_of_bars(record: "RunRecord", settings: Settings, data: Path | None) -> Settings:
@@ -46,6 +49,11 @@ def settings_of_bars(record: "RunRecord", settings: Settings, data: Path | None)
     runtime = settings.runtime.model_copy(update={"data": path})
     symbols = settings.data.model_copy(update={"symbols": tuple(record.data["symbols"])})
     return settings.model_copy(update={"runtime": runtime, "data": symbols})
+
+
+def features_of(symbols: Sequence[str]) -> str:
+    """What an engine does before its first bar, in words."""
+    return f"features of {len(symbols):,} symbol{'' if len(symbols) == 1 else 's'}"
 
 
 def _check_embedded(settings: Settings) -> None:

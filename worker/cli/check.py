@@ -1,9 +1,7 @@
 """`thinktwice check`: the fast reflection on a request of one's own, with an exit code for each verdict."""
 
-import asyncio
 import json as json_text
 import os
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,9 +9,10 @@ import typer
 from schemas.errors import ConfigError
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from worker.cli import wiring
-from worker.cli.console import complain, print_json
+from worker.cli.console import complain, print_json, print_page
 from worker.cli.options import JsonOption
 from worker.cli.run_options import CassetteOption, ConfigArgument, RepliesOption
+from worker.interrupts import run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def _print_example(settings: "Settings", playbook: str | None, direction: str | 
 
     request = example_request(settings, wiring.playbooks(settings), playbook, direction)
     text = json_text.dumps(request.payload(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write(text + "\n")
+    print_page(text + "\n")
 
 
 def _checked(file: str, settings: "Settings") -> dict[str, Any]:
@@ -110,7 +109,7 @@ def _checked(file: str, settings: "Settings") -> dict[str, Any]:
     from worker.plan_check import check_plan
 
     request = read_request(file)
-    return check_document(request, settings, asyncio.run(check_plan(request, settings, os.environ)))
+    return check_document(request, settings, run_async(check_plan(request, settings, os.environ)))
 
 
 def check_document(

@@ -1,4 +1,7 @@
-"""Where words go: results to stdout, everything else to stderr; JSON is one document and nothing besides."""
+"""Where words go: results to stdout, everything else to stderr; JSON is one document and nothing besides.
+
+Everything a command prints passes here, so that text which others wrote can be read and acts on no terminal.
+"""
 
 import json
 import sys
@@ -7,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import datetime_to_ns
 from schemas.errors import ConfigError
-from services.quoting import visible
+from services.quoting import visible, visible_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from worker.cli.screen import PlainConsole
 
 PLAIN_WIDTH = 120
 
@@ -25,14 +28,31 @@ def complain(message: str) -> None:
 
 def print_json(document: Any) -> None:
     """One JSON document on stdout; undefined is null, never NaN."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(visible_json(text) + "\n")
 
 
-def stdout_console() -> "Console":
-    """A console on stdout as it stands now; a fixed width when nobody looks at a terminal."""
-    from rich.console import Console
+def print_line(text: str) -> None:
+    """One line on stdout, at once."""
+    sys.stdout.write(visible(text) + "\n")
+    sys.stdout.flush()
 
-    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+def print_page(text: str) -> None:
+    """Text of several lines on stdout."""
+    sys.stdout.write(visible(text, lines=True))
+
+
+def print_json_line(line: str) -> None:
+    """JSON on a line of stdout, byte for byte as given unless a terminal reads it."""
+    sys.stdout.write((visible_json(line) if sys.stdout.isatty() else line) + "\n")
+
+
+def stdout_console() -> "PlainConsole":
+    """A console on stdout as it is now; a fixed width when no terminal reads it."""
+    from worker.cli.screen import PlainConsole
+
+    return PlainConsole(sys.stdout, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
 
 
 def time_option(text: str, option: str) -> int:

@@ -1,6 +1,5 @@
 """`thinktwice data`: fetch the history of an exchange into a bar file, and look at what a bar file holds."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -10,13 +9,14 @@ from schemas.errors import ConfigError, FeedError
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar
-from worker.interrupts import Interrupts
+from worker.interrupts import Interrupts, run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from worker.data_fetch import FetchRequest
 
 MOST_LISTED = 100
+CTRL_C = 130
 
 app = typer.Typer(help="Fetch bars from an exchange, and look at bar files.", rich_markup_mode=None)
 Start = Annotated[
@@ -66,7 +66,7 @@ def fetch(
         found = _fetched(request, rest_url)
     except KeyboardInterrupt:
         complain(f"stopped: what came so far is kept in '{out}.part'; run the same command again to go on")
-        raise
+        raise typer.Exit(CTRL_C) from None
     if json:
         print_json(found)
     else:
@@ -107,7 +107,7 @@ def _fetched(request: "FetchRequest", rest_url: str | None) -> dict[str, Any]:
     settings = load_settings(flags=flags).settings.runtime.feed.exchange
     patience = Patience(most_s=settings.backoff_max_s, tell=_tell)
     with progress_bar("fetch", Interrupts()) as draw:
-        return asyncio.run(fetch(request, FetchShell(settings, patience, draw)))
+        return run_async(fetch(request, FetchShell(settings, patience, draw)))
 
 
 def _tell(error: FeedError, seconds: float) -> None:
@@ -195,4 +195,4 @@ def _render_implausible(one: dict[str, Any]) -> None:
 
 
 def _say(label: str, text: str) -> None:
-    stdout_console().print(f"{label:<9} {text}", markup=False, soft_wrap=True)
+    stdout_console().print(f"{label:<9} {text}", soft_wrap=True)

@@ -1,6 +1,5 @@
 """`thinktwice db`: bring a store's tables up to date, look after it, copy it and get it back."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,6 +7,7 @@ import typer
 
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, store_address
+from worker.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store.backup import Copy
@@ -27,7 +27,7 @@ def db() -> None:
 @app.command("upgrade")
 def upgrade(db: DbOption = None, json: JsonOption = False) -> None:
     """Make the tables of a store, or bring them to the present revision; running it again changes nothing."""
-    result = asyncio.run(_upgraded(store_address(db)))
+    result = run_async(_upgraded(store_address(db)))
     if json:
         print_json(result)
         return
@@ -41,7 +41,7 @@ def check(db: DbOption = None, full: FullOption = False, json: JsonOption = Fals
     """Check revision, file and heads of a store: exit 1 when it is behind or something is broken."""
     from services.store.examination import examine
 
-    found = asyncio.run(examine(store_address(db), full=full))
+    found = run_async(examine(store_address(db), full=full))
     result = {"ok": found.ok, **vars(found)}
     if json:
         print_json(result)
@@ -60,7 +60,7 @@ def backup(
     """Copy a store, also one in use, into a file that every command reads: exit 1 when a chain is broken."""
     from services.store.backup import back_up
 
-    _tell(asyncio.run(back_up(store_address(db), file)), f"sqlite:///{file}", json)
+    _tell(run_async(back_up(store_address(db), file)), f"sqlite:///{file}", json)
 
 
 @app.command("restore")
@@ -74,7 +74,7 @@ def restore(
     from services.store.backup import restore
 
     address = store_address(db)
-    _tell(asyncio.run(restore(file, address)), masked(address), json)
+    _tell(run_async(restore(file, address)), masked(address), json)
 
 
 async def _upgraded(address: str) -> dict[str, Any]:
@@ -130,4 +130,4 @@ def _rows(result: dict[str, Any]) -> None:
 
 
 def _say(label: str, text: str) -> None:
-    stdout_console().print(f"{label:<9} {text}", markup=False, soft_wrap=True)
+    stdout_console().print(f"{label:<9} {text}", soft_wrap=True)

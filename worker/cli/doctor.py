@@ -1,6 +1,5 @@
 """`thinktwice doctor`: everything a run needs, looked at before it starts; nothing is changed or sent."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ from schemas.errors import ConfigError
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.run_options import ConfigArgument
+from worker.interrupts import run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def doctor(
 ) -> None:
     """Check what a run needs: exit 1 when something is missing, with the next step for each."""
     settings, given = _settings(config, db)
-    findings = [given, *asyncio.run(_findings(settings, config, feed, network=network))]
+    findings = [given, *run_async(_findings(settings, config, feed, network=network))]
     clean = _redacted(settings, findings)
     failed = any(one.state == "failed" for one in clean)
     if json:
@@ -102,4 +102,4 @@ def _render(findings: "list[Finding]") -> None:
     console = stdout_console()
     for one in findings:
         step = "" if one.next_step is None else f": {one.next_step}"
-        console.print(f"{MARKS[one.state]:<8} {one.name:<15} {one.found}{step}", markup=False, soft_wrap=True)
+        console.print(f"{MARKS[one.state]:<8} {one.name:<15} {one.found}{step}", soft_wrap=True)

@@ -1,6 +1,6 @@
 """`thinktwice gate`: the slow loop's gate on a table of anybody's resolved trades."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,12 +8,13 @@ import typer
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
-from services.quoting import visible
 from worker.cli import wiring
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import JsonOption
+from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import ConfigArgument
 from worker.figures import shown_time
+from worker.interrupts import Interrupts
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -79,9 +80,10 @@ def gate(
 
     books = wiring.playbooks(settings) if settings.runtime.playbooks is not None else ()
     definitions = {item.id: item for item in books}
-    trades = read_trades(file, settings.runtime.tz, reference, _references(settings, definitions))
+    with step(f"reading {file}"):
+        trades = read_trades(file, settings.runtime.tz, reference, _references(settings, definitions))
     times = _looks(looks, trades, settings)
-    graded = grade_table(trades.trades, settings.gate, times, definitions, tell=_progress(len(trades.trades)))
+    graded = grade_table(trades.trades, settings.gate, times, definitions, tell=_watched)
     document = gate_document(graded, settings, trades.no_learn)
     if json:
         print_json(document)
@@ -118,16 +120,13 @@ def _looks(option: str | None, file: "TradeFile", settings: "Settings") -> tuple
     )
 
 
-def _progress(trades: int) -> Callable[[Iterable[int]], Iterable[int]]:
-    """Looks as they are, or under a bar on a terminal where there is enough to wait for."""
-    import sys
-
-    if not sys.stderr.isatty() or trades < 100_000:
-        return iter
-    from rich.console import Console
-    from rich.progress import track
-
-    return lambda looks: track(list(looks), "looks", console=Console(file=sys.stderr), transient=True)
+def _watched(looks: Iterable[int]) -> Iterator[int]:
+    """Looks as they are, under a bar."""
+    given = list(looks)
+    with progress_bar("grading", Interrupts(), "looks") as draw:
+        for done, look in enumerate(given, start=1):
+            yield look
+            draw(done, len(given))
 
 
 def gate_document(graded: "GradedTable", settings: "Settings", no_learn: int | None = None) -> dict[str, Any]:
@@ -190,10 +189,10 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     looks = f"{family['looks']} looks" if family["looks"] > 1 else "one look"
     said = f"{looks}, the last at {shown_time(graded.looks[-1])}"
     tested = f"family {family['id'][:12]} of {family['size']} hypotheses, q {family['q']:g}"
-    console.print(f"{said}; {tested}, mode {family['mode']}", markup=False, soft_wrap=True)
+    console.print(f"{said}; {tested}, mode {family['mode']}", soft_wrap=True)
     left_out = document.get("left_out", {}).get("no_learn")
     if left_out:
-        console.print(f"{left_out:,} trades of no-learn zones are left out", markup=False)
+        console.print(f"{left_out:,} trades of no-learn zones are left out")
     table = Table(box=None, pad_edge=False, show_edge=False)
     table.add_column("cluster", overflow="fold")
     for name in ("n", "blocks", "mean R", "against", "interval", "E", "detectable"):
@@ -214,29 +213,27 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     for item, row in rows:
         first = item.first_significant_at
         when = "" if first is None else f"; first at {shown_time(first)}"
-        console.print(f"{_name(row)}: {visible(row['reason'])}{when}", markup=False, soft_wrap=True)
-    chosen = visible(", ".join(family["selected"])) or "nothing"
-    console.print(f"e-BH selects {chosen}", markup=False, soft_wrap=True)
+        console.print(f"{_name(row)}: {row['reason']}{when}", soft_wrap=True)
+    chosen = ", ".join(family["selected"]) or "nothing"
+    console.print(f"e-BH selects {chosen}", soft_wrap=True)
 
 
 def _name(row: dict[str, Any]) -> str:
     parts = (row["playbook"], row["regime"], row["timeframe"])
-    return visible(" ".join(part for part in parts if part is not None))
+    return " ".join(part for part in parts if part is not None)
 
 
 def _indented(row: dict[str, Any]) -> str:
     """The last part of a cluster's key, below those that it belongs to."""
     parts = [part for part in (row["playbook"], row["regime"], row["timeframe"]) if part is not None]
-    return "  " * (len(parts) - 1) + visible(parts[-1])
+    return "  " * (len(parts) - 1) + str(parts[-1])
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    from rich.markup import escape
-
     mean = "-" if row["mean"] is None else f"{row['mean']:+.2f}"
     least = "-" if row["smallest_detectable"] is None else f"{row['smallest_detectable']:.2f}"
     return (
-        escape(_indented(row)),
+        _indented(row),
         f"{row['n']:,}",
         f"{row['blocks']:,}",
         mean,

@@ -1,8 +1,6 @@
 """`thinktwice journal`: the journal of a run in order, one event a line."""
 
-import asyncio
 import json as json_text
-import sys
 from typing import Annotated
 
 import typer
@@ -11,9 +9,10 @@ from schemas.errors import ConfigError, nearest
 from services.journal.chain import JournalRow
 from services.journal.kinds import JOURNAL_KINDS
 from services.quoting import visible
-from worker.cli.console import time_option
+from worker.cli.console import print_json_line, print_page, time_option
 from worker.cli.options import DbOption, RunArgument, open_for_run
 from worker.figures import shown_time
+from worker.interrupts import run_async
 
 LINE_WIDTH = 200
 
@@ -38,7 +37,7 @@ def journal(
     """Print the journal of a run, in order."""
     kinds = None if not kind else {_known_kind(name) for name in kind}
     limit = None if until is None else time_option(until, "--until")
-    asyncio.run(_print(run, db, kinds, limit, jsonl=jsonl, telemetry=telemetry))
+    run_async(_print(run, db, kinds, limit, jsonl=jsonl, telemetry=telemetry))
 
 
 def _known_kind(name: str) -> str:
@@ -51,11 +50,13 @@ def _known_kind(name: str) -> str:
 async def _print(
     run: str, db: str | None, kinds: set[str] | None, until: int | None, *, jsonl: bool, telemetry: bool
 ) -> None:
-    line = json_line if jsonl else readable_line
     store, record = await open_for_run(db, run)
     async with store:
         async for row in store.journal.rows(record.run_id, kinds=kinds, until=until):
-            sys.stdout.write(line(row, telemetry=telemetry) + "\n")
+            if jsonl:
+                print_json_line(json_line(row, telemetry=telemetry))
+            else:
+                print_page(readable_line(row, telemetry=telemetry) + "\n")
 
 
 def json_line(row: JournalRow, *, telemetry: bool) -> str:

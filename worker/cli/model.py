@@ -1,6 +1,5 @@
 """`thinktwice model`: ask again what a run asked its model, to see how it varies and what a change does."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import progress_bar
-from worker.interrupts import Interrupts
+from worker.interrupts import Interrupts, run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def spread(
     if Path(run).is_file():
         document = _spread_of_file(run, limit, (config, prompt, llm, cassette, db))
     else:
-        document = asyncio.run(_spread(run, config, samples, limit, prompt, llm, cassette, db))
+        document = run_async(_spread(run, config, samples, limit, prompt, llm, cassette, db))
     _shown(document, "render_spread", json)
     if document["run_id"] is not None and not document["answered"]:
         complain(f"no sample was answered ({_listed(document['failed'])})")
@@ -101,7 +100,7 @@ def compare(
             "nothing to compare with: give --prompt FILE, or a CONFIG with another model; `thinktwice model "
             "spread` asks the same again"
         )
-    document = asyncio.run(_compare(run, config, limit, prompt, llm, cassette, db))
+    document = run_async(_compare(run, config, limit, prompt, llm, cassette, db))
     _shown(document, "render_comparison", json)
     if document["failed"]:
         complain(

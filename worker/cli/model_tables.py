@@ -4,9 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
-from services.quoting import visible
 from worker.cli.console import stdout_console
 from worker.figures import DASH, counts, milliseconds, percent, shown_time
 
@@ -107,9 +105,9 @@ def print_rows(title: str, rows: Sequence[tuple[str, str]]) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, Text(visible(value)))
+        table.add_row(name, value)
     console = stdout_console()
-    console.print(Text(visible(title), style="bold"), soft_wrap=True)
+    console.print(title, style="bold", soft_wrap=True)
     console.print(table)
 
 
@@ -119,9 +117,9 @@ def print_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
         return
     table = Table(*head, box=None, padding=(0, 2, 0, 0))
     for line in lines[:SHOWN]:
-        table.add_row(*(Text(visible(cell)) for cell in line))
+        table.add_row(*line)
     console = stdout_console()
     console.print()
     console.print(table)
     if len(lines) > SHOWN:
-        console.print(f"and {len(lines) - SHOWN:,} more (--json shows all)", markup=False)
+        console.print(f"and {len(lines) - SHOWN:,} more (--json shows all)")

@@ -28,6 +28,7 @@ from worker.cli.run_options import (
     ZoneOption,
     names_of,
 )
+from worker.interrupts import run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def paper(
 
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
-        outcome = asyncio.run(traded(resolved.settings, prepared, feed, speed, name, new=new))
+        outcome = run_async(traded(resolved.settings, prepared, feed, speed, name, new=new))
     show(outcome, json=json)
 
 

@@ -1,6 +1,5 @@
 """`thinktwice playbooks`: versions of a run's playbooks, where they came from, and the way back."""
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError, nearest
-from services.quoting import visible
-from worker.cli.console import print_json, stdout_console
+from worker.cli.console import print_json, print_line, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.cli.reflect import DataOption
 from worker.cli.replan import WriteOption
 from worker.cli.replan_text import change_lines, transition_lines, version_lines, written_lines
 from worker.figures import DASH, r_multiple, shown_time
+from worker.interrupts import run_async
 from worker.replay import stored_settings
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def list_playbooks(
     json: JsonOption = False,
 ) -> None:
     """List every version of every playbook of a run, with its present state."""
-    run_id, versions = asyncio.run(_history(run, None, db))
+    run_id, versions = run_async(_history(run, None, db))
     if json:
         print_json({"run_id": run_id, "versions": versions})
     else:
@@ -53,13 +52,13 @@ def history(
     name: NameArgument, run: RunOption = LATEST, db: DbOption = None, json: JsonOption = False
 ) -> None:
     """Show every version of a playbook: how it came, what it changed, evidence and counter-evidence."""
-    run_id, versions = asyncio.run(_history(run, name, db))
+    run_id, versions = run_async(_history(run, name, db))
     if json:
         print_json({"run_id": run_id, "playbook_id": name, "versions": versions})
         return
     for one in versions:
         for line in _version_lines(one):
-            typer.echo(visible(line))
+            print_line(line)
 
 
 @app.command("rollback")
@@ -76,11 +75,11 @@ def rollback(
         from services.playbooks.writing import demand_writable
 
         demand_writable(write)
-    found = asyncio.run(_rolled_back(name, run, write, data, db))
+    found = run_async(_rolled_back(name, run, write, data, db))
     if json:
         print_json(found)
     elif "request" in found:
-        typer.echo(told_request(found))
+        print_line(told_request(found))
     else:
         _render_rollback(found)
 
@@ -193,7 +192,7 @@ def _render_rollback(found: dict[str, Any]) -> None:
     if found["written"] is None:
         lines.append("Next: --write DIR keeps the playbooks as files to trade with; the run stays as it is.")
     for line in lines:
-        typer.echo(visible(line))
+        print_line(line)
 
 
 def _version_lines(one: dict[str, Any]) -> Iterator[str]:

@@ -1,38 +1,132 @@
-"""A progress bar on stderr when it is a terminal; and the place where Ctrl-C is heard."""
+"""What a person who waits sees, on stderr: a bar in a terminal, elsewhere a plain line now and then.
 
+A terminal that cannot move its cursor (`TERM=dumb`) and a pipe get the plain lines: none in the first five
+seconds, then at most one in five. A callback is also the place where Ctrl-C is heard.
+"""
+
+import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TextIO
 
+from services.quoting import visible
 from worker.interrupts import Interrupts
 from worker.recorded_run import Progress
 
+EVERY_S = 5.0
+REDRAW_S = 0.1
+
+
+class Activity:
+    """What is being done now, and how far it is; the total may be unknown for a while, or for ever."""
+
+    def __init__(self, title: str, first: str, unit: str) -> None:
+        self.title, self.first, self.unit = title, first, unit
+        self.done: int | None = None
+        self.total: int | None = None
+        self.started = time.monotonic()
+
+    @property
+    def text(self) -> str:
+        """One line: the title, then the count or, before there is one, what comes first."""
+        if self.done is None:
+            return visible(f"{self.title}: {self.first}" if self.first else self.title)
+        of_all = "" if self.total is None else f" of {self.total:,}"
+        last = ", finishing" if self.done == self.total else ""
+        return visible(f"{self.title} {self.done:,}{of_all} {self.unit}{last}")
+
 
 @contextmanager
-def progress_bar(title: str, interrupts: Interrupts, unit: str = "bars") -> Iterator[Progress]:
-    """A callback (units done, units in all) that draws, and raises `RunInterrupted` once a signal came."""
-    if not sys.stderr.isatty():
+def progress_bar(
+    title: str, interrupts: Interrupts, unit: str = "bars", first: str = ""
+) -> Iterator[Progress]:
+    """A callback (units done, units in all or None) that draws, and raises `RunInterrupted` after a signal.
 
-        def quiet(done: int, total: int) -> None:
-            interrupts.check()
+    Args:
+        title: what is being done.
+        interrupts: asked at every call.
+        unit: what is counted.
+        first: what is done before the first call.
+    """
+    activity = Activity(title, first, unit)
+    with _shown(activity) as redraw:
 
-        yield quiet
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn(title),
-        BarColumn(),
-        TextColumn("{task.completed:,}/{task.total:,} " + unit),
-        TimeElapsedColumn(),
-    )
-    with Bar(*columns, console=Console(file=sys.stderr), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-
-        def draw(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+        def draw(done: int, total: int | None) -> None:
+            activity.done, activity.total = done, total
+            redraw()
             interrupts.check()
 
         yield draw
+
+
+@contextmanager
+def step(title: str, *, at_once: bool = False) -> Iterator[Callable[[str], None]]:
+    """A step without a count: a callback that gives it another title.
+
+    Args:
+        title: what is being done.
+        at_once: known to take long, so that it is told at once also where no bar is drawn.
+    """
+    activity = Activity(title, "", "")
+    if at_once and not _draws(sys.stderr):
+        _write_line(sys.stderr, activity)
+
+    def rename(other: str) -> None:
+        activity.title = other
+
+    with _shown(activity):
+        yield rename
+
+
+def _draws(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+
+
+def _shown(activity: Activity) -> AbstractContextManager[Callable[[], None]]:
+    return _drawn(activity) if _draws(sys.stderr) else _told(activity)
+
+
+@contextmanager
+def _drawn(activity: Activity) -> Iterator[Callable[[], None]]:
+    from worker.cli.bar import made_bar
+
+    with made_bar(activity) as bar:
+        task = bar.add_task("", total=None)
+        drawn = 0.0
+
+        def redraw() -> None:
+            nonlocal drawn
+            if (now := time.monotonic()) - drawn >= REDRAW_S or activity.done == activity.total:
+                drawn = now
+                bar.update(task, completed=activity.done, total=activity.total)
+
+        yield redraw
+
+
+@contextmanager
+def _told(activity: Activity) -> Iterator[Callable[[], None]]:
+    """A thread of its own, because a long step calls nothing back."""
+    ended, stream = threading.Event(), sys.stderr
+
+    def tell() -> None:
+        while not ended.wait(EVERY_S):
+            _write_line(stream, activity)
+
+    teller = threading.Thread(target=tell, name="progress", daemon=True)
+    teller.start()
+    try:
+        yield lambda: None
+    finally:
+        ended.set()
+        teller.join()
+
+
+def _write_line(stream: TextIO, activity: Activity) -> None:
+    """`[0:05] backtest 6,000 of 12,154 bars`; a reader that went away misses it."""
+    minutes, seconds = divmod(int(time.monotonic() - activity.started), 60)
+    with suppress(OSError):
+        stream.write(f"[{minutes}:{seconds:02d}] {activity.text}\n")
+        stream.flush()

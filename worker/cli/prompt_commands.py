@@ -1,6 +1,5 @@
 """`thinktwice prompts`: what another wording of a prompt does to what a model says."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ from worker.cli.console import complain, print_json
 from worker.cli.model import ConfigArgument, LimitOption, recorded_questions, recorded_run, valid_settings
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.progress import progress_bar
-from worker.interrupts import Interrupts
+from worker.interrupts import Interrupts, run_async
 
 if TYPE_CHECKING:
     from prompts import PromptTemplate
@@ -43,7 +42,7 @@ def diff(
     that of the strategist, asked at snapshots. Exit 0 when nothing moved, 1 when something did or a reply is
     missing. Stores nothing in the run.
     """
-    document = asyncio.run(_diff(first, second, config, cassette, run, limit, db))
+    document = run_async(_diff(first, second, config, cassette, run, limit, db))
     if json:
         print_json(document)
     else:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from worker.cli import wiring
-from worker.cli.bars import load_bars, settings_of_bars
+from worker.cli.bars import features_of, load_bars, settings_of_bars
 from worker.cli.options import open_for_run, store_address
 from worker.cli.progress import progress_bar
 from worker.interrupts import Interrupts
@@ -81,12 +81,16 @@ async def rebuilt_run(
     """
     from worker.rebuilding import rebuild
 
+    wiring.ready_engine()
     settings = stored_settings(record)
     if record.mode == PAPER:
         return await _rebuilt_paper(settings, store, record, data, at)
     bars = load_bars(settings_of_bars(record, settings, data))
     definitions = wiring.playbooks(settings)
-    with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
+    with (
+        Interrupts() as interrupts,
+        progress_bar("replay", interrupts, first=features_of(bars.symbols)) as progress,
+    ):
         return await rebuild(settings, bars, store, record, at=at, definitions=definitions, progress=progress)
 
 

@@ -1,17 +1,16 @@
 """`thinktwice reflect`: a high-level report on demand over a stored run, as of its end or of a time."""
 
-import asyncio
 import json as json_text
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import print_json, time_option
+from worker.cli.console import print_json, print_page, time_option
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.rebuilt import open_to_write, rebuilt_run, takes_requests
+from worker.interrupts import run_async
 
 DataOption = Annotated[
     Path | None, typer.Option(help="The run's bar file, if it lies elsewhere now.", show_default=False)
@@ -45,7 +44,7 @@ def reflect(
 ) -> None:
     """Reflect on a run now: a report like those of its slow loop, which changes nothing in it."""
     moment = None if at is None else time_option(at, "--at")
-    entry = asyncio.run(_reflected(run, moment, data, db))
+    entry = run_async(_reflected(run, moment, data, db))
     if out is not None:
         _write(out, entry)
     if json:
@@ -53,8 +52,8 @@ def reflect(
         return
     from worker.pages.report_markdown import report_markdown
 
-    sys.stdout.write(report_markdown(entry))
-    sys.stdout.write(f"\nNext: `thinktwice replan {entry['report_id']}` asks the judge.\n")
+    print_page(report_markdown(entry))
+    print_page(f"\nNext: `thinktwice replan {entry['report_id']}` asks the judge.\n")
 
 
 async def _reflected(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:

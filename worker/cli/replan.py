@@ -1,6 +1,5 @@
 """`thinktwice replan`: ask the judge about a report, and see what its actions change."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -8,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from schemas.errors import ConfigError
-from worker.cli.console import print_json, time_option
+from worker.cli.console import print_json, print_line, time_option
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.cli.reflect import AtOption, DataOption
+from worker.interrupts import run_async
 from worker.replay import stored_settings
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ def replan(
 
         demand_writable(write)
     moment = None if at is None else time_option(at, "--at")
-    found = asyncio.run(_answered(target, run, moment, judge, write, data, db))
+    found = run_async(_answered(target, run, moment, judge, write, data, db))
     if json:
         print_json(found)
     elif "request" in found:
-        typer.echo(told_request(found))
+        print_line(told_request(found))
     else:
         from worker.cli.replan_text import render
 

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import typer
-
-from services.quoting import visible
+from worker.cli.console import print_line
 from worker.figures import shown_time
 
 JUDGED = {
@@ -20,7 +18,7 @@ TARGET = ("playbook_id", "regime", "direction", "parameter", "value")
 def render(found: Mapping[str, Any]) -> None:
     """Print the outcome of a report."""
     for line in _lines(found):
-        typer.echo(visible(line))
+        print_line(line)
 
 
 def transition_lines(transitions: Sequence[Mapping[str, Any]]) -> Iterator[str]:

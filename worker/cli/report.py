@@ -1,8 +1,6 @@
 """`thinktwice report`: any high-level report of a stored run, as Markdown, as a page, or as JSON."""
 
-import asyncio
 import json as json_text
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +8,10 @@ import typer
 
 from schemas.canonical import canonical_json
 from schemas.errors import ConfigError
-from worker.cli.console import print_json
+from worker.cli.console import print_json, print_page
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.out_folder import entry_on_demand, replace_file, stored_reports
+from worker.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store import Store
@@ -36,7 +35,7 @@ def report(
     json: JsonOption = False,
 ) -> None:
     """Print a high-level report of a run as Markdown, or write it as a page with plots."""
-    name, entries = asyncio.run(_stored(run, db, on_demand=report_id != LATEST))
+    name, entries = run_async(_stored(run, db, on_demand=report_id != LATEST))
     position = _position(entries, report_id, name)
     entry = entries[position]
     if html is not None:
@@ -48,7 +47,7 @@ def report(
     elif html is None:
         from worker.pages.report_markdown import report_markdown
 
-        sys.stdout.write(report_markdown(entry))
+        print_page(report_markdown(entry))
 
 
 async def _stored(run: str, db: str | None, *, on_demand: bool) -> tuple[str, list[dict[str, Any]]]:

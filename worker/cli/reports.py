@@ -1,6 +1,5 @@
 """`thinktwice reports`: what became of every slot of a run, and what the judge made of its reports."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +8,7 @@ from schemas.canonical import ns_to_datetime
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run, store_address
 from worker.figures import shown_time
+from worker.interrupts import run_async
 
 if TYPE_CHECKING:
     from schemas.judge import ReplanVerdict
@@ -30,7 +30,7 @@ def reports(
     json: JsonOption = False,
 ) -> None:
     """List the slots of the slow loop of a run, with their reports and the judge's verdicts."""
-    found = asyncio.run(_found(run, db))
+    found = run_async(_found(run, db))
     if found is None:
         return
     if json:
@@ -140,9 +140,7 @@ def _render(found: dict[str, Any]) -> None:
     lease = found["lease"]
     if lease is not None and lease["until_ms"]:
         until = ns_to_datetime(lease["until_ms"] * 10**6).strftime("%Y-%m-%d %H:%M:%SZ")
-        stdout_console().print(
-            f"held by {lease['owner']} until {until} (epoch {lease['epoch']})", markup=False
-        )
+        stdout_console().print(f"held by {lease['owner']} until {until} (epoch {lease['epoch']})")
 
 
 def _cells(one: dict[str, Any]) -> list[str]:

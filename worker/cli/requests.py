@@ -1,15 +1,14 @@
 """`thinktwice kill` and `thinktwice requests`: what an operator asks of a process that trades."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from schemas.errors import ConfigError
-from services.quoting import visible
-from worker.cli.console import print_json, stdout_console
+from worker.cli.console import print_json, print_line, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, takes_requests, told_request
+from worker.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store.operator_requests import OperatorRequest
@@ -27,11 +26,11 @@ def kill(
     json: JsonOption = False,
 ) -> None:
     """Ask the process that trades a run to turn its kill switch on or off."""
-    asked = asyncio.run(_asked(run, switch == "on", db))
+    asked = run_async(_asked(run, switch == "on", db))
     if json:
         print_json(asked)
     else:
-        typer.echo(told_request(asked))
+        print_line(told_request(asked))
 
 
 async def _asked(run: str, on: bool, db: str | None) -> dict[str, Any]:
@@ -52,7 +51,7 @@ def requests(
     json: JsonOption = False,
 ) -> None:
     """List what was asked of the process that trades a run, and what it answered."""
-    found = asyncio.run(_stored(run, db))
+    found = run_async(_stored(run, db))
     if json:
         print_json([vars(one) for one in found])
     elif found:
@@ -67,12 +66,11 @@ async def _stored(run: str, db: str | None) -> "list[OperatorRequest]":
 
 def _render(found: "list[OperatorRequest]") -> None:
     from rich.table import Table
-    from rich.text import Text
 
     table = Table("request", "kind", "asked for", "state", "result", box=None)
     for one in found:
         row = (str(one.number), one.kind, _brief(one.payload), one.state, _brief(one.result or {}))
-        table.add_row(*(Text(visible(cell)) for cell in row))
+        table.add_row(*row)
     stdout_console().print(table)
 
 

@@ -1,12 +1,12 @@
 """`thinktwice runs`: what a store holds; nothing when there is no store."""
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, store_address
 from worker.figures import percent
+from worker.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store import RunRecord
@@ -16,7 +16,7 @@ SHOWN = 3
 
 def runs(db: DbOption = None, json: JsonOption = False) -> None:
     """List the runs of a store, oldest first."""
-    found = asyncio.run(_stored(store_address(db)))
+    found = run_async(_stored(store_address(db)))
     if json:
         print_json([_plain(record) for record in found])
     elif found:

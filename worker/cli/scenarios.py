@@ -8,10 +8,12 @@ from worker.cli import wiring
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.wiring import Scenario
+from worker.interrupts import unwind_on_ctrl_c
 
 
 def scenarios(json: JsonOption = False) -> None:
     """Run the five verification scenarios and print their evidence; exit 1 if one does not hold."""
+    unwind_on_ctrl_c()
     results = wiring.scenario_runner()()
     if json:
         print_json([{"title": r.title, "passed": r.passed, "evidence": list(r.evidence)} for r in results])
@@ -22,15 +24,12 @@ def scenarios(json: JsonOption = False) -> None:
 
 
 def _render(results: Sequence[Scenario]) -> None:
-    from rich.text import Text
-
     console = stdout_console()
     for number, result in enumerate(results, start=1):
         mark = "ok" if result.passed else "FAILED"
-        console.print(
-            Text(f"{number}. {result.title}: {mark}", style="green" if result.passed else "bold red")
-        )
+        style = "green" if result.passed else "bold red"
+        console.print(f"{number}. {result.title}: {mark}", style=style)
         for line in result.evidence:
-            console.print(f"   {line}", markup=False, soft_wrap=True)
+            console.print(f"   {line}", soft_wrap=True)
     held = sum(result.passed for result in results)
     console.print(f"{held} of {len(results)} scenarios hold")

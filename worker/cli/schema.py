@@ -35,4 +35,4 @@ def _render(listing: list[dict[str, str]]) -> None:
     console = stdout_console()
     width = max(len(one["name"]) for one in listing)
     for one in listing:
-        console.print(f"{one['name']:<{width}}  {one['summary']}", markup=False, soft_wrap=True)
+        console.print(f"{one['name']:<{width}}  {one['summary']}", soft_wrap=True)

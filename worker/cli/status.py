@@ -1,6 +1,5 @@
 """`thinktwice status`: how the process that trades a run is, as it last said of itself."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.figures import shown_time
+from worker.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store.trading import ProcessSeen
@@ -23,7 +23,7 @@ def status(
     json: JsonOption = False,
 ) -> None:
     """Show how the process that trades a run is: alive or silent, safe mode, bars, positions, errors."""
-    document = asyncio.run(_status(run, db))
+    document = run_async(_status(run, db))
     if json:
         print_json(document)
     else:

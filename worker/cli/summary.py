@@ -4,9 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
-from rich.text import Text
 
-from services.quoting import visible
 from worker.figures import counts, milliseconds, number, percent, r_multiple
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
         failures: what the journalled errors said, one line each.
     """
     if document["reflection"] == "off":
-        console.print(Text(OFF, style="bold yellow"), soft_wrap=True)
+        console.print(OFF, style="bold yellow", soft_wrap=True)
     data = document["data"]
     window = f"{data['start'][:10]} to {data['end'][:10]}"
     symbols = ", ".join(data["symbols"])
@@ -45,9 +43,9 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
         console.print(_table(title, rows))
     console.print()
     style = "bold red" if document["errors"] else "green"
-    console.print(Text(f"errors: {document['errors']}", style=style))
+    console.print(f"errors: {document['errors']}", style=style)
     for failure in failures:
-        console.print(f"  {visible(failure)}", markup=False, soft_wrap=True)
+        console.print(f"  {failure}", soft_wrap=True)
 
 
 def _table(title: str, rows: Rows) -> Table:

@@ -1,6 +1,5 @@
 """`thinktwice verify`: does the chain of a run hold, and does running it again give the same rows."""
 
-import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,12 +12,12 @@ from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
 from worker.cli import wiring
-from worker.cli.bars import load_bars, settings_of_bars
+from worker.cli.bars import features_of, load_bars, settings_of_bars
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import progress_bar
 from worker.environment import environment
-from worker.interrupts import Interrupts
+from worker.interrupts import Interrupts, run_async
 from worker.replay import ReplayReport, replay_run, stored_settings
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def verify(
     json: JsonOption = False,
 ) -> None:
     """Check the hash chain of a run and replay it: exit 0 when both hold, 1 when one does not."""
-    result = asyncio.run(_verified(run, data, db))
+    result = run_async(_verified(run, data, db))
     if json:
         print_json(result)
     else:
@@ -89,7 +88,10 @@ async def _played(store: "Store", record: "RunRecord", data: Path | None) -> Rep
         return await _replayed_paper(store, record, settings)
     bars = load_bars(settings_of_bars(record, settings, data))
     runner, definitions = await wiring.stored_runner(store, record), wiring.playbooks(settings)
-    with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
+    with (
+        Interrupts() as interrupts,
+        progress_bar("replay", interrupts, first=features_of(bars.symbols)) as progress,
+    ):
         return await replay_run(
             runner, settings, bars, store, record, definitions=definitions, progress=progress
         )
@@ -135,7 +137,7 @@ def _render(result: dict[str, Any]) -> None:
     )
     console.print(f"ids     {resolved if references['ok'] else lost}")
     for line in references["dangling"][:SHOWN]:
-        console.print(f"        {line}", markup=False, soft_wrap=True)
+        console.print(f"        {line}", soft_wrap=True)
     same = f"same: {replay['compared']:,} of {replay['stored']:,} rows equal"
     changed = "; ".join(replay["document"] or ())
     problem = replay["problem"] or f"the document was changed: {changed}"

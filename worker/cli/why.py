@@ -1,6 +1,5 @@
 """`thinktwice why`: from a fill back to everything that led to it."""
 
-import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ from services.quoting import visible
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.figures import shown_time
+from worker.interrupts import run_async
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -31,7 +31,7 @@ def why(
     json: JsonOption = False,
 ) -> None:
     """Print the chain from a fill back to bar, tick events, policy event, findings, verdict and playbook."""
-    root = asyncio.run(_lineage(run, fill, db))
+    root = run_async(_lineage(run, fill, db))
     if json:
         print_json(asdict(root))
     else:
@@ -72,19 +72,20 @@ def _grow(tree: "Tree", node: LineageNode) -> None:
 def _label(node: LineageNode) -> Any:
     from rich.text import Text
 
-    label = Text(node.title, style="bold" if node.found else "bold red")
+    label = Text(visible(node.title), style="bold" if node.found else "bold red")
     key = node.id[:16] if node.id else ""
     where = (
         ""
         if node.seq is None or node.known_at is None
         else f"row {node.seq}, known {shown_time(node.known_at)}"
     )
-    label.append("  " + "  ".join(part for part in (key, node.symbol or "", where) if part), style="dim")
+    parts = [visible(part) for part in (key, node.symbol or "", where) if part]
+    label.append("  " + "  ".join(parts), style="dim")
     if not node.found:
         label.append("  not found in the journal", style="red")
     for name, value in node.facts.items():
         if value not in (None, [], {}, ""):
-            label.append(f"\n  {name} ", style="dim")
+            label.append(f"\n  {visible(name)} ", style="dim")
             label.append(visible(_fact(name, value), lines=name == "narrative"), style="default")
     return label
 

@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from schemas.canonical import content_id
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
+from worker.cli.progress import step
 from worker.recorded_run import BacktestRunner, Progress
 from worker.replay import ReplayReport
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from services.market_feed import MarketFeed
     from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
+
+
+COMPILING = "compiling the engine, once for this version"
 
 
 class PaperReplay(Protocol):
@@ -53,10 +58,20 @@ class Scenario(Protocol):
 
 
 def backtest_runner() -> BacktestRunner:
-    """The backtest."""
+    """The backtest, with the engine ready for it."""
+    ready_engine()
     from worker.backtest import run_backtest
 
     return run_backtest
+
+
+def ready_engine() -> None:
+    """Load the compiled engine, or compile it and say so, before anything is made that waits for it."""
+    with step("loading the engine"):
+        from worker.warm_up import compile_engine, is_compiled
+
+    with nullcontext() if is_compiled() else step(COMPILING, at_once=True):
+        compile_engine()
 
 
 async def stored_runner(store: "Store", record: "RunRecord") -> BacktestRunner:
@@ -81,14 +96,16 @@ def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:
 
 
 def paper_replay() -> "PaperReplay":
-    """The replay of a paper run."""
+    """The replay of a paper run, with the engine ready for it."""
+    ready_engine()
     from worker.trading.replaying import replay_paper
 
     return replay_paper
 
 
 def scenario_runner() -> Callable[[], Sequence[Scenario]]:
-    """The five human verification scenarios."""
+    """The five human verification scenarios, with the engine ready for them."""
+    ready_engine()
     from worker.scenarios import run_scenarios
 
     return run_scenarios

@@ -1,6 +1,5 @@
 """`thinktwice worker`: everything on a feed, or the slow loop of a stored run; results on stdout."""
 
-import asyncio
 import json as json_text
 import sys
 import time
@@ -13,11 +12,12 @@ import typer
 
 from schemas.config import Settings
 from schemas.errors import ConfigError, InvariantViolation, StoreError
-from worker.cli.console import complain, time_option
+from worker.cli.console import complain, print_json_line, print_line, time_option
 from worker.cli.options import DbOption
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, names_of
 from worker.figures import shown_time
+from worker.interrupts import run_async
 from worker.operations.event_levels import level_of
 from worker.settings import ResolvedSettings, load_settings
 
@@ -125,10 +125,10 @@ def worker(
         if feed is not None:
             name = "embedded" if config is None else config.stem
             trading = traded(resolved.settings, prepared, feed, speed, name, new=new, slow_period_s=period)
-            show(asyncio.run(trading), json=json)
+            show(run_async(trading), json=json)
             return
         made = _work(resolved, run, moment, logs, prepared, once=once, period_s=period, json=json)
-        if code := asyncio.run(made):
+        if code := run_async(made):
             raise typer.Exit(code)
 
 
@@ -309,17 +309,13 @@ def _sink(
         log.log(level_of(name), name, shown_on_stdout=shown, **fields)
         if json:
             event = logs.redactor.value({"event": name, "at": clock.now, "run_id": run_id, **fields})
-            _print(json_text.dumps(event, ensure_ascii=False, allow_nan=False))
+            print_json_line(json_text.dumps(event, ensure_ascii=False, allow_nan=False))
+            sys.stdout.flush()
         elif shown:
             line = f"{shown_time(clock.now // 10**9 * 10**9):<20}  {run_id}  {readable(name, fields)}"
-            _print(logs.redactor.text(line))
+            print_line(logs.redactor.text(line))
 
     return note
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 def readable(name: str, told: dict[str, Any]) -> str:

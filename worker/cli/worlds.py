@@ -1,6 +1,5 @@
 """`thinktwice worlds`: the gate on worlds with known truth, beside rules that are often used instead."""
 
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from schemas.errors import ConfigError, nearest
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import JsonOption
+from worker.cli.progress import step
 
 KINDS = ("null", "planted", "decay")
 CELLS = ("12", "24")
@@ -33,7 +33,8 @@ def worlds(
 
     chosen = [one for one in ALL if kind in (None, one)]
     sizes = [int(size) for size in CELLS if cells in (None, size)]
-    document = measure_all(chosen, sizes, runs, seed, _tell)
+    with step("drawing worlds") as tell:
+        document = measure_all(chosen, sizes, runs, seed, tell)
     if json:
         print_json(document)
     else:
@@ -56,14 +57,9 @@ def _refuse(kind: str | None, runs: int, seed: int, cells: str | None) -> None:
         raise ConfigError(f"--seed {seed!r} is not between 0 and 2^63 - 1")
 
 
-def _tell(text: str) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"{text}\n")
-
-
 def _render(document: dict[str, Any]) -> None:
     console = stdout_console()
-    console.print(headline(document), markup=False, soft_wrap=True)
+    console.print(headline(document), soft_wrap=True)
     for kind in document["kinds"]:
         console.print()
         console.print(_table(kind, [one for one in document["worlds"] if one["kind"] == kind]))

@@ -19,6 +19,7 @@ from pyarrow import csv as pa_csv
 from pyarrow import parquet as pa_parquet
 
 from schemas.errors import DataError
+from services.quoting import from_spreadsheet_text
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
@@ -65,7 +66,7 @@ class BarTable:
         return np.array(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
 
     def texts(self, column: int) -> npt.NDArray[np.object_]:
-        """A column of names as stripped text.
+        """A column of names as stripped text; an apostrophe before a formula is not part of the name.
 
         Raises:
             DataError: an empty name, by its row, or a column that holds no names.
@@ -78,6 +79,8 @@ class BarTable:
         empty = np.flatnonzero(names == "")
         if empty.size:
             raise DataError(f"{self.place(int(empty[0]))}: {self.names[column]!r} is empty: name the symbol")
+        if self.row_word == "line" and pc.any(pc.starts_with(stripped, "'")).as_py():
+            return np.array([from_spreadsheet_text(name) for name in names], dtype=object)
         return names
 
     def _parsed(self, column: int, texts: Any) -> Any:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from schemas.errors import DataError
 from services.feeds.raw_bar import RawBar
+from services.quoting import from_spreadsheet_text
 from trading_core.growing_bars import Bar
 from worker.feeds.bar_columns import FIELDS, Fields, Layout, recognise
 from worker.feeds.bar_tables import EMPTY_WORDS, csv_header
@@ -148,7 +149,8 @@ class CsvRows:
 
     def _values(self, cells: list[str], layout: Layout) -> list[tuple[str, Bar]]:
         if layout.single is not None:
-            symbol = self._symbol if layout.symbol is None else cells[layout.symbol].strip()
+            column = layout.symbol
+            symbol = self._symbol if column is None else from_spreadsheet_text(cells[column].strip())
             if not symbol:
                 raise ValueError("the symbol is empty")
             return [(symbol, _bar(cells, layout.single))]

@@ -9,6 +9,7 @@ import threading
 import traceback
 from types import TracebackType
 
+from services.quoting import visible
 from worker.operations.redaction import redactor_of
 
 
@@ -22,12 +23,12 @@ def guard_tracebacks() -> None:
 
 class _PlainRedacted(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return redactor_of().text(super().format(record))
+        return visible(redactor_of().text(super().format(record)), lines=True)
 
 
 def _printed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     text = "".join(traceback.format_exception(kind, error, trace))
-    sys.stderr.write(redactor_of().text(text))
+    sys.stderr.write(visible(redactor_of().text(text), lines=True))
 
 
 def _printed_of_thread(given: threading.ExceptHookArgs) -> None:

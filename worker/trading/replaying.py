@@ -4,7 +4,7 @@ Its bars, the anomalies of its feed, the bars at which answers arrived, what was
 asked all stand in the store: nothing is measured, nobody is asked, no file is read.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from schemas.config import Settings
@@ -18,6 +18,7 @@ from services.store.journal_repository import StoredContents
 from trading_core.bars import NS
 from worker.models import Models, RecordedPast
 from worker.rebuilding import Rebuilt, differs
+from worker.recorded_run import Progress
 from worker.replay import ReplayReport, compared_document, stopped_report, stored_cassette
 from worker.run_result import RunResult
 from worker.trading.desk import Market, TradingDesk
@@ -33,7 +34,7 @@ async def replay_paper(
     record: "RunRecord",
     *,
     definitions: Sequence[PlaybookDefinition] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> ReplayReport:
     """Play a paper run again and compare; never raises for a difference."""
     sink = ComparingSink(store.journal, record.run_id, record.events)
@@ -45,7 +46,7 @@ async def replay_paper(
             async for rows in player.play(desk, store.trading.rows(record.run_id)):
                 await journal.checkpoint()
                 if progress is not None:
-                    progress(rows, rows)
+                    progress(rows, None)
             if record.status == "finished" and desk.begun:
                 desk.session.finish()
         except CassetteMiss as miss:
@@ -72,7 +73,7 @@ async def rebuild_paper(
     *,
     at: int | None = None,
     definitions: Sequence[PlaybookDefinition] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Rebuilt:
     """The session of a paper run as of the last bar close at or before a time; see `rebuilding.rebuild`.
 
@@ -82,7 +83,7 @@ async def rebuild_paper(
         record: of the run; it is over.
         at: ns; None for its end.
         definitions: playbooks; None loads the configured ones.
-        progress: told (rows done, rows done) between rows.
+        progress: told (rows done, None) between rows: how many there are is not known.
 
     Raises:
         ConfigError: no bar had closed by then, or a row differs from the stored one.
@@ -103,7 +104,7 @@ async def rebuild_paper(
         async for rows in player.play(desk, until()):
             await journal.checkpoint()
             if progress is not None:
-                progress(rows, rows)
+                progress(rows, None)
         await journal.flush()
     except ReplayStopped as stop:
         problem = "it goes on after its stored end" if stop.row is None else f"row {stop.row.seq} differs"

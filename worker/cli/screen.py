@@ -1,0 +1,34 @@
+"""The console that every command prints on: text is text, whoever wrote it.
+
+Markup, emoji codes and highlighting are off, and what acts on a terminal is written out as an escape before
+it gets there; a command cannot forget it, because it has no other console.
+"""
+
+from collections.abc import Iterable
+from typing import IO, Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from services.quoting import visible
+
+
+class PlainConsole(Console):
+    """A console without markup on which nothing foreign acts on the terminal."""
+
+    def __init__(self, file: IO[str], width: int | None = None) -> None:
+        super().__init__(file=file, width=width, markup=False, emoji=False, highlight=False)
+
+    def render_str(self, text: str, **given: Any) -> Text:
+        """A string, also one in a cell, a title or a label: one line of what can be seen."""
+        return super().render_str(visible(text), **given)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Segments; those of styled text keep their line feeds and nothing else that is not seen."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else _seen(segment)
+
+
+def _seen(segment: Segment) -> Segment:
+    return segment if segment.text.isprintable() else segment._replace(text=visible(segment.text, lines=True))
