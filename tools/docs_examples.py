@@ -28,6 +28,7 @@ from tools.docs_pages import DOCS, README, ROOT, Fence, fences, pages
 from tools.draw_run import draw
 
 PICTURE = DOCS / "images" / "run.svg"
+_WAITING = re.compile(r"^\[\d+:\d\d\] .*\n", re.MULTILINE)
 _HEX = re.compile(r"\b[0-9a-f]{8}\b")
 
 
@@ -92,19 +93,33 @@ def installed(command: str) -> str:
 
 def in_shell(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:
     """Run one command with the environment that runs this; `uv run` and the installation of uv fall away."""
-    inner = installed(command)
-    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
-    own = {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
     done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {inner}"],
+        shell_words(command),
         cwd=folder,
-        env={**own, "PATH": path, "PYTHONPATH": str(ROOT), **extra},
+        env=shell_environment(extra),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-    return Ran(command, done.returncode, done.stdout)
+    return Ran(command, done.returncode, without_waiting(done.stdout))
+
+
+def without_waiting(printed: str) -> str:
+    """What a command printed, without what a slow machine says while a person waits."""
+    return _WAITING.sub("", printed)
+
+
+def shell_words(command: str) -> list[str]:
+    """How a shell is started for a command as a page shows it."""
+    return ["bash", "-c", f"set -o pipefail; {installed(command)}"]
+
+
+def shell_environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a command: that of the interpreter which runs this, and no setting of its own."""
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
+    own = {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
+    return {**own, "PATH": path, "PYTHONPATH": str(ROOT), **extra}
 
 
 def _first_fill(kind: str, folder: Path, extra: Mapping[str, str]) -> str:

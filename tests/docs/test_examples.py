@@ -13,7 +13,17 @@ import pytest
 from typer.testing import CliRunner
 
 from schemas.errors import ConfigError
-from tools.docs_examples import Ran, commands, consoles, in_shell, installed, run_block, shown, write_files
+from tools.docs_examples import (
+    Ran,
+    commands,
+    consoles,
+    in_shell,
+    installed,
+    run_block,
+    shown,
+    without_waiting,
+    write_files,
+)
 from tools.docs_pages import README, ROOT, Fence, fences, pages
 from worker.cli import app
 
@@ -52,7 +62,7 @@ def in_process(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:
     done = CliRunner().invoke(app, words[1:], env=dict(extra))
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
-    return Ran(command, done.exit_code, done.output)
+    return Ran(command, done.exit_code, without_waiting(done.output))
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))

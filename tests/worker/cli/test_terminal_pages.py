@@ -1,0 +1,77 @@
+"""Every command of the README and the tutorial, and every command with a bar, as a person runs them: in a terminal.
+
+The commands are those of the pages. Where a page is long, they run on the bars of a year, as in `tests/docs`.
+"""
+
+import ast
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_examples import FEWER_BARS
+from tests.worker.cli.terminals import in_terminal
+from tools.docs_examples import Ran, commands, consoles, installed, run_block, shell_words, write_files
+from tools.docs_pages import DOCS, README, ROOT
+
+FIRST_PAGES = [README, *sorted((DOCS / "tutorial").glob("*.md"))]
+WITH_BARS = [DOCS / "how-to" / "replan-and-roll-back.md", DOCS / "how-to" / "measure-a-tier.md"]
+# Commands with a bar that ask a model or an exchange: their bar is the same, drawn in test_progress.py.
+ASK_OTHERS = {"data fetch", "model compare", "model spread", "prompts diff"}
+GROUPS = {"playbooks", "data", "db", "model", "prompts", "config"}
+
+
+def run(command: str, folder: Path, extra: Mapping[str, str]) -> Ran:
+    seen = in_terminal(shell_words(command), folder, extra)
+    seen.demand_clean()
+    return Ran(command, seen.code, seen.text)
+
+
+def named(command: str) -> set[str]:
+    """The commands of ours in a line of a page."""
+    words = shlex.split(installed(command))
+    found = [words[k + 1 : k + 3] for k, word in enumerate(words) if word == "thinktwice"]
+    return {" ".join(pair) if pair[0] in GROUPS else pair[0] for pair in found}
+
+
+@pytest.mark.parametrize("page", [*FIRST_PAGES, *WITH_BARS], ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_of_a_page_run_in_a_terminal_with_the_exit_code_of_the_page(page, tmp_path):
+    write_files(page, tmp_path)
+    extra = FEWER_BARS if page == README else {}
+    for fence in consoles(page):
+        if "skip" not in fence.options:
+            for ran in run_block(fence, tmp_path, extra, run):
+                assert ran.output.strip(), ran.command
+
+
+def test_gate_and_worlds_draw_their_bars_in_a_terminal(tmp_path):
+    year = "--symbols AAPL,MSFT --from 2004-01-01 --to 2005-12-31"
+    for command in (
+        f"thinktwice backtest {year} --out out",
+        "thinktwice gate out/trades.csv --looks weekly",
+        "thinktwice worlds --kind null --runs 1 --cells 12",
+        "thinktwice scenarios --json",
+    ):
+        assert run(command, tmp_path, {}).code == 0, command
+
+
+def test_every_command_with_a_bar_is_run_in_a_terminal():
+    """The commands of the modules that draw bars, against those that the tests of this file run."""
+    drawing = {
+        path.stem
+        for path in (ROOT / "worker" / "cli").glob("*.py")
+        if any(
+            isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("progress_bar", "rebuilt_run")
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        )
+    }
+    run_here = {"gate", "worlds", "scenarios"} | ASK_OTHERS
+    for page in (*FIRST_PAGES, *WITH_BARS):
+        for fence in consoles(page):
+            if "skip" not in fence.options:
+                run_here |= {name for command in commands(fence) for name in named(command)}
+    modules = {name.partition(" ")[0] for name in run_here}
+    elsewhere = {"rebuilt": "reflect", "prompt_commands": "prompts"}
+    assert {elsewhere.get(name, name) for name in drawing} <= modules
+    assert {"backtest", "verify", "reflect", "replan", "playbooks rollback", "ablate"} <= run_here
