@@ -1,6 +1,7 @@
-"""Settings every test shares: hypothesis profiles, and no way to a paid model."""
+"""Settings every test shares: hypothesis profiles, no way to a paid model, no words about a slow machine."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +11,14 @@ pytest_plugins = ["tests.postgres.fixtures"]
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", parent=settings.get_profile("ci"), derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _slow_machine_is_not_told() -> Iterator[None]:
+    """Commands in the process of the tests are silent however long they take."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("worker.cli.progress.EVERY_S", 3_600.0)
+        yield
 
 
 @pytest.fixture(autouse=True)

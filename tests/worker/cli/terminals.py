@@ -18,11 +18,15 @@ from pathlib import Path
 from tools.docs_examples import shell_environment
 
 LONGEST_S = 240.0
-# What our own bars and colours send: style, cursor on and off, a line cleared, a line up. Nothing else is ours.
+# What our own bars and colours send: style, cursor on and off, a line cleared, a line up; nothing else.
 OURS = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[hl]|2K|1A)")
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 # The terminal becomes that of the command, so that its keys reach it.
-TAKE = "import fcntl,os,sys,termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+TAKE = (
+    "import fcntl, os, sys, termios\n"
+    "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+    "os.execvp(sys.argv[1], sys.argv[1:])"
+)
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,16 @@ class Seen:
         """Lines with something on them, as they were drawn one after the other."""
         return [line.rstrip() for line in self.text.splitlines() if line.strip()]
 
+    @property
+    def end(self) -> str:
+        """The last of it, for a message that itself acts on no terminal."""
+        return repr(self.raw[-3_000:])
+
     def demand_clean(self) -> None:
         """Fail over a traceback, or over anything on the terminal that is not ours."""
-        assert "Traceback" not in self.raw, self.raw
-        assert "Exception ignored" not in self.raw, self.raw
-        assert UNSEEN.search(self.text) is None, self.raw
+        assert "Traceback" not in self.raw, self.end
+        assert "Exception ignored" not in self.raw, self.end
+        assert UNSEEN.search(self.text) is None, self.end
 
 
 @contextmanager

@@ -1,0 +1,185 @@
+"""Names that others chose to harm whoever prints them, and every command of the program over them.
+
+`python -m tests.worker.cli.hostile` runs the walk in the present folder, one process for all commands; what
+it prints is what they print, and after each a line with its exit code.
+"""
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+ESCAPE, MARKUP, LINES, TURNED = "\x1b[2JWIPED", "[/x]", "a\nerrors: 0", "\u202egnp.exe"
+C1, STYLE, LONG = "\x9b2J\x1b]0;title\x07", "[bold red]:smile: x[/bold red]", "L" * 300
+NAMES = (ESCAPE, MARKUP, LINES, TURNED, C1, STYLE, LONG)
+BARS, CONFIG, REQUEST = "bars.parquet", f"{MARKUP.replace('/', '')}\x1b[2Jrun.toml", "plan.json"
+PLAYBOOKS = Path(__file__).resolve().parents[3] / "services" / "playbooks" / "embedded"
+CODE = "exit code of"
+
+
+def prepare(folder: Path) -> None:
+    """Bars, a configuration, playbooks, a table of trades and a request, all with such names."""
+    random = np.random.default_rng(5)
+    frames = []
+    for name in NAMES:
+        close = 100.0 * np.exp(np.cumsum(random.normal(0.0005, 0.02, 160)))
+        frame = pd.DataFrame({"open": close, "high": close * 1.01, "low": close * 0.99, "close": close})
+        frames.append(
+            frame.assign(
+                symbol=name, volume=10.0, time=pd.date_range("2020-01-01", periods=len(frame), tz="UTC")
+            )
+        )
+    pd.concat(frames).to_parquet(folder / BARS)
+    text = json.dumps(f"{MARKUP} {ESCAPE} {C1} {TURNED}")
+    (folder / "books").mkdir()
+    for path in PLAYBOOKS.glob("*.toml"):
+        told = re.sub(r"^(title|description) = .*$", lambda found: f"{found[1]} = {text}", path.read_text("utf-8"), flags=re.M)
+        (folder / "books" / path.name).write_text(told, "utf-8")
+    (folder / CONFIG).write_text(f'[runtime]\ndata = "{BARS}"\nplaybooks = "books"\n', "utf-8")
+    rows = [f"{json.dumps(name).replace(chr(92) + chr(34), '')},up/low,1d,2020-01-0{day},2020-01-1{day},0.{day}" for name in (MARKUP, STYLE) for day in range(1, 9)]
+    (folder / "trades.csv").write_text("playbook,regime,timeframe,entry_time,exit_time,r\n" + "\n".join(rows) + "\n", "utf-8")
+
+
+def walk() -> dict[tuple[str, ...], int]:
+    """Every command with its arguments, and the exit code it must have."""
+    bad = f"{MARKUP}{ESCAPE}{TURNED}"
+    given = {
+        ("config", "show", CONFIG): 0,
+        ("config", "show", bad): 2,
+        ("backtest", CONFIG): 0,
+        ("backtest", CONFIG, "--symbols", bad): 2,
+        ("backtest", CONFIG, "--json", "--db", "sqlite:///other.db"): 0,
+        ("paper", CONFIG): 0,
+        ("paper", "--feed", bad): 2,
+        ("status",): 0,
+        ("status", "--json"): 0,
+        ("status", bad): 2,
+        ("runs",): 0,
+        ("runs", "--json"): 0,
+        ("verify", "r0001"): 0,
+        ("verify", "r0002", "--json"): 0,
+        ("journal", "r0001", "--kind", "episode"): 0,
+        ("journal", "r0001", "--kind", "frozen_policy", "--jsonl"): 0,
+        ("journal", "latest", "--kind", bad): 2,
+        ("why", "r0001", "FILL"): 0,
+        ("why", "r0001", bad): 2,
+        ("report", "r0001"): 2,
+        ("report", "r0001", bad): 2,
+        ("reports", "r0001"): 0,
+        ("reflect", "r0001"): 0,
+        ("replan", "r0001"): 0,
+        ("replan", bad): 2,
+        ("kill", "r0001", "on"): 2,
+        ("requests", "r0002"): 0,
+        ("requests", bad): 2,
+        ("scenarios", bad): 2,
+        ("check", REQUEST): 3,
+        ("check", bad): 2,
+        ("check", "--example", "--playbook", bad): 2,
+        ("schema", bad): 2,
+        ("gate", "trades.csv"): 0,
+        ("gate", bad): 2,
+        ("worlds", "--kind", bad): 2,
+        ("ablate", CONFIG, "--seeds", "0", "--out", "worth"): 0,
+        ("worker", CONFIG, "--once", "--run", "r0001"): 0,
+        ("worker", "--once", "--run", bad): 2,
+        ("doctor", CONFIG): 0,
+        ("doctor", bad): 1,
+        ("playbooks", "list"): 0,
+        ("playbooks", "history", "mean_reversion"): 0,
+        ("playbooks", "history", bad): 2,
+        ("playbooks", "rollback", bad, "--run", "r0001"): 2,
+        ("model", "spread", bad): 2,
+        ("model", "compare", "r0001"): 2,
+        ("prompts", "diff", bad, "present"): 2,
+        ("db", "upgrade"): 0,
+        ("db", "check", "--full"): 0,
+        ("db", "backup", f"{C1}copy.db"): 0,
+        ("db", "restore", bad): 2,
+        ("data", "fetch", bad, bad, "--from", "2020-01-01", "--out", f"{C1}.csv"): 2,
+        ("data", "check", BARS): 0,
+        ("data", "check", bad): 2,
+        (bad,): 2,
+    }  # fmt: skip
+    return given
+
+
+READING = (
+    ("runs",), ("status",), ("status", "--json"), ("journal", "latest"), ("reports",), ("requests",),
+    ("playbooks", "list"), ("playbooks", "history", "mean_reversion"), ("report",), ("db", "check", "--full"),
+    ("verify", "latest"),
+)  # fmt: skip
+
+
+def tamper(path: Path) -> None:
+    """Change what a store says of its runs: names, ids, symbols, words of a process and of its documents."""
+    with sqlite3.connect(path) as store:
+        for table, column in (("runs", "name"), ("runs", "environment"), ("runs", "status"), ("runs", "mode")):
+            changed = '{"python": "' + MARKUP + '\\u001b[2J"}' if column == "environment" else f"{MARKUP}{ESCAPE}"
+            store.execute(f"update {table} set {column} = ?", (changed,))
+        store.execute("update runs set document = replace(document, 'channel_breakout', ?)", (MARKUP,))
+        store.execute("update journal set symbol = ?", (f"{MARKUP}{ESCAPE}",))
+        store.execute("update journal set payload = replace(payload, 'channel_breakout', ?)", (f"{MARKUP}\x9b2J",))
+        words = {"owner": f"{MARKUP}{ESCAPE}"}
+        store.execute("update trading_processes set owner = ?", (words["owner"],))
+        for table in ("runs", "journal", "trading_processes", "paper_bars", "paper_orders", "savepoints"):
+            store.execute(f"update {table} set run_id = ? where run_id = 'r0002'", (f"r0002{MARKUP}{ESCAPE}",))
+
+
+def run(words: tuple[str, ...]) -> None:
+    """Run one command and say how it ended."""
+    from worker.cli import app
+
+    try:
+        app(list(words))
+    except SystemExit as end:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        print(f"\n{CODE} {json.dumps(words)}: {end.code}", flush=True)
+
+
+def fill_of(path: Path) -> str:
+    """A fill of the first run."""
+    with sqlite3.connect(path) as store:
+        found = store.execute("select payload from journal where kind = 'exit_filled' limit 1").fetchone()
+    return str(json.loads(found[0])["fill_id"])
+
+
+def request(folder: Path) -> None:
+    """A request whose symbol and words are hostile."""
+    import io
+    from contextlib import redirect_stdout, suppress
+
+    from worker.cli import app
+
+    printed = io.StringIO()
+    with redirect_stdout(printed), suppress(SystemExit):
+        app(["check", "--example"])
+    plan = json.loads(printed.getvalue())
+    plan["snapshot"]["symbol"] = f"{MARKUP}{ESCAPE}{LINES}"
+    plan["proposal"]["conviction"] = 0.9
+    (folder / REQUEST).write_text(json.dumps(plan), "utf-8")
+
+
+def main() -> None:
+    """Walk over all commands, then over those that read a store which was changed."""
+    folder = Path.cwd()
+    prepare(folder)
+    request(folder)
+    for words in walk():
+        run(tuple(fill_of(folder / "thinktwice.db") if word == "FILL" else word for word in words))
+    shutil.copy(folder / "thinktwice.db", folder / "tampered.db")
+    tamper(folder / "tampered.db")
+    os.environ["THINKTWICE_RUNTIME__DB"] = "sqlite:///tampered.db"
+    for words in READING:
+        run(words)
+
+
+if __name__ == "__main__":
+    main()

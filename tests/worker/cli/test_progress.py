@@ -1,0 +1,114 @@
+"""Progress with and without a known total: in terminals of several kinds, and piped."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.worker.cli.terminals import in_terminal
+from tools.docs_examples import shell_environment
+from worker.cli import progress, wiring
+from worker.cli.progress import progress_bar, step
+from worker.interrupts import Interrupts, RunInterrupted
+
+# Totals that come late, never come, are nothing, or less than there is; and names to be wary of.
+PROGRAM = """
+import time
+from worker.cli.progress import progress_bar, step
+from worker.interrupts import Interrupts
+for totals in ((4, 4, 4, 4, 4), (None, None, 4), (None,) * 3, (0,), (2, 2, 2)):
+    with progress_bar("[/x] {task} \\x1b[2J", Interrupts(), first="features of 300 symbols") as draw:
+        time.sleep(0.15)
+        for done, total in enumerate(totals):
+            draw(done, total)
+            time.sleep(0.15)
+with step("loading \\x1b]0;title\\x07" + "x" * 300) as rename:
+    time.sleep(0.15)
+    rename("writing")
+    time.sleep(0.15)
+print("result")
+"""
+WORDS = [sys.executable, "-c", PROGRAM]
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+@pytest.mark.parametrize("colours", [{}, {"NO_COLOR": "1"}])
+def test_progress_is_drawn_on_one_line_whatever_the_total_and_the_width(tmp_path, columns, colours):
+    seen = in_terminal(WORDS, tmp_path, colours, columns=columns)
+    seen.demand_clean()
+    assert (seen.code, seen.lines[-1]) == (0, "result")
+    assert max(map(len, seen.lines)) <= columns
+    for words in ("[/x] {task} \\x1b[2J: feat", "[/x] {task} \\x1b[2J 1 of 4 bars", "1 bars", "writing"):
+        assert words in seen.text, words
+    assert ("\x1b[3" in seen.raw or "\x1b[9" in seen.raw) == (not colours), "colour codes"
+
+
+def test_progress_on_a_terminal_that_moves_no_cursor_is_silent_while_it_is_short(tmp_path):
+    seen = in_terminal(WORDS, tmp_path, {"TERM": "dumb"})
+    assert (seen.code, seen.raw.replace("\r", "")) == (0, "result\n")
+
+
+def test_progress_of_a_short_run_that_is_piped_is_silent(tmp_path):
+    done = subprocess.run(WORDS, cwd=tmp_path, env=shell_environment({}), capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"result\n", b"")
+
+
+def test_progress_of_a_long_run_that_is_piped_is_a_plain_line_now_and_then(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY_S", 0.05)
+    with progress_bar("replay", Interrupts(), first="features of 2 symbols") as draw:
+        _wait_for_lines(capsys, ["[0:00] replay: features of 2 symbols"])
+        draw(1_000, None)
+        _wait_for_lines(capsys, ["[0:00] replay 1,000 bars"])
+        draw(1_000, 2_000)
+        _wait_for_lines(capsys, ["[0:00] replay 1,000 of 2,000 bars"])
+        draw(2_000, 2_000)
+        _wait_for_lines(capsys, ["[0:00] replay 2,000 of 2,000 bars, finishing"])
+    with step("loading bars of \x1b[2J.csv"):
+        _wait_for_lines(capsys, [r"[0:00] loading bars of \x1b[2J.csv"])
+
+
+def _wait_for_lines(capsys, lines):
+    """Until the thread that tells has told these; a machine under load may make a second of them."""
+    told = ""
+    while not set(lines) <= {re.sub(r"^\[0:\d\d\]", "[0:00]", line) for line in told.splitlines()}:
+        found = capsys.readouterr()
+        assert found.out == ""
+        told += found.err
+
+
+def test_progress_is_told_at_most_once_in_five_seconds(tmp_path):
+    """Read in a process of its own: the tests make their own pauses."""
+    program = "from worker.cli import progress; print(progress.EVERY_S)"
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=tmp_path, env=shell_environment({}), capture_output=True, check=True)
+    assert float(done.stdout) == 5.0
+
+
+def test_progress_hears_a_signal():
+    interrupts = Interrupts()
+    interrupts._note = lambda signum, frame: None  # type: ignore[method-assign]
+    interrupts._signum = 2
+    with pytest.raises(RunInterrupted), progress_bar("backtest", interrupts) as draw:
+        draw(1, None)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_compiling_is_told_at_once_and_only_when_the_cache_of_these_sources_is_empty(
+    compiled, capsys, monkeypatch, tmp_path
+):
+    (tmp_path / "kernel").mkdir()
+    if compiled:
+        (tmp_path / "kernel" / "advance.1.nbc").touch()
+    monkeypatch.setattr("worker.warm_up.cache_folder", lambda: tmp_path)
+    wiring.ready_engine()
+    said = "" if compiled else "[0:00] compiling the engine, once for this version\n"
+    assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.parametrize("runner", [wiring.backtest_runner, wiring.paper_replay, wiring.scenario_runner])
+def test_engine_is_made_ready_before_a_run_waits_for_it(runner, monkeypatch):
+    made = []
+    monkeypatch.setattr(wiring, "ready_engine", lambda: made.append(True))
+    runner()
+    assert made
