@@ -11,6 +11,7 @@ from typing import Any
 
 from schemas.config import Settings
 from schemas.episode import Episode
+from schemas.errors import DataError
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
@@ -55,15 +56,28 @@ class PlaybookHistory:
         self._versions: dict[str, VersionHistory] = {}
 
     async def read(self, rows: AsyncIterator[JournalRow]) -> None:
-        """Take the rows of a run, in order."""
+        """Take the rows of a run, in order.
+
+        Raises:
+            DataError: a row holds something else than its kind says.
+        """
         async for row in rows:
-            payload = json.loads(row.payload)
-            if row.kind == "playbook_version":
-                self._moved(row.known_at, payload)
-            elif row.kind == "shadow_episode":
-                self._traded_on_paper(payload)
-            elif row.kind == "episode":
-                self._traded(Episode.model_validate(payload["episode"]))
+            try:
+                self._take(row)
+            except (ValueError, KeyError, TypeError) as error:
+                raise DataError(
+                    f"row {row.seq} of the journal is damaged, it holds no {row.kind}: `thinktwice verify` "
+                    "says what was changed, `thinktwice db restore` gets a backup back"
+                ) from error
+
+    def _take(self, row: JournalRow) -> None:
+        payload = json.loads(row.payload)
+        if row.kind == "playbook_version":
+            self._moved(row.known_at, payload)
+        elif row.kind == "shadow_episode":
+            self._traded_on_paper(payload)
+        elif row.kind == "episode":
+            self._traded(Episode.model_validate(payload["episode"]))
 
     def of(self, playbook_id: str | None = None) -> list[VersionHistory]:
         """Versions of one playbook, or of all."""

@@ -19,7 +19,7 @@ ESCAPE, MARKUP, LINES, TURNED = "\x1b[2JWIPED", "[/x]", "a\nerrors: 0", "\u202eg
 C1, STYLE, LONG = "\x9b2J\x1b]0;title\x07", "[bold red]:smile: x[/bold red]", "L" * 300
 NAMES = (ESCAPE, MARKUP, LINES, TURNED, C1, STYLE, LONG)
 BARS, CONFIG, REQUEST = "bars.parquet", f"{MARKUP.replace('/', '')}\x1b[2Jrun.toml", "plan.json"
-PLAYBOOKS = Path(__file__).resolve().parents[3] / "services" / "playbooks" / "embedded"
+PLAYBOOKS = Path(__file__).resolve().parents[3] / "services" / "playbooks" / "definitions"
 CODE = "exit code of"
 
 
@@ -39,17 +39,27 @@ def prepare(folder: Path) -> None:
     text = json.dumps(f"{MARKUP} {ESCAPE} {C1} {TURNED}")
     (folder / "books").mkdir()
     for path in PLAYBOOKS.glob("*.toml"):
-        told = re.sub(r"^(title|description) = .*$", lambda found: f"{found[1]} = {text}", path.read_text("utf-8"), flags=re.M)
+        told = re.sub(
+            r"^(title|description) = .*$",
+            lambda found: f"{found[1]} = {text}",
+            path.read_text("utf-8"),
+            flags=re.M,
+        )
         (folder / "books" / path.name).write_text(told, "utf-8")
     (folder / CONFIG).write_text(f'[runtime]\ndata = "{BARS}"\nplaybooks = "books"\n', "utf-8")
-    rows = [f"{json.dumps(name).replace(chr(92) + chr(34), '')},up/low,1d,2020-01-0{day},2020-01-1{day},0.{day}" for name in (MARKUP, STYLE) for day in range(1, 9)]
-    (folder / "trades.csv").write_text("playbook,regime,timeframe,entry_time,exit_time,r\n" + "\n".join(rows) + "\n", "utf-8")
+    rows = [
+        f"{name},up/low,1d,2020-01-0{day}T00:00:00Z,2020-01-1{day}T00:00:00Z,0.{day}"
+        for name in (MARKUP, STYLE, ESCAPE, TURNED)
+        for day in range(1, 9)
+    ]
+    head = "playbook,regime,timeframe,entry_time,exit_time,r"
+    (folder / "trades.csv").write_text("\n".join([head, *rows]) + "\n", "utf-8")
 
 
 def walk() -> dict[tuple[str, ...], int]:
     """Every command with its arguments, and the exit code it must have."""
     bad = f"{MARKUP}{ESCAPE}{TURNED}"
-    given = {
+    return {
         ("config", "show", CONFIG): 0,
         ("config", "show", bad): 2,
         ("backtest", CONFIG): 0,
@@ -65,7 +75,7 @@ def walk() -> dict[tuple[str, ...], int]:
         ("verify", "r0001"): 0,
         ("verify", "r0002", "--json"): 0,
         ("journal", "r0001", "--kind", "episode"): 0,
-        ("journal", "r0001", "--kind", "frozen_policy", "--jsonl"): 0,
+        ("journal", "r0001", "--kind", "policy_frozen", "--jsonl"): 0,
         ("journal", "latest", "--kind", bad): 2,
         ("why", "r0001", "FILL"): 0,
         ("why", "r0001", bad): 2,
@@ -106,42 +116,63 @@ def walk() -> dict[tuple[str, ...], int]:
         ("data", "check", BARS): 0,
         ("data", "check", bad): 2,
         (bad,): 2,
-    }  # fmt: skip
-    return given
+    }
 
 
-READING = (
-    ("runs",), ("status",), ("status", "--json"), ("journal", "latest"), ("reports",), ("requests",),
-    ("playbooks", "list"), ("playbooks", "history", "mean_reversion"), ("report",), ("db", "check", "--full"),
-    ("verify", "latest"),
-)  # fmt: skip
+# Of a store in which names and ids were changed, and with them the chain.
+READING = {
+    ("runs",): 0,
+    ("status",): 0,
+    ("status", "--json"): 0,
+    ("journal", "latest"): 0,
+    ("why", "r0001", "FILL"): 0,
+    ("reports",): 0,
+    ("requests",): 0,
+    ("playbooks", "list"): 2,
+    ("playbooks", "history", "mean_reversion"): 2,
+    ("report",): 2,
+    ("db", "check", "--full"): 1,
+    ("verify", "r0001"): 1,
+    ("verify", "latest"): 1,
+}
 
 
 def tamper(path: Path) -> None:
     """Change what a store says of its runs: names, ids, symbols, words of a process and of its documents."""
+    bad = f"{MARKUP}{ESCAPE}"
     with sqlite3.connect(path) as store:
-        for table, column in (("runs", "name"), ("runs", "environment"), ("runs", "status"), ("runs", "mode")):
-            changed = '{"python": "' + MARKUP + '\\u001b[2J"}' if column == "environment" else f"{MARKUP}{ESCAPE}"
-            store.execute(f"update {table} set {column} = ?", (changed,))
+        for column in ("name", "status", "mode"):
+            store.execute(f"update runs set {column} = ?", (bad,))
+        store.execute("update runs set environment = ?", (json.dumps({"python": bad}),))
         store.execute("update runs set document = replace(document, 'channel_breakout', ?)", (MARKUP,))
-        store.execute("update journal set symbol = ?", (f"{MARKUP}{ESCAPE}",))
-        store.execute("update journal set payload = replace(payload, 'channel_breakout', ?)", (f"{MARKUP}\x9b2J",))
-        words = {"owner": f"{MARKUP}{ESCAPE}"}
-        store.execute("update trading_processes set owner = ?", (words["owner"],))
+        store.execute("update journal set symbol = ?", (bad,))
+        store.execute(
+            "update journal set payload = replace(payload, 'channel_breakout', ?)", (f"{MARKUP}\x9b2J",)
+        )
+        store.execute("update trading_processes set owner = ?", (bad,))
         for table in ("runs", "journal", "trading_processes", "paper_bars", "paper_orders", "savepoints"):
-            store.execute(f"update {table} set run_id = ? where run_id = 'r0002'", (f"r0002{MARKUP}{ESCAPE}",))
+            store.execute(f"update {table} set run_id = ? where run_id = 'r0002'", (f"r0002{bad}",))
 
 
 def run(words: tuple[str, ...]) -> None:
     """Run one command and say how it ended."""
     from worker.cli import app
 
+    filled = [fill_of(Path("thinktwice.db")) if word == "FILL" else word for word in words]
     try:
-        app(list(words))
+        app(filled)
     except SystemExit as end:
         sys.stdout.flush()
         sys.stderr.flush()
         print(f"\n{CODE} {json.dumps(words)}: {end.code}", flush=True)
+
+
+def codes(printed: str) -> dict[tuple[str, ...], list[int]]:
+    """The exit codes of every command, from what the walk printed."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for words, code in re.findall(rf"^{CODE} (\[.*\]): (\d+)$", printed, re.MULTILINE):
+        found.setdefault(tuple(json.loads(words)), []).append(int(code))
+    return found
 
 
 def fill_of(path: Path) -> str:
@@ -173,7 +204,7 @@ def main() -> None:
     prepare(folder)
     request(folder)
     for words in walk():
-        run(tuple(fill_of(folder / "thinktwice.db") if word == "FILL" else word for word in words))
+        run(words)
     shutil.copy(folder / "thinktwice.db", folder / "tampered.db")
     tamper(folder / "tampered.db")
     os.environ["THINKTWICE_RUNTIME__DB"] = "sqlite:///tampered.db"

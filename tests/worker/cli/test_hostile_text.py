@@ -1,0 +1,110 @@
+"""Every command over hostile names: none of them acts on a terminal or passes a pipe, and none ends it."""
+
+import ast
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from tests.worker.cli import hostile
+from tests.worker.cli.terminals import UNSEEN, in_terminal
+from tools.docs_examples import shell_environment
+from tools.docs_pages import ROOT
+from worker.cli import app
+
+WORDS = [sys.executable, "-m", "tests.worker.cli.hostile"]
+# As they are to be read: markup as it is, what acts on a terminal written out.
+READABLE = ("[/x]", r"\x1b[2JWIPED", r"a\nerrors: 0", r"\u202egnp.exe", r"\x9b2J\x1b]0;title\x07", ":smile:")
+
+
+def demand_codes(printed: str) -> None:
+    expected = {words: [code] for words, code in hostile.walk().items()}
+    for words, code in hostile.READING.items():
+        expected.setdefault(words, []).append(code)
+    assert hostile.codes(printed) == expected
+
+
+def demand_readable(printed: str) -> None:
+    assert "MarkupError" not in printed
+    for name in READABLE:
+        assert name in printed, name
+
+
+def test_every_command_shows_hostile_names_in_a_terminal_and_obeys_none(tmp_path):
+    seen = in_terminal(WORDS, tmp_path, columns=200)
+    seen.demand_clean()
+    assert seen.code == 0, seen.end
+    demand_codes(seen.text)
+    demand_readable(seen.text)
+
+
+def test_every_command_shows_hostile_names_in_a_pipe_and_passes_none_on(tmp_path):
+    done = subprocess.run(
+        WORDS, cwd=tmp_path, env=shell_environment({}), capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 0, done.stderr[-3_000:]
+    demand_codes(done.stdout)
+    demand_readable(done.stdout)
+    # `journal --jsonl` in a pipe is the stored text byte for byte: JSON, in which no control character is.
+    lines = [line for line in done.stdout.splitlines(keepends=True) if not line.startswith('{"seq":')]
+    for printed in ("".join(lines), done.stderr):
+        found = UNSEEN.search(printed)
+        assert found is None, repr(printed[found.start() - 500 : found.end()] if found else "")
+    assert "\x1b" not in done.stdout
+    pages = [*tmp_path.rglob("*.html"), *tmp_path.rglob("*.md")]
+    assert pages, "ablate writes them"
+    assert [path.name for path in pages if UNSEEN.search(path.read_text("utf-8"))] == []
+    assert "Traceback" not in done.stderr
+
+
+def test_walk_over_hostile_names_covers_every_command():
+    def leaves(command: object, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+        below = getattr(command, "commands", None)
+        if below is None:
+            return {path}
+        return {leaf for name, inner in below.items() for leaf in leaves(inner, (*path, name))}
+
+    walked = {words[:k] for words in hostile.walk() for k in (1, 2)}
+    assert leaves(typer.main.get_command(app)) <= walked
+
+
+def test_commands_have_no_way_to_print_but_the_console():
+    """Raw text reaches a terminal through these calls; they stand in the modules that make it readable."""
+    allowed = {"console.py", "screen.py", "progress.py", "bar.py"}
+    found = [
+        f"{path.name}: {ast.unparse(node)}"
+        for path in (ROOT / "worker" / "cli").glob("*.py")
+        if path.name not in allowed
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and _prints(node)
+    ]
+    assert found == []
+
+
+def _prints(node: ast.Call) -> bool:
+    called = ast.unparse(node.func)
+    ways = {"print", "typer.echo", "typer.secho", "sys.stdout.write", "sys.stderr.write"}
+    markup = any(keyword.arg == "markup" for keyword in node.keywords)
+    return called in ways or called.endswith((".from_markup", "Console")) or markup
+
+
+@pytest.mark.parametrize("text", [hostile.ESCAPE, hostile.LINES, hostile.TURNED, hostile.C1])
+def test_console_writes_out_what_acts_on_a_terminal_wherever_it_is_put(text, capsys):
+    from rich.table import Table
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from worker.cli.console import print_json, print_line, print_page, stdout_console
+
+    table = Table(text, title=text, caption=text)
+    table.add_row(text)
+    tree = Tree(text)
+    tree.add(Text(text))
+    for shown in (text, Text(text), table, tree):
+        stdout_console().print(shown)
+    print_line(text)
+    print_page(text)
+    print_json({text: text})
+    printed = capsys.readouterr().out
+    assert UNSEEN.search(printed) is None, repr(printed)
