@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.episode import Episode
 from schemas.errors import ConfigError, InvariantViolation
-from services.quoting import spreadsheet_text
+from services.quoting import spreadsheet_text, visible
 from worker.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def report_files(entries: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 
 def trades_csv(trades: Sequence[Episode]) -> str:
-    """One closed position a line; times as ISO UTC, and text that no spreadsheet calculates."""
+    """One closed position a line; times as ISO UTC, text visible and never a formula of a spreadsheet."""
     names = [name for name in Episode.model_fields if name != "fingerprint"]
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
@@ -126,7 +126,9 @@ def trades_csv(trades: Sequence[Episode]) -> str:
         values = trade.payload()
         values |= {name: _iso(values[name]) for name in TRADE_TIMES}
         cells = (values[name] for name in names)
-        writer.writerow([spreadsheet_text(cell) if isinstance(cell, str) else cell for cell in cells])
+        writer.writerow(
+            [spreadsheet_text(visible(cell)) if isinstance(cell, str) else cell for cell in cells]
+        )
     return table.getvalue()
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from services.quoting import visible
 from worker.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
@@ -48,6 +49,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _text(words: str) -> str:
     """Names of symbols come from a file of somebody else: they stay text."""
+    words = visible(words)
     for sign in "\\|`*<[":
         words = words.replace(sign, f"\\{sign}")
     return words

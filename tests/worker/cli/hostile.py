@@ -28,7 +28,7 @@ def prepare(folder: Path) -> None:
     random = np.random.default_rng(5)
     frames = []
     for name in NAMES:
-        close = 100.0 * np.exp(np.cumsum(random.normal(0.0005, 0.02, 160)))
+        close = 100.0 * np.exp(np.cumsum(random.normal(0.0005, 0.02, 110)))
         frame = pd.DataFrame({"open": close, "high": close * 1.01, "low": close * 0.99, "close": close})
         frames.append(
             frame.assign(
