@@ -59,7 +59,7 @@ def in_store(path: Path, work: Any, *, stopped_at: int | None = None) -> Any:
     """What `work(store, record)` gives on a stored run, broken off at a bar or finished."""
     from worker.backtest import run_backtest
 
-    def stop(done: int, _all: int) -> None:
+    def stop(done: int, _all: int | None) -> None:
         if stopped_at is not None and done >= stopped_at:
             raise RunInterrupted(2)
 

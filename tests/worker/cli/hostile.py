@@ -17,7 +17,7 @@ import pandas as pd
 
 ESCAPE, MARKUP, LINES, TURNED = "\x1b[2JWIPED", "[/x]", "a\nerrors: 0", "\u202egnp.exe"
 C1, STYLE, LONG = "\x9b2J\x1b]0;title\x07", "[bold red]:smile: x[/bold red]", "L" * 300
-NAMES = (ESCAPE, MARKUP, LINES, TURNED, C1, STYLE, LONG)
+NAMES = (ESCAPE, MARKUP, f"{LINES} {STYLE}", f"{TURNED} {C1} {LONG}")
 BARS, CONFIG, REQUEST = "bars.parquet", f"{MARKUP.replace('/', '')}\x1b[2Jrun.toml", "plan.json"
 PLAYBOOKS = Path(__file__).resolve().parents[3] / "services" / "playbooks" / "definitions"
 CODE = "exit code of"
@@ -28,7 +28,7 @@ def prepare(folder: Path) -> None:
     random = np.random.default_rng(5)
     frames = []
     for name in NAMES:
-        close = 100.0 * np.exp(np.cumsum(random.normal(0.0005, 0.02, 110)))
+        close = 100.0 * np.exp(np.cumsum(random.normal(0.0005, 0.02, 160)))
         frame = pd.DataFrame({"open": close, "high": close * 1.01, "low": close * 0.99, "close": close})
         frames.append(
             frame.assign(
@@ -178,7 +178,7 @@ def codes(printed: str) -> dict[tuple[str, ...], list[int]]:
 def fill_of(path: Path) -> str:
     """A fill of the first run."""
     with sqlite3.connect(path) as store:
-        found = store.execute("select payload from journal where kind = 'exit_filled' limit 1").fetchone()
+        found = store.execute("select payload from journal where kind like '%_filled' limit 1").fetchone()
     return str(json.loads(found[0])["fill_id"])
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tools.docs_examples import shell_environment
 
-LONGEST_S = 240.0
+LONGEST_S = 280.0
 # What our own bars and colours send: style, cursor on and off, a line cleared, a line up; nothing else.
 OURS = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[hl]|2K|1A)")
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
