@@ -12,7 +12,7 @@ from schemas.canonical import content_hash
 from schemas.contract import Contract, Nanoseconds
 from schemas.language_model import LlmSettings as LlmSettings
 from schemas.live_settings import FeedSettings, OperationsSettings
-from schemas.reflection import NoLearnZone
+from schemas.reflection import LARGEST_QUOTA, NoLearnZone
 from schemas.regime import RegimeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind
 
@@ -229,9 +229,9 @@ class ReflectionSettings(Contract):
 class MemorySettings(Contract):
     """Contrastive retrieval: quotas of nearest winners, losers and failure patterns."""
 
-    winners: int = Field(default=3, ge=1, le=20)
-    losers: int = Field(default=3, ge=1, le=20)
-    failures: int = Field(default=2, ge=1, le=20)
+    winners: int = Field(default=3, ge=1, le=LARGEST_QUOTA)
+    losers: int = Field(default=3, ge=1, le=LARGEST_QUOTA)
+    failures: int = Field(default=2, ge=1, le=LARGEST_QUOTA)
     budget_ms: float = Field(
         default=150.0,
         gt=0,

@@ -5,9 +5,9 @@ everything that is measured rather than decided (latency) is telemetry and never
 """
 
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from schemas.contract import Contract, Nanoseconds
 from schemas.playbook import PlaybookDefinition
@@ -25,6 +25,8 @@ from schemas.vocabulary import (
     Severity,
     TickEventKind,
 )
+
+LARGEST_QUOTA = 20  # cases that a bucket of the memory may be asked for
 
 
 class TickValidationEvent(Contract):
@@ -107,22 +109,83 @@ class MemorySummary(Contract):
     """
 
     known_at: int
-    winners: tuple[MemoryCase, ...] = ()
-    losers: tuple[MemoryCase, ...] = ()
-    failures: tuple[MemoryCase, ...] = ()
+    winners: tuple[MemoryCase, ...] = Field(default=(), max_length=LARGEST_QUOTA)
+    losers: tuple[MemoryCase, ...] = Field(default=(), max_length=LARGEST_QUOTA)
+    failures: tuple[MemoryCase, ...] = Field(default=(), max_length=LARGEST_QUOTA)
     base_rates: MemoryBaseRates
     insufficient: tuple[str, ...] = ()
     passed_over_at: float | None = Field(default=None, ge=0)
     degraded: Literal["over_budget"] | None = None
 
+    @model_validator(mode="after")
+    def _comes_from_one_retrieval(self) -> Self:
+        for name, sign in (("winners", 1), ("losers", -1), ("failures", -1)):
+            _refuse_bucket(name, getattr(self, name), self.known_at, sign)
+        cases = self.winners + self.losers + self.failures
+        if len({case.direction for case in cases}) > 1:
+            raise ValueError("cases are long and short: one retrieval asks for one direction")
+        if self.degraded is not None and cases:
+            raise ValueError(
+                f"degraded {self.degraded!r} says that nothing was retrieved, but there are cases"
+            )
+        won = {case.episode_id for case in self.winners}
+        lost = {case.episode_id for case in self.losers + self.failures}
+        if won & lost:
+            raise ValueError(f"episode {min(won & lost)!r} is among the winners and among the losers")
+        for name, ids in (("winners", won), ("losers", lost)):
+            known = getattr(self.base_rates, name)
+            if len(ids) > known:
+                raise ValueError(
+                    f"{len(ids)} {name} are given, base_rates.{name} says {known}: it counts all of them"
+                )
+        return self
+
+
+def _refuse_bucket(name: str, cases: tuple[MemoryCase, ...], known_at: int, sign: int) -> None:
+    """Refuse a bucket that no retrieval at `known_at` fills; every R in it has `sign`."""
+    seen: set[str] = set()
+    farthest = 0.0
+    for place, case in enumerate(cases):
+        where = f"{name}[{place}]"
+        if case.known_at > known_at:
+            raise ValueError(f"{where}.known_at {case.known_at} lies after known_at {known_at} of the memory")
+        if case.r * sign <= 0:
+            side = "above" if sign > 0 else "below"
+            raise ValueError(f"{where}.r {case.r!r}: {name} have an R {side} zero")
+        if case.distance < farthest:
+            raise ValueError(
+                f"{where}.distance {case.distance!r} is below the one before: the nearest comes first"
+            )
+        if case.episode_id in seen:
+            raise ValueError(f"{where}.episode_id {case.episode_id!r} is in {name} twice")
+        seen.add(case.episode_id)
+        farthest = case.distance
+
 
 class NoLearnZone(Contract):
-    """A declared interval [start, end] (halt, feed gap, split day) whose outcomes teach nothing."""
+    """A declared interval [start, end) (halt, feed gap, split day) whose outcomes teach nothing.
+
+    With `end` at `start` it is that one moment.
+    """
 
     start: Nanoseconds
     end: Nanoseconds
-    symbol: str | None = None
+    symbol: str | None = Field(default=None, description="None: every symbol")
     reason: str
+
+    @model_validator(mode="after")
+    def _ends_after_it_starts(self) -> Self:
+        if self.end < self.start:
+            raise ValueError(f"a zone must not end before it starts, got {self.start!r} to {self.end!r}")
+        return self
+
+    def touches(self, symbol: str, start: int, end: int) -> bool:
+        """Whether [start, end) of a symbol, in ns, shares a moment with the zone.
+
+        The interval of a bar goes from its open time to its close time, whatever its label says.
+        """
+        shared = self.start < end and (start < self.end or start <= self.start)
+        return shared and self.symbol in (None, symbol)
 
 
 class InvariantContext(Contract):

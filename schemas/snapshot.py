@@ -1,11 +1,20 @@
-"""PolicySnapshot: everything a policy evaluation may look at, frozen and hashed whole."""
+"""PolicySnapshot: everything a policy evaluation may look at, frozen and hashed whole.
 
-from pydantic import Field
+A snapshot that contradicts itself is refused where it is made: what is refused here cannot come from any run.
+"""
+
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from schemas.contract import Contract, FrozenMap
 from schemas.playbook import Expectation
 from schemas.regime import RegimeView
-from schemas.vocabulary import Direction, PolicyEventKind, PolicyState
+from schemas.vocabulary import TIMEFRAME_SECONDS, Direction, PolicyEventKind, PolicyState, Timeframe
+
+NS = 1_000_000_000
+ROUNDING = 1e-9  # share by which a blend of prior and measurement may miss what it is a blend of
+FLAT = (PolicyState.IDLE, PolicyState.THESIS_ARMED, PolicyState.COOLDOWN)
 
 
 class DataWindow(Contract):
@@ -14,6 +23,15 @@ class DataWindow(Contract):
     first_label: int
     last_label: int
     bars: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _labels_ascend(self) -> Self:
+        if self.first_label > self.last_label or (self.bars > 1 and self.first_label == self.last_label):
+            raise ValueError(
+                f"first_label {self.first_label} and last_label {self.last_label} hold no {self.bars} bars: "
+                "labels ascend from bar to bar"
+            )
+        return self
 
 
 class PositionView(Contract):
@@ -32,6 +50,15 @@ class PositionView(Contract):
     playbook_id: str
     policy_id: str
     thesis: str
+
+    @model_validator(mode="after")
+    def _excursions_hold_the_close(self) -> Self:
+        if not self.mae_r <= self.r_now <= self.mfe_r:
+            raise ValueError(
+                f"r_now {self.r_now!r} lies outside mae_r {self.mae_r!r} to mfe_r {self.mfe_r!r}: "
+                "the excursions include the last close"
+            )
+        return self
 
 
 class RiskState(Contract):
@@ -65,6 +92,34 @@ class ExpectationSummary(Contract):
     winner_mae_p80_r: float = Field(le=0)
     mfe_p50_r: float = Field(ge=0)
 
+    @model_validator(mode="after")
+    def _is_a_blend(self) -> Self:
+        if self.hold_p90_bars < self.hold_p50_bars * (1.0 - ROUNDING):
+            raise ValueError(
+                f"hold_p90_bars {self.hold_p90_bars!r} is below hold_p50_bars {self.hold_p50_bars!r}"
+            )
+        for name in BLENDED if self.n == 0 else ():
+            value, design = getattr(self, name), getattr(self.prior, name)
+            if abs(value - design) > ROUNDING * max(1.0, abs(design)):
+                raise ValueError(
+                    f"{name} {value!r} over n 0 is not prior.{name} {design!r}: nothing was measured, "
+                    "so give the prior's value or count the trades in n"
+                )
+        return self._refuse_hit_rate()
+
+    def _refuse_hit_rate(self) -> Self:
+        weight = self.prior.weight_trades
+        none, all_won = ((self.prior.hit_rate * weight + won) / (weight + self.n) for won in (0, self.n))
+        if not none - ROUNDING <= self.hit_rate <= all_won + ROUNDING:
+            raise ValueError(
+                f"hit_rate {self.hit_rate!r} over n {self.n}: with the prior's {self.prior.hit_rate!r} over "
+                f"{weight:g} trades it lies from {none:.4f} (none won) to {all_won:.4f} (all won)"
+            )
+        return self
+
+
+BLENDED = ("expectancy_r", "hit_rate", "hold_p50_bars", "hold_p90_bars", "winner_mae_p80_r", "mfe_p50_r")
+
 
 class MemoryBaseRates(Contract):
     """Counts over the whole eligible population at `known_at`; never over a retrieved bundle."""
@@ -72,6 +127,15 @@ class MemoryBaseRates(Contract):
     population: int = Field(ge=0)
     winners: int = Field(ge=0)
     losers: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _are_parts_of_the_population(self) -> Self:
+        if self.winners + self.losers > self.population:
+            raise ValueError(
+                f"winners {self.winners} and losers {self.losers} are more than population "
+                f"{self.population}: an episode counts once, and scratches are neither"
+            )
+        return self
 
 
 class PolicySnapshot(Contract):
@@ -82,7 +146,7 @@ class PolicySnapshot(Contract):
     """
 
     symbol: str
-    timeframe: str
+    timeframe: Timeframe
     bar_label: int
     ts_event: int
     known_at: int
@@ -109,3 +173,42 @@ class PolicySnapshot(Contract):
     def managed_policy_id(self) -> str | None:
         """The policy that an amendment is about: of the open position, else the one in force, if any."""
         return self.active_policy_id if self.position is None else self.position.policy_id
+
+    @property
+    def opened_at(self) -> int:
+        """Open time of the decision bar in ns, whatever its label says."""
+        return self.ts_event - TIMEFRAME_SECONDS[self.timeframe] * NS
+
+    @model_validator(mode="after")
+    def _is_of_one_moment(self) -> Self:
+        if self.known_at != self.ts_event:
+            raise ValueError(
+                f"known_at {self.known_at} is not ts_event {self.ts_event}: "
+                "both are the close of the decision bar"
+            )
+        if self.bar_label not in (self.opened_at, self.ts_event):
+            raise ValueError(
+                f"bar_label {self.bar_label} is neither open {self.opened_at} nor close {self.ts_event} "
+                f"of a {self.timeframe} bar that closes at ts_event"
+            )
+        if self.data_window.last_label > self.bar_label:
+            raise ValueError(
+                f"data_window.last_label {self.data_window.last_label} lies after bar_label {self.bar_label}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        shown, position = self.features.get("close"), self.position
+        if shown is not None and shown != self.close:
+            raise ValueError(f"close {self.close!r} is not features.close {shown!r}: they are the same price")
+        if position is not None and self.state in FLAT:
+            raise ValueError(f"state {self.state.value} has no position, but one is given: leave it out")
+        if position is not None and position.entry_label > self.bar_label:
+            raise ValueError(
+                f"position.entry_label {position.entry_label} lies after bar_label {self.bar_label}"
+            )
+        books = [expected.playbook_id for expected in self.expectations]
+        if len(set(books)) != len(books):
+            raise ValueError(f"expectations name a playbook twice: {', '.join(map(repr, books))}")
+        return self

@@ -6,6 +6,7 @@ people to edit.
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import cast
 
 from agents.strategies.rule_strategist import candidate, proposal_of
 from schemas.canonical import datetime_to_ns
@@ -15,7 +16,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.reflection import MemoryCase, MemorySummary, PolicyLevelReflectionRequest
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.snapshot import DataWindow, MemoryBaseRates, PolicySnapshot, RiskState
-from schemas.vocabulary import TIMEFRAME_SECONDS, Direction, PolicyEventKind, PolicyState
+from schemas.vocabulary import TIMEFRAME_SECONDS, Direction, PolicyEventKind, PolicyState, Timeframe
 from services.clock import SimulatedClock
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.registry import PlaybookRegistry
@@ -126,7 +127,7 @@ def _snapshot(
     expected = ExpectationBook(SimulatedClock(NOW)).summary(playbook, NOW)
     return PolicySnapshot(
         symbol=SYMBOL,
-        timeframe=timeframe,
+        timeframe=cast(Timeframe, timeframe),
         bar_label=label,
         ts_event=NOW,
         known_at=NOW,

@@ -5,12 +5,14 @@ whoever gets the snapshot sees nothing else of the market.
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
+from schemas.vocabulary import Timeframe
 from services.clock import SimulatedClock
 from services.policy_loop.staleness import Standing
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
@@ -78,7 +80,7 @@ class SnapshotBuilder:
         names = (*boundary.events, *boundary.overrides)
         return PolicySnapshot(
             symbol=bars.symbols[s],
-            timeframe=bars.timeframe,
+            timeframe=cast(Timeframe, bars.timeframe),
             bar_label=int(bars.times[t]),
             ts_event=now,
             known_at=now,

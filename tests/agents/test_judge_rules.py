@@ -35,7 +35,7 @@ ALL_CHECKS = (CheckName.INVARIANT, CheckName.COHERENCE, CheckName.MEMORY, CheckN
 def snapshot(trend=Trend.UP, regime=True, halted=False, kill_switch=False):
     labels = RegimeLabels(trend=trend, volatility=VolatilityBand.MID, structure=Structure.NEUTRAL)
     return PolicySnapshot(
-        symbol="AAA", timeframe="1h", bar_label=1, ts_event=2, known_at=2, close=100.0, events=("heartbeat",),
+        symbol="AAA", timeframe="1h", bar_label=2, ts_event=2, known_at=2, close=100.0, events=("heartbeat",),
         state=PolicyState.IDLE, regime=RegimeView(labels=labels, fingerprint=(0.5,) * 5) if regime else None,
         features={}, position=None, active_policy_id=None,
         risk=RiskState(

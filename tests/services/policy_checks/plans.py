@@ -121,7 +121,8 @@ def feature_value(name: str, direction: Direction) -> float:
 def expected(playbook: PlaybookDefinition, **measured: float) -> ExpectationSummary:
     prior = playbook.expectation
     names = ("expectancy_r", "hit_rate", "hold_p50_bars", "hold_p90_bars", "winner_mae_p80_r", "mfe_p50_r")
-    values: dict[str, Any] = {name: getattr(prior, name) for name in names} | {"n": 0} | measured
+    n = 40 if measured else 0
+    values: dict[str, Any] = {name: getattr(prior, name) for name in names} | {"n": n} | measured
     return ExpectationSummary(
         playbook_id=playbook.id, playbook_version=playbook.version, prior=prior, **values
     )
@@ -141,7 +142,9 @@ def summary(
     won = tuple(_case(f"w{i}", r, far + 0.01 * i, known_at) for i, r in enumerate(winners))
     failed = tuple(_case(f"f{i}", -1.0, 0.2 + 0.01 * i, known_at, mode) for i, mode in enumerate(modes))
     rates = MemoryBaseRates(population=sum(population) + 2, winners=population[0], losers=population[1])
-    return MemorySummary(known_at=NOW, winners=won, losers=lost, failures=failed, base_rates=rates)
+    return MemorySummary(
+        known_at=max(NOW, known_at), winners=won, losers=lost, failures=failed, base_rates=rates
+    )
 
 
 def _case(name: str, r: float, distance: float, known_at: int, mode: str | None = None) -> MemoryCase:
@@ -158,16 +161,18 @@ def _case(name: str, r: float, distance: float, known_at: int, mode: str | None 
 
 
 def changed(model: M, changes: dict[str, Any]) -> M:
-    """A new model with other values; a dot reaches into nested models and mappings. Hashed anew."""
+    """A new model with other values, each part made once; a dot reaches into nested models and mappings."""
     values: dict[str, Any] = {name: getattr(model, name) for name in type(model).model_fields}
+    inner: dict[str, dict[str, Any]] = {}
     for path, value in changes.items():
         first, _, rest = path.partition(".")
-        if not rest:
-            values[first] = value
-        elif isinstance(values[first], Mapping):
-            values[first] = {**values[first], rest: value}
+        if rest:
+            inner.setdefault(first, {})[rest] = value
         else:
-            values[first] = changed(values[first], {rest: value})
+            values[first] = value
+    for name, found in inner.items():
+        part = values[name]
+        values[name] = {**part, **found} if isinstance(part, Mapping) else changed(part, found)
     return type(model)(**values)
 
 

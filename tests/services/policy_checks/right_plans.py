@@ -15,7 +15,7 @@ from typing import Any
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import InvariantContext, MemorySummary, NoLearnZone, PolicyLevelReflectionRequest
 from schemas.regime import RegimeLabels, RegimeView
-from schemas.vocabulary import Direction, PolicyState
+from schemas.vocabulary import TIMEFRAME_SECONDS, Direction, PolicyState
 from services.playbooks.rendering import render_rules, rule_texts
 from tests.services.policy_checks.plans import (
     DAY,
@@ -71,7 +71,8 @@ def _request(
         snapshot_for(version, direction),
         {
             "symbol": rng.choice(SYMBOLS),
-            "timeframe": rng.choice(TIMEFRAMES),
+            "timeframe": (timeframe := rng.choice(TIMEFRAMES)),
+            "bar_label": NOW - TIMEFRAME_SECONDS[timeframe] * 1_000_000_000,
             "close": close,
             "state": (state := rng.choice(STATES)),
             "regime": _regime(version, direction, rng),
@@ -123,10 +124,12 @@ def _expectation(version: PlaybookDefinition, rng: Random):
     if rng.random() < 0.5:
         return expected(version)
     prior = version.expectation
+    n, hit_rate = rng.randint(3, 400), rng.uniform(0.3, 0.6)
+    design, weight = prior.hit_rate * prior.weight_trades, prior.weight_trades + n
     return expected(
         version,
-        n=rng.randint(3, 400),
-        hit_rate=rng.uniform(0.3, 0.6),
+        n=n,
+        hit_rate=min(max(hit_rate, design / weight), (design + n) / weight),
         hold_p50_bars=prior.hold_p50_bars * rng.uniform(0.6, 1.0),
         hold_p90_bars=prior.hold_p90_bars * rng.uniform(0.7, 1.0),
         winner_mae_p80_r=-rng.uniform(0.3, 0.7),

@@ -67,7 +67,8 @@ def test_checks_any_text_as_a_rule_never_passes_and_never_raises(plan, role, tex
 )
 def test_checks_any_levels_on_any_features_never_raise(plan, stop, target, invalidation, atr, ema, close):
     request = right_request(*plan)
-    features = request.snapshot.features | {"atr_14": atr, "ema_20": ema, "low": close, "rsi_14": 50.0}
+    drawn = {"atr_14": atr, "ema_20": ema, "low": close, "rsi_14": 50.0, "close": close}
+    features = request.snapshot.features | drawn
     result = reflected(
         changed(
             request,
@@ -120,7 +121,7 @@ def test_checks_each_critic_alone_answers_any_request_with_findings(
         {
             "proposal": changed(request.proposal, texts | words),
             "snapshot.close": close,
-            "snapshot.features": {**request.snapshot.features, **features},
+            "snapshot.features": {**request.snapshot.features, **features, "close": close},
         },
     )
     found: dict[str, Finding | tuple[Finding, ...] | None] = {

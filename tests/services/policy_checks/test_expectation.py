@@ -88,12 +88,12 @@ def test_expectation_unknown_levels_find_nothing_about_stop_and_target():
 
 
 def test_expectation_of_the_exact_version_comes_from_the_snapshot():
-    request = measured(right_request(), hit_rate=0.61, n=7)
+    request = measured(right_request(), hit_rate=0.61, n=70)
     assert expectation_of(request).hit_rate == 0.61
 
 
 def test_expectation_of_another_version_falls_back_to_the_design():
-    request = changed(measured(right_request(), hit_rate=0.61, n=7), {"playbook.version": 2})
+    request = changed(measured(right_request(), hit_rate=0.61, n=70), {"playbook.version": 2})
     fallback = expectation_of(request)
     assert (fallback.n, fallback.hit_rate) == (0, request.playbook.expectation.hit_rate)
     assert fallback.playbook_version == 2

@@ -20,7 +20,7 @@ from schemas.config import ReflectionSettings
 from schemas.errors import ThinktwiceError
 from schemas.reflection import NoLearnZone, PolicyLevelReflectionRequest, PolicyLevelReflectionResult
 from schemas.snapshot import PositionView
-from schemas.vocabulary import CheckName, ReflectionStatus, Severity
+from schemas.vocabulary import CheckName, PolicyState, ReflectionStatus, Severity
 from services.policy_checks.consolidation import STRICTNESS
 from services.policy_checks.findings import status_of
 from services.policy_level_reflection_service import PROMPT, PolicyLevelReflectionService
@@ -111,6 +111,8 @@ def request_with_every_text() -> PolicyLevelReflectionRequest:
         right_request(playbook),
         {
             "memory": changed(known, buckets | {"insufficient": ("failures",)}),
+            "state": PolicyState.INVALIDATED,
+            "snapshot.state": PolicyState.INVALIDATED,
             "snapshot.position": position,
             "snapshot.active_policy_id": "0" * 16,
             "invariants.allowed_symbols": ("AAA", "BBB"),

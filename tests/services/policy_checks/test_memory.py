@@ -26,7 +26,10 @@ def check(memory, request=None):
 
 def at_the_end():
     """A right request whose snapshot is as late as the memories made here."""
-    return changed(right_request(), {"snapshot.known_at": LATE, "snapshot.ts_event": LATE})
+    moments = {"known_at": LATE, "ts_event": LATE, "bar_label": LATE - DAY}
+    window = {"first_label": LATE - 2 * DAY, "last_label": LATE - DAY, "bars": 2}
+    parts = moments | {f"data_window.{name}": value for name, value in window.items()}
+    return changed(right_request(), {f"snapshot.{name}": value for name, value in parts.items()})
 
 
 @pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)

@@ -74,7 +74,7 @@ FAULTS: list[tuple[dict[str, Any], int, str, set[str]]] = [
     ({"proposal__playbook_id": "mean_reversion"}, 4, "invariant", {"playbook_mismatch"}),
     ({"state": "HOLD_LOCK"}, 4, "invariant", {"state_mismatch", "entry_while_in_position"}),
     ({"proposal__stop": " "}, 4, "invariant", {"missing_stop"}),
-    ({"memory__winners__0__known_at": 2 * 10**18}, 4, "memory", {"memory_from_the_future"}),
+    ({"memory__known_at": 2 * 10**18}, 4, "memory", {"memory_from_the_future"}),
     ({"proposal__conviction": 0.9}, 3, "expectation", {"over_confident"}),
     ({"proposal__stop": "close + atr_14"}, 3, "coherence", {"stop_on_wrong_side"}),
     ({"proposal__direction": "short"}, 3, "coherence", {"stop_on_wrong_side", "text_contradicts_direction"}),

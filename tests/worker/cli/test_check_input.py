@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.worker.cli.checking import complaint, edited, name_of, run, unedited
+from tests.worker.cli.checking import checked, complaint, edited, name_of, run, unedited
 from worker.strict_json import MAX_BYTES, MAX_DEPTH
 
 ZONE = {"start": "noon", "end": 1, "reason": "halt"}
@@ -63,6 +63,95 @@ def test_check_request_with_a_wrong_part_is_refused_with_place_and_next_step(cha
     said = complaint(json.dumps(edited(**changes)))
     assert part.rstrip() in said
     assert "See `thinktwice schema PolicyLevelReflectionRequest`" in said
+
+
+NOW = edited()["snapshot"]["ts_event"]
+YEARS_AHEAD = NOW + 31 * 365 * 86_400 * 10**9
+POSITION = {
+    "direction": "long", "quantity": 1.0, "entry_price": 180.0, "entry_label": 0, "stop": 170.0,
+    "target": 200.0, "bars_held": 3, "r_now": 0.5, "mae_r": -0.2, "mfe_r": 0.7,
+    "playbook_id": "trend_pullback", "policy_id": "0" * 16, "thesis": "up",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"snapshot__known_at": YEARS_AHEAD}, f"snapshot: known_at {YEARS_AHEAD} is not ts_event {NOW}:"),
+        ({"snapshot__ts_event": NOW + 1}, f"snapshot: known_at {NOW} is not ts_event {NOW + 1}: both"),
+        ({"snapshot__bar_label": NOW - 1}, f"snapshot: bar_label {NOW - 1} is neither open"),
+        ({"snapshot__timeframe": "1w"}, 'snapshot.timeframe: "1w": input should be'),
+        ({"snapshot__timeframe": "1h"}, "of a 1h bar that closes at ts_event"),
+        ({"snapshot__close": 9.0}, "snapshot: close 9.0 is not features.close 184.5: they are"),
+        (
+            {"snapshot__base_rates": {"population": 40, "winners": 30, "losers": 30}},
+            "snapshot.base_rates: winners 30 and losers 30 are more than population 40: an episode",
+        ),
+        (
+            {"memory__base_rates": {"population": 40, "winners": 30, "losers": 30}},
+            "memory.base_rates: winners 30 and losers 30 are more than population 40",
+        ),
+        ({"snapshot__base_rates__losers": -1}, "snapshot.base_rates.losers: -1: input should be greater"),
+        (
+            {"snapshot__expectations__0__hit_rate": 0.9},
+            "snapshot.expectations[0]: hit_rate 0.9 over n 0 is not prior.hit_rate 0.4: nothing was measured",
+        ),
+        ({"snapshot__expectations__0__mfe_p50_r": 3.0}, "mfe_p50_r 3.0 over n 0 is not prior.mfe_p50_r"),
+        (
+            {"snapshot__expectations__0__n": 5, "snapshot__expectations__0__hit_rate": 0.9},
+            "snapshot.expectations[0]: hit_rate 0.9 over n 5: with the prior's 0.4 over 20 trades",
+        ),
+        (
+            {"snapshot__expectations__0__n": 5, "snapshot__expectations__0__hold_p50_bars": 99.0},
+            "hold_p90_bars 15.0 is below hold_p50_bars 99.0",
+        ),
+        ({"snapshot__expectations": [*edited()["snapshot"]["expectations"]] * 2}, "name a playbook twice"),
+        ({"snapshot__data_window__bars": -4}, "snapshot.data_window.bars: -4: input should be greater"),
+        ({"snapshot__data_window__first_label": NOW + 1}, "snapshot.data_window: first_label"),
+        ({"snapshot__data_window__last_label": NOW}, "snapshot: data_window.last_label"),
+        ({"snapshot__position": POSITION}, "snapshot: state IDLE has no position, but one is given"),
+        (
+            {"snapshot__position": {**POSITION, "r_now": 0.9}},
+            "snapshot.position: r_now 0.9 lies outside mae_r -0.2 to mfe_r 0.7",
+        ),
+        (
+            {"snapshot__position": {**POSITION, "entry_label": NOW}, "snapshot__state": "HOLD_LOCK"},
+            "snapshot: position.entry_label",
+        ),
+        ({"memory__winners__0__known_at": NOW + 1}, f"memory: winners[0].known_at {NOW + 1} lies after"),
+        ({"memory__winners__2__r": -0.9}, "memory: winners[2].r -0.9: winners have an R above zero"),
+        ({"memory__losers__1__r": 0.0}, "memory: losers[1].r 0.0: losers have an R below zero"),
+        ({"memory__winners__2__distance": 0.01}, "memory: winners[2].distance 0.01 is below the one before"),
+        ({"memory__losers__1__episode_id": "loser1"}, "losers[1].episode_id 'loser1' is in losers twice"),
+        ({"memory__losers__1__episode_id": "winner1"}, "'winner1' is among the winners and among the losers"),
+        ({"memory__losers__1__direction": "short"}, "memory: cases are long and short"),
+        ({"memory__base_rates__winners": 2}, "memory: 3 winners are given, base_rates.winners says 2"),
+        ({"memory__winners": edited()["memory"]["winners"] * 7}, "memory.winners: tuple should have at most"),
+        ({"memory__degraded": "over_budget"}, "says that nothing was retrieved, but there are cases"),
+        ({"invariants__no_learn_zones": [{**ZONE, "start": 2}]}, "a zone must not end before it starts"),
+    ],
+    ids=name_of,
+)  # fmt: skip
+def test_check_request_that_contradicts_itself_is_refused_with_value_place_and_next_step(changes, part):
+    said = complaint(json.dumps(edited(**changes)))
+    assert part in said
+    assert "See `thinktwice schema PolicyLevelReflectionRequest`" in said
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"snapshot__features__close": None},
+        {"snapshot__bar_label": NOW},
+        {"snapshot__base_rates": {"population": 38, "winners": 20, "losers": 18}},
+        {"snapshot__expectations__0__n": 5, "snapshot__expectations__0__hit_rate": 0.52},
+        {"snapshot__position": POSITION, "snapshot__state": "HOLD_LOCK"},
+        {"memory__known_at": NOW - 1, "memory__winners": [], "memory__losers": []},
+    ],
+    ids=name_of,
+)
+def test_check_request_at_the_edge_of_what_agrees_is_taken(changes):
+    assert checked(edited(**changes))[0] in (0, 3, 4)
 
 
 def test_check_request_without_a_part_names_it():
