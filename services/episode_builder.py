@@ -57,12 +57,13 @@ def build_episode(
         trade: one element of the engine's trade buffer.
         bars: the bars it was traded on.
         context: what was known at the decision.
-        no_learn_zones: declared intervals; an episode that touches one teaches nothing.
+        no_learn_zones: declared intervals; an episode one of whose bars touches one teaches nothing.
     """
     symbol = bars.symbols[int(trade["s"])]
     direction: Direction = "long" if int(trade["direction"]) > 0 else "short"
     entry, exit_ = int(bars.times[int(trade["entry_t"])]), int(bars.times[int(trade["exit_t"])])
     known_at = int(bars.close_times[int(trade["exit_t"])])
+    opened_at = int(bars.close_times[int(trade["entry_t"])]) - bars.bar_ns  # of the entry bar, not its label
     episode = Episode(
         episode_id=content_id([context.policy_id, symbol, direction, entry, exit_, context.ledger]),
         symbol=symbol,
@@ -81,11 +82,7 @@ def build_episode(
         mfe_r=float(trade["mfe_r"]),
         hold_bars=int(trade["bars_held"]),
         exit_reason=REASONS[int(trade["reason"])],
-        no_learn=any(_touches(zone, symbol, entry, known_at) for zone in no_learn_zones),
+        no_learn=any(zone.touches(symbol, opened_at, known_at) for zone in no_learn_zones),
         **asdict(context),
     )
     return episode.model_copy(update={"failure_mode": classify(episode)})
-
-
-def _touches(zone: NoLearnZone, symbol: str, start: int, end: int) -> bool:
-    return zone.symbol in (None, symbol) and zone.start <= end and start <= zone.end

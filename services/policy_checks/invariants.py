@@ -4,13 +4,7 @@ The guardrails come in the request's `InvariantContext`; an empty list of allowe
 allows all of them. Which part of a plan is missing is asked here too: a plan without a stop is no plan.
 """
 
-from schemas.reflection import (
-    Finding,
-    NoLearnZone,
-    PolicyAmendmentRequest,
-    PolicyLevelReflectionRequest,
-    Remedy,
-)
+from schemas.reflection import Finding, PolicyAmendmentRequest, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, PolicyState, Severity
 from services.policy_checks.dates import days_in
 from services.policy_checks.findings import Critic, run_critics
@@ -152,9 +146,10 @@ def exposure_cap_is_reached(request: PolicyLevelReflectionRequest) -> Finding | 
 
 
 def no_learn_zone_is_active(request: PolicyLevelReflectionRequest) -> Finding | None:
-    """A decision inside a declared no-learn zone."""
-    for zone in _zones_of(request):
-        if zone.start <= request.snapshot.ts_event <= zone.end:
+    """A decision bar that touches a declared no-learn zone."""
+    snapshot = request.snapshot
+    for zone in request.invariants.no_learn_zones:
+        if zone.touches(snapshot.symbol, snapshot.opened_at, snapshot.ts_event):
             return _blocker(
                 "no_learn_zone_active", f"the decision bar lies in the no-learn zone {zone.reason!r}"
             )
@@ -164,13 +159,13 @@ def no_learn_zone_is_active(request: PolicyLevelReflectionRequest) -> Finding | 
 def no_learn_zone_is_cited(request: PolicyLevelReflectionRequest) -> Finding | None:
     """A text that argues with a day of a no-learn zone, or with its reason."""
     text = f"{request.proposal.thesis}\n{request.proposal.rationale}"
-    words = _words(text)
-    for zone in _zones_of(request):
+    words, symbol = _words(text), request.snapshot.symbol
+    for zone in request.invariants.no_learn_zones:
         reason = _words(zone.reason)
-        if len(reason) >= SHORTEST_CITED_REASON and reason in words:
+        if zone.symbol in (None, symbol) and len(reason) >= SHORTEST_CITED_REASON and reason in words:
             return _blocker("no_learn_zone_cited", f"the text argues with the no-learn zone {zone.reason!r}")
         for day, start, end in days_in(text):
-            if start <= zone.end and zone.start < end:
+            if zone.touches(symbol, start, end):
                 return _blocker("no_learn_zone_cited", f"{day} lies in the no-learn zone {zone.reason!r}")
     return None
 
@@ -279,8 +274,3 @@ def _missing(request: PolicyLevelReflectionRequest, role: str, code: str, messag
     if not _is_blank(request, role):
         return None
     return _blocker(code, message, own_rule(request, role))
-
-
-def _zones_of(request: PolicyLevelReflectionRequest) -> tuple[NoLearnZone, ...]:
-    symbol = request.snapshot.symbol
-    return tuple(zone for zone in request.invariants.no_learn_zones if zone.symbol in (None, symbol))

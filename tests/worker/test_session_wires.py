@@ -5,10 +5,12 @@ trades.
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from schemas.canonical import datetime_to_ns
 from schemas.config import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.proposal import StrategistAnswer
 from schemas.reflection import NoLearnZone, PolicyLevelReflectionResult
@@ -335,6 +337,32 @@ def test_session_no_learn_zone_episodes_are_kept_out_of_memory_and_statistics() 
         made.expectations.summary(version.definition, last).n == 0
         for version in made.registry.reader().active()
     )
+
+
+def test_session_no_learn_zone_episodes_are_kept_out_of_the_slow_loop() -> None:
+    zone = NoLearnZone(start=0, end=2**62, reason="the whole history")
+    made = session(Settings(envelope=EnvelopeSettings(no_learn_zones=(zone,))), ("2000-03-01", "2004-06-30"))
+    made.policy_loop._settings = Settings()  # the proposals themselves stay free of the zone
+    finished(made)
+    assert len(made.slow_loop.episodes) >= made.settings.high_level.minimum_episodes
+    assert made.slow_loop.counters.runs == 0
+    assert set(made.slow_loop.counters.skips) == {"insufficient_episodes"}
+
+
+def test_session_no_learn_zone_of_the_settings_blocks_the_plans_of_its_bars() -> None:
+    """The zone lasts for two months and names one of the symbols."""
+    start, end = (datetime_to_ns(datetime(2003, month, 1, tzinfo=UTC)) for month in (9, 11))
+    zone = NoLearnZone(start=start, end=end, symbol="IBM", reason="feed gap")
+    made = session(Settings(envelope=EnvelopeSettings(no_learn_zones=(zone,))))
+    rows = finished(made)
+    blocked = {
+        (row.symbol, row.ts_event)
+        for row in rows
+        if row.kind == "policy_reflection" and "no_learn_zone_active" in row.payload
+    }
+    proposed = {(row.symbol, row.ts_event) for row in rows if row.kind == "policy_reflection"}
+    assert blocked == {("IBM", at) for symbol, at in proposed if symbol == "IBM" and start < at <= end}
+    assert blocked
 
 
 def test_session_bypassing_events_are_evaluated_within_the_minimum_interval() -> None:
