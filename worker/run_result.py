@@ -7,12 +7,17 @@ import numpy as np
 
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
+from schemas.vocabulary import TickEventKind
 from services.latencies import quantiles
 from services.policy_loop.invariant_context import cost_bps
 from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
+from trading_core.features.registry import resolve
+from trading_core.kernel.records import REFUSALS
+from trading_core.regime import FEATURES_READ
 from worker.contamination import Course, contamination, headline
 from worker.session import Session
 from worker.timing import Timing
+from worker.why_no_trade import RunFacts, why_no_trade
 
 
 class RunResult:
@@ -47,6 +52,7 @@ class RunResult:
             "run_id": run_id,
             "config_hash": session.settings.config_hash,
             "reflection": session.settings.reflection.mode,
+            "why_no_trade": why_no_trade(self._facts(run_id)),
             "data": self._data(),
             "headline": headline(seen),
             "performance": self._performance(),
@@ -85,6 +91,26 @@ class RunResult:
             "timing": self._timings(),
             "errors": policy.errors + slow.errors,
         }
+
+    def _facts(self, run_id: str) -> RunFacts:
+        session, envelope = self._session, self._session.settings.envelope
+        engine, events = session.engine, session.tick_validation().events
+        refused = dict(zip(REFUSALS, engine.portfolio["refused"][0].tolist(), strict=False))
+        return RunFacts(
+            run_id=run_id,
+            traded=bool(self.trades or session.open_positions() or events.get(TickEventKind.ENTRY_FILLED)),
+            timeframe=session.bars.timeframe,
+            bars=dict(zip(session.bars.symbols, engine.state["own"].tolist(), strict=True)),
+            needed_bars=1 + max(resolve(name).lookback for name in FEATURES_READ),
+            policy=session.policy_loop.counters,
+            events=events,
+            refused=refused,
+            entries_blocked=session.journal.counts["entries_blocked"],
+            kill_switch=bool(envelope.kill_switch or engine.portfolio["kill"][0] == 1),
+            directions=envelope.allowed_directions,
+            allowed=envelope.allowed_playbooks,
+            playbooks=tuple(version.definition for version in session.registry.reader().active()),
+        )
 
     def _data(self) -> dict[str, Any]:
         bars = self._session.bars

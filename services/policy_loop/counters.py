@@ -9,12 +9,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.config import ReflectionSettings
-from schemas.reflection import PolicyLevelReflectionResult, ReflectionInvocationMeta
-from schemas.vocabulary import InvocationOutcome, PolicyEventKind, ReflectionStatus
+from schemas.proposal import StrategistAnswer
+from schemas.reflection import Finding, PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.regime import RegimeView
+from schemas.vocabulary import InvocationOutcome, PlanKind, PolicyEventKind, ReflectionStatus, Severity
 from services.latencies import quantiles
 from services.policy_loop.gate import GateDecision
 from services.ports import PlanRound
 from trading_core.trigger_engine import Boundary
+
+
+@dataclass(frozen=True)
+class FindingExample:
+    """The first finding of a code that sent a plan back, with whose plan it was."""
+
+    playbook_id: str
+    direction: str
+    finding: Finding
 
 
 @dataclass
@@ -24,6 +35,8 @@ class PolicyCounters:
     Attributes:
         budgets: where the time budgets of a reflection stand.
         over_budget: reflections that took longer than theirs, a slow strategist left out.
+        sent_back_for: findings by code that sent a proposal back, with `examples` of each.
+        abstained_in: abstentions by regime (`trend/volatility/structure`).
     """
 
     budgets: ReflectionSettings = field(default_factory=ReflectionSettings)
@@ -39,6 +52,9 @@ class PolicyCounters:
     finding_codes: Counter[str] = field(default_factory=Counter)
     amendments: Counter[str] = field(default_factory=Counter)
     amendment_codes: Counter[str] = field(default_factory=Counter)
+    sent_back_for: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, FindingExample] = field(default_factory=dict)
+    abstained_in: Counter[str] = field(default_factory=Counter)
     decisions: Counter[str] = field(default_factory=Counter)
     evaluations: int = 0
     revisions: int = 0
@@ -54,15 +70,18 @@ class PolicyCounters:
         self.skips.update(str(skip.reason) for skip in decision.skips)
         self.overrides.update(str(reason) for reason in decision.overrides)
 
-    def count_round(self, one: PlanRound) -> None:
-        """One answer of the strategist with the reflection that it met."""
+    def count_round(self, one: PlanRound, regime: RegimeView | None = None) -> None:
+        """One answer of the strategist in a regime, with the reflection that it met."""
         self.answers[str(one.answer.kind)] += 1
         self.sources[one.answer.model] += 1
         if one.answer.fallback is not None:
             self.fallbacks[one.answer.fallback] += 1
+        if one.answer.kind is PlanKind.ABSTAIN and regime is not None:
+            self.abstained_in[f"{regime.labels.key}/{regime.labels.structure}"] += 1
         if isinstance(one.reflection, PolicyLevelReflectionResult):
             self.reflections[str(one.reflection.status)] += 1
             self.finding_codes.update(finding.code for finding in one.reflection.findings)
+            self._count_sent_back(one.answer, one.reflection.findings)
             self._count_reflection(one.reflection)
 
     def count_amendment(self, reflection: PolicyLevelReflectionResult | ReflectionInvocationMeta) -> None:
@@ -81,6 +100,13 @@ class PolicyCounters:
     def _count_reflection(self, result: PolicyLevelReflectionResult) -> None:
         self.reflection_ms.append(result.meta.latency_ms)
         self.over_budget += result.meta.latency_ms > self._budget_ms(result.meta.source)
+
+    def _count_sent_back(self, answer: StrategistAnswer, findings: tuple[Finding, ...]) -> None:
+        for finding in findings:
+            if answer.proposal is not None and finding.severity in (Severity.MAJOR, Severity.BLOCKER):
+                self.sent_back_for[finding.code] += 1
+                met = FindingExample(answer.proposal.playbook_id, answer.proposal.direction, finding)
+                self.examples.setdefault(finding.code, met)
 
     def _budget_ms(self, source: str) -> float:
         heartbeat = source == PolicyEventKind.HEARTBEAT

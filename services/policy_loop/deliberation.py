@@ -119,7 +119,7 @@ class Deliberation:
         for answered in plan.rounds:
             evaluation.record.round(evaluation.rounds, snapshot, answered)
             evaluation.rounds += 1
-            self._counters.count_round(answered)
+            self._counters.count_round(answered, snapshot.regime)
             evaluation.deferred += _deferred(snapshot, answered)
             if answered.reflection is not None:
                 evaluation.invoked(answered.reflection)

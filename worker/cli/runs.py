@@ -55,11 +55,18 @@ def _render(found: "list[RunRecord]") -> None:
             _few(record.data["symbols"]),
             f"{record.data['timeframe']} {_bars(record)}",
             percent(performance.get("total_return")),
-            str(performance.get("trades", "-")),
+            _trades(record.document or {}),
             f"{record.events:,}",
             record.head_hash[:8],
         )
     stdout_console().print(table)
+
+
+def _trades(document: dict[str, Any]) -> str:
+    """Closed positions; a run without one that says why shows its first reason."""
+    trades = str(document.get("performance", {}).get("trades", "-"))
+    causes = document.get("why_no_trade")
+    return f"{trades} ({causes[0]['reason']})" if causes else trades
 
 
 def _bars(record: "RunRecord") -> str:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from worker.figures import counts, milliseconds, number, percent, r_multiple
+from worker.why_no_trade import headline
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Document = dict[str, Any]
 Rows = Iterable[tuple[str, str]]
+MOST_CAUSES = 8
 OFF = "reflection is off: no proposal was reflected and no report was written"
 
 
@@ -25,6 +27,7 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
     """
     if document["reflection"] == "off":
         console.print(OFF, style="bold yellow", soft_wrap=True)
+    _no_trade(document, console)
     data = document["data"]
     window = f"{data['start'][:10]} to {data['end'][:10]}"
     symbols = ", ".join(data["symbols"])
@@ -46,6 +49,19 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
     console.print(f"errors: {document['errors']}", style=style)
     for failure in failures:
         console.print(f"  {failure}", soft_wrap=True)
+
+
+def _no_trade(document: Document, console: "Console") -> None:
+    """Why there was no trade, and what would change it; nothing for a run that has opened a position."""
+    causes = document["why_no_trade"]
+    if not causes:
+        return
+    console.print(headline(document), style="bold yellow", soft_wrap=True)
+    for cause in causes[:MOST_CAUSES]:
+        console.print(f"  {cause['reason']}: {cause['remedy']}", soft_wrap=True)
+    if len(causes) > MOST_CAUSES:
+        console.print(f"  and {len(causes) - MOST_CAUSES} more reasons, see --json")
+    console.print()
 
 
 def _table(title: str, rows: Rows) -> Table:

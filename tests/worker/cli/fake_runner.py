@@ -204,6 +204,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "end": "2000-03-31T00:00:00+00:00",
             "sha256": bars.sha256,
         },
+        "why_no_trade": [],
         "headline": {"window": "whole"} | FIGURES,
         "contamination": {
             "label": "clean",
