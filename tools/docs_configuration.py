@@ -31,13 +31,11 @@ MEANING = {
     "execution.volatility_multiple": "ATRs that the risk fraction pays for, where sizing is by volatility",
     "execution.fixed_quantity": "units per entry, where sizing is fixed",
     "envelope.max_symbol_exposure": "position value of one symbol over equity; orders are clamped to it",
-    "envelope.correlation_buckets": "tables of `name`, `symbols`, `max_exposure` (gross, of "
-    "equity); orders "
+    "envelope.correlation_buckets": "tables of `name`, `symbols`, `max_exposure` (gross, of equity); orders "
     "are clamped to it",
     "envelope.loss_pause_bars": "own bars without entries after `max_symbol_losses`, and bars of the halt "
     "after `max_consecutive_losses`",
-    "envelope.no_trade_windows": "tables of `reason` and either `start`, `end` or, every day, "
-    "`from_minute`, "
+    "envelope.no_trade_windows": "tables of `reason` and either `start`, `end` or, every day, `from_minute`, "
     "`to_minute` of the UTC day and `weekdays` (Monday 0); with `symbol` for one symbol only",
     "policy_loop.regime.low_volatility": "rank of volatility below which its band is low",
     "policy_loop.regime.high_volatility": "rank from which it is high",
@@ -51,8 +49,7 @@ MEANING = {
     "envelope.drawdown_release_bars": "bars of the halt after a drawdown",
     "envelope.cooldown_bars": "own bars in COOLDOWN after an exit",
     "envelope.allowed_directions": "directions that may be proposed",
-    "envelope.no_learn_zones": "tables of `start`, `end` (exclusive), `symbol`, `reason`; a bar "
-    "that shares a "
+    "envelope.no_learn_zones": "tables of `start`, `end` (exclusive), `symbol`, `reason`; a bar that shares a "
     "moment with one is neither traded on nor learnt from",
     "policy_loop.events": "what may start an evaluation; an event left out is skipped as `event_disabled`",
     "policy_loop.minimum_interval_s": "least time between evaluations of a symbol",
@@ -83,8 +80,7 @@ MEANING = {
     "judge.action_ttl_bars": "bars after which a ban ends by itself",
     "judge.shadow_ttl_bars": "bars after which a candidate or experiment ends without promotion",
     "judge.promotion_minimum_trades": "shadow trades that a promotion needs",
-    "judge.promotion_alpha": "shared by all candidates of a run: the k-th needs an e-value of k (k "
-    "+ 1) over "
+    "judge.promotion_alpha": "shared by all candidates of a run: the k-th needs an e-value of k (k + 1) over "
     "this, less after promotions",
     "judge.max_open_experiments": "experiments in shadow at one time",
     "llm.fast_model": "model of the fast reflection",
