@@ -49,8 +49,8 @@ MEANING = {
     "envelope.drawdown_release_bars": "bars of the halt after a drawdown",
     "envelope.cooldown_bars": "own bars in COOLDOWN after an exit",
     "envelope.allowed_directions": "directions that may be proposed",
-    "envelope.no_learn_zones": "tables of `start`, `end` (exclusive), `symbol`, `reason`; a bar that shares a "
-    "moment with one is neither traded on nor learnt from",
+    "envelope.no_learn_zones": "tables of `start`, `end` (exclusive), `symbol`, `reason`; a bar that shares "
+    "a moment with one is neither traded on nor learnt from",
     "policy_loop.events": "what may start an evaluation; an event left out is skipped as `event_disabled`",
     "policy_loop.minimum_interval_s": "least time between evaluations of a symbol",
     "policy_loop.minimum_interval_bars": "least own bars between evaluations; the larger of the two holds",

@@ -14,6 +14,7 @@ from schemas.regime import RegimeView
 from schemas.snapshot import ExpectationSummary, PolicySnapshot, PositionView
 from schemas.vocabulary import Direction, OverrideReason, PlanKind, Severity
 from services.playbooks.registry import render_rules
+from services.policy_loop.clamps import rules_conviction
 from services.ports import PlaybookReader, Revision
 
 TIGHTENING = {"conviction": 4, "horizon_bars": 0, "activation_window_bars": 0}
@@ -108,7 +109,7 @@ def proposal_of(one: Candidate, regime: RegimeView) -> PolicyProposal:
         thesis=f"{one.playbook.title}, {one.direction}: {terms}.",
         activation_window_bars=one.playbook.activation_window_bars,
         horizon_bars=one.playbook.horizon_bars,
-        conviction=conviction(one.hit_rate, regime),
+        conviction=rules_conviction(one.hit_rate, regime),
         rationale=(
             f"Go {one.direction}: {terms}. Regime is trend {labels.trend}, volatility {labels.volatility}, "
             f"structure {labels.structure}."
@@ -116,17 +117,6 @@ def proposal_of(one: Candidate, regime: RegimeView) -> PolicyProposal:
         **rules.payload(),
         **one.playbook.terms(),
     )
-
-
-def conviction(hit_rate: float, regime: RegimeView) -> float:
-    """What the strategist believes: the known hit rate, moved by how strong the setting is, in [0, 1].
-
-    A strong trend and volume raise it and high volatility lowers it, by at most 0.3 either way; whether
-    that much is warranted is for the reflection to say.
-    """
-    trend, volatility, _, volume, _ = regime.fingerprint
-    strength = (trend + volume + (1.0 - volatility)) / 3.0
-    return round(min(1.0, max(0.0, hit_rate + 0.6 * (strength - 0.5))), 4)
 
 
 def tighten(proposal: PolicyProposal, findings: tuple[Finding, ...]) -> PolicyProposal | None:

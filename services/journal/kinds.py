@@ -17,6 +17,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "policy_snapshot",
         "policy_proposal",
         "policy_reflection",
+        "proposal_clamped",
         "boundary_verdict",
         "policy_frozen",
         "policy_amended",

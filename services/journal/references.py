@@ -30,6 +30,7 @@ REFERENCES: dict[str, dict[str, str]] = {
         "result.memory.losers.episode_id": "episode",
         "result.memory.failures.episode_id": "episode",
     },
+    "proposal_clamped": {"proposal_hash": "policy_proposal", "snapshot_hash": "policy_snapshot"},
     "boundary_verdict": HASHES,
     "policy_frozen": {f"policy.{name}": kind for name, kind in POLICY_HASHES.items()}
     | {"policy.playbook_hash": "playbook_version"},

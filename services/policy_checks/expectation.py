@@ -10,7 +10,7 @@ from math import ceil, floor
 from schemas.config import ReflectionSettings
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
-from schemas.snapshot import ExpectationSummary
+from schemas.snapshot import ExpectationSummary, PolicySnapshot
 from schemas.vocabulary import CheckName, Severity
 from services.policy_checks.plan_levels import PlanLevels
 
@@ -34,9 +34,13 @@ def check_expectation(
 
 
 def expectation_of(request: PolicyLevelReflectionRequest) -> ExpectationSummary:
+    """What the snapshot of a request says of its playbook; see `expectation_in`."""
+    return expectation_in(request.snapshot, request.playbook)
+
+
+def expectation_in(snapshot: PolicySnapshot, playbook: PlaybookDefinition) -> ExpectationSummary:
     """The snapshot's summary of exactly this playbook version, else the design of the playbook itself."""
-    playbook = request.playbook
-    for summary in request.snapshot.expectations:
+    for summary in snapshot.expectations:
         if (summary.playbook_id, summary.playbook_version) == (playbook.id, playbook.version):
             return summary
     return _design(playbook)

@@ -31,6 +31,7 @@ from schemas.vocabulary import (
     PlanKind,
     Severity,
 )
+from services.policy_loop.clamps import ProposalClamp, clamped
 from services.policy_loop.counters import PolicyCounters
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
 from services.policy_loop.invariant_context import invariant_context
@@ -75,8 +76,10 @@ class Deliberation:
         invariants = self._invariants(snapshot)
         revision: Revision | None = None
         while True:
-            plan = await self._provider().provide(snapshot, invariants, evaluation.budget, revision)
+            asked = await self._provider().provide(snapshot, invariants, evaluation.budget, revision)
+            plan, clamps = self._within_bounds(asked, snapshot)
             self._take(evaluation, snapshot, plan)
+            evaluation.record.clamps(snapshot, asked, plan, clamps)
             if plan.end is PlanEnd.NO_PROPOSAL:
                 return self._without_proposal(evaluation, snapshot, plan.last.answer)
             if plan.end is not PlanEnd.PASSED:
@@ -113,6 +116,19 @@ class Deliberation:
 
     def _invariants(self, snapshot: PolicySnapshot) -> InvariantContext:
         return invariant_context(self._settings(), snapshot, self._playbooks, self._symbols)
+
+    def _within_bounds(self, plan: Plan, snapshot: PolicySnapshot) -> tuple[Plan, tuple[ProposalClamp, ...]]:
+        """A plan that passed, within what its playbook allows; a reflected one lies there already."""
+        proposal = plan.last.answer.proposal
+        if plan.end is not PlanEnd.PASSED or proposal is None:
+            return plan, ()
+        playbook = self._playbooks.get(proposal.playbook_id).definition
+        tolerance = self._settings().reflection.conviction_tolerance
+        allowed, clamps = clamped(proposal, snapshot, playbook, tolerance)
+        if not clamps:
+            return plan, ()
+        answer = plan.last.answer.model_copy(update={"proposal": allowed})
+        return replace(plan, rounds=(*plan.rounds[:-1], replace(plan.last, answer=answer))), clamps
 
     def _take(self, evaluation: Evaluation, snapshot: PolicySnapshot, plan: Plan) -> None:
         """Record the rounds of a plan, and why a round that has no reflection has none."""

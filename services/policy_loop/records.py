@@ -15,8 +15,9 @@ from schemas.reflection import (
 )
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome
+from services.policy_loop.clamps import ProposalClamp
 from services.policy_loop.gate import EventSkip, GateDecision
-from services.ports import EventJournal, PlanRound
+from services.ports import EventJournal, Plan, PlanRound
 from trading_core.trigger_engine import Boundary
 
 Reflection = PolicyLevelReflectionResult | ReflectionInvocationMeta
@@ -164,6 +165,26 @@ class PolicyJournal:
             },
             reflection.telemetry(),
         )
+
+    def clamps(
+        self, snapshot: PolicySnapshot, asked: Plan, allowed: Plan, clamps: tuple[ProposalClamp, ...]
+    ) -> None:
+        """Each field of the last proposal that was brought down to what its playbook allows."""
+        before, after = asked.last.answer.proposal, allowed.last.answer.proposal
+        if before is None or after is None:
+            return
+        for clamp in clamps:
+            self._append(
+                "proposal_clamped",
+                {
+                    "proposal_hash": after.content_hash,
+                    "asked_hash": before.content_hash,
+                    "snapshot_hash": snapshot.content_hash,
+                    "field": clamp.field,
+                    "asked": clamp.asked,
+                    "allowed": clamp.allowed,
+                },
+            )
 
     def verdict(self, verdict: BoundaryVerdict) -> None:
         """The judge's decision."""

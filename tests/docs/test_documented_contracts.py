@@ -21,7 +21,7 @@ from worker.models import Models
 REFERENCE = DOCS / "reference"
 OPEN = re.compile(r"\.[A-Z]+$")
 LIVE_KINDS = INPUT_KINDS | {"entries_blocked"}  # held to the page by tests/worker/trading
-NEVER_IN_THESE_RUNS = {"error", "run_random_veto"} | LIVE_KINDS
+NEVER_IN_THESE_RUNS = {"error", "proposal_clamped", "run_random_veto"} | LIVE_KINDS
 
 
 @cache

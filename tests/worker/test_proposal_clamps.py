@@ -1,0 +1,105 @@
+"""A plan beyond its playbook is brought down where no reflection sends it back, whoever made it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from schemas.config import ReflectionSettings, Settings
+from schemas.proposal import PolicyProposal
+from services.journal.index import JournalIndex
+from services.journal.references import check_references
+from services.playbooks.registry import load_playbooks
+from services.policy_loop.clamps import clamped, highest_conviction, rules_conviction
+from services.ports import Plan, PlanEnd, PlanRound
+from tests.services.journal.rows import stream
+from tests.services.policy_checks.plans import PLAN_IDS, PLANS, changed, right_request
+from tests.worker.test_session_wires import finished, payloads, plans_changed, session
+
+OFF = Settings(reflection=ReflectionSettings(mode="off"))
+BOOKS = {book.id: book for book in load_playbooks(None)}
+BEYOND: dict[str, Any] = {"horizon_bars": 400, "activation_window_bars": 40, "conviction": 1.0}
+FIELDS = set(BEYOND)
+
+
+def beyond(plan: Plan) -> Plan:
+    """The plan of another provider, which asks for more than its playbook has."""
+    answer = plan.last.answer
+    if plan.end is not PlanEnd.PASSED or answer.proposal is None:
+        return plan
+    asked = PolicyProposal(**{**answer.proposal.payload(), **BEYOND})
+    told = answer.model_copy(update={"proposal": asked, "model": "another"})
+    return Plan(plan.end, (*plan.rounds[:-1], PlanRound(told, plan.last.request, plan.last.reflection)), "")
+
+
+def test_session_with_reflection_off_clamps_every_plan_beyond_its_playbook_and_says_so() -> None:
+    made = session(OFF)
+    plans_changed(made, beyond)
+    rows = finished(made)
+    frozen, clamps = payloads(rows, "policy_frozen"), payloads(rows, "proposal_clamped")
+    assert len(frozen) > 10
+    for policy in frozen:
+        plan = policy["policy"]["proposal"]
+        book = BOOKS[plan["playbook_id"]]
+        assert plan["horizon_bars"] == book.horizon_bars
+        assert plan["activation_window_bars"] == book.activation_window_bars
+        assert plan["conviction"] < 1.0
+    by_plan: dict[str, set[str]] = {}
+    for clamp in clamps:
+        by_plan.setdefault(clamp["proposal_hash"], set()).add(clamp["field"])
+        assert clamp["asked"] == BEYOND[clamp["field"]] > clamp["allowed"]
+        assert clamp["asked_hash"] != clamp["proposal_hash"]
+    assert {policy["policy"]["proposal_hash"] for policy in frozen} <= set(by_plan)
+    assert all(fields == FIELDS for fields in by_plan.values())
+    assert made.policy_loop.counters.errors == 0
+    index = asyncio.run(JournalIndex.read(stream(rows)))
+    assert check_references(index, finished=True).ok
+
+
+def test_session_with_reflection_off_changes_no_plan_of_the_rules() -> None:
+    rows = finished(session(OFF))
+    assert len(payloads(rows, "policy_frozen")) > 10
+    assert payloads(rows, "proposal_clamped") == []
+
+
+def test_session_with_a_reflection_refuses_a_plan_that_was_changed_behind_it() -> None:
+    made = session()
+    plans_changed(made, beyond)
+    rows = finished(made)
+    assert payloads(rows, "policy_frozen") == []
+
+
+@pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
+def test_clamped_plan_of_the_playbook_is_the_plan_itself(playbook, direction):
+    request = right_request(playbook, direction)
+    assert clamped(request.proposal, request.snapshot, playbook, 0.25) == (request.proposal, ())
+
+
+@pytest.mark.parametrize("field", sorted(FIELDS))
+def test_clamped_field_exactly_at_its_bound_stays_and_a_step_beyond_comes_down_to_it(field):
+    request = right_request()
+    book, snapshot = request.playbook, request.snapshot
+    bound = highest_conviction(snapshot, book, 0.25) if field == "conviction" else getattr(book, field)
+    at = changed(request.proposal, {field: bound})
+    assert clamped(at, snapshot, book, 0.25) == (at, ())
+    step = 0.001 if field == "conviction" else 1
+    allowed, (clamp,) = clamped(changed(at, {field: bound + step}), snapshot, book, 0.25)
+    assert allowed == at
+    assert (clamp.field, clamp.asked, clamp.allowed) == (field, bound + step, bound)
+
+
+def test_clamped_plan_below_its_bounds_is_never_raised():
+    request = right_request()
+    low = changed(request.proposal, {"horizon_bars": 1, "activation_window_bars": 1, "conviction": 0.0})
+    assert clamped(low, request.snapshot, request.playbook, 0.25) == (low, ())
+
+
+def test_highest_conviction_is_what_the_rules_believe_where_that_is_more_than_the_tolerance():
+    request = right_request()
+    strong = changed(request.snapshot, {"regime.fingerprint": (1.0, 0.0, 0.5, 1.0, 0.5)})
+    hit_rate = request.playbook.expectation.hit_rate
+    assert highest_conviction(strong, request.playbook, 0.25) == rules_conviction(hit_rate, strong.regime)
+    assert rules_conviction(hit_rate, strong.regime) == pytest.approx(hit_rate + 0.3)
+    assert highest_conviction(strong, request.playbook, 0.5) == hit_rate + 0.5
+    cold = changed(request.snapshot, {"regime": None})
+    assert highest_conviction(cold, request.playbook, 0.25) == hit_rate + 0.25
