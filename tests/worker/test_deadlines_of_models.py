@@ -1,7 +1,7 @@
 """Both deadlines of every model that a decision waits for, measured in virtual time.
 
-The model is told what is left of its caller's budget and should keep it. A model that keeps none is cut off by
-its caller: `GRACE_MS` later, never when it pleases.
+The model is told what is left of its caller's budget and should keep it. A model that keeps none is cut off
+by its caller: `GRACE_MS` later, never when it pleases.
 """
 
 import asyncio

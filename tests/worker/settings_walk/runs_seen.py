@@ -1,0 +1,94 @@
+"""Looks at short runs: what was traded, what was evaluated, and what the regimes were.
+
+Only what a run did is compared, never an id or a hash: settings are part of those whether they act or not.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from schemas.config import Settings
+from schemas.playbook import PlaybookDefinition
+from services.journal.chain import JournalRow
+from tests.worker.runs import embedded_bars, run_on
+from tests.worker.settings_walk.walking import Look, content
+from tests.worker.test_execution_settings import EAGER, PATIENT
+from trading_core.bars import BarSeries
+from worker.sample_data.worlds import make_world
+
+TRADED = (
+    "order_accepted", "order_clamped", "order_refused", "entry_filled", "scale_out_filled", "exit_filled",
+    "stop_tightened", "episode", "envelope_breach", "envelope_released", "state_transition", "run_finished",
+)  # fmt: skip
+EVALUATED = ("policy_event", "policy_skip", "policy_evaluation")
+REFLECTED = ("policy_reflection",)
+
+
+@cache
+def year() -> BarSeries:
+    """A year and a half of the embedded bars."""
+    return embedded_bars("2004-01-01", "2005-06-30")
+
+
+@cache
+def coarse_year() -> BarSeries:
+    """The same with prices in halves, so that limits and targets are touched exactly."""
+    prices = {name: np.ceil(getattr(year(), name) * 2) / 2 for name in ("open", "high", "low", "close")}
+    return replace(year(), **prices)
+
+
+@cache
+def hours() -> BarSeries:
+    """Twenty days of hourly bars of two symbols."""
+    return make_world("random_walk", seed=5, bars=480, symbols=2, timeframe="1h")
+
+
+def rows_of(rows: Sequence[JournalRow], kinds: Sequence[str]) -> list[Any]:
+    return [
+        [row.kind, row.symbol, row.known_at, content(json.loads(row.payload))]
+        for row in rows
+        if row.kind in kinds
+    ]
+
+
+def look_at(bars: Callable[[], BarSeries], books: tuple[PlaybookDefinition, ...] | None, *kinds: str) -> Look:
+    """A look at the rows of some kinds that a run over bars leaves."""
+
+    def looked(settings: Settings) -> Any:
+        return rows_of(run_on(bars(), settings, books).rows, kinds)
+
+    return looked
+
+
+TRADES = look_at(year, None, *TRADED)
+EAGER_TRADES = look_at(year, (EAGER,), *TRADED)
+PATIENT_TRADES = look_at(coarse_year, (PATIENT,), *TRADED)
+EVALUATIONS = look_at(year, None, *EVALUATED)
+REFLECTIONS = look_at(year, None, *REFLECTED)
+HOURLY = look_at(hours, None, *EVALUATED)
+EAGER_HOURLY = look_at(hours, (EAGER,), *TRADED)
+
+
+def order_names(settings: Settings) -> Any:
+    """Ids of the orders, which the venue sees; the account is part of them."""
+    return [one["order_id"] for one in run_on(year(), settings).of("order_accepted")]
+
+
+def document_part(*path: str) -> Look:
+    """A look at one part of the document of a run."""
+
+    def looked(settings: Settings) -> Any:
+        part: Any = run_on(year(), settings).document
+        for name in path:
+            part = part[name]
+        return part
+
+    return looked
+
+
+LATE_READS = document_part("memory", "over_budget")
+LATE_REFLECTIONS = document_part("policy_loop", "over_budget")

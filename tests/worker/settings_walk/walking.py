@@ -1,0 +1,93 @@
+"""What a walk over the settings is made of: the leaves of the tree, and an entry for each of them.
+
+An entry names another value and a look: a function that takes settings, builds what they are wired to by the
+program's own factories, and returns what it saw. The walk demands that the other value is seen.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, get_args
+
+from schemas.canonical import canonical_json
+from schemas.config import Settings
+from schemas.contract import Contract
+from worker.settings import FIELDS, load_settings
+
+Look = Callable[[Settings], Any]
+NO_CONTENT = ("id", "ids", "hash", "hashes")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a setting is seen to do something.
+
+    Attributes:
+        value: what it is changed to; of a field inside a list (`envelope.no_trade_windows[].reason`) the
+            whole list that holds the changed field.
+        look: what is compared.
+        beside: other settings of both sides, and what the default is replaced by where it shows nothing.
+    """
+
+    value: Any
+    look: Look
+    beside: Mapping[str, Any] = field(default_factory=dict)
+
+
+def leaves() -> Iterator[str]:
+    """Every key of the tree, and every field of what its lists hold as `key[].field`."""
+    for key, setting in FIELDS.items():
+        yield key
+        for part in get_args(setting.annotation):
+            if isinstance(part, type) and issubclass(part, Contract):
+                yield from (f"{key}[].{name}" for name in part.model_fields)
+
+
+def settings_with(changes: Mapping[str, Any]) -> Settings:
+    """The settings that a command line with these changes resolves to."""
+    flags = {key: ("the walk", value) for key, value in changes.items()}
+    return load_settings(environment={}, flags=flags).settings
+
+
+def seen(entry: Entry, changes: Mapping[str, Any]) -> str:
+    """What an entry's look sees under its `beside` and some changes."""
+    return canonical_json({"seen": entry.look(settings_with({**entry.beside, **changes}))})
+
+
+@cache
+def _seen_once(look: Look, beside: str, entry: "_Same") -> str:
+    return seen(entry.entry, {})
+
+
+class _Same:
+    """An entry that equals every other: the key of the cache is the look and what stands beside."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def seen_before(entry: Entry) -> str:
+    """What the look sees without the change, seen once for all entries that share it."""
+    return _seen_once(entry.look, repr(sorted(entry.beside.items())), _Same(entry))
+
+
+def seen_after(key: str, entry: Entry) -> str:
+    """What the look sees with the change."""
+    return seen(entry, {key.split("[]")[0]: entry.value})
+
+
+def content(payload: Any) -> Any:
+    """A payload without ids and hashes: they hold settings that may have done nothing."""
+    if isinstance(payload, dict):
+        return {
+            name: content(value)
+            for name, value in payload.items()
+            if name.rpartition("_")[2] not in NO_CONTENT
+        }
+    return [content(part) for part in payload] if isinstance(payload, list | tuple) else payload
