@@ -5,20 +5,25 @@ seldom matters does.
 """
 
 from tests.worker.settings_walk.runs_seen import (
+    BUSY_TRADES,
     EAGER_HOURLY,
     EAGER_TRADES,
     EVALUATIONS,
+    HOLED_REFLECTIONS,
     HOURLY,
     LATE_READS,
     LATE_REFLECTIONS,
     PATIENT_TRADES,
     REFLECTIONS,
     TRADES,
+    contradictions,
     order_names,
+    refusal,
 )
 from tests.worker.settings_walk.walking import Entry
 
 BUCKET = {"name": "tech", "symbols": ["AAPL", "IBM", "MSFT"], "max_exposure": 0.15}
+STRANGE = BUCKET | {"symbols": ["NONE"]}
 DATED = {
     "reason": "results",
     "symbol": "AAPL",
@@ -30,7 +35,8 @@ ZONE = {"reason": "outage", "start": "2004-09-01T00:00:00Z", "end": "2004-12-01T
 WINDOWS, ZONES, BUCKETS = (
     f"envelope.{name}" for name in ("no_trade_windows", "no_learn_zones", "correlation_buckets")
 )
-SMALL = {"execution.sizing": "fixed", "execution.fixed_quantity": 7.0}
+UNREFLECTED = {"reflection.mode": "off"}
+PATIENT_BUDGETS = {"reflection.budget_event_ms": 1e9, "reflection.budget_heartbeat_ms": 1e9}
 STEEP = {"envelope.max_drawdown": 0.01}
 REGIME = "policy_loop.regime."
 
@@ -48,12 +54,12 @@ DECISIONS: dict[str, Entry] = {
     "execution.borrow_bps": Entry(5.0, TRADES),
     "execution.fill": Entry("close", TRADES),
     "execution.level_base": Entry("fill", TRADES),
-    "execution.entry_bar_exits": Entry(False, EAGER_TRADES),
-    "execution.both_hit": Entry("target", EAGER_TRADES),
+    "execution.entry_bar_exits": Entry(False, BUSY_TRADES, UNREFLECTED),
+    "execution.both_hit": Entry("target", BUSY_TRADES, UNREFLECTED),
     "execution.gap": Entry("level", TRADES),
     "execution.limit_fill": Entry("through", PATIENT_TRADES, {"execution.tick_size": 0.5}),
     "execution.time_exit": Entry("close", TRADES),
-    "execution.reentry": Entry(False, EAGER_TRADES),
+    "execution.reentry": Entry(False, BUSY_TRADES, UNREFLECTED),
     "execution.tick_size": Entry(0.25, TRADES),
     "execution.lot_size": Entry(10.0, TRADES),
     "execution.sizing": Entry("fixed", TRADES),
@@ -64,7 +70,7 @@ DECISIONS: dict[str, Entry] = {
     "envelope.max_net_exposure": Entry(0.1, TRADES),
     "envelope.max_symbol_exposure": Entry(0.08, TRADES),
     BUCKETS: Entry([BUCKET], TRADES),
-    f"{BUCKETS}[].name": Entry([BUCKET | {"name": "other"}], TRADES, {BUCKETS: [BUCKET]}),
+    f"{BUCKETS}[].name": Entry([STRANGE | {"name": "other"}], refusal, {BUCKETS: [STRANGE]}),
     f"{BUCKETS}[].symbols": Entry([BUCKET | {"symbols": ["IBM"]}], TRADES, {BUCKETS: [BUCKET]}),
     f"{BUCKETS}[].max_exposure": Entry([BUCKET | {"max_exposure": 0.1}], TRADES, {BUCKETS: [BUCKET]}),
     "envelope.max_exposure_drift": Entry(0.0, TRADES, {"envelope.max_gross_exposure": 0.1}),
@@ -89,6 +95,8 @@ DECISIONS: dict[str, Entry] = {
     "envelope.allowed_directions": Entry(["long"], TRADES),
     "envelope.allowed_playbooks": Entry(["mean_reversion"], TRADES),
     ZONES: Entry([ZONE], TRADES),
+    f"{ZONES}[].reason": Entry([ZONE | {"reason": "war"}], REFLECTIONS, {ZONES: [ZONE]}),
+    f"{ZONES}[].symbol": Entry([ZONE | {"symbol": "IBM"}], REFLECTIONS, {ZONES: [ZONE]}),
     f"{ZONES}[].start": Entry([ZONE | {"start": "2004-11-01T00:00:00Z"}], TRADES, {ZONES: [ZONE]}),
     f"{ZONES}[].end": Entry([ZONE | {"end": "2004-10-01T00:00:00Z"}], TRADES, {ZONES: [ZONE]}),
     "policy_loop.events": Entry(["regime_change", "position_opened", "position_closed"], EVALUATIONS),
@@ -112,15 +120,12 @@ DECISIONS: dict[str, Entry] = {
     f"{REGIME}sideways_confirm": Entry(1, EVALUATIONS),
     f"{REGIME}sideways_confirm_of": Entry(24, EVALUATIONS),
     f"{REGIME}dwell": Entry(0, EVALUATIONS),
-    "reflection.budget_event_ms": Entry(
-        1e-6, LATE_REFLECTIONS, {"reflection.budget_event_ms": 1e9, "reflection.budget_heartbeat_ms": 1e9}
-    ),
-    "reflection.budget_heartbeat_ms": Entry(
-        1e-6, LATE_REFLECTIONS, {"reflection.budget_event_ms": 1e9, "reflection.budget_heartbeat_ms": 1e9}
-    ),
+    "reflection.mode": Entry("off", TRADES),
+    "reflection.budget_event_ms": Entry(1e-6, LATE_REFLECTIONS, PATIENT_BUDGETS),
+    "reflection.budget_heartbeat_ms": Entry(1e-6, LATE_REFLECTIONS, PATIENT_BUDGETS),
     "reflection.min_reward_to_risk": Entry(3.0, REFLECTIONS),
-    "reflection.max_staleness_bars": Entry(0, REFLECTIONS),
-    "reflection.contradiction_share": Entry(0.51, REFLECTIONS, {"reflection.minimum_cases": 2}),
+    "reflection.max_staleness_bars": Entry(0, HOLED_REFLECTIONS),
+    "reflection.contradiction_share": Entry(0.9, contradictions),
     "reflection.minimum_cases": Entry(2, REFLECTIONS),
     "reflection.conviction_tolerance": Entry(0.0, REFLECTIONS),
     "memory.winners": Entry(1, REFLECTIONS),

@@ -3,6 +3,7 @@
 Only what a run did is compared, never an id or a hash: settings are part of those whether they act or not.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,16 +11,33 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 from schemas.config import Settings
+from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from services.journal.chain import JournalRow
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from tests.services.policy_checks.plans import changed, right_request, summary
 from tests.worker.runs import embedded_bars, run_on
 from tests.worker.settings_walk.walking import Look, content
-from tests.worker.test_execution_settings import EAGER, PATIENT
-from trading_core.bars import BarSeries
+from tests.worker.test_execution_settings import EAGER, PATIENT, always
+from trading_core.bars import COLUMNS, BarSeries
+from worker.bootstrap import assemble
+from worker.cli.wiring import demand_known_symbols
 from worker.sample_data.worlds import make_world
 
+BUSY = always(
+    {
+        "setup": "close > 0",
+        "activation": "close > 0",
+        "stop": "close - 0.3 * atr_14",
+        "target": "close + 0.3 * atr_14",
+        "invalidation": "close < open",
+    }
+)
+LOSING = summary(winners=(1.0,), losers=(-1.0,) * 5, population=(1, 45))
 TRADED = (
     "order_accepted", "order_clamped", "order_refused", "entry_filled", "scale_out_filled", "exit_filled",
     "stop_tightened", "episode", "envelope_breach", "envelope_released", "state_transition", "run_finished",
@@ -47,6 +65,15 @@ def hours() -> BarSeries:
     return make_world("random_walk", seed=5, bars=480, symbols=2, timeframe="1h")
 
 
+@cache
+def holed_year() -> BarSeries:
+    """The same with one bar in every six missing, of another symbol each time."""
+    rows, symbols = np.indices(year().shape)
+    present = year().present & ((rows + 2 * symbols) % 6 != 0)
+    columns = {name: np.where(present, getattr(year(), name), np.nan) for name in COLUMNS}
+    return replace(year(), present=present, **columns)
+
+
 def rows_of(rows: Sequence[JournalRow], kinds: Sequence[str]) -> list[Any]:
     return [
         [row.kind, row.symbol, row.known_at, content(json.loads(row.payload))]
@@ -67,6 +94,8 @@ def look_at(bars: Callable[[], BarSeries], books: tuple[PlaybookDefinition, ...]
 TRADES = look_at(year, None, *TRADED)
 EAGER_TRADES = look_at(year, (EAGER,), *TRADED)
 PATIENT_TRADES = look_at(coarse_year, (PATIENT,), *TRADED)
+BUSY_TRADES = look_at(year, (BUSY,), *TRADED)
+HOLED_REFLECTIONS = look_at(holed_year, None, *REFLECTED)
 EVALUATIONS = look_at(year, None, *EVALUATED)
 REFLECTIONS = look_at(year, None, *REFLECTED)
 HOURLY = look_at(hours, None, *EVALUATED)
@@ -92,3 +121,19 @@ def document_part(*path: str) -> Look:
 
 LATE_READS = document_part("memory", "over_budget")
 LATE_REFLECTIONS = document_part("policy_loop", "over_budget")
+
+
+def refusal(settings: Settings) -> str:
+    """What a run says of limits for a symbol that its bars do not have."""
+    with pytest.raises(ConfigError) as caught:
+        demand_known_symbols(settings, year())
+    return str(caught.value)
+
+
+def contradictions(settings: Settings) -> Any:
+    """Codes of the findings on a plan most of whose near cases lost."""
+    made = assemble(settings, hours(), JournalWriter(MemorySink()))
+    reflecting = made.policy_loop.provider._reflection
+    assert reflecting is not None
+    result = asyncio.run(reflecting.reflect(changed(right_request(), {"memory": LOSING}), source="heartbeat"))
+    return [finding.code for finding in result.findings]
