@@ -20,6 +20,7 @@ from tests.worker.settings_walk.runs_seen import (
     order_names,
     refusal,
 )
+from tests.worker.settings_walk.slow_seen import BANNED, TRIED, permission, report, slots, trial
 from tests.worker.settings_walk.walking import Entry
 
 BUCKET = {"name": "tech", "symbols": ["AAPL", "IBM", "MSFT"], "max_exposure": 0.15}
@@ -38,6 +39,13 @@ WINDOWS, ZONES, BUCKETS = (
 UNREFLECTED = {"reflection.mode": "off"}
 PATIENT_BUDGETS = {"reflection.budget_event_ms": 1e9, "reflection.budget_heartbeat_ms": 1e9}
 STEEP = {"envelope.max_drawdown": 0.01}
+PROVEN = {"gate.bet_unit": "trade", "gate.q": 0.49, "gate.winsor_low": -1.0, "gate.winsor_high": 1.0}
+SILENT = {
+    "envelope.allowed_playbooks": ["buys_strength"],
+    "envelope.max_drawdown": 0.9,
+    "envelope.max_daily_loss": 0.5,
+    "reflection.minimum_cases": 100_000,
+}
 REGIME = "policy_loop.regime."
 
 DECISIONS: dict[str, Entry] = {
@@ -59,7 +67,6 @@ DECISIONS: dict[str, Entry] = {
     "execution.gap": Entry("level", TRADES),
     "execution.limit_fill": Entry("through", PATIENT_TRADES, {"execution.tick_size": 0.5}),
     "execution.time_exit": Entry("close", TRADES),
-    "execution.reentry": Entry(False, BUSY_TRADES, UNREFLECTED),
     "execution.tick_size": Entry(0.25, TRADES),
     "execution.lot_size": Entry(10.0, TRADES),
     "execution.sizing": Entry("fixed", TRADES),
@@ -131,5 +138,25 @@ DECISIONS: dict[str, Entry] = {
     "memory.winners": Entry(1, REFLECTIONS),
     "memory.losers": Entry(1, REFLECTIONS),
     "memory.failures": Entry(1, REFLECTIONS),
+    "high_level.enabled": Entry(False, slots, SILENT),
+    "high_level.interval": Entry("weekly", slots, SILENT),
+    "high_level.minimum_episodes": Entry(25, slots, SILENT),
+    "high_level.structural_interval_days": Entry(12, permission),
+    "high_level.window_bars": Entry(150, slots, SILENT),
+    "high_level.surprise_limit_r": Entry(0.5, slots, SILENT),
+    "gate.mode": Entry("significance_only", report),
+    "gate.q": Entry(0.3, report),
+    "gate.minimum_trades": Entry(31, report),
+    "gate.regime_minimum": Entry(31, report, PROVEN),
+    "gate.bet_unit": Entry("trade", report),
+    "gate.winsor_low": Entry(-1.0, report),
+    "gate.winsor_high": Entry(1.0, report),
+    "gate.reference_r": Entry(0.3, report),
+    "judge.minimum_eligible_playbooks": Entry(4, BANNED),
+    "judge.action_ttl_bars": Entry(100, report, PROVEN),
+    "judge.shadow_ttl_bars": Entry(100, report),
+    "judge.promotion_minimum_trades": Entry(26, trial),
+    "judge.promotion_alpha": Entry(0.1, trial),
+    "judge.max_open_experiments": Entry(0, TRIED),
     "memory.budget_ms": Entry(1e-6, LATE_READS, {"memory.budget_ms": 1e9}),
 }

@@ -1,18 +1,19 @@
 """Every setting of a decision does something: changed, it changes what a short run does."""
 
+from pathlib import Path
+
 import pytest
 
 from schemas.config import Settings
 from tests.worker.settings_walk.decisions import DECISIONS
-from tests.worker.settings_walk.walking import seen, seen_after, seen_before
-
-ONE_OF_EACH_LOOK = {(entry.look, repr(entry.beside)): key for key, entry in DECISIONS.items()}
+from tests.worker.settings_walk.walking import looks, seen, seen_after, seen_before
 
 
 @pytest.fixture(autouse=True)
-def _one_name_for_all_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def _one_name_for_all_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The hash of the settings is part of ids; here it must not pass for something that they do."""
     monkeypatch.setattr(Settings, "config_hash", "0" * 64)
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("key", DECISIONS)
@@ -21,6 +22,6 @@ def test_setting_that_is_changed_changes_what_is_seen(key: str) -> None:
     assert seen_after(key, entry) != seen_before(entry), f"{key} = {entry.value!r} changed nothing"
 
 
-@pytest.mark.parametrize("key", ONE_OF_EACH_LOOK.values())
+@pytest.mark.parametrize("key", looks(DECISIONS))
 def test_look_at_the_same_settings_sees_the_same(key: str) -> None:
     assert seen(DECISIONS[key], {}) == seen_before(DECISIONS[key])

@@ -91,3 +91,8 @@ def content(payload: Any) -> Any:
             if name.rpartition("_")[2] not in NO_CONTENT
         }
     return [content(part) for part in payload] if isinstance(payload, list | tuple) else payload
+
+
+def looks(table: Mapping[str, Entry]) -> list[str]:
+    """One key for every different look of a table."""
+    return list({(entry.look, repr(entry.beside)): key for key, entry in table.items()}.values())

@@ -1,0 +1,47 @@
+"""How each setting of the language models is seen to act: one line for one setting."""
+
+from tests.worker.settings_walk.models_seen import (
+    FULL,
+    JUDGING,
+    PROPOSING,
+    asked,
+    asked_in_vain,
+    judged,
+    kept,
+    priced,
+)
+from tests.worker.settings_walk.walking import Entry
+
+PRICE = {"model": "claude-haiku-5-5", "input_usd": 0.1, "output_usd": 0.5, "cache_write_usd": 0.125}
+SLOW = {"model": "claude-opus-5-5", "input_usd": 4.0, "output_usd": 20.0}
+TWO = {**FULL, "llm.prices": [PRICE, SLOW]}
+OTHER = [PRICE, SLOW, PRICE | {"model": "other"}]
+RECORDED = {**FULL, "runtime.llm": "record", "runtime.cassette": "calls.jsonl"}
+
+MODELS: dict[str, Entry] = {
+    "policy_loop.strategist": Entry("anthropic", asked),
+    "judge.replan": Entry("anthropic", judged),
+    "llm.provider": Entry("anthropic", priced),
+    "llm.fast_model": Entry("other", asked, {**FULL, "llm.prices": OTHER}),
+    "llm.slow_model": Entry("other", judged, {**JUDGING, "llm.prices": OTHER}),
+    "llm.strategist_model": Entry("other", asked, {**PROPOSING, "llm.prices": OTHER}),
+    "llm.strategist_deadline_ms": Entry(60_000.0, asked, PROPOSING),
+    "llm.prices": Entry([PRICE | {"input_usd": 3.0}, SLOW], asked, FULL),
+    "llm.prices[].model": Entry([PRICE | {"model": "other"}, SLOW], priced, TWO),
+    "llm.prices[].input_usd": Entry([PRICE | {"input_usd": 3.0}, SLOW], asked, TWO),
+    "llm.prices[].output_usd": Entry([PRICE | {"output_usd": 3.0}, SLOW], asked, TWO),
+    "llm.thinking_off": Entry([], asked, FULL),
+    "llm.knowledge_cutoff": Entry("2000-01-01", asked, FULL),
+    "llm.quote_per_usd": Entry(2.0, asked, FULL),
+    **{f"llm.{scope}.calls": Entry(0, asked, FULL) for scope in ("per_event", "per_day", "per_run")},
+    **{f"llm.{scope}.tokens": Entry(10, asked, FULL) for scope in ("per_event", "per_day", "per_run")},
+    **{f"llm.{scope}.usd": Entry(1e-9, asked, FULL) for scope in ("per_event", "per_day", "per_run")},
+    **{f"llm.{scope}.seconds": Entry(0.0, asked, FULL) for scope in ("per_event", "per_day", "per_run")},
+    "llm.attempts": Entry(4, asked_in_vain, FULL),
+    "llm.first_wait_ms": Entry(200.0, asked_in_vain, FULL),
+    "llm.breaker_failures": Entry(2, asked_in_vain, FULL),
+    "llm.breaker_pause": Entry(3, asked_in_vain, FULL),
+    "llm.stall_ms": Entry(777.0, judged, JUDGING),
+    "runtime.llm": Entry("replay", kept, RECORDED),
+    "runtime.cassette": Entry("others.jsonl", kept, RECORDED),
+}

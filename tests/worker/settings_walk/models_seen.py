@@ -1,0 +1,123 @@
+"""Looks at runs whose models are asked over a wire that is made up, in virtual time."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.config import Settings
+from schemas.errors import ConfigError, ModelError
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.ports import ModelReply
+from tests.agents.test_judge_model import REPORT, RULES
+from tests.worker.runs import embedded_bars
+from tests.worker.settings_walk.runs_seen import rows_of
+from tests.worker.trading.virtual_time import run_virtually
+from trading_core.bars import BarSeries
+from worker.backtest import run_backtest
+from worker.bootstrap import assemble
+from worker.models import KEY_VARIABLE, check_models
+
+AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []})
+COARSE_MS = 5_000.0  # real milliseconds of thinking come off a deadline
+BUDGETS = {"reflection.budget_event_ms": 20_000.0, "reflection.budget_heartbeat_ms": 20_000.0}
+FULL = {"reflection.mode": "full", "llm.provider": "anthropic", **BUDGETS}
+PROPOSING = {"policy_loop.strategist": "anthropic"}
+JUDGING = {"judge.replan": "anthropic"}
+
+
+@cache
+def months() -> BarSeries:
+    """Nine months of the embedded bars, with a few evaluations."""
+    return embedded_bars("2003-01-01", "2003-09-30")
+
+
+class Wire:
+    """Stands for the model behind the API: writes down how it was made and asked, and replies or fails."""
+
+    asked: list[Any] = []
+    failing = False
+
+    def __init__(self, name: str, *, stall_ms: float | None, thinking: bool, **_: Any) -> None:
+        self.made = [name, stall_ms, thinking]
+
+    def open(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        now_ms = round(asyncio.get_running_loop().time() * 1e3, 3)
+        self.asked.append([*self.made, max_tokens, ceil(deadline_ms / COARSE_MS), now_ms])
+        if self.failing:
+            raise ModelError("overloaded", retryable=True, kind="overloaded")
+        return ModelReply(AGREES, self.made[0], 1_000, 100, 0.1)
+
+
+@contextmanager
+def on_the_wire(failing: bool = False) -> Iterator[type[Wire]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("worker.models.AnthropicModel", Wire)
+        patch.setenv(KEY_VARIABLE, "test-key")
+        patch.setattr(Wire, "asked", [])
+        patch.setattr(Wire, "failing", failing)
+        yield Wire
+
+
+def looked(settings: Settings, failing: bool) -> Any:
+    """What the models were asked in a run, what is recorded of it, and what it cost."""
+    sink = MemorySink()
+    with on_the_wire(failing) as wire:
+        made = run_virtually(run_backtest(settings, months(), JournalWriter(sink)))
+    document = made.document("r", "memory")
+    spent = {
+        name: value for name, value in document["model"].items() if name not in ("latency_ms", "latencies_ms")
+    }
+    told = rows_of(sink.rows, ("model_budget", "model_breaker", "policy_proposal"))
+    return [wire.asked, told, spent, document["strategist"], document["contamination"]["label"]]
+
+
+def asked(settings: Settings) -> Any:
+    return looked(settings, failing=False)
+
+
+def asked_in_vain(settings: Settings) -> Any:
+    return looked(settings, failing=True)
+
+
+def judged(settings: Settings) -> Any:
+    """Who judges a report of a session, and how its model was made."""
+
+    async def judging() -> Any:
+        made = assemble(settings, months(), JournalWriter(MemorySink()))
+        return (await made.slow_loop._judge.replan(REPORT, (), 0)).fallback
+
+    with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
+        return [run_virtually(judging()), [one[:3] for one in wire.asked]]
+
+
+def kept(settings: Settings) -> Any:
+    """What a run recorded of its models beside it, or why it was refused."""
+    try:
+        asked(settings)
+    except ConfigError as error:
+        return str(error)
+    return sorted(path.name for path in Path().glob("*.jsonl"))
+
+
+def priced(settings: Settings) -> Any:
+    """What a run says before it asks a model."""
+    try:
+        check_models(settings, {KEY_VARIABLE: "test-key"})
+    except ConfigError as error:
+        return str(error)
+    return None

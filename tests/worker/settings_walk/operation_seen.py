@@ -1,0 +1,221 @@
+"""Looks at what surrounds decisions: bars, stores, feeds, endpoint, logs, notifications, counts of crashes."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any, get_args
+
+import pytest
+
+from schemas.config import Settings
+from schemas.errors import ConfigError, DataError, FeedError
+from schemas.live_settings import NotificationKind
+from services.feeds.assembler import RowAssembler
+from services.journal.chain import JournalRow
+from services.journal.sinks import MemorySink, StoreSink
+from services.journal.writer import JournalWriter
+from tests.worker.feeds.growing import HEADER, NS, World, close, line
+from tests.worker.operations.asking import NOW, Told, get, signs
+from tests.worker.runs import embedded_bars
+from tests.worker.settings_walk.walking import Look
+from worker.bootstrap import assemble, given_playbooks
+from worker.cli import backtest
+from worker.cli.bars import load_bars
+from worker.feeds.ccxt_live import LiveBars
+from worker.feeds.opening import open_feed
+from worker.operations.http_request import Refused, parse_head
+from worker.operations.logs import configure_logging, logger
+from worker.operations.news import News
+from worker.operations.notifications import Notifier
+from worker.operations.redaction import Redactor
+from worker.operations.running import operated, prepare
+from worker.operations.start_limit import crash_loop
+from worker.settings import ResolvedSettings
+
+FILE = "bars.csv"
+ROWS = "".join(
+    f"2024-01-{day:02d},A,1,2,1,1.5,10\n2024-01-{day:02d},B,1,2,1,1.5,10\n" for day in range(1, 31)
+)
+
+
+def a_file(name: str = FILE) -> str:
+    Path(name).write_text("time,symbol,open,high,low,close,volume\n" + ROWS)
+    return name
+
+
+def bars(settings: Settings) -> Any:
+    """The bars that the settings choose of a small file, or why they are refused."""
+    a_file(), a_file("other.csv")
+    with Path("other.csv").open("a") as more:
+        more.write("2024-01-31,A,1,2,1,1.5,10\n")
+    try:
+        found = load_bars(settings)
+    except (ConfigError, DataError) as error:
+        return str(error)
+    return [found.symbols, found.timeframe, found.label, found.times.tolist()]
+
+
+def command(settings: Settings) -> Any:
+    """The files that a backtest leaves, and in how many pieces its journal was written."""
+    pieces: list[int] = []
+
+    class Counted(StoreSink):
+        async def write(self, rows: Sequence[JournalRow]) -> None:
+            pieces.append(len(rows))
+            await super().write(rows)
+
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        a_file()
+        patch.setattr("worker.recorded_run.StoreSink", Counted)
+        backtest._run(ResolvedSettings(settings, {}), "walk")
+        return [sorted(str(path) for path in Path().rglob("*") if path.is_file()), pieces]
+
+
+def books(settings: Settings) -> Any:
+    """The playbooks of a session, or why there are none."""
+    try:
+        return [one.id for one in given_playbooks(settings, None)]
+    except ConfigError as error:
+        return str(error)
+
+
+def first_row(settings: Settings) -> Any:
+    """The first row of a journal; the draws of an ablation begin with its seed too."""
+    sink = MemorySink()
+    made = assemble(settings, embedded_bars("2003-01-01", "2003-01-31"), JournalWriter(sink))
+    made.begin()
+    asyncio.run(made.journal.flush())
+    return json.loads(sink.rows[0].payload)["seed"]
+
+
+def growing(play: Callable[[World], None], until: int = 12) -> Look:
+    """A look at what the feed of a growing file says while something is done to the file."""
+
+    def looked(settings: Settings) -> Any:
+        with TemporaryDirectory() as folder:
+            world = World(Path(folder) / FILE, settings=settings.runtime.feed)
+            world.write(HEADER)
+            play(world)
+            found: list[Any] = []
+            try:
+                found += world.run(close(until))
+            except FeedError as error:
+                found.append(str(error).partition("has been")[2])
+            return [[repr(one) for one in found], world.now]
+
+    return looked
+
+
+def steadily(world: World) -> None:
+    """Nine bars stand there, others come; of one there are two versions, one comes late, two are missing."""
+    world.symbols = ("A", "B")
+    world.write(HEADER + "".join(line(number) + line(number, "B") for number in range(-9, 0)))
+    for number in range(9):
+        if number not in (5, 6):
+            world.append(close(number) + NS, line(number))
+        world.append(close(number) + (130 if number == 7 else 2) * NS, line(number, "B"))
+    world.append(close(3), line(2, price=90.0))
+
+
+def jumping(world: World) -> None:
+    """The wall clock jumps by three seconds."""
+    world.append(close(0) + NS, line(0))
+    world.at(close(1), lambda: setattr(world, "jump", 3 * NS))
+    world.append(close(2) + NS, line(2))
+
+
+def vanishing(world: World) -> None:
+    """The file is taken away."""
+    world.append(close(0) + NS, line(0))
+    world.at(close(1), world.path.unlink)
+
+
+def pausing(world: World) -> None:
+    """A label without any bar, then one."""
+    world.append(close(0) + NS, line(0))
+    world.append(close(9) + NS, line(9))
+
+
+def exchange(settings: Settings) -> Any:
+    """An exchange as it is opened, and the patience of what reads it; nothing is connected."""
+
+    async def opened() -> Any:
+        feed: Any = open_feed("ccxt:binance", settings)
+        driver = feed._exchange._driver
+        grid, wake = feed._grid, asyncio.Event()
+        feed._clock.now = lambda: NOW + 30 * NS
+        assembler = RowAssembler(feed.symbols, grid, feed._settings, start=0, after=None)
+        live: Any = LiveBars(feed._exchange, assembler, feed._settings, feed._clock, 0, 0, wake)
+        link, patience = live._link, []
+        if link is not None:
+            link._stream = SimpleNamespace(heard_at=0)
+            patience = [link.next_look, max(link._backoff.next_s(None) for _ in range(20))]
+        seen = [driver.urls["api"]["public"], str(driver.urls["api"]["ws"]), driver.timeout, driver.rateLimit]
+        await feed.close()
+        return [*seen, str(driver.options.get("fetchMarkets")), live.newest_settled(), patience]
+
+    return asyncio.run(opened())
+
+
+def served(settings: Settings) -> Any:
+    """What the endpoint of a process answers, and where it listens; or why there is none."""
+    operations = settings.runtime.operations
+
+    async def asked() -> Any:
+        prepared = prepare(operations, Redactor(()), {})
+        late = Told(signs(last_bar_at=NOW - 400 * 10**9, last_bars={"BTC/USDT": NOW - 400 * 10**9}))
+        async with operated(prepared, late, "r0001", "paper") as opened:
+            if opened.endpoint is None:
+                return None
+            opened.endpoint._now = lambda: NOW
+            answers = []
+            for host in ("127.0.0.1", "box.example"):
+                try:
+                    answers.append(opened.endpoint.answer(parse_head(get("/ready", host)))[0])
+                except Refused as refused:
+                    answers.append(refused.status)
+            return answers
+
+    try:
+        return asyncio.run(asked())
+    except ConfigError as error:
+        return str(error)
+
+
+def logged(settings: Settings) -> Any:
+    """What a record of each level looks like, in the file of the log."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        with configure_logging(settings, {}):
+            for level in ("debug", "info", "warning", "error"):
+                getattr(logger("walk"), level)("seen")
+        texts = [path.read_text() for path in sorted(Path().glob("*.log"))]
+        names = [path.name for path in sorted(Path().glob("*.log"))]
+    return [names, ["{" in text for text in texts], [text.count("seen") for text in texts]]
+
+
+def notified(settings: Settings) -> Any:
+    """Which news a notifier takes, each told at 0 s, and again after a minute."""
+    now = [0.0]
+    made = Notifier(Unheard(), settings.runtime.operations, "r", "paper", Redactor(()), timer=lambda: now[0])
+    told = []
+    for at in (0.0, 60.0):
+        now[0] = at
+        told.append([kind for kind in get_args(NotificationKind) if made.tell(News(kind, "x", NOW))])
+    return told
+
+
+class Unheard:
+    """Stands for a webhook."""
+
+
+def crashed(settings: Settings) -> Any:
+    """After how many crashes in a row, ten minutes apart at most, a start is a crash loop."""
+    operations = settings.runtime.operations
+    return [
+        [crash_loop([NOW - age * 10**9] * count, NOW, operations) for count in (3, 6)] for age in (30, 500)
+    ]

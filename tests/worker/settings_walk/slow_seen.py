@@ -1,0 +1,132 @@
+"""Looks at the slow loop: at its slots in a planted world, and at one report on trades made up for it."""
+
+import asyncio
+from functools import cache
+from typing import Any
+
+from schemas.config import Settings
+from schemas.episode import Episode
+from schemas.judge import JudgeAction
+from schemas.playbook import Eligibility, PlaybookDefinition
+from schemas.vocabulary import Structure
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.playbooks.measures import revised
+from tests.services.playbooks.samples import episode
+from tests.worker.planted_store import definitions
+from tests.worker.runs import run_on
+from tests.worker.settings_walk.runs_seen import rows_of
+from tests.worker.settings_walk.walking import Look, content
+from trading_core.bars import BarSeries
+from worker.bootstrap import assemble
+from worker.sample_data.worlds import make_world
+from worker.session import Session
+
+SLOW = ("slow_skip", "high_level_request", "high_level_report", "replan_verdict", "playbook_version")
+NAME, CELL = "buys_strength", "sideways/mid"
+BAN = JudgeAction(
+    kind="set_eligibility", playbook_id=NAME, regime=CELL, eligible=False, ttl_bars=99, reason="it loses"
+)
+TRY = JudgeAction(
+    kind="open_experiment", playbook_id=NAME, parameter="side", value=-1.0, ttl_bars=99, reason="try it"
+)
+TRADES = 30
+
+
+@cache
+def world() -> BarSeries:
+    return make_world("reverting", seed=3, bars=420, symbols=6)
+
+
+def slots(settings: Settings) -> Any:
+    """What the slow loop of a run skipped, asked, reported and decided."""
+    return rows_of(run_on(world(), settings, definitions()).rows, SLOW)
+
+
+def begun(settings: Settings, books: tuple[PlaybookDefinition, ...] | None = None) -> Session:
+    """A session on the planted world whose bars are all over."""
+    made = assemble(settings, world(), JournalWriter(MemorySink()), books or definitions())
+    made.begin()
+    made.clock.advance(int(world().close_times[-1]))
+    return made
+
+
+def losing_trades() -> list[Episode]:
+    """Trades of the planted playbook in one regime; a few of the last ones are large either way."""
+    step = len(world().times) // (TRADES + 2)
+    found = []
+    for number in range(TRADES):
+        entry, end = number * step, number * step + 4
+        r = {26: 6.0, 27: -5.0}.get(number, -0.9 if number % 5 else 0.4)
+        where = {"symbol": "W00", "timeframe": "4h", "playbook_id": NAME, "regime": CELL}
+        where["playbook_hash"] = definitions()[0].content_hash
+        when = {
+            "entry_label": int(world().times[entry]),
+            "exit_label": int(world().times[end]),
+            "known_at": int(world().close_times[end]),
+        }
+        found.append(episode(number, r=r, pnl=r, mae_r=min(r, -0.2), mfe_r=max(r, 0.1), **where, **when))
+    return found
+
+
+def report(settings: Settings) -> Any:
+    """The report on the made-up trades, and the judge's word on it."""
+    made = begun(settings)
+    for one in losing_trades():
+        made.slow_loop.record(one)
+
+    async def asked() -> Any:
+        request, told = await made.slow_loop.reflect_now(world().shape[0] - 1)
+        return request, told, await made.slow_loop.judged(told)
+
+    return [content(one.payload()) for one in asyncio.run(asked())]
+
+
+def permission(settings: Settings) -> Any:
+    """Whether a structural change is allowed ten days after the last one."""
+    made = begun(settings)
+    made.slow_loop._last_structural = made.clock.now - 10 * 86_400 * 10**9
+    request, _ = asyncio.run(made.slow_loop.reflect_now(world().shape[0] - 1))
+    return request.structural_allowed
+
+
+def one_cell() -> tuple[PlaybookDefinition, ...]:
+    """The playbooks, the planted one open in a single cell."""
+    planted, *others = definitions()
+    only = {"trend": ("sideways",), "volatility": ("mid",), "structure": tuple(Structure)}
+    return (revised(planted, eligibility=dict.fromkeys(planted.rules, Eligibility(**only))), *others)
+
+
+def carried_out(action: JudgeAction) -> Look:
+    """A look at what becomes of a judge's action: how many versions and trials, and refusals."""
+
+    def looked(settings: Settings) -> Any:
+        made = begun(settings, one_cell())
+        moved = made.lifecycle.apply(
+            (action,), report_id="r", verdict_id="v", at=made.clock.now, timeframe=world().timeframe
+        )
+        return [len(moved), len(made.lifecycle.shadows()), [one.code for one in made.lifecycle.refused]]
+
+    return looked
+
+
+def trial(settings: Settings) -> Any:
+    """What a candidate needs, and whether it or its opposite ends on 25 trades."""
+    candidate = JudgeAction(
+        kind="set_threshold", playbook_id=NAME, parameter="side", value=-1.0, reason="the grid won"
+    )
+    made = begun(settings)
+    made.lifecycle.apply(
+        (candidate,), report_id="r", verdict_id="v", at=made.clock.now - 1, timeframe=world().timeframe
+    )
+    trials = made.slow_loop._trials
+    trials.step(world().shape[0] - 1, made.clock.now)
+    (opened,) = [one for one in made.lifecycle.shadows() if one.kind == "candidate"]
+    moved = [
+        trials._weigh(opened, {"n": 25, "e_value": below, "e_value_below": above}, made.clock.now)
+        for below, above in ((0.5, 1.0), (0.5, 15.0), (1e6, 0.5))
+    ]
+    return [trials.shown[opened.version_hash]["e_needed"], [[one.state for one in each] for each in moved]]
+
+
+BANNED, TRIED = carried_out(BAN), carried_out(TRY)
