@@ -20,7 +20,7 @@ from tests.worker.settings_walk.runs_seen import (
     order_names,
     refusal,
 )
-from tests.worker.settings_walk.slow_seen import BANNED, TRIED, permission, report, slots, trial
+from tests.worker.settings_walk.slow_seen import BANNED, TRIED, permission, report, slots, trial, trigger
 from tests.worker.settings_walk.walking import Entry
 
 BUCKET = {"name": "tech", "symbols": ["AAPL", "IBM", "MSFT"], "max_exposure": 0.15}
@@ -143,7 +143,7 @@ DECISIONS: dict[str, Entry] = {
     "high_level.minimum_episodes": Entry(25, slots, SILENT),
     "high_level.structural_interval_days": Entry(12, permission),
     "high_level.window_bars": Entry(150, slots, SILENT),
-    "high_level.surprise_limit_r": Entry(0.5, slots, SILENT),
+    "high_level.surprise_limit_r": Entry(0.5, trigger),
     "gate.mode": Entry("significance_only", report),
     "gate.q": Entry(0.3, report),
     "gate.minimum_trades": Entry(31, report),

@@ -1,6 +1,7 @@
 """How each setting of the language models is seen to act: one line for one setting."""
 
 from tests.worker.settings_walk.models_seen import (
+    BUDGETS,
     FULL,
     JUDGING,
     PROPOSING,
@@ -21,7 +22,7 @@ RECORDED = {**FULL, "runtime.llm": "record", "runtime.cassette": "calls.jsonl"}
 MODELS: dict[str, Entry] = {
     "policy_loop.strategist": Entry("anthropic", asked),
     "judge.replan": Entry("anthropic", judged),
-    "llm.provider": Entry("anthropic", priced),
+    "llm.provider": Entry("anthropic", asked, {"reflection.mode": "full", **BUDGETS}),
     "llm.fast_model": Entry("other", asked, {**FULL, "llm.prices": OTHER}),
     "llm.slow_model": Entry("other", judged, {**JUDGING, "llm.prices": OTHER}),
     "llm.strategist_model": Entry("other", asked, {**PROPOSING, "llm.prices": OTHER}),

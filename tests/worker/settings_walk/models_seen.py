@@ -77,12 +77,13 @@ def looked(settings: Settings, failing: bool) -> Any:
     sink = MemorySink()
     with on_the_wire(failing) as wire:
         made = run_virtually(run_backtest(settings, months(), JournalWriter(sink)))
+        calls = wire.asked
     document = made.document("r", "memory")
     spent = {
         name: value for name, value in document["model"].items() if name not in ("latency_ms", "latencies_ms")
     }
     told = rows_of(sink.rows, ("model_budget", "model_breaker", "policy_proposal"))
-    return [wire.asked, told, spent, document["strategist"], document["contamination"]["label"]]
+    return [calls, told, spent, document["strategist"], document["contamination"]["label"]]
 
 
 def asked(settings: Settings) -> Any:

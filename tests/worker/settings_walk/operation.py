@@ -63,7 +63,7 @@ OPERATION: dict[str, Entry] = {
     f"{OPERATIONS}log_format": Entry("json", logged, LOGGED),
     f"{OPERATIONS}log_level": Entry("error", logged, LOGGED),
     f"{OPERATIONS}log_file": Entry("other.log", logged, LOGGED),
-    f"{OPERATIONS}host": Entry("0.0.0.0", served, SERVED),  # noqa: S104 - it is refused without a token
+    f"{OPERATIONS}host": Entry("0.0.0.0", served, SERVED),
     f"{OPERATIONS}port": Entry(0, served),
     f"{OPERATIONS}hosts": Entry(["box.example"], served, SERVED),
     f"{OPERATIONS}ready_lag_bars": Entry(100, served, SERVED),

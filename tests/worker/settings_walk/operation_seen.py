@@ -1,4 +1,4 @@
-"""Looks at what surrounds decisions: bars, stores, feeds, endpoint, logs, notifications, counts of crashes."""
+"""Looks at what surrounds decisions: bars, stores, feeds, endpoint, logs, notifications and crashes."""
 
 import asyncio
 import json
@@ -35,6 +35,7 @@ from worker.operations.running import operated, prepare
 from worker.operations.start_limit import crash_loop
 from worker.settings import ResolvedSettings
 
+END = b"\r\n\r\n"
 FILE = "bars.csv"
 ROWS = "".join(
     f"2024-01-{day:02d},A,1,2,1,1.5,10\n2024-01-{day:02d},B,1,2,1,1.5,10\n" for day in range(1, 31)
@@ -147,7 +148,7 @@ def exchange(settings: Settings) -> Any:
         feed: Any = open_feed("ccxt:binance", settings)
         driver = feed._exchange._driver
         grid, wake = feed._grid, asyncio.Event()
-        feed._clock.now = lambda: NOW + 30 * NS
+        feed._clock.now = lambda: NOW + 10 * NS
         assembler = RowAssembler(feed.symbols, grid, feed._settings, start=0, after=None)
         live: Any = LiveBars(feed._exchange, assembler, feed._settings, feed._clock, 0, 0, wake)
         link, patience = live._link, []
@@ -175,7 +176,9 @@ def served(settings: Settings) -> Any:
             answers = []
             for host in ("127.0.0.1", "box.example"):
                 try:
-                    answers.append(opened.endpoint.answer(parse_head(get("/ready", host)))[0])
+                    answers.append(
+                        opened.endpoint.answer(parse_head(get("/ready", host).removesuffix(END)))[0]
+                    )
                 except Refused as refused:
                     answers.append(refused.status)
             return answers

@@ -12,6 +12,7 @@ from schemas.vocabulary import Structure
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.measures import revised
+from services.slow_loop.cadence import trigger_of
 from tests.services.playbooks.samples import episode
 from tests.worker.planted_store import definitions
 from tests.worker.runs import run_on
@@ -67,6 +68,14 @@ def losing_trades() -> list[Episode]:
         }
         found.append(episode(number, r=r, pnl=r, mae_r=min(r, -0.2), mfe_r=max(r, 0.1), **where, **when))
     return found
+
+
+def trigger(settings: Settings) -> Any:
+    """What asks for an examination between two slots, once the made-up trades are known."""
+    made = begun(settings)
+    for one in losing_trades():
+        made.slow_loop.record(one)
+    return trigger_of(made.slow_loop._facts(made.clock.now - 1))
 
 
 def report(settings: Settings) -> Any:

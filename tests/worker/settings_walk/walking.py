@@ -6,15 +6,16 @@ program's own factories, and returns what it saw. The walk demands that the othe
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, get_args
 
 from schemas.canonical import canonical_json
 from schemas.config import Settings
 from schemas.contract import Contract
+from schemas.errors import ConfigError
 from worker.settings import FIELDS, load_settings
 
 Look = Callable[[Settings], Any]
+REFUSED_BEFORE = "llm.provider"  # mode `full` without a model
 NO_CONTENT = ("id", "ids", "hash", "hashes")
 
 
@@ -54,27 +55,18 @@ def seen(entry: Entry, changes: Mapping[str, Any]) -> str:
     return canonical_json({"seen": entry.look(settings_with({**entry.beside, **changes}))})
 
 
-@cache
-def _seen_once(look: Look, beside: str, entry: "_Same") -> str:
-    return seen(entry.entry, {})
-
-
-class _Same:
-    """An entry that equals every other: the key of the cache is the look and what stands beside."""
-
-    def __init__(self, entry: Entry) -> None:
-        self.entry = entry
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same)
-
-    def __hash__(self) -> int:
-        return 0
+_BEFORE: dict[tuple[Look, str], str] = {}
 
 
 def seen_before(entry: Entry) -> str:
-    """What the look sees without the change, seen once for all entries that share it."""
-    return _seen_once(entry.look, repr(sorted(entry.beside.items())), _Same(entry))
+    """What the look sees without the change, or why it is refused; once for all entries that share it."""
+    name = (entry.look, repr(sorted(entry.beside.items())))
+    if name not in _BEFORE:
+        try:
+            _BEFORE[name] = seen(entry, {})
+        except ConfigError as error:
+            _BEFORE[name] = str(error)
+    return _BEFORE[name]
 
 
 def seen_after(key: str, entry: Entry) -> str:
@@ -94,5 +86,6 @@ def content(payload: Any) -> Any:
 
 
 def looks(table: Mapping[str, Entry]) -> list[str]:
-    """One key for every different look of a table."""
-    return list({(entry.look, repr(entry.beside)): key for key, entry in table.items()}.values())
+    """One key for every different look of a table, if its settings are not refused."""
+    found = {(entry.look, repr(entry.beside)): key for key, entry in table.items()}
+    return [key for key in found.values() if key != REFUSED_BEFORE]
