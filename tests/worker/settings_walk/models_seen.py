@@ -46,7 +46,7 @@ class Wire:
     failing = False
 
     def __init__(self, name: str, *, stall_ms: float | None, thinking: bool, **_: Any) -> None:
-        self.made = [name, stall_ms, thinking]
+        self.name, self.made = name, [name, stall_ms, thinking]
 
     def open(self) -> None:
         """Nothing to open."""
@@ -59,7 +59,7 @@ class Wire:
         self.asked.append([*self.made, max_tokens, ceil(deadline_ms / COARSE_MS), now_ms])
         if self.failing:
             raise ModelError("overloaded", retryable=True, kind="overloaded")
-        return ModelReply(AGREES, self.made[0], 1_000, 100, 0.1)
+        return ModelReply(AGREES, self.name, 1_000, 100, 0.1)
 
 
 @contextmanager

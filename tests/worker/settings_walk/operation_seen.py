@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -33,6 +33,7 @@ from worker.operations.notifications import Notifier
 from worker.operations.redaction import Redactor
 from worker.operations.running import operated, prepare
 from worker.operations.start_limit import crash_loop
+from worker.operations.webhook import Outcome
 from worker.settings import ResolvedSettings
 
 END = b"\r\n\r\n"
@@ -64,7 +65,7 @@ def command(settings: Settings) -> Any:
     pieces: list[int] = []
 
     class Counted(StoreSink):
-        async def write(self, rows: Sequence[JournalRow]) -> None:
+        async def write(self, rows: list[JournalRow]) -> None:
             pieces.append(len(rows))
             await super().write(rows)
 
@@ -213,7 +214,13 @@ def notified(settings: Settings) -> Any:
 
 
 class Unheard:
-    """Stands for a webhook."""
+    """Stands for a webhook; nothing is delivered to it here."""
+
+    async def send(self, body: bytes, key: str) -> Outcome:
+        return Outcome("sent", "")
+
+    async def close(self) -> None:
+        """Nothing to close."""
 
 
 def crashed(settings: Settings) -> Any:

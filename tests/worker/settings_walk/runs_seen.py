@@ -70,7 +70,7 @@ def holed_year() -> BarSeries:
     """The same with one bar in every six missing, of another symbol each time."""
     rows, symbols = np.indices(year().shape)
     present = year().present & ((rows + 2 * symbols) % 6 != 0)
-    columns = {name: np.where(present, getattr(year(), name), np.nan) for name in COLUMNS}
+    columns: dict[str, Any] = {name: np.where(present, getattr(year(), name), np.nan) for name in COLUMNS}
     return replace(year(), present=present, **columns)
 
 
@@ -133,7 +133,8 @@ def refusal(settings: Settings) -> str:
 def contradictions(settings: Settings) -> Any:
     """Codes of the findings on a plan most of whose near cases lost."""
     made = assemble(settings, hours(), JournalWriter(MemorySink()))
-    reflecting = made.policy_loop.provider._reflection
-    assert reflecting is not None
-    result = asyncio.run(reflecting.reflect(changed(right_request(), {"memory": LOSING}), source="heartbeat"))
+    provider: Any = made.policy_loop.provider
+    result = asyncio.run(
+        provider._reflection.reflect(changed(right_request(), {"memory": LOSING}), source="heartbeat")
+    )
     return [finding.code for finding in result.findings]

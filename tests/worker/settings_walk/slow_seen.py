@@ -102,7 +102,7 @@ def permission(settings: Settings) -> Any:
 def one_cell() -> tuple[PlaybookDefinition, ...]:
     """The playbooks, the planted one open in a single cell."""
     planted, *others = definitions()
-    only = {"trend": ("sideways",), "volatility": ("mid",), "structure": tuple(Structure)}
+    only: dict[str, Any] = {"trend": ("sideways",), "volatility": ("mid",), "structure": tuple(Structure)}
     return (revised(planted, eligibility=dict.fromkeys(planted.rules, Eligibility(**only))), *others)
 
 
