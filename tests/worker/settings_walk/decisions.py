@@ -17,6 +17,7 @@ from tests.worker.settings_walk.runs_seen import (
     REFLECTIONS,
     TRADES,
     contradictions,
+    late_answers,
     order_names,
     refusal,
 )
@@ -110,6 +111,7 @@ DECISIONS: dict[str, Entry] = {
     "policy_loop.heartbeat_s": Entry(86_400, EVALUATIONS),
     "policy_loop.minimum_interval_s": Entry(36_000, HOURLY),
     "policy_loop.minimum_interval_bars": Entry(30, EVALUATIONS),
+    "policy_loop.max_answer_bars": Entry(0, late_answers),
     "policy_loop.max_revisions": Entry(0, EVALUATIONS),
     f"{REGIME}weak_trend": Entry(0.6, EVALUATIONS),
     f"{REGIME}strong_trend": Entry(0.4, EVALUATIONS),

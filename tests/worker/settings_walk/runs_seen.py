@@ -23,6 +23,7 @@ from tests.services.policy_checks.plans import changed, right_request, summary
 from tests.worker.runs import embedded_bars, run_on
 from tests.worker.settings_walk.walking import Look, content
 from tests.worker.test_execution_settings import EAGER, PATIENT, always
+from tests.worker.test_session_wires import finished, late_by, session
 from trading_core.bars import COLUMNS, BarSeries
 from worker.bootstrap import assemble
 from worker.cli.wiring import demand_known_symbols
@@ -138,3 +139,10 @@ def contradictions(settings: Settings) -> Any:
         provider._reflection.reflect(changed(right_request(), {"memory": LOSING}), source="heartbeat")
     )
     return [finding.code for finding in result.findings]
+
+
+def late_answers(settings: Settings) -> Any:
+    """How evaluations end while the feed runs on by a bar under each answer."""
+    made = session(settings, ("2003-01-01", "2003-09-30"))
+    late_by(made, 1, "provide")
+    return rows_of(finished(made), ("policy_evaluation",))
