@@ -1,4 +1,4 @@
-"""The policy loop: gate, snapshot, deliberation, freeze - one boundary at a time, in symbol order.
+"""The policy loop: gate, snapshot, evaluator, freeze - one boundary at a time, in symbol order.
 
 Every link is demanded by the next one: a plan or an amendment without a reflection has no verdict, and
 freeze refuses anything without both for exactly its hashes. An exception is an `error`: it is journalled and
@@ -18,7 +18,7 @@ from schemas.regime import RegimeView
 from schemas.vocabulary import AmendmentKind, EvaluationOutcome, InvocationOutcome
 from services.policy_loop.compiler import compile_policy, volatility_rule
 from services.policy_loop.counters import PolicyCounters
-from services.policy_loop.deliberation import Deliberation
+from services.policy_loop.evaluator import PolicyEvaluator
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
 from services.policy_loop.freeze import amend, freeze
 from services.policy_loop.gate import BoundaryFacts, decide
@@ -72,7 +72,7 @@ class PolicyLoopService:
         self.deferred: list[DeferredItem] = []
         self.decided_in: Callable[[RegimeView | None], None] = lambda regime: None
         self.tick_seen: Callable[[TickValidationEvent], None] = lambda event: None
-        self._deliberation = Deliberation(
+        self._evaluator = PolicyEvaluator(
             lambda: self._settings,
             lambda: self.provider,
             judge,
@@ -151,7 +151,7 @@ class PolicyLoopService:
         if snapshot is not None and evaluation.error is None:
             try:
                 evaluation.record.snapshot(snapshot)
-                evaluation.conclusion = await self._deliberation.conclude(evaluation, snapshot)
+                evaluation.conclusion = await self._evaluator.conclude(evaluation, snapshot)
             except CassetteMiss:  # not this run any more: deciding without the reply would pass for a replay
                 raise
             except Exception as error:  # noqa: BLE001 - the one boundary of the policy loop
@@ -336,7 +336,7 @@ class PolicyLoopService:
         may_keep = failed is None or failed.outcome is not EvaluationOutcome.STOOD_DOWN
         if snapshot is not None:
             try:
-                concluded = self._deliberation.fall_back(evaluation, snapshot, reason, may_keep)
+                concluded = self._evaluator.fall_back(evaluation, snapshot, reason, may_keep)
                 if self._why_out_of_date(evaluation.boundary.s, concluded) is None:
                     ending = self._carry_out(evaluation, concluded)
                     return replace(ending, outcome=EvaluationOutcome.ERROR, reason=reason)

@@ -12,9 +12,18 @@ def crashing_world(*, crashes: tuple[int, ...], fall: float = 0.35, bars: int = 
     level = np.ones(bars)
     for row in crashes:
         level[row:] *= 1.0 - fall
-    prices = [
-        np.ascontiguousarray(one * level[:, None]) for one in (calm.open, calm.high, calm.low, calm.close)
-    ]
+    opening, high, low, close = (
+        np.ascontiguousarray(price * level[:, None]) for price in (calm.open, calm.high, calm.low, calm.close)
+    )
     return BarSeries(
-        calm.times, calm.symbols, calm.timeframe, calm.label, *prices, calm.volume, present=calm.present
+        calm.times,
+        calm.symbols,
+        calm.timeframe,
+        calm.label,
+        opening,
+        high,
+        low,
+        close,
+        calm.volume,
+        calm.present,
     )

@@ -17,14 +17,18 @@ def momentum_world(*, strength: float, seed: int = 1, bars: int = 800, symbols: 
     frame = make_world("random_walk", seed=seed, bars=bars, symbols=symbols, timeframe="1d")
     steps = np.stack([_path(seed, s, bars, strength) for s in range(symbols)], axis=2)
     prices = [steps[:, 0], steps.max(axis=1), steps.min(axis=1), steps[:, -1]]
+    opening, high, low, close = (np.ascontiguousarray(price) for price in prices)
     return BarSeries(
         frame.times,
         frame.symbols,
         frame.timeframe,
         frame.label,
-        *(np.ascontiguousarray(one) for one in prices),
+        opening,
+        high,
+        low,
+        close,
         frame.volume,
-        present=frame.present,
+        frame.present,
     )
 
 

@@ -274,7 +274,7 @@ def test_session_error_of_a_guardrail_itself_is_recorded_twice_and_the_symbol_st
     made = session()
     asyncio.run(until_a_policy_is_in_force(made))
     before = {s for s in range(made.bars.shape[1]) if made.policy_loop.in_force(s)}
-    monkeypatch.setattr("services.policy_loop.deliberation.invariant_context", broken)
+    monkeypatch.setattr("services.policy_loop.evaluator.invariant_context", broken)
     rows = finished(made)
     counters = made.policy_loop.counters
     assert counters.errors == len(payloads(rows, "error")) == counters.outcomes["error"] + len(before) > 10

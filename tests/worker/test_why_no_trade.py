@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from schemas.config import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from schemas.reflection import Finding
+from schemas.reflection import Finding, Remedy
 from schemas.vocabulary import CheckName, PolicyEventKind, Severity
 from services.playbooks.registry import load_playbooks
 from services.policy_loop.counters import FindingExample, PolicyCounters
@@ -256,7 +256,7 @@ def test_why_no_trade_orders_findings_by_count_and_gives_the_bounds_of_the_playb
         code="horizon_too_long",
         severity=Severity.MAJOR,
         message="a horizon of 100 bars",
-        remedy={"field": "horizon_bars", "op": "at_most", "value": 30},
+        remedy=Remedy(field="horizon_bars", op="at_most", value=30),
     )
     strange = long.model_copy(update={"code": "of_a_model", "remedy": None})
     policy = counters(
@@ -277,7 +277,7 @@ def test_why_no_trade_orders_findings_by_count_and_gives_the_bounds_of_the_playb
 
 
 def test_why_no_trade_headline_keeps_what_is_no_finding_apart():
-    document = {
+    document: dict[str, Any] = {
         "why_no_trade": [{"reason": "stop_on_wrong_side", "count": 2}, {"reason": "warming_up", "count": 9}],
         "policy_loop": {
             "reflections": {"pass": 0, "revise": 1, "block": 1},

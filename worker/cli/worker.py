@@ -1,5 +1,6 @@
 """`thinktwice worker`: everything on a feed, or the slow loop of a stored run; results on stdout."""
 
+import asyncio
 import json as json_text
 import sys
 import time

@@ -25,7 +25,9 @@ def seen(**measured):
 
 
 def proposed(snapshot):
-    return asyncio.run(STRATEGIST.answer(snapshot, None)).proposal.playbook_id
+    proposal = asyncio.run(STRATEGIST.answer(snapshot, None)).proposal
+    assert proposal is not None
+    return proposal.playbook_id
 
 
 def test_rule_strategist_has_a_choice_in_this_regime():

@@ -42,6 +42,9 @@ class Inner:
         answer: Any = Said(kind=PlanKind.PROPOSE, proposal=proposal, reason="")
         return Plan(PlanEnd.PASSED, (PlanRound(answer, None, Said(outcome="disabled")),), "passed")  # type: ignore[arg-type]
 
+    def reflect_amendment(self, request: Any) -> Any:
+        raise AssertionError("a veto is about proposals")
+
 
 def provide(veto: Veto, budget: RevisionBudget, snapshot_hash: str = "s") -> tuple[Plan, Inner]:
     inner = Inner()

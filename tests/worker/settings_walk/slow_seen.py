@@ -131,8 +131,9 @@ def trial(settings: Settings) -> Any:
     trials = made.slow_loop._trials
     trials.step(world().shape[0] - 1, made.clock.now)
     (opened,) = [one for one in made.lifecycle.shadows() if one.kind == "candidate"]
+    level = 1.0 / float(trials.shown[opened.version_hash]["e_needed"] or 0.0)
     moved = [
-        trials._weigh(opened, {"n": 25, "e_value": below, "e_value_below": above}, made.clock.now)
+        trials._weigh(opened, {"n": 25, "e_value": below, "e_value_below": above}, level, made.clock.now)
         for below, above in ((0.5, 1.0), (0.5, 15.0), (1e6, 0.5))
     ]
     return [trials.shown[opened.version_hash]["e_needed"], [[one.state for one in each] for each in moved]]

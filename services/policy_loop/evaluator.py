@@ -40,8 +40,8 @@ from services.ports import Judge, Plan, PlanEnd, PlanProvider, PlanRound, Playbo
 NOTHING_TO_REFLECT = "nothing to reflect on"
 
 
-class Deliberation:
-    """Deliberation of one run.
+class PolicyEvaluator:
+    """Evaluator of one run.
 
     Args:
         settings: the resolved configuration, read when it is asked for.
