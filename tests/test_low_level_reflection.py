@@ -229,7 +229,7 @@ def test_low_level_reflection_holds_no_way_to_write():
     assert readers == {"base_rates", "retrieve"}
     service = PolicyLevelReflectionService(ReflectionSettings(), memory=CountingMemory(LOST))
     public = {name for name in dir(service) if not name.startswith("_")}
-    assert public == {"overruns", "reflect"}
+    assert public == {"overruns", "reflect", "reflect_amendment"}
 
 
 def test_low_level_reflection_model_agreeing_is_consolidated():

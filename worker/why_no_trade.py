@@ -196,7 +196,10 @@ def _findings(facts: RunFacts) -> Iterator[Cause]:
 
 def _judge(facts: RunFacts) -> Iterator[Cause]:
     policy = facts.policy
-    passed = policy.reflections["pass"] + policy.invocations[InvocationOutcome.DISABLED]
+    unreflected = (
+        policy.invocations[InvocationOutcome.DISABLED] - policy.amendments[InvocationOutcome.DISABLED]
+    )
+    passed = policy.reflections["pass"] + unreflected
     stale = policy.outcomes[EvaluationOutcome.STALE]
     if stale:
         yield "stale", stale, "answers came too late: policy_loop.max_answer_bars, or a faster strategist"

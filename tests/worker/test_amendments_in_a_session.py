@@ -257,7 +257,7 @@ def resubmitted_once_in_force(plan: Plan) -> Plan:
 
 
 def test_session_amendment_is_stale_when_its_position_has_changed() -> None:
-    made = session()
+    made = session(period=("2000-03-01", "2004-06-30"))
     tightening(made, halfway)
     late_by(made, 1, "provide")
     rows = finished(made)

@@ -5,10 +5,12 @@ from typing import Any
 from schemas.policy import FrozenPolicy, PolicyAmendment
 from schemas.reflection import PolicyAmendmentRequest
 from schemas.snapshot import PositionView
-from schemas.vocabulary import AmendmentKind, Direction
+from schemas.vocabulary import AmendmentKind, Direction, PolicyState
 from tests.services.policy_checks.plans import NOW, changed, playbook_named, right_request
 
 HASH = "0" * 64
+
+DAY = 86_400_000_000_000
 
 
 def policy_of(direction: Direction = "long") -> FrozenPolicy:
@@ -40,7 +42,7 @@ def position_of(policy: FrozenPolicy) -> PositionView:
         direction=policy.proposal.direction,
         quantity=10.0,
         entry_price=100.0 - 3.0 * sign,
-        entry_label=NOW,
+        entry_label=NOW - 4 * DAY,
         stop=100.0 - 5.0 * sign,
         target=100.0 + 5.0 * sign,
         bars_held=3,
@@ -64,7 +66,11 @@ def amendment_request(
 ) -> PolicyAmendmentRequest:
     """A request that passes; `changes` go to it, a dot reaching into its parts (`__` stands for it)."""
     base, policy = right_request(playbook_named("trend_pullback"), direction), policy_of(direction)
-    there = {"active_policy_id": None, "position": position_of(policy)}
+    there = {
+        "active_policy_id": None,
+        "position": position_of(policy),
+        "state": PolicyState.POSITION_OPEN,
+    }
     snapshot = changed(base.snapshot, there if held else {"active_policy_id": policy.policy_id})
     request = PolicyAmendmentRequest(
         snapshot=snapshot,

@@ -6,6 +6,7 @@ seldom matters does.
 
 from tests.worker.settings_walk.runs_seen import (
     BUSY_TRADES,
+    DOUBTS,
     EAGER_HOURLY,
     EAGER_TRADES,
     EVALUATIONS,
@@ -49,7 +50,14 @@ SILENT = {
 }
 REGIME = "policy_loop.regime."
 
+NARROW = {"data.plausible_change": 0.005, "data.plausible_atr": 1.0}
+
 DECISIONS: dict[str, Entry] = {
+    "data.plausibility": Entry("always", DOUBTS, NARROW),
+    "data.plausible_change": Entry(0.005, DOUBTS, {"data.plausibility": "always", "data.plausible_atr": 0.0}),
+    "data.plausible_atr": Entry(
+        1.0, DOUBTS, NARROW | {"data.plausibility": "always", "data.plausible_atr": 20.0}
+    ),
     "account.name": Entry("other", order_names),
     "account.cash": Entry(50_000.0, TRADES),
     "execution.fee_bps": Entry(9.0, TRADES),

@@ -99,6 +99,7 @@ BUSY_TRADES = look_at(year, (BUSY,), *TRADED)
 HOLED_REFLECTIONS = look_at(holed_year, None, *REFLECTED)
 EVALUATIONS = look_at(year, None, *EVALUATED)
 REFLECTIONS = look_at(year, None, *REFLECTED)
+DOUBTS = look_at(hours, None, "feed_anomaly")
 HOURLY = look_at(hours, None, *EVALUATED)
 EAGER_HOURLY = look_at(hours, (EAGER,), *TRADED)
 
