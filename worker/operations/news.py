@@ -116,6 +116,7 @@ FEED_TROUBLE: dict[str, tuple[NotificationKind, str]] = {
     "stale": ("feed_stale", "{} has no bars"),
     "disconnected": ("feed_stale", "{} is disconnected"),
     "conflict": ("entries_blocked", "{} has two bars of one label: no entries"),
+    "implausible": ("entries_blocked", "{} has a bar far off its last good close: no entries"),
     "clock": ("entries_blocked", "{} and this machine disagree about the time: no entries"),
 }
 FEED_BACK = ("fresh", "reconnected")
