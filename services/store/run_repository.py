@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from schemas.errors import ConfigError, StoreError, nearest
 from services.journal.chain import GENESIS_HASH
 from services.store.engine import WRITES
-from services.store.failures import store_errors
+from services.store.failures import MEND, StoreDamaged, store_errors
 from services.store.file_watch import losses_of
 from services.store.leases import Lease, demand_tenure
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
@@ -165,7 +165,15 @@ def _columns(record: RunRecord) -> dict[str, Any]:
 
 def _record(row: Row[Any]) -> RunRecord:
     values = dict(row._mapping)
-    for name in ("config", "data", "environment"):
-        values[name] = json.loads(values[name])
-    values["document"] = None if values["document"] is None else json.loads(values["document"])
+    for name in ("config", "data", "environment", "document"):
+        values[name] = _read(values["run_id"], name, values[name])
     return RunRecord(**values)
+
+
+def _read(run_id: str, name: str, text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise StoreDamaged(
+            f"the {name} of run {run_id} is damaged, it is no JSON ({error}): {MEND}"
+        ) from error

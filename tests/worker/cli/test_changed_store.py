@@ -175,6 +175,18 @@ def test_run_of_an_older_version_is_told_as_not_covered_and_is_not_broken(golden
     assert UNSEALED in CliRunner().invoke(app, ["db", "check", "--full", "--db", address(tmp_path)]).stdout
 
 
+@pytest.mark.parametrize(
+    "words", [("verify", "latest"), ("runs",), ("status",), ("why", "latest", "aa"), ("journal", "latest")]
+)
+def test_run_whose_document_was_cut_off_is_named_by_whoever_reads_it(words, tmp_path):
+    said(tmp_path, "backtest", "--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-03-31", code=0)
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
+        store.execute("UPDATE runs SET document = substr(document, 1, 400)")
+    told = said(tmp_path, *words, code=2)
+    assert "the document of run r0001 is damaged" in told
+    assert "thinktwice db restore" in told
+
+
 def test_backtest_whose_document_was_changed_is_found(tmp_path):
     words = ("--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-12-31")
     said(tmp_path, "backtest", *words, code=0)
