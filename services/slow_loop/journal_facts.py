@@ -295,7 +295,7 @@ class JournalFacts:
 
     def _levels(self, versions: Sequence[PlaybookVersion], bans: BansSeen) -> PromotionLevels:
         """What each candidate and each ban had to begin with, see `ShadowTrials`."""
-        levels = PromotionLevels(self._settings.judge.promotion_alpha)
+        levels = PromotionLevels(self._settings.judge)
         begun: list[tuple[int, bool, str, Key]] = []
         for version in versions:
             if version.state is VersionState.ACTIVE and version.reason == PROVEN:

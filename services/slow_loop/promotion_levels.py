@@ -8,6 +8,7 @@ reads them from the journal, and both come to the same levels.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from schemas.config import JudgeSettings
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.statistics.online_levels import online_level
@@ -19,8 +20,8 @@ Place = tuple[str, str, str]  # playbook, direction, cell
 class PromotionLevels:
     """The level of everything that has begun, and the promotions so far."""
 
-    def __init__(self, alpha: float) -> None:
-        self._alpha = alpha
+    def __init__(self, judge: JudgeSettings) -> None:
+        self._judge = judge
         self._levels: dict[Key, float] = {}
         self._promotions: list[int] = []
 
@@ -28,7 +29,7 @@ class PromotionLevels:
         """Give `key` its level if it has none: what is left after the promotions up to `since`, ns."""
         if key not in self._levels:
             discoveries = sum(at <= since for at in self._promotions)
-            self._levels[key] = online_level(self._alpha, len(self._levels) + 1, discoveries)
+            self._levels[key] = online_level(self._judge.promotion_alpha, len(self._levels) + 1, discoveries)
 
     def promoted(self, at: int) -> None:
         """Something that has a level was proven, ns."""

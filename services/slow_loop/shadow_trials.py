@@ -37,7 +37,7 @@ class ShadowTrials:
         self._judge = judge
         self._journal = journal
         self._open: dict[tuple[str, str, str | None], StandingLedger] = {}
-        self._levels = PromotionLevels(judge.promotion_alpha)
+        self._levels = PromotionLevels(judge)
         self.shown: dict[str, Evidence] = {}
         self.proven: dict[Key, Evidence] = {}
 

@@ -116,7 +116,7 @@ def test_live_run_verifies_from_its_own_journal_and_its_rows_are_a_cassette(desk
 
 def test_interrupted_run_with_a_model_verifies_up_to_its_last_row(desk, monkeypatch):
     @contextmanager
-    def stopping(title: str, interrupts: object) -> Iterator[Callable[[int, int], None]]:
+    def stopping(title: str, interrupts: object, **named: object) -> Iterator[Callable[[int, int], None]]:
         def progress(done: int, rows: int) -> None:
             if done > 0.9 * rows:
                 raise RunInterrupted(signal.SIGINT)

@@ -115,9 +115,7 @@ def _render_stored(stored: dict[str, Any]) -> None:
     console = stdout_console()
     covered = "holds: document, bars and orders are as they were written"
     for line in stored["problems"] or [covered if stored["covered"] else f"not covered: {UNSEALED}"]:
-        console.print(
-            f"stored  {'CHANGED: ' if stored['problems'] else ''}{line}", markup=False, soft_wrap=True
-        )
+        console.print(f"stored  {'CHANGED: ' if stored['problems'] else ''}{line}", soft_wrap=True)
 
 
 def _render(result: dict[str, Any]) -> None:
@@ -129,7 +127,7 @@ def _render(result: dict[str, Any]) -> None:
     held = f"holds: {chain['rows']:,} rows, head {chain['head_hash'][:16]}"
     console.print(f"chain   {held if chain['ok'] else 'BROKEN: ' + chain['problem']}", soft_wrap=True)
     if result["next"] is not None:
-        console.print(f"next    {result['next']}", markup=False, soft_wrap=True)
+        console.print(f"next    {result['next']}", soft_wrap=True)
     references = result["references"]
     resolved = f"resolve: {references['checked']:,} ids"
     lost = (
@@ -142,7 +140,7 @@ def _render(result: dict[str, Any]) -> None:
     changed = "; ".join(replay["document"] or ())
     problem = replay["problem"] or f"the document was changed: {changed}"
     differs = f"DIFFERS: {problem} ({replay['compared']:,} of {replay['stored']:,} rows equal)"
-    console.print(f"replay  {same if replay['ok'] else differs}", markup=False, soft_wrap=True)
+    console.print(f"replay  {same if replay['ok'] else differs}", soft_wrap=True)
     _render_stored(result["stored"])
     table = Table("environment", "recorded", "present", box=None, title_justify="left", padding=(0, 2, 0, 0))
     recorded, present = result["environment"]["recorded"], result["environment"]["present"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from services.journal.chain import JournalRow, relink
 from services.store import open_store
 from tests.services.journal.decisions import decision_rows
 from tests.services.policy_checks.injections import INJECTIONS
@@ -71,7 +72,11 @@ def test_complaint_shows_control_characters_and_sends_none(shell):
 def test_why_shows_control_characters_and_sends_none(shell):
     quoted = json.dumps(HOSTILE)[1:-1]
     stored = decision_rows().rows
-    rows = [replace(row, payload=row.payload.replace("graded significant", quoted)) for row in stored]
+    rows: list[JournalRow] = []
+    for row in stored:
+        before = rows[-1].hash if rows else row.prev_hash
+        told = replace(row, payload=row.payload.replace("graded significant", quoted), prev_hash=before)
+        rows.append(replace(told, hash=relink(told)))
     assert any(quoted in row.payload for row in rows)
 
     async def store_rows():
