@@ -22,11 +22,13 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from agents.judge_agent_client import JudgeAgentClient
 from agents.language_models.accounted import LiveSource, RecordedSource, SplicedSource
 from agents.language_models.cassette import CassetteWriter
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
+from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import MemoryView
 from services.savepoints.forms import OWN, NoSavepoint
@@ -67,6 +69,8 @@ REMADE: Mapping[type, Mapping[str, Any]] = {
     StandingLedgers: dict.fromkeys(("zones", "_execution")),
     UntradedSignals: dict.fromkeys(("_execution",)),
     SlowLoopService: dict.fromkeys(("_interval",)),
+    HighLevelReflectionService: dict.fromkeys(("_risk_limit",)),
+    JudgeAgentClient: dict.fromkeys(("_reflection_off",)),
 }
 LEVEL = 1  # of compression: a savepoint is written far more often than it is read
 ROOM = Path(__file__).resolve().parents[2]
