@@ -1,4 +1,4 @@
-.PHONY: check test soak mutation bench bench-engine bench-model parity docs lock data
+.PHONY: check test image-check soak mutation bench bench-engine bench-model parity docs lock data
 
 check:  ## everything that must hold before a commit lands
 	uv run ruff format --check
@@ -9,6 +9,9 @@ check:  ## everything that must hold before a commit lands
 
 test:  ## the tests alone
 	uv run pytest -n auto --dist loadfile
+
+image-check:  ## run the steps of the Dockerfile in a fresh folder and start what they made; minutes, no Docker
+	uv run python -m tools.image_steps
 
 soak:  ## faults and load against their targets, most of an hour, into docs/reference/soak.md; never part of the tests
 	uv run python -m tests.soak
