@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import ConfigError
-from tools.docs_pages import ROOT
 from tools.dockerfile import copy_context, steps
+from tools.docs_pages import ROOT
 from tools.image_steps import Image, lay_out_secrets, try_it
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from schemas.errors import ConfigError
-from tools.docs_pages import DOCS, ROOT
 from tools.dockerfile import Step, copy_context, steps
+from tools.docs_pages import DOCS, ROOT
 
 SECRETS_PAGE = DOCS / "how-to" / "use-postgresql.md"
 REACHES_INDEX = ("PIP_", "SSL_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -111,7 +111,10 @@ class Image:
             check=True,
             env={**os.environ, **libraries},
         )
-        self.environment |= libraries | {"PATH": f"{local / 'bin'}{os.pathsep}{os.defpath}", "LANG": "C.UTF-8"}
+        self.environment |= libraries | {
+            "PATH": f"{local / 'bin'}{os.pathsep}{os.defpath}",
+            "LANG": "C.UTF-8",
+        }
         self.environment |= {k: v for k, v in os.environ.items() if k.upper().startswith(REACHES_INDEX)}
         settings = Path.home() / ".config" / "pip" / "pip.conf"
         if settings.exists():

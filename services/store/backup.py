@@ -27,6 +27,8 @@ from services.store.tables import metadata
 from services.store.urls import StoreUrl, parse_url
 
 PAGE_ROWS = 2_000
+# Of two files only the new one is written to.
+NOT_WRITTEN = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_TRUNCATE")
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,9 @@ def _copy_file(source: StoreUrl, target: Path) -> None:
         ):
             read.backup(written)
     except sqlite3.Error as error:
+        if error.sqlite_errorname in NOT_WRITTEN:
+            step = "free some space, or give a name on another disk; nothing was kept"
+            raise StoreError(f"the copy cannot be written in '{target.parent}' ({error}): {step}") from error
         raise store_error(error, source) from error
 
 

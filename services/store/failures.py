@@ -70,6 +70,18 @@ CAUSES: Causes = (
     (r"database or disk is full", Meaning("cannot be written, the disk is full: free some space", False)),
     (r"disk i/o error", Meaning("cannot be read or written (disk I/O error): check the disk", False)),
     (
+        r"postgresql server at .* rejected ssl upgrade",
+        Meaning("offers no encryption, and the address demands it (sslmode): switch SSL on there", False),
+    ),
+    (
+        r"root certificate file",
+        Meaning("cannot be verified: sslmode wants its authority in ~/.postgresql/root.crt", False),
+    ),
+    (
+        r"\[ssl: certificate_verify_failed\]",
+        Meaning("has a certificate that this machine does not trust: check it, or sslmode", False),
+    ),
+    (
         r"(.*: the underlying |the )?connection (was|is) closed",
         Meaning("closed the connection: check that the server runs", True),
     ),

@@ -61,14 +61,16 @@ def test_server_without_encryption_is_refused_in_one_line_when_the_page_demands_
     done = typed(demanded, postgres_url)
     assert done.returncode == 2
     [line] = done.stderr.strip().splitlines()
-    assert "SSL" in line
+    assert "offers no encryption, and the address demands it (sslmode)" in line
 
 
 def test_commands_that_move_a_store_move_it_to_a_server_whose_database_is_empty(
     typed, fresh_postgres, tmp_path
 ):
     address = "\n".join(line for line in OWN_SERVER.splitlines() if "thinktwice db" not in line)
-    years = "thinktwice backtest --symbols AAPL --from 2004-01-01 --to 2004-12-31 --db sqlite:///thinktwice.db"
+    years = (
+        "thinktwice backtest --symbols AAPL --from 2004-01-01 --to 2004-12-31 --db sqlite:///thinktwice.db"
+    )
     moved = typed(f"{address}\n{years} > made.txt\n{MOVE}uv run thinktwice verify latest\n", fresh_postgres())
     assert moved.returncode == 0, moved.stderr
     assert "replay  same" in moved.stdout

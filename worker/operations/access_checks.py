@@ -95,7 +95,7 @@ async def secret_files(patient: Patient) -> Finding:
     if open_ones:
         paths = " ".join(patient.environment[variable] for variable in open_ones)
         said = f"others may read what {', '.join(open_ones)} name"
-        own = all(Path(patient.environment[variable]).stat().st_uid == os.geteuid() for variable in open_ones)
+        own = all(_is_own(Path(patient.environment[variable])) for variable in open_ones)
         # A container reads the file of its host's user and cannot change it.
         step = f"chmod 600 {paths}" if own else "another user owns it: see that its folder keeps others out"
         return Finding("secret_files", "warning", said, step)
@@ -124,6 +124,10 @@ async def _first_item(opened: MarketFeed) -> None:
         close = getattr(items, "aclose", None)
         if close is not None:
             await close()
+
+
+def _is_own(path: Path) -> bool:
+    return path.stat().st_uid == os.geteuid()
 
 
 def _others_read(path: Path) -> bool:

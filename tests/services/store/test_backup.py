@@ -1,6 +1,7 @@
 """A backup holds what the store held, whichever database it lies in, and a restore brings it back."""
 
 import asyncio
+import resource
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -325,3 +326,20 @@ def test_examination_finds_a_damaged_page_and_rows_without_parents(tmp_path):
     content[-4096:] = b"\x5a" * 4096
     path.write_bytes(content)
     assert any("damaged" in line for line in asyncio.run(examine(f"sqlite:///{path}", full=False)).problems)
+
+
+def test_copy_for_which_there_is_no_room_names_the_new_file_and_not_the_store(tmp_path):
+    address = f"sqlite:///{tmp_path}/full.db"
+    in_store(address, filled)
+    (tmp_path / "away").mkdir()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_960, before[1]))
+    try:
+        with pytest.raises(
+            StoreError, match="the copy cannot be written in '.*away' .disk I/O error"
+        ) as told:
+            asyncio.run(back_up(address, tmp_path / "away" / "kept.db"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "full.db" not in str(told.value)
+    assert list((tmp_path / "away").iterdir()) == []

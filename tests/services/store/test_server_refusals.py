@@ -1,6 +1,7 @@
 """What a PostgreSQL refuses at times: classified by its code, and waited for where it passes by itself."""
 
 import asyncio
+import ssl
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit, urlunsplit
 
@@ -299,3 +300,32 @@ def test_store_on_a_connection_to_what_has_become_a_standby_takes_another(postgr
     retryable, taken = on(postgres_url, scenario)
     assert retryable
     assert taken.epoch == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConnectionError('PostgreSQL server at "h:1" rejected SSL upgrade'), "offers no encryption"),
+        (
+            ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"),
+            "has a certificate that this machine does not trust",
+        ),
+    ],
+)
+def test_server_whose_encryption_is_refused_is_not_called_unreachable(error, said):
+    told = store_error(error, URL)
+    assert said in str(told)
+    assert not told.retryable
+
+
+def test_missing_certificate_of_an_authority_is_not_an_unreachable_server(
+    postgres_url, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("pathlib.Path.home", lambda: tmp_path)
+
+    async def asked():
+        async with await open_store(f"{postgres_url}?sslmode=verify-full", create=True):
+            pass
+
+    with pytest.raises(StoreError, match="cannot be verified: sslmode wants its authority in"):
+        asyncio.run(asked())
