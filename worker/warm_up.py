@@ -10,6 +10,8 @@ from functools import cache
 import numpy as np
 
 from schemas.config import EnvelopeSettings, ExecutionSettings
+from services.memory.scan import LANES, nothing_found, scan
+from services.memory.store import room
 from trading_core.bars import BarSeries
 from trading_core.compiled_cache import cache_folder
 from trading_core.kernel.fresh import event_flags, parameter_record
@@ -24,7 +26,7 @@ DAY_NS = 86_400_000_000_000
 
 @cache
 def compile_engine() -> float:
-    """Wall seconds until the kernel and the features are ready; 0 when they were ready before."""
+    """Wall seconds until kernel, features and the scan of the memory are ready; 0 when they were before."""
     started = time.perf_counter()
     bars = _few_bars()
     regimes = regime_columns(bars)
@@ -33,6 +35,7 @@ def compile_engine() -> float:
     engine = TriggerEngine(bars, event_flags(regimes), parameters, 1.0, TickGuard(), decoder)
     while not engine.done:
         engine.advance()
+    scan(room(LANES, 1), nothing_found(np.ones(3, dtype=np.int64)), np.zeros(1), 0, 0, 0)
     return time.perf_counter() - started
 
 

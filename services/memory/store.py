@@ -79,7 +79,7 @@ class Population:
 
     def __init__(self, width: int) -> None:
         self.episodes: list[Episode] = []
-        self._cases = _room(LANES, width)
+        self._cases = room(LANES, width)
 
     @classmethod
     def of_columns(cls, cases: Cases, episodes: list[Episode]) -> "Population":
@@ -201,7 +201,8 @@ class Populations:
                 yield population
 
 
-def _room(rows: int, width: int) -> Cases:
+def room(rows: int, width: int) -> Cases:
+    """Empty columns with room for `rows` episodes, a multiple of `LANES`, of `width` ranks each."""
     return Cases(
         points=np.zeros((rows // LANES, width, LANES), dtype=np.float32),
         known_at=np.zeros(rows, dtype=np.int64),
