@@ -215,6 +215,9 @@ def test_secret_file_that_others_read_is_a_warning_with_the_command(doctor, monk
     monkeypatch.setenv("THINKTWICE_OPERATIONS_TOKEN_FILE", "token")
     found = doctor(code=0)["secret_files"]
     assert (found["state"], found["next_step"]) == ("warning", "chmod 600 token")
+    with pytest.MonkeyPatch.context() as container:
+        container.setattr("worker.operations.access_checks.os.geteuid", lambda: file.stat().st_uid + 1)
+        assert "another user owns it" in doctor(code=0)["secret_files"]["next_step"]
     file.chmod(0o600)
     assert doctor(code=0)["secret_files"]["state"] == "ok"
 
