@@ -7,9 +7,10 @@ value is null), times as integer nanoseconds. Called by every contract, the jour
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,6 +38,37 @@ def ns_to_datetime(ns: int) -> datetime:
 PLAIN = frozenset({type(None), bool, int, str})
 # One encoder for all: `json.dumps` makes a new one for every call with settings of its own.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_TEXT = frozenset({str})
+_WRITTEN_AS_IT_IS = PLAIN | {float}
+_NEGATIVE_ZERO = re.compile(r"-0\.0(?![0-9])")
+
+
+def _encodable(value: Any) -> bool:
+    """Whether the encoder alone writes the value canonically, but for -0.0 and numbers that it refuses."""
+    kind = type(value)
+    if kind is dict:
+        if not _TEXT.issuperset(map(type, value)):
+            return False
+        value = value.values()
+    elif kind is not list and kind is not tuple:
+        return kind in _WRITTEN_AS_IT_IS or isinstance(value, StrEnum)
+    for item in value:
+        if type(item) not in _WRITTEN_AS_IT_IS and not _encodable(item):
+            break
+    else:
+        return True
+    return False
+
+
+def _quickly(value: Any) -> str | None:
+    """Canonical JSON of a value that needs no rewriting; None of any other."""
+    if not _encodable(value):
+        return None
+    try:
+        text = _ENCODER.encode(value)
+    except ValueError:  # a number that is not finite: the other way names it
+        return None
+    return None if "-0.0" in text and _NEGATIVE_ZERO.search(text) else text
 
 
 def _plain(value: Any) -> Any:
@@ -76,7 +108,8 @@ def canonical_json(value: Any) -> str:
         ValueError: a number is not finite, or a time is naive.
         TypeError: a value has no canonical form.
     """
-    return _ENCODER.encode(_plain(value))
+    text = _quickly(value)
+    return _ENCODER.encode(_plain(value)) if text is None else text
 
 
 def content_hash(value: Any) -> str:

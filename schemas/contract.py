@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
@@ -46,11 +46,16 @@ class Contract(BaseModel):
 
     def payload(self) -> dict[str, Any]:
         """The hashed part as plain data, nested contracts included."""
+        values = self.__dict__
         return {
-            name: _payload_of(getattr(self, name))
-            for name in type(self).model_fields
-            if name not in self.telemetry_fields
+            name: value if type(value := values[name]) in SIMPLE else _payload_of(value)
+            for name in type(self)._hashed_fields()
         }
+
+    @classmethod
+    @cache
+    def _hashed_fields(cls) -> tuple[str, ...]:
+        return tuple(name for name in cls.model_fields if name not in cls.telemetry_fields)
 
     def telemetry(self) -> dict[str, Any]:
         """The measured part: never hashed, stored beside the payload."""
@@ -74,10 +79,10 @@ SIMPLE = frozenset({type(None), bool, int, float, str})
 def _payload_of(value: Any) -> Any:
     if type(value) in SIMPLE:
         return value
+    if isinstance(value, (tuple, list, frozenset)):
+        return [item if type(item) in SIMPLE else _payload_of(item) for item in value]
     if isinstance(value, Contract):
         return value.payload()
     if isinstance(value, Mapping):
         return {key: _payload_of(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list, frozenset)):
-        return [_payload_of(item) for item in value]
     return value
