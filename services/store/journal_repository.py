@@ -1,7 +1,6 @@
 """Journal rows of a run: appended in one transaction with the run's counters, read back in order."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import ColumnElement, LargeBinary, Text, cast, func, select, update
@@ -18,6 +17,7 @@ from services.store.urls import StoreUrl
 
 PAGE_ROWS = 5_000
 ROW_COLUMNS = tuple(column for column in journal.c if column.name != "run_id")
+ROW_NAMES = tuple(column.name for column in ROW_COLUMNS)
 RAW_COLUMNS = tuple(
     cast(column, LargeBinary) if isinstance(column.type, Text) else column for column in ROW_COLUMNS
 )
@@ -213,7 +213,8 @@ async def append_rows(connection: AsyncConnection, run_id: str, rows: Sequence[J
     """Store rows inside a transaction of the caller's; see `JournalRepository.append`."""
     new = await _not_stored(connection, run_id, rows)
     if new:
-        await connection.execute(journal.insert(), [{"run_id": run_id, **asdict(row)} for row in new])
+        records = [{name: getattr(row, name) for name in ROW_NAMES} | {"run_id": run_id} for row in new]
+        await connection.execute(journal.insert(), records)
         counters = {"events": new[-1].seq + 1, "head_hash": new[-1].hash}
         await connection.execute(update(runs).where(runs.c.run_id == run_id).values(counters))
 
