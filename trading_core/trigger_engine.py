@@ -373,17 +373,19 @@ class TriggerEngine:
         """Move the stop of an open position closer to the market; nothing else is allowed.
 
         Raises:
-            InvariantViolation: no position, a looser stop, or a stop on the wrong side of the last close.
+            InvariantViolation: no position, a looser stop, one on the wrong side of the last close, or off
+                the grid: what was decided is what is put in force.
         """
         st = self.state[s]
         direction, stop, close = int(st["direction"]), float(st["stop"]), float(st["last_close"])
-        level = float(on_tick(float(level), float(self.parameters["tick"][0])))
         if direction == 0:
             raise InvariantViolation(f"{self.bars.symbols[s]} has no position whose stop could be tightened")
         if not (level - stop) * direction > 0 or not (close - level) * direction > 0:
             raise InvariantViolation(
                 f"stop {level!r} is not tighter than {stop!r} and behind the close {close!r}"
             )
+        if on_tick(level, tick := float(self.parameters["tick"][0])) != level:
+            raise InvariantViolation(f"stop {level!r} does not lie on the grid of {tick!r}")
         event = self._written(
             TickEventKind.STOP_TIGHTENED, s, direction, int(st["position_policy"]), stop, level
         )

@@ -7,7 +7,7 @@ reflection, used by the coherence and expectation checks.
 """
 
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import nan
 from typing import cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from schemas.proposal import PolicyProposal
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
 from services.playbooks.rendering import KIND_OF_ROLE, render_rules
+from services.policy_checks.price_grid import on_grid
 from trading_core.rules import Rule, evaluate_for_symbol, parse
 
 PRICES = ("open", "high", "low", "close")
@@ -85,26 +86,27 @@ class InvalidationReach:
 def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
     """Entry, stop and target of the proposal, and the playbook's own, as prices on the snapshot.
 
-    A refinement to a better limit is not read: whether it is offered is known only at the activation.
+    Levels lie on the grid of the market, as those of the order will. A refinement to a better limit is not
+    read: whether it is offered is known only at the activation.
     """
-    proposal, snapshot = request.proposal, request.snapshot
+    proposal, snapshot, tick = request.proposal, request.snapshot, request.invariants.tick_size
     broken = {
         role: reason for role in KIND_OF_ROLE if (reason := _why_broken(role, rule_text(proposal, role)))
     }
     own_rules = render_rules(request.playbook, proposal.direction)
     return PlanLevels(
         close=snapshot.close,
-        entry=None if "entry" in broken else _entry(proposal.entry, snapshot),
-        stop=None if "stop" in broken else price_of(proposal.stop, snapshot),
-        target=None if "target" in broken else price_of(proposal.target, snapshot),
-        playbook_entry=_entry(own_rules.entry, snapshot),
-        playbook_stop=price_of(own_rules.stop, snapshot),
+        entry=None if "entry" in broken else _entry(proposal.entry, snapshot, tick),
+        stop=None if "stop" in broken else price_of(proposal.stop, snapshot, tick),
+        target=None if "target" in broken else price_of(proposal.target, snapshot, tick),
+        playbook_entry=_entry(own_rules.entry, snapshot, tick),
+        playbook_stop=price_of(own_rules.stop, snapshot, tick),
         broken=broken,
     )
 
 
-def _entry(text: str | None, snapshot: PolicySnapshot) -> float | None:
-    return snapshot.close if text is None else price_of(text, snapshot)
+def _entry(text: str | None, snapshot: PolicySnapshot, tick: float) -> float | None:
+    return snapshot.close if text is None else price_of(text, snapshot, tick)
 
 
 def rule_text(proposal: PolicyProposal, role: str) -> str | None:
@@ -113,15 +115,15 @@ def rule_text(proposal: PolicyProposal, role: str) -> str | None:
     return text
 
 
-def price_of(text: str, snapshot: PolicySnapshot) -> float | None:
-    """Value of a price expression on the snapshot, None if unknown.
+def price_of(text: str, snapshot: PolicySnapshot, tick: float) -> float | None:
+    """Value of a price expression on the snapshot, on the grid of the market; None if unknown.
 
     Raises:
         RuleError: the text is no rule.
     """
     rule = parse(text)
     value = float(evaluate_for_symbol(rule, _columns(rule, snapshot, np.array([snapshot.close])))[0])
-    return value if isfinite(value) else None
+    return on_grid(value, tick)
 
 
 def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> InvalidationReach | None:

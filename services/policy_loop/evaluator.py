@@ -5,7 +5,6 @@ stop move, a keep, a stand-down - is an amendment, reflected on and judged like 
 neither read nor changed here.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -31,6 +30,7 @@ from schemas.vocabulary import (
     PlanKind,
     Severity,
 )
+from services.policy_checks.price_grid import on_grid
 from services.policy_loop.clamps import ProposalClamp, clamped
 from services.policy_loop.counters import PolicyCounters
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
@@ -79,7 +79,7 @@ class PolicyEvaluator:
             asked = await self._provider().provide(snapshot, invariants, evaluation.budget, revision)
             plan, clamps = self._within_bounds(asked, snapshot)
             self._take(evaluation, snapshot, plan)
-            evaluation.record.clamps(snapshot, asked, plan, clamps)
+            evaluation.record.clamps(snapshot, asked.last.answer.proposal, plan.last.answer.proposal, clamps)
             if plan.end is PlanEnd.NO_PROPOSAL:
                 return self._without_proposal(evaluation, snapshot, plan.last.answer)
             if plan.end is not PlanEnd.PASSED:
@@ -204,7 +204,7 @@ class PolicyEvaluator:
     ) -> JudgedAmendment:
         """An amendment of the policy that is there, reflected on, judged and recorded."""
         policy_id = snapshot.managed_policy_id
-        level = stop if stop is not None and math.isfinite(stop) else None
+        level = None if stop is None else on_grid(stop, self._settings().execution.tick_size)
         amendment = PolicyAmendment(
             kind=kind, symbol=snapshot.symbol, policy_id=policy_id, stop=level, reason=reason
         )
@@ -218,6 +218,9 @@ class PolicyEvaluator:
         )
         reflection = self._provider().reflect_amendment(request)
         evaluation.record.amendment(evaluation.rounds, snapshot, amendment, reflection)
+        if stop is not None and level is not None and level != stop:
+            asked = amendment.model_copy(update={"stop": stop})
+            evaluation.record.clamps(snapshot, asked, amendment, (ProposalClamp("stop", stop, level),))
         evaluation.rounds += 1
         evaluation.invoked(reflection)
         self._counters.count_amendment(reflection)

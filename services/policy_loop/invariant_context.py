@@ -29,6 +29,7 @@ def invariant_context(
         min_reward_to_risk=settings.reflection.min_reward_to_risk,
         cost_bps_per_side=cost_bps(settings.execution),
         spread_bps=settings.execution.spread_bps,
+        tick_size=settings.execution.tick_size,
         no_learn_zones=envelope.no_learn_zones,
     )
 

@@ -17,7 +17,7 @@ from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome
 from services.policy_loop.clamps import ProposalClamp
 from services.policy_loop.gate import EventSkip, GateDecision
-from services.ports import EventJournal, Plan, PlanRound
+from services.ports import EventJournal, PlanRound
 from trading_core.trigger_engine import Boundary
 
 Reflection = PolicyLevelReflectionResult | ReflectionInvocationMeta
@@ -167,10 +167,13 @@ class PolicyJournal:
         )
 
     def clamps(
-        self, snapshot: PolicySnapshot, asked: Plan, allowed: Plan, clamps: tuple[ProposalClamp, ...]
+        self,
+        snapshot: PolicySnapshot,
+        before: PolicyProposal | PolicyAmendment | None,
+        after: PolicyProposal | PolicyAmendment | None,
+        clamps: tuple[ProposalClamp, ...],
     ) -> None:
-        """Each field of the last proposal that was brought down to what its playbook allows."""
-        before, after = asked.last.answer.proposal, allowed.last.answer.proposal
+        """Each field that was brought down to what the playbook allows, or to the grid of the market."""
         if before is None or after is None:
             return
         for clamp in clamps:

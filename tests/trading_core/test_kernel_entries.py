@@ -260,9 +260,11 @@ def test_kernel_policy_whose_orders_cannot_be_is_refused(policy, named):
         install(engine, **policy)
 
 
-def test_kernel_tightened_stop_keeps_to_the_tick():
+def test_kernel_tightened_stop_is_the_given_level_and_one_off_the_tick_is_refused():
     engine = play([FLAT, FLAT], execution={"tick_size": 0.5}).engine
-    assert engine.tighten_stop(0, 97.3).detail["stop"] == 97.5
+    with pytest.raises(InvariantViolation, match="97.3 does not lie on the grid of 0.5"):
+        engine.tighten_stop(0, 97.3)
+    assert engine.tighten_stop(0, 97.5).detail["stop"] == 97.5
     with pytest.raises(InvariantViolation, match="not tighter"):
         engine.tighten_stop(0, NAN)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import ReflectionSettings, Settings
+from schemas.config import ExecutionSettings, ReflectionSettings, Settings
 from schemas.judge import BoundaryVerdict
 from schemas.proposal import StrategistAnswer
 from schemas.reflection import PolicyLevelReflectionResult, ReflectionInvocationMeta
@@ -17,6 +17,7 @@ from services.journal.index import Event, JournalIndex
 from services.journal.lineage import LineageNode, trace
 from services.journal.references import check_references
 from services.ports import Plan, PlanEnd, PlanRound
+from tests.services.journal.rows import stream
 from tests.worker.runs import embedded_run
 from tests.worker.test_session_wires import finished, late_by, payloads, plans_changed, session
 from worker.session import Session
@@ -154,6 +155,42 @@ def test_session_tightened_stop_moves_in_the_engine_and_the_position_exits_there
     levels = {one["policy_id"]: one["stop"] for one in tightened}
     breached = [one for one in payloads(rows, "stop_breach") if levels.get(one["policy_id"]) == one["level"]]
     assert len(breached) > 3, "exits at the very level that the amendment set"
+
+
+TICK = 0.25
+ON_A_GRID = Settings(execution=ExecutionSettings(tick_size=TICK))
+
+
+def test_session_stop_in_force_on_a_tick_grid_is_the_level_that_was_reflected_judged_and_frozen() -> None:
+    made = session(ON_A_GRID)
+    tightening(made, halfway)
+    rows = finished(made)
+    reflected = {one["proposal_hash"] for one in payloads(rows, "policy_reflection") if one["amendment"]}
+    judged = {one["proposal_hash"] for one in payloads(rows, "boundary_verdict")}
+    amended = {one["amendment_id"]: one["amended"] for one in payloads(rows, "policy_amended")}
+    moved = [one for one in payloads(rows, "stop_tightened") if one.get("amendment_id")]
+    rounded = {one["proposal_hash"]: one for one in payloads(rows, "proposal_clamped")}
+    assert len(moved) == made.policy_loop.counters.outcomes["tightened"] > 5
+    for one in moved:
+        frozen = amended[one["amendment_id"]]
+        assert one["stop"] == frozen["amendment"]["stop"] == rounded[frozen["amendment_hash"]]["allowed"]
+        assert one["stop"] % TICK == 0 != rounded[frozen["amendment_hash"]]["asked"] % TICK
+        assert frozen["amendment_hash"] in reflected & judged
+    assert made.policy_loop.counters.errors == 0
+    index = asyncio.run(JournalIndex.read(stream(rows)))
+    assert check_references(index, finished=True).ok
+
+
+def test_session_stop_move_of_less_than_a_tick_is_a_finding_and_no_error() -> None:
+    made = session(ON_A_GRID)
+    tightening(
+        made, lambda seen: seen.position.stop + (0.2 if seen.position.direction == "long" else -0.2) * TICK
+    )
+    rows = finished(made)
+    counters = made.policy_loop.counters
+    assert counters.amendment_codes["stop_loosens"] == counters.outcomes["held"] > 5
+    assert counters.outcomes["tightened"] == counters.outcomes["error"] == counters.errors == 0
+    assert not [one for one in payloads(rows, "stop_tightened") if one["by"] == "policy"]
 
 
 @pytest.mark.parametrize(
