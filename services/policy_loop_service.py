@@ -15,6 +15,7 @@ from schemas.policy import AmendedPolicy, FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.reflection import DeferredItem, TickValidationEvent
 from schemas.regime import RegimeView
+from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import AmendmentKind, EvaluationOutcome, InvocationOutcome
 from services.policy_loop.compiler import compile_policy, volatility_rule
 from services.policy_loop.counters import PolicyCounters
@@ -26,6 +27,7 @@ from services.policy_loop.records import Ending, PolicyJournal, tick_event
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop.staleness import why_stale
 from services.ports import EventJournal, Judge, PlanProvider, PlaybookReader, RevisionBudget
+from trading_core.kernel.state_machine import STATES
 from trading_core.rules import RuleColumns
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
@@ -183,7 +185,7 @@ class PolicyLoopService:
             raise InvariantViolation("an evaluation is closed before it was thought about")
         stale = self._why_stale(evaluation)
         if stale is not None:
-            return Ending(EvaluationOutcome.STALE, stale)
+            return self._after_stale(evaluation, stale)
         try:
             return self._carry_out(evaluation, evaluation.conclusion)
         except Exception as error:  # noqa: BLE001 - the boundary of the policy loop, see `think`
@@ -328,22 +330,48 @@ class PolicyLoopService:
         What failed may be part of that: a second error is recorded too, and the symbol stands down.
         """
         self._count_error(evaluation, error)
-        reason, snapshot, failed = (
-            f"error: {type(error).__name__}",
-            evaluation.snapshot,
-            evaluation.conclusion,
-        )
+        reason, failed = f"error: {type(error).__name__}", evaluation.conclusion
         may_keep = failed is None or failed.outcome is not EvaluationOutcome.STOOD_DOWN
-        if snapshot is not None:
-            try:
+        ending = self._without_answer(evaluation, reason, may_keep)
+        return replace(ending, outcome=EvaluationOutcome.ERROR, reason=reason)
+
+    def _after_stale(self, evaluation: Evaluation, reason: str) -> Ending:
+        """Nothing comes of a late answer; the policy in force stays only if it may as things are now.
+
+        Events that came while the answer was out were skipped, so a symbol that loses its policy gets a
+        boundary at its next close.
+        """
+        s = evaluation.boundary.s
+        if self.in_force(s) is None or self.opened_by(s) is not None:
+            return Ending(EvaluationOutcome.STALE, reason)
+        ending = self._without_answer(evaluation, reason, may_keep=True)
+        if self.in_force(s) is None:
+            self._engine.request_boundary(s)
+        return replace(ending, outcome=EvaluationOutcome.STALE)
+
+    def _without_answer(self, evaluation: Evaluation, reason: str, may_keep: bool) -> Ending:
+        """Keep or stand down what is in force, reflected on and judged under the present snapshot."""
+        try:
+            snapshot = self._present(evaluation)
+            if snapshot is not None:
                 concluded = self._evaluator.fall_back(evaluation, snapshot, reason, may_keep)
                 if self._why_out_of_date(evaluation.boundary.s, concluded) is None:
-                    ending = self._carry_out(evaluation, concluded)
-                    return replace(ending, outcome=EvaluationOutcome.ERROR, reason=reason)
-            except Exception as second:  # noqa: BLE001 - the same boundary, on its way out
-                self._count_error(evaluation, second)
+                    return self._carry_out(evaluation, concluded)
+        except Exception as second:  # noqa: BLE001 - the same boundary, on its way out
+            self._count_error(evaluation, second)
         self._retire(evaluation.boundary.s)
-        return Ending(EvaluationOutcome.ERROR, reason)
+        return Ending(EvaluationOutcome.STOOD_DOWN, reason)
+
+    def _present(self, evaluation: Evaluation) -> PolicySnapshot | None:
+        """The evaluation's snapshot, taken anew where the symbol had a bar since."""
+        boundary = evaluation.boundary
+        s, row = boundary.s, self._builder.last_row(boundary.s)
+        if evaluation.snapshot is not None and row != boundary.t:
+            state = STATES[int(self._engine.state["state"][s])]
+            now = replace(boundary, t=row, state=state)
+            evaluation.snapshot = self._builder.build(now, self.in_force(s), self.opened_by(s))
+            evaluation.record.snapshot(evaluation.snapshot)
+        return evaluation.snapshot
 
     def replan(self) -> None:
         """Retire every frozen policy; every symbol without a position gets a boundary at its next close."""

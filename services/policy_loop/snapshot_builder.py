@@ -111,7 +111,7 @@ class SnapshotBuilder:
             self._engine.state[s],
             int(self._engine.state[s]["direction"]),
         )
-        regime, risk = self.regime(t, s), self.risk()
+        regime, risk = self.regime(self.last_row(s), s), self.risk()
         position = None
         if direction != 0:
             side = "long" if direction > 0 else "short"
@@ -130,6 +130,11 @@ class SnapshotBuilder:
         values = {name: float(getattr(bars, name)[t, s]) for name in RAW}
         values |= {name: float(numbers[index, t]) for name, index in self._places[s].items()}
         return {name: value if np.isfinite(value) else None for name, value in values.items()}
+
+    def last_row(self, s: int) -> int:
+        """The last validated row in which the symbol has a bar."""
+        last = self._engine.t - 1
+        return last - int(np.argmax(self._engine.bars.present[last::-1, s]))
 
     def _first_row(self, s: int) -> int:
         """Row of the symbol's first bar; it has one by the time anybody asks."""

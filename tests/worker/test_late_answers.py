@@ -1,0 +1,137 @@
+"""Answers that come a bar late, as on a live feed: no policy stays in force where it may not."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from schemas.vocabulary import EvaluationOutcome
+from services.journal.chain import JournalRow
+from services.journal.index import JournalIndex
+from services.journal.references import check_references
+from services.policy_loop.evaluation import Evaluation
+from tests.services.journal.rows import stream
+from tests.worker.test_session_wires import payloads, session
+from worker.session import Session
+from worker.timing import Timing
+
+PERIOD = ("2003-01-01", "2005-06-30")
+ENDED = (EvaluationOutcome.STALE, EvaluationOutcome.ERROR)
+
+
+class LateAnswers:
+    """Opens the boundaries of each row while the answers of the row before are on their way.
+
+    Attributes:
+        lost: (symbol, row) of each policy that went with a stale or failed answer.
+        kept: of each that such an answer left in force.
+        ineligible: of each that it left in force although the present regime does not allow it.
+    """
+
+    def __init__(self, made: Session) -> None:
+        self.made = made
+        self.lost, self.kept, self.ineligible = (list[tuple[int, int]]() for _ in range(3))
+
+    def rows(self) -> list[JournalRow]:
+        return asyncio.run(self._driven())
+
+    async def _driven(self) -> list[JournalRow]:
+        made, timing, loop = self.made, Timing(), self.made.policy_loop
+        waiting = list[Evaluation]()
+        while not made.engine.done:
+            step = made.validate(timing, made.engine.t + 1)
+            asked = [evaluation for b in step.boundaries if (evaluation := loop.open(b)) is not None]
+            for evaluation in asked:
+                await loop.think(evaluation)
+            for evaluation in waiting:
+                self._close(evaluation)
+            waiting = asked
+        for evaluation in waiting:
+            self._close(evaluation)
+        made.finish()
+        await made.journal.flush()
+        rows: list[JournalRow] = made.journal._sink.rows  # type: ignore[attr-defined]
+        return rows
+
+    def _close(self, evaluation: Evaluation) -> None:
+        made, s = self.made, evaluation.boundary.s
+        loop, before = made.policy_loop, made.policy_loop.in_force(s)
+        ended = dict(loop.counters.outcomes)
+        loop.close(evaluation)
+        dropped = any(loop.counters.outcomes[str(kind)] > ended.get(str(kind), 0) for kind in ENDED)
+        if not dropped or before is None or made.engine.state["direction"][s] != 0:
+            return
+        row = made.engine.t - 1
+        policy, regime = loop.in_force(s), loop._builder.regime(row, s)
+        if policy is None:
+            self.lost.append((s, row))
+            return
+        self.kept.append((s, row))
+        playbook = made.registry.reader().get(policy.playbook_id).definition
+        if regime is None or not playbook.eligibility[policy.proposal.direction].allows(regime.labels):
+            self.ineligible.append((s, row))
+
+
+def failing_where_a_policy_is_in_force(made: Session) -> None:
+    provide = made.policy_loop.provider.provide
+
+    async def failing(snapshot: Any, *rest: Any, **named: Any) -> Any:
+        if snapshot.active_policy_id is not None:
+            raise RuntimeError("late and broken")
+        return await provide(snapshot, *rest, **named)
+
+    made.policy_loop.provider.provide = failing  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("failing", [False, True], ids=["stale", "error"])
+def test_session_late_answer_that_comes_to_nothing_leaves_no_ineligible_policy_in_force(
+    failing: bool,
+) -> None:
+    made = session(period=PERIOD)
+    if failing:
+        failing_where_a_policy_is_in_force(made)
+    late = LateAnswers(made)
+    rows = late.rows()
+    assert late.ineligible == []
+    assert len(late.lost) > 3
+    assert len(late.kept) > 3, "what may stay stays"
+    assert made.policy_loop.counters.errors == (made.policy_loop.counters.outcomes["error"] if failing else 0)
+    index = asyncio.run(JournalIndex.read(stream(rows)))
+    assert check_references(index, finished=True).ok
+
+
+def test_session_stale_answer_keeps_or_stands_down_by_an_amendment_on_the_present_snapshot() -> None:
+    made = session(period=PERIOD)
+    late = LateAnswers(made)
+    rows = late.rows()
+    snapshots = {one["snapshot_hash"]: one["snapshot"] for one in payloads(rows, "policy_snapshot")}
+    amended = {one["amendment_id"]: one["amended"] for one in payloads(rows, "policy_amended")}
+    carried = [
+        (row.ts_event, row.known_at, ended, amended[ended["amendment_id"]])
+        for row in rows
+        if row.kind == "policy_evaluation"
+        and (ended := json.loads(row.payload))["outcome"] == "stale"
+        and ended["amendment_id"] is not None
+    ]
+    assert len(carried) == len(late.kept) + len(late.lost) > 6
+    for asked_at, known_at, ended, put_in_force in carried:
+        assert asked_at < known_at == snapshots[put_in_force["snapshot_hash"]]["ts_event"]
+        assert ended["snapshot_hash"] == put_in_force["snapshot_hash"]
+    kinds = [put_in_force["amendment"]["kind"] for _, _, _, put_in_force in carried]
+    assert (kinds.count("keep"), kinds.count("stand_down")) == (len(late.kept), len(late.lost))
+
+
+def test_session_symbol_that_lost_its_policy_to_a_stale_answer_gets_a_boundary_at_its_next_close() -> None:
+    made = session(period=PERIOD)
+    late = LateAnswers(made)
+    rows = late.rows()
+    opened = {
+        (row.symbol, row.ts_event)
+        for row in rows
+        if row.kind == "policy_event" and "replan" in json.loads(row.payload)["events"]
+    }
+    times = made.bars.close_times
+    assert {
+        (made.bars.symbols[s], int(times[row + 1])) for s, row in late.lost if row + 1 < times.size
+    } == opened
