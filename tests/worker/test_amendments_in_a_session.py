@@ -18,6 +18,7 @@ from services.journal.lineage import LineageNode, trace
 from services.journal.references import check_references
 from services.ports import Plan, PlanEnd, PlanRound
 from tests.services.journal.rows import stream
+from tests.services.policy_checks.plans import right_request
 from tests.worker.runs import embedded_run
 from tests.worker.test_session_wires import finished, late_by, payloads, plans_changed, session
 from worker.session import Session
@@ -112,6 +113,32 @@ def test_session_skipped_invocation_says_why() -> None:
         if met["outcome"] == "skipped"
     }
     assert reasons >= {"identical resubmission", "nothing to reflect on"}
+
+
+PROPOSED = right_request().proposal
+
+
+@pytest.mark.parametrize("end", [PlanEnd.BLOCKED, PlanEnd.STAND_DOWN])
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (StrategistAnswer(kind=PlanKind.PROPOSE, reason="scripted", proposal=PROPOSED), "not looked at"),
+        (StrategistAnswer(kind=PlanKind.ABSTAIN, reason="scripted"), "nothing to reflect on"),
+    ],
+    ids=["proposal", "bare"],
+)
+def test_session_block_or_stand_down_without_a_reflection_leaves_a_skipped_invocation_record(
+    end: PlanEnd, answer: StrategistAnswer, why: str
+) -> None:
+    made = session(period=("2003-01-01", "2003-06-30"))
+    plans_changed(made, lambda plan: Plan(end, (PlanRound(answer),), "not looked at"))
+    ended = payloads(finished(made), "policy_evaluation")
+    met = [
+        [(one["outcome"], one["skip_reason"]) for one in evaluation["invocations"]] for evaluation in ended
+    ]
+    assert len(met) > 2
+    assert all(one == [("skipped", why)] for one in met)
+    assert made.policy_loop.counters.invocations["skipped"] == len(met)
 
 
 def resubmitted(plan: Plan) -> Plan:

@@ -132,6 +132,7 @@ def test_session_symbol_that_lost_its_policy_to_a_stale_answer_gets_a_boundary_a
         if row.kind == "policy_event" and "replan" in json.loads(row.payload)["events"]
     }
     times = made.bars.close_times
+    assert len(late.lost) > 3
     assert {
         (made.bars.symbols[s], int(times[row + 1])) for s, row in late.lost if row + 1 < times.size
     } == opened

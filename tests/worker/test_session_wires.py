@@ -286,10 +286,21 @@ def test_session_error_of_a_guardrail_itself_is_recorded_twice_and_the_symbol_st
     asyncio.run(until_a_policy_is_in_force(made))
     before = {s for s in range(made.bars.shape[1]) if made.policy_loop.in_force(s)}
     monkeypatch.setattr("services.policy_loop.evaluator.invariant_context", broken)
+    close, retired_at_once = made.policy_loop.close, list[bool]()
+
+    def watched(evaluation: Any) -> None:
+        held = made.policy_loop.in_force(evaluation.boundary.s)
+        close(evaluation)
+        if held is not None:
+            retired_at_once.append(made.policy_loop.in_force(evaluation.boundary.s) is None)
+
+    monkeypatch.setattr(made.policy_loop, "close", watched)
     rows = finished(made)
     counters = made.policy_loop.counters
     assert counters.errors == len(payloads(rows, "error")) == counters.outcomes["error"] + len(before) > 10
     assert not any(made.policy_loop.in_force(s) for s in range(made.bars.shape[1]))
+    assert len(retired_at_once) > 1
+    assert all(retired_at_once), "not only when its horizon is over"
     broken_at = next(row.seq for row in rows if row.kind == "error")
     assert not [
         row for row in rows if row.seq > broken_at and row.kind in ("policy_frozen", "policy_amended")
