@@ -5,16 +5,24 @@ from typing import Any
 
 import pytest
 
-from schemas.config import ReflectionSettings, Settings
-from schemas.proposal import PolicyProposal
+from schemas.config import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.errors import ModelError
+from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.vocabulary import ReflectionStatus
 from services.journal.index import JournalIndex
 from services.journal.references import check_references
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
+from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop.clamps import clamped, highest_conviction, rules_conviction
-from services.ports import Plan, PlanEnd, PlanRound
+from services.ports import ModelReply, Plan, PlanEnd, PlanRound
 from tests.services.journal.rows import stream
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS, changed, right_request
+from tests.worker.runs import embedded_bars
 from tests.worker.test_session_wires import finished, payloads, plans_changed, session
+from worker.bootstrap import assemble
+from worker.models import Models
 
 OFF = Settings(reflection=ReflectionSettings(mode="off"))
 BOOKS = {book.id: book for book in load_playbooks(None)}
@@ -67,6 +75,70 @@ def test_session_with_a_reflection_refuses_a_plan_that_was_changed_behind_it() -
     plans_changed(made, beyond)
     rows = finished(made)
     assert payloads(rows, "policy_frozen") == []
+
+
+PATIENT = LlmSettings(provider="anthropic", breaker_failures=1_000)
+MODES = {
+    "off": OFF,
+    "deterministic": Settings(),
+    "full": Settings(reflection=ReflectionSettings(mode="full"), llm=PATIENT),
+    "strategist": Settings(policy_loop=PolicyLoopSettings(strategist="anthropic"), llm=PATIENT),
+    "strategist, off": Settings(
+        policy_loop=PolicyLoopSettings(strategist="anthropic"), reflection=OFF.reflection, llm=PATIENT
+    ),
+    "judge": Settings(judge=JudgeSettings(replan="anthropic"), llm=PATIENT),
+}
+
+
+class Silent:
+    """A model that is never there: the rules answer in its place."""
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        raise ModelError("the wire is cut", retryable=True, kind="network")
+
+
+@pytest.mark.parametrize("settings", MODES.values(), ids=list(MODES))
+def test_session_of_every_mode_puts_no_plan_of_a_strategist_beyond_its_playbook_in_force_unsaid(
+    settings: Settings,
+) -> None:
+    silent = Silent()
+    models = Models(fast=silent, slow=silent, judge=silent, strategist=silent)
+    bars = embedded_bars("2003-01-01", "2003-09-30")
+    made = assemble(settings, bars, JournalWriter(MemorySink()), models=models)
+    made.begin()
+    strategist = made.policy_loop.provider._strategist  # type: ignore[attr-defined]
+    answer = strategist.answer
+
+    async def greedy(*args: Any, **named: Any) -> StrategistAnswer:
+        said: StrategistAnswer = await answer(*args, **named)
+        if said.proposal is None:
+            return said
+        return said.model_copy(update={"proposal": PolicyProposal(**{**said.proposal.payload(), **BEYOND})})
+
+    strategist.answer = greedy
+    rows = finished(made)
+    asked = [one for one in payloads(rows, "policy_proposal") if one["proposal"] is not None]
+    assert len(asked) > 5
+    clamps = {one["proposal_hash"] for one in payloads(rows, "proposal_clamped")}
+    for one in payloads(rows, "policy_frozen"):
+        assert one["policy"]["proposal_hash"] in clamps
+        book = BOOKS[one["policy"]["playbook_id"]]
+        assert one["policy"]["proposal"]["horizon_bars"] <= book.horizon_bars
+    assert bool(clamps) == (settings.reflection.mode == "off")
+    assert made.policy_loop.counters.errors == 0
+
+
+@pytest.mark.parametrize("field", sorted(FIELDS))
+def test_reflection_sends_back_whatever_a_clamp_would_change(field):
+    request = right_request()
+    book, snapshot = request.playbook, request.snapshot
+    bound = highest_conviction(snapshot, book, 0.25) if field == "conviction" else getattr(book, field)
+    beyond_it = changed(request, {f"proposal.{field}": bound + (0.001 if field == "conviction" else 1)})
+    assert clamped(beyond_it.proposal, snapshot, book, 0.25)[1]
+    met = asyncio.run(
+        PolicyLevelReflectionService(ReflectionSettings()).reflect(beyond_it, source="heartbeat")
+    )
+    assert met.status is not ReflectionStatus.PASS
 
 
 @pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)
