@@ -78,7 +78,11 @@ class ExecutionSettings(Contract):
         description="a due time stop exits at the open before stops, at the open unless a stop or target of "
         "that bar was hit, or at the close of the bar",
     )
-    reentry: bool = Field(default=True, description="a bar that closes a position may signal the next entry")
+    reentry: bool = Field(
+        default=True,
+        description="a bar that closes a position may signal the next entry: in `simulate`, and in the "
+        "shadow ledgers of a run whose `envelope.cooldown_bars` is 0",
+    )
     tick_size: Grid = Field(default=0.0, description="grid of levels and fills; 0: none")
     lot_size: Grid = Field(default=0.0, description="grid of quantities, rounded down; 0: none")
     sizing: Literal["risk", "volatility", "fixed"] = Field(
@@ -163,7 +167,7 @@ class EnvelopeSettings(Contract):
     loss_pause_bars: int = Field(default=20, le=MAX_COUNT, ge=1)
     max_entries_per_hour: int = Field(default=0, ge=0, le=64, description="accepted orders; 0: any number")
     no_trade_windows: tuple[NoTradeWindow, ...] = ()
-    cooldown_bars: int = Field(default=3, le=MAX_COUNT, ge=1)
+    cooldown_bars: int = Field(default=3, le=MAX_COUNT, ge=0)
     kill_switch: bool = Field(default=False, description="the operator's switch: flat, and no entries")
     allowed_symbols: tuple[str, ...] = Field(default=(), description="empty: every symbol of the data")
     allowed_directions: tuple[Literal["long", "short"], ...] = ("long", "short")

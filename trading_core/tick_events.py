@@ -1,15 +1,17 @@
 """Turn the kernel's event records into typed tick-validation events with readable details."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from schemas.canonical import content_id
+from schemas.config import NoTradeWindow
 from schemas.reflection import TickValidationEvent
 from schemas.vocabulary import ExitReason, TickEventKind
 from trading_core.bars import BarSeries
+from trading_core.kernel.fresh import no_trade_reasons
 from trading_core.kernel.records import BREACHES, CLAMPS, ENTRY_KINDS, REFUSALS, STOP_SOURCES
 from trading_core.kernel.state_machine import STATES
 
@@ -47,8 +49,11 @@ class TickEventDecoder:
     Order ids hash what the order means, so a replay or a second run gives the same ones.
     """
 
-    def __init__(self, bars: BarSeries, config_hash: str, account: str) -> None:
+    def __init__(
+        self, bars: BarSeries, config_hash: str, account: str, windows: Sequence[NoTradeWindow] = ()
+    ) -> None:
         self._bars = bars
+        self._windows = windows
         self._config_hash = config_hash
         self._account = account
         self._bar_ns = bars.bar_ns
@@ -75,6 +80,10 @@ class TickEventDecoder:
             known_at=int(self._bars.close_times[t]),
             detail=detail,
         )
+
+    def no_trade_reasons(self, e: EventRow) -> list[str]:
+        """Why no entry may be ordered at the close of an event's bar, as the settings say."""
+        return no_trade_reasons(int(self._bars.close_times[e.t]), self._bars.symbols[e.s], self._windows)
 
     def order_id(self, s: int, t: int, rule: str, leg: str) -> str:
         """Hash of config, account, symbol, bar label, rule, leg and attempt."""
@@ -164,12 +173,15 @@ def _clamped(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) ->
 
 def _refused(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
     x = e.x
+    reason = REFUSALS[e.a]
+    windows = decoder.no_trade_reasons(e) if reason == "no_trade_window" else []
     return {
         **_owner(tags, e.b),
-        "reason": REFUSALS[e.a],
+        "reason": reason,
         "close": x[0],
         "stop": _number(x[1]),
         "target": _number(x[2]),
+        **({"windows": windows} if windows else {}),
     }
 
 

@@ -158,8 +158,9 @@ def _engine(
         heartbeat=settings.policy_loop.heartbeat_bars(bars.timeframe),
         emit_events=True,
     )
-    decoder = TickEventDecoder(bars, settings.config_hash, settings.account.name)
-    flags = event_flags(regimes, bars, settings.envelope.no_trade_windows)
+    windows = settings.envelope.no_trade_windows
+    decoder = TickEventDecoder(bars, settings.config_hash, settings.account.name, windows)
+    flags = event_flags(regimes, bars, windows)
     buckets = bucket_bits(bars.symbols, settings.envelope.correlation_buckets)
     engine = TriggerEngine(
         bars, flags, parameters, settings.account.cash, guard, decoder,

@@ -75,7 +75,8 @@ REFUSALS: Final[Mapping[str, str]] = {
     "envelope": "a cap of [envelope] leaves no room: max_gross_exposure, max_net_exposure, buckets",
     "retired": "the policy was retired before its order was met",
     "throttled": "envelope.max_entries_per_hour",
-    "no_trade_window": "envelope.no_trade_windows, or entries that the feed or the operator has blocked",
+    "no_trade_window": "envelope.no_trade_windows (`thinktwice journal RUN --kind order_refused` names "
+    "them), or entries that the feed or the operator has blocked",
     "paused_after_losses": "envelope.max_symbol_losses and loss_pause_bars",
     "unfilled": "the market never met the entry order: rules.*.entry, or entry_kind",
     "invalidated": "rules.*.invalidation was true before the order was met",

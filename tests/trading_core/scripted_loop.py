@@ -74,7 +74,7 @@ envelopes = st.builds(
     max_symbol_losses=st.sampled_from([2, 50]),
     loss_pause_bars=st.just(4),
     max_entries_per_hour=st.sampled_from([0, 1]),
-    cooldown_bars=st.sampled_from([1, 3]),
+    cooldown_bars=st.sampled_from([0, 1, 3]),
     no_trade_windows=st.sampled_from([(), (WINDOW,)]),
 )
 

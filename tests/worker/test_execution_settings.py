@@ -218,6 +218,16 @@ def test_run_with_a_no_trade_window_accepts_no_order_of_its_symbol_inside(run_wi
     assert "AAPL" not in inside(run)
     assert set(inside(run)) - {"AAPL"}
     assert "no_trade_window" in reasons(run)
+    refused = [one for one in run.of("order_refused") if one["reason"] == "no_trade_window"]
+    assert all(one["windows"] == ["results are due"] for one in refused), "the refusal names its window"
+    assert all("windows" not in one for one in run.of("order_refused") if one not in refused)
+
+
+def test_run_without_a_cooldown_ends_as_any_other(run_with):
+    run = run_with("[envelope]\ncooldown_bars = 0")
+    assert run.document["errors"] == 0
+    assert len(run.of("exit_filled")) > 5
+    assert {row.kind for row in run.rows} >= {"episode", "policy_frozen"}
 
 
 def test_run_with_a_daily_no_trade_window_never_orders_on_its_weekday(run_with):

@@ -44,21 +44,28 @@ def no_trade_flags(
         ConfigError: a window names an unknown symbol.
     """
     flags = np.zeros((close_times.size, len(symbols)), dtype=np.uint8)
-    minute = close_times % _DAY_NS // (60 * NS)
-    weekday = (close_times // _DAY_NS + 3) % 7  # 1970-01-01 was a Thursday
     for window in windows:
-        if window.start is not None and window.end is not None:
-            inside = (close_times >= window.start) & (close_times < window.end)
-        elif window.from_minute is not None and window.to_minute is not None:
-            inside = (minute >= window.from_minute) & (minute < window.to_minute)
-            inside &= np.isin(weekday, window.weekdays)
-        else:
-            raise InvariantViolation(f"no-trade window {window!r} has no stretch")
         columns = slice(None)
         if window.symbol is not None:
             columns = _column(window.symbol, symbols, "no_trade_windows")
-        flags[inside, columns] = rec.FLAG_NO_TRADE
+        flags[_inside(window, close_times), columns] = rec.FLAG_NO_TRADE
     return flags
+
+
+def no_trade_reasons(close_time: int, symbol: str, windows: Sequence[NoTradeWindow]) -> list[str]:
+    """Reasons of the windows in which a bar of the symbol closes, in the order of the settings."""
+    at = np.array([close_time], dtype=np.int64)
+    return [window.reason for window in windows if window.symbol in (None, symbol) and _inside(window, at)[0]]
+
+
+def _inside(window: NoTradeWindow, close_times: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    if window.start is not None and window.end is not None:
+        return (close_times >= window.start) & (close_times < window.end)
+    if window.from_minute is None or window.to_minute is None:
+        raise InvariantViolation(f"no-trade window {window!r} has no stretch")
+    minute = close_times % _DAY_NS // (60 * NS)
+    weekday = (close_times // _DAY_NS + 3) % 7  # 1970-01-01 was a Thursday
+    return (minute >= window.from_minute) & (minute < window.to_minute) & np.isin(weekday, window.weekdays)
 
 
 def _column(symbol: str, symbols: Sequence[str], where: str) -> Any:

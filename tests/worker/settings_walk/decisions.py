@@ -22,7 +22,16 @@ from tests.worker.settings_walk.runs_seen import (
     order_names,
     refusal,
 )
-from tests.worker.settings_walk.slow_seen import BANNED, TRIED, permission, report, slots, trial, trigger
+from tests.worker.settings_walk.slow_seen import (
+    BANNED,
+    SHADOW_TRADES,
+    TRIED,
+    permission,
+    report,
+    slots,
+    trial,
+    trigger,
+)
 from tests.worker.settings_walk.walking import Entry
 
 BUCKET = {"name": "tech", "symbols": ["AAPL", "IBM", "MSFT"], "max_exposure": 0.15}
@@ -76,6 +85,7 @@ DECISIONS: dict[str, Entry] = {
     "execution.gap": Entry("level", TRADES),
     "execution.limit_fill": Entry("through", PATIENT_TRADES, {"execution.tick_size": 0.5}),
     "execution.time_exit": Entry("close", TRADES),
+    "execution.reentry": Entry(False, SHADOW_TRADES, {"envelope.cooldown_bars": 0}),
     "execution.tick_size": Entry(0.25, TRADES),
     "execution.lot_size": Entry(10.0, TRADES),
     "execution.sizing": Entry("fixed", TRADES),
@@ -99,6 +109,7 @@ DECISIONS: dict[str, Entry] = {
     "envelope.loss_pause_bars": Entry(40, TRADES, {"envelope.max_symbol_losses": 1}),
     "envelope.max_entries_per_hour": Entry(1, EAGER_TRADES),
     WINDOWS: Entry([DATED], TRADES),
+    f"{WINDOWS}[].reason": Entry([DATED | {"reason": "merger talks"}], TRADES, {WINDOWS: [DATED]}),
     f"{WINDOWS}[].symbol": Entry([DATED | {"symbol": None}], TRADES, {WINDOWS: [DATED]}),
     f"{WINDOWS}[].start": Entry([DATED | {"start": "2005-01-01T00:00:00Z"}], TRADES, {WINDOWS: [DATED]}),
     f"{WINDOWS}[].end": Entry([DATED | {"end": "2004-09-01T00:00:00Z"}], TRADES, {WINDOWS: [DATED]}),

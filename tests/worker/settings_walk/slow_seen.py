@@ -16,7 +16,7 @@ from services.slow_loop.cadence import trigger_of
 from tests.services.playbooks.samples import episode
 from tests.worker.planted_store import definitions
 from tests.worker.runs import run_on
-from tests.worker.settings_walk.runs_seen import rows_of
+from tests.worker.settings_walk.runs_seen import BUSY, rows_of
 from tests.worker.settings_walk.walking import Look, content
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
@@ -97,6 +97,19 @@ def permission(settings: Settings) -> Any:
     made.slow_loop._last_structural = made.clock.now - 10 * 86_400 * 10**9
     request, _ = asyncio.run(made.slow_loop.reflect_now(world().shape[0] - 1))
     return request.structural_allowed
+
+
+def shadow_trades(book: PlaybookDefinition) -> Look:
+    """A look at the trades of a shadow ledger over the planted world."""
+
+    def looked(settings: Settings) -> Any:
+        ledger = begun(settings).slow_loop._trials._ledgers.open(book, tuple(book.rules), 0)
+        return [[one.entry_label, one.exit_label, one.r] for one in ledger.advance(world().shape[0])]
+
+    return looked
+
+
+SHADOW_TRADES = shadow_trades(BUSY)
 
 
 def one_cell() -> tuple[PlaybookDefinition, ...]:

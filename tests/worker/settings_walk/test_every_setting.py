@@ -8,8 +8,6 @@ from tests.worker.settings_walk.walking import leaves
 TABLES = {"decisions": DECISIONS, "models": MODELS, "operation": OPERATION}
 
 SILENT = {
-    "envelope.no_trade_windows[].reason": "a note for whoever reads the settings: a refusal names no window",
-    "execution.reentry": "acts in `simulate`; in a run `envelope.cooldown_bars` is at least 1 and covers it",
     "llm.prices[].cache_write_usd": "of tokens that only a provider counts: test_budget.py",
     "llm.prices[].cache_read_usd": "of tokens that only a provider counts: test_budget.py",
 }
