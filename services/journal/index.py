@@ -85,6 +85,16 @@ class JournalIndex:
             e for e in self.events if e.row.kind in FILL_KINDS and e.payload["fill_id"].startswith(prefix)
         ]
 
+    def stop_moves(self, prefix: str) -> list[Event]:
+        """Stop moves whose amendment's id starts with `prefix`; those of a policy's own rules have none."""
+        return [
+            event
+            for event in self.events
+            if event.row.kind == "stop_tightened"
+            and (key := event.payload.get("amendment_id")) is not None
+            and key.startswith(prefix)
+        ]
+
     def versions(self, version_hash: str) -> list[Event]:
         """Every lifecycle step of one playbook version, in order."""
         return self._versions.get(version_hash, [])

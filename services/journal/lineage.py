@@ -1,4 +1,4 @@
-"""Why a fill happened: from the fill back to bar, ticks, policy event, findings, verdict and playbook.
+"""Why a fill happened, or a stop was moved: back to bar, ticks, policy event, findings, verdict and playbook.
 
 Everything is resolved by the ids in the journal itself; an id that leads nowhere stays in the tree, marked as
 not found. Read-only; called by `why` and, for dangling ids, by `verify`.
@@ -44,10 +44,24 @@ def trace(index: JournalIndex, fill: Event) -> LineageNode:
     return _node(f"{fill.row.kind} {payload['fill_id']}", fill, payload["fill_id"], _plain(payload), children)
 
 
-def _bar(fill: Event) -> LineageNode:
+def trace_move(index: JournalIndex, move: Event) -> LineageNode:
+    """The tree of reasons behind a stop move that an evaluation made."""
+    payload = move.payload
+    key, policy_id = payload["amendment_id"], payload.get("policy_id")
+    entries = [
+        event
+        for event in index.events[: move.row.seq]
+        if event.row.kind == "entry_filled" and event.row.symbol == move.row.symbol
+    ]
+    children = [_bar(move, "bar of the stop move"), *(_opened(index, event) for event in entries[-1:])]
+    children += [*_amendment(index, key), _policy(index, policy_id, index.get("policy_frozen", policy_id))]
+    return _node(f"{move.row.kind} {key}", move, key, _plain(payload), children)
+
+
+def _bar(fill: Event, title: str = "bar of the fill") -> LineageNode:
     label = fill.payload.get("bar_label")
     facts = {"label": label, "ts_event": fill.row.ts_event, "known_at": fill.row.known_at}
-    return LineageNode("bar of the fill", "bar", None, symbol=fill.row.symbol, facts=facts)
+    return LineageNode(title, "bar", None, symbol=fill.row.symbol, facts=facts)
 
 
 def _order(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
@@ -64,12 +78,14 @@ def _entry(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
     order_id = fill.payload.get("entry_order_id")
     for event in index.events[: fill.row.seq]:
         if event.row.kind == "entry_filled" and event.payload["order_id"] == order_id:
-            order = list(_order(index, event))
-            yield _node(
-                "entry of the position", event, event.payload["fill_id"], _plain(event.payload), order
-            )
+            yield _opened(index, event)
             return
     yield _missing("entry of the position", "entry_filled", order_id)
+
+
+def _opened(index: JournalIndex, entry: Event) -> LineageNode:
+    order = list(_order(index, entry))
+    return _node("entry of the position", entry, entry.payload["fill_id"], _plain(entry.payload), order)
 
 
 def _managed(index: JournalIndex, fill: Event) -> Iterator[LineageNode]:
@@ -112,9 +128,22 @@ def _amendment(index: JournalIndex, amendment_id: str | None) -> Iterator[Lineag
         _policy_event(index, snapshot),
         _snapshot(snapshot, amended["snapshot_hash"]),
         _reflection(index, amended["reflection_hash"]),
+        *_clamps(index, amended["amendment_hash"], amended["snapshot_hash"]),
         _artifact(index, "judge at the boundary", "boundary_verdict", amended["verdict_hash"], "verdict"),
     ]
-    yield _node("amendment of the policy", event, amendment_id, amended["amendment"], children)
+    facts = {**amended["amendment"], "amendment_hash": amended["amendment_hash"]}
+    yield _node("amendment of the policy", event, amendment_id, facts, children)
+
+
+def _clamps(index: JournalIndex, subject: str, snapshot: str) -> Iterator[LineageNode]:
+    """What was asked for and not allowed of a plan or an amendment, before it was judged."""
+    for event in index.events:
+        told = event.payload
+        if event.row.kind != "proposal_clamped" or told["snapshot_hash"] != snapshot:
+            continue
+        if told["proposal_hash"] == subject:
+            facts = {name: told[name] for name in ("asked", "allowed", "asked_hash")}
+            yield _node(f"clamp of {told['field']}", event, None, facts)
 
 
 def _policy(index: JournalIndex, policy_id: str | None, frozen: Event | None) -> LineageNode:
@@ -126,6 +155,7 @@ def _policy(index: JournalIndex, policy_id: str | None, frozen: Event | None) ->
         _policy_event(index, snapshot),
         _snapshot(snapshot, policy["snapshot_hash"]),
         _artifact(index, "proposal", "policy_proposal", policy["proposal_hash"], "proposal"),
+        *_clamps(index, policy["proposal_hash"], policy["snapshot_hash"]),
         _reflection(index, policy["reflection_hash"]),
         _artifact(index, "judge at the boundary", "boundary_verdict", policy["verdict_hash"], "verdict"),
         _playbook(index, policy),
@@ -170,6 +200,7 @@ def _reflection(index: JournalIndex, key: str) -> LineageNode:
     facts = {
         "status": status,
         "checks_run": result.get("checks_run"),
+        "findings": None if findings or "status" not in result else "none",
         "prompt_hash": result.get("prompt_hash"),
     }
     memory = result.get("memory")

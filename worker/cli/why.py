@@ -1,4 +1,4 @@
-"""`thinktwice why`: from a fill back to everything that led to it."""
+"""`thinktwice why`: from a fill or a stop move back to everything that led to it."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +7,7 @@ import typer
 
 from schemas.errors import ConfigError
 from services.journal.index import FILL_KINDS, Event, JournalIndex
-from services.journal.lineage import LineageNode, trace
+from services.journal.lineage import LineageNode, trace, trace_move
 from services.quoting import visible
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
@@ -26,11 +26,17 @@ TIME_FACTS = frozenset(
 
 def why(
     run: RunArgument,
-    fill: Annotated[str, typer.Argument(metavar="FILL", help="Fill id, or a unique prefix of one.")],
+    fill: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILL",
+            help="Fill id, or the amendment id of a stop move, or a unique prefix of one.",
+        ),
+    ],
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the chain from a fill back to bar, tick events, policy event, findings, verdict and playbook."""
+    """Print the chain from a fill or a stop move back to bar, events, findings, verdict and playbook."""
     root = run_async(_lineage(run, fill, db))
     if json:
         print_json(asdict(root))
@@ -42,17 +48,18 @@ async def _lineage(run: str, fill: str, db: str | None) -> LineageNode:
     store, record = await open_for_run(db, run)
     async with store:
         index = await JournalIndex.read(store.journal.rows(record.run_id))
-    return trace(index, _one(index.fills(fill), fill, record.run_id))
+    event = _one([*index.fills(fill), *index.stop_moves(fill)], fill, record.run_id)
+    return trace(index, event) if event.row.kind in FILL_KINDS else trace_move(index, event)
 
 
 def _one(found: list[Event], fill: str, run_id: str) -> Event:
     if len(found) == 1:
         return found[0]
-    kinds = " ".join(f"--kind {kind}" for kind in FILL_KINDS)
+    kinds = " ".join(f"--kind {kind}" for kind in (*FILL_KINDS, "stop_tightened"))
     listing = f"list them with `thinktwice journal {run_id} {kinds}`"
     if not found:
-        raise ConfigError(f"no fill {fill!r} in run {run_id}: {listing}")
-    some = ", ".join(event.payload["fill_id"] for event in found[:SHOWN])
+        raise ConfigError(f"no fill {fill!r} and no amendment of a stop in run {run_id}: {listing}")
+    some = ", ".join(event.payload.get("fill_id") or event.payload["amendment_id"] for event in found[:SHOWN])
     raise ConfigError(f"fill {fill!r} is not unique in run {run_id} ({some}, ...): {listing}")
 
 

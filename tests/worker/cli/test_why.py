@@ -6,14 +6,13 @@ import pytest
 from services.store import open_store
 from tests.services.journal.decisions import ENTRY, EXIT, LEARNT, decision_rows
 from tests.services.store.stores import new_run
+from tests.worker.test_amendments_in_a_session import ON_A_GRID, halfway, tightening
+from tests.worker.test_session_wires import finished, payloads, session
 
 DB = "sqlite:///thinktwice.db"
 
 
-@pytest.fixture
-def decided(shell):
-    rows = decision_rows().rows
-
+def stored(rows):
     async def store_rows():
         async with await open_store(DB, create=True) as store:
             run = await store.runs.create(new_run())
@@ -21,6 +20,11 @@ def decided(shell):
             await store.runs.close(run.run_id, "finished", {})
 
     asyncio.run(store_rows())
+
+
+@pytest.fixture
+def decided(shell):
+    stored(decision_rows().rows)
     return shell
 
 
@@ -56,5 +60,39 @@ def test_why_fill_that_is_not_one_says_how_to_find_fills(decided, fill, part):
     complaint = decided.complaint("why", "r0001", fill)
     assert part in complaint
     assert (
-        "thinktwice journal r0001 --kind entry_filled --kind scale_out_filled --kind exit_filled" in complaint
+        "thinktwice journal r0001 --kind entry_filled --kind scale_out_filled --kind exit_filled "
+        "--kind stop_tightened" in complaint
     )
+
+
+def test_why_of_an_amended_stop_says_what_moved_from_where_to_where_and_what_let_it(shell):
+    made = session(ON_A_GRID, ("2003-01-01", "2003-12-31"))
+    tightening(made, halfway)
+    rows = finished(made)
+    stored(rows)
+    moves = [one for one in payloads(rows, "stop_tightened") if one.get("amendment_id")]
+    amended = {one["amendment_id"]: one["amended"] for one in payloads(rows, "policy_amended")}
+    (clamp,) = [
+        one
+        for one in payloads(rows, "proposal_clamped")
+        if one["proposal_hash"] == amended[moves[0]["amendment_id"]]["amendment_hash"]
+    ]
+    told = shell.run("why", "latest", moves[0]["amendment_id"][:12])
+    assert told.exit_code == 0
+    for text in (
+        f"stop_tightened {moves[0]['amendment_id']}",
+        f"stop_before {moves[0]['stop_before']:g}",
+        f"stop {moves[0]['stop']:g}",
+        "entry of the position",
+        f"amendment_hash {clamp['proposal_hash']}",
+        "clamp of stop",
+        f"asked {clamp['asked']:g}",
+        "status pass",
+        "findings none",
+        "decision approve",
+        f"frozen policy  {moves[0]['policy_id']}",
+    ):
+        assert text in told.stdout, text
+    assert "not found" not in told.stdout
+    tree = json.loads(shell.run("why", "latest", moves[-1]["amendment_id"], "--json").stdout)
+    assert (tree["kind"], tree["id"]) == ("stop_tightened", moves[-1]["amendment_id"])
