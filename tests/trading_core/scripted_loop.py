@@ -16,6 +16,7 @@ from schemas.reflection import TickValidationEvent
 from tests.trading_core.market import random_series
 from trading_core.bars import BarSeries
 from trading_core.growing_bars import Bar, GrowingBars
+from trading_core.kernel.execution import on_tick
 from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
 from trading_core.live import LiveStep
 from trading_core.regime import RegimeTracker
@@ -171,7 +172,8 @@ class Script:
         st_ = engine.state[s]
         direction, stop, close = int(st_["direction"]), float(st_["stop"]), float(st_["last_close"])
         if direction != 0:
-            level = close - (close - stop) * rng.uniform(0.3, 0.9)
+            asked = close - (close - stop) * rng.uniform(0.3, 0.9)
+            level = float(on_tick(asked, float(engine.parameters["tick"][0])))
             if rng.random() < 0.5 and (level - stop) * direction > 0.1 < (close - level) * direction:
                 return [engine.tighten_stop(s, level)]
             return []
