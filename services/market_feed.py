@@ -22,6 +22,8 @@ class FeedAnomalyKind(StrEnum):
     MISSING = "missing"  # no bar of a symbol for a label
     INVALID = "invalid"  # values that cannot be a bar, or a label off the grid
     IMPLAUSIBLE = "implausible"  # a price far from the last good close: in doubt until two bars confirm it
+    UNSETTLED = "unsettled"  # the bars in doubt agree on no level: this one is taken, entries wait
+    WITHHELD = "withheld"  # every bar of a row is in doubt: there is no row, and its symbols are blocked
     UNCLOSED = "unclosed"  # a bar that is not over yet
     STALE = "stale"  # no bar of a symbol for too long
     FRESH = "fresh"  # a stale symbol has bars again

@@ -6,7 +6,7 @@ import numpy as np
 
 from schemas.config import DataSettings
 from services.feeds.plausibility import doubted_bars
-from services.market_feed import FeedAnomaly
+from services.market_feed import FeedAnomaly, FeedAnomalyKind
 from worker.data_fetch_check import shown
 
 if TYPE_CHECKING:
@@ -60,7 +60,10 @@ def _symbol(series: "BarSeries", s: int) -> dict[str, Any]:
 
 
 def _implausible(doubts: list[FeedAnomaly]) -> dict[str, Any]:
-    """The bars that `data.plausibility` would leave out with the bands of the defaults."""
+    """The bars that `data.plausibility` would leave out with the bands of the defaults, and those it would not
+    although they lie outside: the doubts before them agreed on no level."""
+    taken = [shown(int(one.label or 0)) for one in doubts if one.kind is FeedAnomalyKind.UNSETTLED]
+    doubts = [one for one in doubts if one.kind is FeedAnomalyKind.IMPLAUSIBLE]
     first = [
         {
             "time": shown(int(one.label or 0)),
@@ -70,7 +73,12 @@ def _implausible(doubts: list[FeedAnomaly]) -> dict[str, Any]:
         }
         for one in doubts[:MOST_PAUSES]
     ]
-    return {"implausible": len(doubts), "first_implausible": first}
+    return {
+        "implausible": len(doubts),
+        "first_implausible": first,
+        "unsettled": len(taken),
+        "first_unsettled": taken[:MOST_PAUSES],
+    }
 
 
 def _pauses(times: Any, bar_ns: int) -> list[dict[str, Any]]:

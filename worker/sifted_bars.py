@@ -11,7 +11,7 @@ import numpy as np
 from schemas.config import DataSettings
 from schemas.errors import DataError
 from services.feeds.plausibility import doubted_bars
-from services.market_feed import FeedAnomaly
+from services.market_feed import FeedAnomaly, FeedAnomalyKind
 from trading_core.bars import COLUMNS, BarSeries
 from worker.session import Session
 
@@ -49,6 +49,8 @@ def sifted_bars(bars: BarSeries, settings: DataSettings) -> SiftedBars:
         return SiftedBars(bars)
     present = bars.present.copy()
     for row, anomaly in doubts:
+        if anomaly.kind is FeedAnomalyKind.UNSETTLED:
+            continue
         present[row, bars.symbols.index(str(anomaly.symbol))] = False
     kept = present.any(axis=1)
     if not kept.any():

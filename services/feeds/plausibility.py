@@ -1,7 +1,9 @@
 """Plausibility: whether a bar can follow the bars before it, or is in doubt until the next two confirm it.
 
-A bar in doubt is told and not traded: its symbol has no bar in that row. Pure; the same bars in the same
-order give the same doubts, on a live feed, on recorded bars and after a restart.
+A bar in doubt is told and not traded: its symbol has no bar in that row. Doubts end: where `LONGEST_DOUBT` of
+them in a row agree on no level, the next bar is taken as it is and told, and entries wait for bars within the
+band. Pure; the same bars in the same order give the same doubts, on a live feed, on recorded bars and after
+a restart.
 """
 
 from collections import deque
@@ -19,6 +21,10 @@ from trading_core.growing_bars import Bar
 
 ATR_BARS = 14
 CONFIRMING_BARS = 2
+LONGEST_DOUBT = 5  # so many possible bars in a row may be in doubt; the next is taken
+SETTLED_BARS = 2  # bars within the band after one that was taken so, before entries are allowed again
+WIDEST_LESSON = 1.0  # what a bar that was taken so counts for at most among the ranges
+TOLD_HERE = frozenset({FeedAnomalyKind.IMPLAUSIBLE, FeedAnomalyKind.UNSETTLED, FeedAnomalyKind.WITHHELD})
 LOWEST_PRICE, HIGHEST_PRICE = 1e-18, 1e12  # beyond them no number of bars confirms a level
 
 
@@ -27,7 +33,11 @@ class PriceLevel:
 
     The band lies around the last good close: `change` of it or `atr` times the mean true range of the last 14
     good bars, whichever is wider. Ranges count as shares of the close before them, so that they hold at
-    another level, too; the first good bar behind a doubt has none.
+    another level, too; the first good bar behind a doubt has none. A bar that is taken because the doubts
+    agreed on no level has the range to the doubt before it: so the band grows to the swings of such a market.
+
+    Attributes:
+        unsettled: what the bar just judged was taken against, where it lies outside the band; else None.
     """
 
     def __init__(self, change: float, atr: float) -> None:
@@ -38,30 +48,60 @@ class PriceLevel:
         self._doubtful_close: float | None = None
         self._confirmations = 0
         self._last_doubt: int | None = None
+        self._doubts = 0  # possible bars in doubt since the last good one
+        self._unsettled_told: int | None = None
+        self._settling = 0
+        self.unsettled: dict[str, Any] | None = None
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the symbol may not enter on the good bar just taken over: its price has not settled."""
+        return self._settling > 0
 
     def knows(self, label: int) -> bool:
         """Whether the bar of this label was doubted already, as when a source is read again."""
         return self._last_doubt is not None and label <= self._last_doubt
 
     def doubt(self, label: int, bar: Bar) -> dict[str, Any] | None:
-        """What speaks against the bar, as plain data; None when it is good, and then it is taken over."""
+        """What speaks against the bar, as plain data; None when it is taken over."""
+        self.unsettled = None
         if not (bar.low >= LOWEST_PRICE and bar.high <= HIGHEST_PRICE):
             why: dict[str, Any] = {"lowest": LOWEST_PRICE, "highest": HIGHEST_PRICE}
         elif self._close is None or self._holds(bar, self._close) or self._confirms(bar):
             self.accept(bar)
             return None
+        elif self._doubts >= LONGEST_DOUBT:
+            told = label == self._unsettled_told
+            self.unsettled = None if told else {"bar": list(bar), "doubts": self._doubts, **self._against()}
+            self.take_unsettled(label, bar)
+            return None
         else:
-            why = {"last_good_close": self._close, "band": self._width() * self._close}
+            why = self._against()
         self.hold(label, bar)
         return {"bar": list(bar), **why}
 
     def accept(self, bar: Bar) -> None:
         """Take over a good bar."""
+        self._settling = max(0, self._settling - 1)
         before = self._close
         if before is not None and self._last_doubt is None:
             self._ranges.append((max(bar.high, before) - min(bar.low, before)) / before)
+        self._go_on_from(bar)
+
+    def take_unsettled(self, label: int, bar: Bar) -> None:
+        """Take over a bar outside the band: the doubts before it agreed on no level."""
+        before = self._doubtful_close or self._close or bar.close
+        self._ranges.append(min(WIDEST_LESSON, (max(bar.high, before) - min(bar.low, before)) / before))
+        self._unsettled_told, self._settling = label, SETTLED_BARS + 1
+        self._go_on_from(bar)
+
+    def note_unsettled(self, label: int) -> None:
+        """The bar of this label was told to be taken, and may come again."""
+        self._unsettled_told = label
+
+    def _go_on_from(self, bar: Bar) -> None:
         self._close = bar.close
-        self._doubtful_close, self._confirmations, self._last_doubt = None, 0, None
+        self._doubtful_close, self._confirmations, self._last_doubt, self._doubts = None, 0, None, 0
 
     def hold(self, label: int, bar: Bar) -> None:
         """Note a bar in doubt: where it lies, and whether it confirms the doubtful one before it."""
@@ -70,6 +110,12 @@ class PriceLevel:
         self._confirmations = self._confirmations + 1 if follows else 0
         self._doubtful_close = bar.close if possible else None
         self._last_doubt = label
+        self._doubts += possible
+        self._settling = SETTLED_BARS + 1 if self._settling else 0
+
+    def _against(self) -> dict[str, Any]:
+        close = self._close or 0.0
+        return {"last_good_close": close, "band": self._width() * close}
 
     def _confirms(self, bar: Bar) -> bool:
         level = self._doubtful_close
@@ -97,23 +143,35 @@ class PlausibilityGuard:
         self._levels = {
             symbol: PriceLevel(settings.plausible_change, settings.plausible_atr) for symbol in symbols
         }
+        self._withheld: int | None = None
 
     def remember(self, good: BarSeries, doubts: Iterable[Mapping[str, Any]]) -> None:
         """Stand where a process stood that traded these bars and journalled these doubts.
 
         Args:
             good: the bars that were traded.
-            doubts: payloads of the anomalies, in order.
+            doubts: payloads of the anomalies `TOLD_HERE`, in order.
         """
         held: dict[str, list[tuple[int, Bar]]] = {symbol: [] for symbol in self._levels}
-        for one in doubts:
-            held[one["symbol"]].append((one["bar_label"], Bar(*one["detail"]["bar"])))
+        unsettled: dict[str, set[int]] = {symbol: set() for symbol in self._levels}
+        for told in doubts:
+            symbol, label = told["symbol"], told["bar_label"]
+            if told["anomaly"] == FeedAnomalyKind.WITHHELD:
+                self._withheld = label
+            elif told["anomaly"] == FeedAnomalyKind.UNSETTLED:
+                unsettled[symbol].add(label)
+                self._levels[symbol].note_unsettled(label)
+            else:
+                held[symbol].append((label, Bar(*told["detail"]["bar"])))
         for s, symbol in enumerate(good.symbols):
             level, waiting = self._levels[symbol], deque(held[symbol])
             for label, bar in _newest(good, s, ATR_BARS + 1 + len(waiting)):
                 while waiting and waiting[0][0] < label:
                     level.hold(*waiting.popleft())
-                level.accept(bar)
+                if label in unsettled[symbol]:
+                    level.take_unsettled(label, bar)
+                else:
+                    level.accept(bar)
             for doubtful in waiting:
                 level.hold(*doubtful)
 
@@ -127,24 +185,41 @@ class PlausibilityGuard:
         Returns:
             The anomalies; the row, or None when no bar is left in it.
         """
-        told, doubted = [], set()
+        told, left, shut = list[FeedAnomaly](), dict[str, Bar](), dict[str, str]()
         for symbol, bar in row.bars.items():
             level = self._levels[symbol]
+            anomaly = None if level.knows(row.label) else _judged(level, symbol, row.label, bar)
+            told += [] if anomaly is None else [anomaly]
             if level.knows(row.label):
-                doubted.add(symbol)
-            elif (why := level.doubt(row.label, bar)) is not None:
-                doubted.add(symbol)
-                told.append(FeedAnomaly(FeedAnomalyKind.IMPLAUSIBLE, symbol, row.label, why))
-        if not doubted:
+                shut[symbol] = str(BlockReason.IMPLAUSIBLE)
+                continue
+            left[symbol] = bar
+            if level.blocks:
+                shut[symbol] = str(BlockReason.UNSETTLED)
+        if not shut:
             return told, row
-        left = {symbol: bar for symbol, bar in row.bars.items() if symbol not in doubted}
-        shut = dict.fromkeys(sorted(doubted), str(BlockReason.IMPLAUSIBLE))
-        blocked = {**shut, **row.blocked} if blocks and not row.history else row.blocked
-        return told, replace(row, bars=left, blocked=blocked) if left else None
+        blocks = blocks and not row.history
+        blocked = {**dict(sorted(shut.items())), **row.blocked} if blocks else row.blocked
+        if left:
+            return told, replace(row, bars=left, blocked=blocked)
+        if blocks and (self._withheld is None or row.label > self._withheld):
+            self._withheld = row.label
+            told.append(FeedAnomaly(FeedAnomalyKind.WITHHELD, None, row.label, {"blocked": dict(blocked)}))
+        return told, None
+
+
+def _judged(level: PriceLevel, symbol: str, label: int, bar: Bar) -> FeedAnomaly | None:
+    """What is to be told of a bar, if anything."""
+    why = level.doubt(label, bar)
+    if why is not None:
+        return FeedAnomaly(FeedAnomalyKind.IMPLAUSIBLE, symbol, label, why)
+    if level.unsettled is not None:
+        return FeedAnomaly(FeedAnomalyKind.UNSETTLED, symbol, label, level.unsettled)
+    return None
 
 
 def doubted_bars(bars: BarSeries, settings: DataSettings) -> Iterator[tuple[int, FeedAnomaly]]:
-    """The bars in doubt of a whole series with their rows, in order of rows, then symbols."""
+    """What is to be told of the bars of a whole series with their rows, in order of rows, then symbols."""
     found = []
     for s, symbol in enumerate(bars.symbols):
         if _never_leaves(bars, s, settings.plausible_change):
@@ -152,8 +227,8 @@ def doubted_bars(bars: BarSeries, settings: DataSettings) -> Iterator[tuple[int,
         level = PriceLevel(settings.plausible_change, settings.plausible_atr)
         rows = np.flatnonzero(bars.present[:, s]).tolist()
         for row, (label, bar) in zip(rows, _newest(bars, s), strict=True):
-            if (why := level.doubt(label, bar)) is not None:
-                found.append((row, s, FeedAnomaly(FeedAnomalyKind.IMPLAUSIBLE, symbol, label, why)))
+            if (anomaly := _judged(level, symbol, label, bar)) is not None:
+                found.append((row, s, anomaly))
     return ((row, anomaly) for row, _, anomaly in sorted(found, key=lambda doubt: doubt[:2]))
 
 

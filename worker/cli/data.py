@@ -192,6 +192,12 @@ def _render_implausible(one: dict[str, Any]) -> None:
         f"{one['implausible']:,} implausible bar(s), first {first['time']}: {first['lowest']:g} to "
         f"{first['highest']:g}{was}; data.plausibility = 'always' leaves them out",
     )
+    if one["unsettled"]:
+        _say(
+            "UNSETTLED",
+            f"{one['unsettled']:,} bar(s) outside the band that it takes, first {one['first_unsettled'][0]}: "
+            "the doubts before them agree on no level",
+        )
 
 
 def _say(label: str, text: str) -> None:

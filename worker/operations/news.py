@@ -117,6 +117,7 @@ FEED_TROUBLE: dict[str, tuple[NotificationKind, str]] = {
     "disconnected": ("feed_stale", "{} is disconnected"),
     "conflict": ("entries_blocked", "{} has two bars of one label: no entries"),
     "implausible": ("entries_blocked", "{} has a bar far off its last good close: no entries"),
+    "unsettled": ("entries_blocked", "{} settles on no price: its stops go on with this bar, no entries yet"),
     "clock": ("entries_blocked", "{} and this machine disagree about the time: no entries"),
 }
 FEED_BACK = ("fresh", "reconnected")
@@ -126,7 +127,8 @@ def _of_feed(what: str, payload: Mapping[str, Any], at: int, symbol: str | None)
     who = symbol or "the feed"
     if what in FEED_TROUBLE:
         kind, text = FEED_TROUBLE[what]
-        return News(kind, text.format(who), at, symbol, f"feed {symbol}", payload)
+        topic = f"feed {symbol} {what}" if what == "unsettled" else f"feed {symbol}"
+        return News(kind, text.format(who), at, symbol, topic, payload)
     if what in FEED_BACK:
         return News("recovered", f"{who} has bars again", at, symbol, f"feed {symbol}", payload)
     return None

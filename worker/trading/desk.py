@@ -6,13 +6,13 @@ stored: whoever drives it decides where the next input comes from.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from schemas.config import Settings
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from services.journal.writer import JournalWriter
-from services.market_feed import BarRow, FeedAnomaly
+from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.policy_loop.evaluation import Evaluation
 from trading_core.growing_bars import GrowingBars
 from worker.bootstrap import assemble
@@ -112,7 +112,7 @@ class TradingDesk:
                 raise InvariantViolation("the session of a paper run cannot grow")
             live.take(row.label, row.bars, tuple(row.blocked))
         self.rows += 1
-        self._note_blocked(row)
+        self._note_blocked(row.label, row.blocked)
         await self._step(row)
         early, self._early = self._early, []
         for anomaly in early:
@@ -138,16 +138,24 @@ class TradingDesk:
         if self._session is None:
             self._early.append(anomaly)
             return
-        self.session.note_anomaly(anomaly.payload(), dict(anomaly.measured) or None)
+        self.heard(anomaly.payload(), dict(anomaly.measured) or None)
 
-    def _note_blocked(self, row: BarRow) -> None:
+    def heard(self, payload: dict[str, Any], measured: dict[str, Any] | None = None) -> None:
+        """Journal an anomaly, now or when it is played again; a row without bars still blocks its symbols."""
+        session = self.session
+        session.note_anomaly(payload, measured)
+        withheld = payload["anomaly"] == FeedAnomalyKind.WITHHELD
+        if withheld and payload["bar_label"] > int(session.bars.times[self.rows - 1]):
+            self._note_blocked(payload["bar_label"], {**self.blocked, **payload["detail"]["blocked"]})
+
+    def _note_blocked(self, label: int, now: Mapping[str, str]) -> None:
         """Who may not enter, when that changes."""
-        blocked = dict(sorted(row.blocked.items()))
+        blocked = dict(sorted(now.items()))
         if blocked == self.blocked:
             return
         self.blocked = blocked
         known = int(self.session.bars.close_times[self.rows - 1])
-        payload = {"bar_label": row.label, "blocked": blocked}
+        payload = {"bar_label": label, "blocked": blocked}
         self.journal.append("entries_blocked", ts_event=known, known_at=known, payload=payload)
 
     def _opened(self, row: BarRow) -> Session:

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING
 
 from schemas.config import DataSettings
-from services.feeds.plausibility import PlausibilityGuard
-from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind, MarketFeed
+from services.feeds.plausibility import TOLD_HERE, PlausibilityGuard
+from services.market_feed import BarRow, FeedAnomaly, MarketFeed
 from worker.trading.desk import TradingDesk
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class Doubts:
                 json.loads(row.payload)
                 async for row in store.journal.rows(record.run_id, kinds={"feed_anomaly"})
             ]
-            doubts = [one for one in told if one["anomaly"] == FeedAnomalyKind.IMPLAUSIBLE]
-            guard.remember(desk.session.bars, doubts)
+            guard.remember(desk.session.bars, [one for one in told if one["anomaly"] in TOLD_HERE])
         return cls(guard, blocks=not feed.lock_step)
 
     async def sifted(self, items: Items) -> AsyncGenerator[BarRow | FeedAnomaly]:

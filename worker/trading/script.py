@@ -130,7 +130,7 @@ class Player:
         while inputs and (inputs[0].seq, inputs[0].known_at) == (desk.journal.events, now):
             one = inputs.popleft()
             if one.kind == "feed_anomaly":
-                desk.session.note_anomaly(one.payload)
+                desk.heard(one.payload)
             elif one.kind == "answer_arrived":
                 take_back(desk.session, self._script.answers.pop(one.payload["event_id"]))
             elif one.kind == "report_arrived":

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from schemas.config import DataSettings
 from services.feeds.block_reasons import BlockReason
-from services.feeds.plausibility import HIGHEST_PRICE, PlausibilityGuard, PriceLevel, doubted_bars
+from services.feeds.plausibility import (
+    HIGHEST_PRICE,
+    LONGEST_DOUBT,
+    SETTLED_BARS,
+    PlausibilityGuard,
+    PriceLevel,
+    doubted_bars,
+)
 from services.market_feed import BarRow
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.growing_bars import Bar
@@ -82,7 +89,89 @@ def test_plausibility_of_a_wrong_first_bar_is_mended_by_the_second_that_follows(
 )
 def test_plausibility_doubts_a_spike_though_the_close_is_where_it_was(bar) -> None:
     assert doubtful([*prices(*CALM), bar, *prices(*CALM)]) == [len(CALM)]
-    assert doubtful([*prices(*CALM), bar, bar, bar, bar, *prices(*CALM)]) == [5, 6, 7, 8], "never confirmed"
+    assert doubtful([*prices(*CALM), bar, bar, bar, bar, *prices(*CALM)]) == [5, 6, 7, 8], "none confirms another"
+
+
+def steps(factor: float, bars: int = 60) -> list[float]:
+    return [100.0 * factor**number for number in range(1, bars)]
+
+
+@pytest.mark.parametrize(
+    ("behind", "most"),
+    [
+        ([100.0, 1_000.0] * 100, 1),
+        ([1_000.0, 100.0] * 100, 1),
+        ([200.0, 320.0] * 100, LONGEST_DOUBT),
+        (steps(0.4, 40), LONGEST_DOUBT),
+        (steps(1.6, 45), LONGEST_DOUBT),
+        (steps(3.0, 20), LONGEST_DOUBT),
+        ([10_000.0] * 2 + [100.0] * 20, 2),
+        ([10_000.0] * 3 + [100.0] * 20, 2),
+        ([30.0, 31.0, 29.0, 30.0] * 10, 2),
+        ([1e300, 1_000.0] * 50, 2 * LONGEST_DOUBT + 1),
+    ],
+    ids=[
+        "alternating, good first", "alternating, bad first", "two other prices", "crash", "pump", "three times",
+        "decimal shift of two", "decimal shift of three", "reopens 70 percent lower", "1e300 between",
+    ],
+)  # fmt: skip
+def test_plausibility_of_a_hostile_world_ends_its_doubts_after_so_many_bars(behind, most) -> None:
+    found = {number - len(CALM) for number in doubtful(prices(*CALM, *behind))}
+    longest = run = 0
+    for number in range(len(behind)):
+        run = run + 1 if number in found else 0
+        longest = max(longest, run)
+    assert longest == most, "a stop waits that long and no longer"
+    assert not any(behind[number] > HIGHEST_PRICE and number not in found for number in range(len(behind)))
+
+
+def test_plausibility_of_bars_that_swing_within_takes_the_sixth_and_learns_their_width() -> None:
+    wild = Bar(100.0, 160.0, 70.0, 100.0, 1.0)
+    assert doubtful([*[at(100.0)] * 50, *[wild] * 500]) == [50, 51, 52, 53, 54]
+    assert len(doubtful([*[at(100.0)] * 50, *[wild] * 60], DataSettings(plausible_atr=0.0))) == 50, (
+        "without ranges one of six is taken"
+    )
+
+
+def test_plausibility_lesson_of_a_taken_bar_leaves_the_next_slip_of_ten_times_in_doubt() -> None:
+    garbage = [1.0, 1e4, 3.0, 1e6, 7.0, 1e8, *[1e8] * 3]
+    assert doubtful(prices(*[100.0] * 20, *garbage, 1e9, 1e8)) == [20, 21, 22, 23, 24, 29]
+
+
+def test_plausibility_tells_the_bar_taken_unsettled_and_blocks_until_two_lie_within_the_band() -> None:
+    guard = PlausibilityGuard(("A",), SETTINGS)
+    crash = [at(price) for price in (*CALM, *steps(0.4, 8), 0.0655, 0.0655, 0.0655)]
+    seen = [guard.sift(BarRow(number, {"A": bar}), blocks=True) for number, bar in enumerate(crash)]
+    [unsettled] = [one for told, _ in seen for one in told if one.kind == "unsettled"]
+    taken = len(CALM) + LONGEST_DOUBT
+    assert (unsettled.symbol, unsettled.label) == ("A", taken)
+    assert unsettled.detail["doubts"] == LONGEST_DOUBT
+    assert unsettled.detail["last_good_close"] == CALM[-1]
+    blocked = [number for number, (_, row) in enumerate(seen) if row is not None and row.blocked]
+    assert blocked == list(range(taken, taken + SETTLED_BARS + 1))
+    assert {dict(row.blocked)["A"] for _, row in seen if row is not None and row.blocked} == {
+        BlockReason.UNSETTLED
+    }
+
+
+def test_plausibility_unsettled_symbol_that_is_doubted_again_waits_anew() -> None:
+    guard = PlausibilityGuard(("A",), SETTINGS)
+    bars = prices(*CALM, *steps(0.4, 7), 100 * 0.4**6, 1e5, *[100 * 0.4**6] * 4)
+    rows = [guard.sift(BarRow(number, {"A": bar}), blocks=True)[1] for number, bar in enumerate(bars)]
+    blocked = [number for number, row in enumerate(rows) if row is not None and row.blocked]
+    assert blocked == [10, 11, 13, 14], "the slip lies at 12"
+
+
+def test_plausibility_of_300_symbols_that_gap_at_once_takes_all_at_the_third_bar() -> None:
+    names = [f"S{number:03}" for number in range(300)]
+    guard = PlausibilityGuard(names, SETTINGS)
+    rows = [BarRow(t, dict.fromkeys(names, at(price))) for t, price in enumerate([*CALM, 30.0, 30.1, 30.0])]
+    seen = [guard.sift(row, blocks=True) for row in rows]
+    assert [None if row is None else len(row.bars) for _, row in seen] == [300] * 5 + [None, None, 300]
+    assert [len(told) for told, _ in seen] == [0] * 5 + [301, 301, 0]
+    withheld = seen[5][0][-1]
+    assert (withheld.kind, withheld.symbol, withheld.label) == ("withheld", None, 5)
+    assert withheld.detail["blocked"] == dict.fromkeys(names, BlockReason.IMPLAUSIBLE)
 
 
 def test_plausibility_band_is_the_wider_of_a_share_and_of_true_ranges() -> None:
@@ -121,7 +210,7 @@ def test_plausibility_row_keeps_the_bars_of_the_others_and_shuts_the_one_in_doub
     assert [(one.kind, one.symbol, one.label) for one in told] == [("implausible", "A", 1)]
     assert row == BarRow(1, {"B": at(5.0)}, {"A": BlockReason.IMPLAUSIBLE})
     told, row = guard.sift(BarRow(2, {"A": at(1_000.0)}), blocks=True)
-    assert (len(told), row) == (1, None), "a row without a bar is none"
+    assert ([one.kind for one in told], row) == (["implausible", "withheld"], None), "no bar, no row"
     told, row = guard.sift(BarRow(3, {"A": at(1_000.0), "B": at(5.0)}, {"B": "stale"}), blocks=True)
     assert (told, row) == ([], BarRow(3, {"A": at(1_000.0), "B": at(5.0)}, {"B": "stale"})), "confirmed"
     _, row = guard.sift(BarRow(4, {"A": at(1.0), "B": at(5.0)}), blocks=False)
@@ -141,7 +230,7 @@ def series_of_prices(columns: list[list[float | None]]) -> BarSeries:
 
 
 WALKS = st.lists(
-    st.lists(st.sampled_from([None, 1.0, 1.0, 1.0, 1.3, 0.8, 10.0, 0.1, 1e14]), min_size=30, max_size=30),
+    st.lists(st.sampled_from([None, 1.0, 1.0, 1.0, 1.3, 0.8, 0.3, 4.0, 10.0, 0.1, 1e14]), min_size=30, max_size=30),
     min_size=2,
     max_size=3,
 )
@@ -152,7 +241,7 @@ def walked(moves: list[list[float | None]]) -> BarSeries:
     for column in moves:
         level, found = 100.0, []
         for move in column:
-            if move in (1.3, 0.8):
+            if move in (1.3, 0.8, 0.3, 4.0):
                 level *= move
             found.append(None if move is None else level * move)
         columns.append(found)

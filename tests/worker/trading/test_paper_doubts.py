@@ -12,6 +12,7 @@ import pytest
 
 from schemas.config import DataSettings, Settings
 from schemas.errors import DataError
+from services.feeds.plausibility import LONGEST_DOUBT, SETTLED_BARS
 from services.market_feed import FeedAnomaly, FeedAnomalyKind
 from services.store import open_store
 from tests.worker.runs import Run as Backtest
@@ -213,7 +214,83 @@ def test_live_run_of_one_symbol_has_no_row_for_a_bar_in_doubt() -> None:
     assert run.verified
 
 
-@pytest.mark.parametrize("stop", [300, 301, 302])
+def crashing(bars: BarSeries, first: int, column: int, bars_of_crash: int = 9) -> BarSeries:
+    """Each bar of a crash 60 percent below the one before it, and then no way back."""
+    rows = range(first, bars.shape[0])
+    return changed(bars, {(row, column): 0.4 ** min(row - first + 1, bars_of_crash) for row in rows})
+
+
+def test_live_crash_that_never_settles_reaches_the_stop_and_blocks_entries_until_it_has() -> None:
+    entry, _, column = held()
+    first = entry + 3
+    run = live(crashing(series(), first, column))
+    symbol, labels = series().symbols[column], series().times.tolist()
+    assert told(run.journal) == [(symbol, label) for label in labels[first : first + LONGEST_DOUBT]]
+    [taken] = [one for one in run.of("feed_anomaly") if one["anomaly"] == "unsettled"]
+    assert (taken["symbol"], taken["bar_label"]) == (symbol, labels[first + LONGEST_DOUBT])
+    exits = [
+        row for row, other in places(run, series(), "exit_filled") if other == column and row >= first
+    ]
+    assert exits[0] == first + LONGEST_DOUBT, "the position is protected again"
+    reasons = [(one["bar_label"], one["blocked"].get(symbol)) for one in run.of("entries_blocked")]
+    expected = [(first, "implausible bar"), (first + LONGEST_DOUBT, "unsettled price")]
+    expected.append((first + LONGEST_DOUBT + SETTLED_BARS + 1, None))
+    assert reasons == [(labels[row], reason) for row, reason in expected]
+    assert run.verified
+
+
+@pytest.mark.parametrize("symbols", [1, 3])
+def test_live_row_of_nothing_but_doubts_tells_who_may_not_enter(symbols) -> None:
+    names = series().symbols[:symbols]
+    bars = series().select(names)
+    run = live(changed(bars, {(300, column): 10.0 for column in range(symbols)}))
+    labels = bars.times.tolist()
+    withheld = [one for one in run.of("feed_anomaly") if one["anomaly"] == "withheld"]
+    assert [one["bar_label"] for one in withheld] == [labels[300]]
+    told_blocked = [(one["bar_label"], one["blocked"]) for one in run.of("entries_blocked")]
+    assert told_blocked == [(labels[300], dict.fromkeys(names, "implausible bar")), (labels[301], {})]
+    assert run.verified
+
+
+def test_live_status_shows_who_is_blocked_by_a_row_of_nothing_but_doubts(tmp_path) -> None:
+    one = series().select((series().symbols[0],))
+    bars = changed(one, {(300, 0): 10.0})
+    found: dict[str, str] = {}
+
+    class Waits(RunningFeed):
+        async def items(self, after: int | None):
+            for row in rows_of(bars)[:301]:
+                yield row
+                await asyncio.sleep(0)
+            while not (seen := process.signs.signs().blocked) and not process._stop.is_set():
+                await asyncio.sleep(0.01)
+            found.update(seen)
+
+    async def run() -> None:
+        nonlocal process
+        async with await open_store(address(tmp_path), create=True) as store:
+            bare = Bare(lambda kind, detail: None)
+            process = PaperProcess(bad_markets.SETTINGS, Waits(bars), store, "h:1:a", bare, look_s=0.05)
+            async with asyncio.timeout(120):
+                await process.run("test")
+
+    process: Any = None
+    asyncio.run(run())
+    assert found == {one.symbols[0]: "implausible bar"}
+
+
+def test_swings_that_never_settle_give_one_head_in_backtest_paper_and_replay(tmp_path) -> None:
+    bars = crashing(recorded().select(("IBM",)), 100, 0)
+    whole = run_on(bars, ALWAYS)
+    kinds = [json.loads(row.payload)["anomaly"] for row in whole.rows if row.kind == "feed_anomaly"]
+    assert kinds.count("unsettled") == 1
+    outcome = traded(tmp_path, ALWAYS, waiting_feed(bars))
+    assert outcome.document is not None
+    assert outcome.document["journal"]["head_hash"] == whole.document["journal"]["head_hash"]
+    assert replayed(tmp_path, ALWAYS).ok
+
+
+@pytest.mark.parametrize("stop", [300, 301, 302, 453, 455, 457])
 @pytest.mark.parametrize(
     "pace", [Pace(), Pace(events=10**9, rows=20, share=0.0)], ids=["played", "savepoints"]
 )
@@ -223,7 +300,7 @@ def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bar
     """The feed hands over again what is not stored: also rows that held nothing but doubts."""
     one = embedded_bars("2009-01-01", "2010-12-31").select(("AAPL",))
     split = {(row, 0): 0.1 for row in range(300, one.shape[0])}
-    bars = changed(one, split | {(250, 0): 10.0, (400, 0): 1e250})
+    bars = crashing(changed(one, split | {(250, 0): 10.0, (400, 0): 1e250}), 450, 0)
 
     process: Any = None
 
@@ -255,7 +332,11 @@ def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bar
 
     asyncio.run(run())
     labels = bars.times.tolist()
-    assert told(rows_stored(tmp_path)) == [("AAPL", labels[row]) for row in (250, 300, 301, 400)]
+    assert told(rows_stored(tmp_path)) == [("AAPL", labels[row]) for row in (250, 300, 301, 400, *range(450, 455))]
+    kinds = [
+        json.loads(row.payload)["anomaly"] for row in rows_stored(tmp_path) if row.kind == "feed_anomaly"
+    ]
+    assert (kinds.count("unsettled"), kinds.count("withheld")) == (1, 9), "each once"
     assert replayed(tmp_path, Settings()).ok
 
 
