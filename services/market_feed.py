@@ -36,6 +36,14 @@ class FeedAnomalyKind(StrEnum):
 # What leaves a symbol's data in conflict: an override, which opens a boundary of it in every state.
 CONFLICTING = frozenset({FeedAnomalyKind.CONFLICT, FeedAnomalyKind.IMPLAUSIBLE})
 
+# What leaves a bar out for good; one that is missing or not over yet is no bar of the feed.
+LEAVES_OUT = (
+    FeedAnomalyKind.CONFLICT,
+    FeedAnomalyKind.IMPLAUSIBLE,
+    FeedAnomalyKind.INVALID,
+    FeedAnomalyKind.LATE,
+)
+
 
 @dataclass(frozen=True)
 class BarRow:

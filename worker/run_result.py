@@ -11,10 +11,12 @@ from schemas.vocabulary import TickEventKind
 from services.latencies import quantiles
 from services.policy_loop.invariant_context import cost_bps
 from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
+from trading_core.bars import BarSeries
 from trading_core.features.registry import resolve
 from trading_core.kernel.records import REFUSALS
 from trading_core.regime import FEATURES_READ
 from worker.contamination import Course, contamination, headline
+from worker.left_out import left_out
 from worker.session import Session
 from worker.timing import Timing
 from worker.why_no_trade import RunFacts, why_no_trade
@@ -26,6 +28,11 @@ class RunResult:
     def __init__(self, session: Session, timing: Timing) -> None:
         self._session = session
         self._timing = timing
+
+    @property
+    def bars(self) -> BarSeries:
+        """The bars that were traded: without those left out."""
+        return self._session.bars
 
     @property
     def trades(self) -> list[Episode]:
@@ -121,6 +128,7 @@ class RunResult:
             "start": ns_to_datetime(int(bars.times[0])).isoformat(),
             "end": ns_to_datetime(int(bars.times[-1])).isoformat(),
             "sha256": bars.sha256,
+            "left_out": left_out(self._session),
         }
 
     def _course(self) -> Course:

@@ -5,7 +5,8 @@ come from and when to flush. On a feed that runs on, `worker.trading` takes the 
 """
 
 import time
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from services.clock import SimulatedClock
 from services.episode_builder import EpisodeContext, build_episode
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
-from services.market_feed import CONFLICTING
+from services.market_feed import CONFLICTING, FeedAnomalyKind
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.account import ModelAccount
 from services.playbooks.expectations import ExpectationBook
@@ -60,6 +61,8 @@ class Session:
     events: ParkingJournal
     bars_validated: int = 0
     columns_wired: int = 0  # columns that every session of these settings has made before its first row
+    anomalies: Counter[str] = field(default_factory=Counter)
+    doubted: list[tuple[int, str]] = field(default_factory=list)  # label and symbol of each bar in doubt
 
     def begin(self) -> None:
         """Write the first event and the playbook versions that came in files."""
@@ -142,6 +145,9 @@ class Session:
         self.journal.append(
             "feed_anomaly", ts_event=now, known_at=now, symbol=symbol, payload=payload, telemetry=measured
         )
+        self.anomalies[payload["anomaly"]] += 1
+        if payload["anomaly"] == FeedAnomalyKind.IMPLAUSIBLE:
+            self.doubted.append((payload["bar_label"], symbol))
         if payload["anomaly"] in CONFLICTING and symbol in self.bars.symbols:
             self.engine.doubt_data(self.bars.symbols.index(symbol))
 

@@ -12,7 +12,6 @@ import numpy as np
 from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.statistics.expectancy import BetUnit, Floats, Integers, Trades, block_labels
-from trading_core.bars import BarSeries
 from worker.run_result import RunResult
 
 
@@ -96,7 +95,6 @@ class ArmResult:
         cls,
         arm: Arm,
         result: RunResult,
-        bars: BarSeries,
         settings: Settings,
         run_id: str | None,
         seed: int | None,
@@ -111,7 +109,7 @@ class ArmResult:
             document["journal"]["head_hash"],
             settings.config_hash,
             document,
-            bars.times.copy(),
+            result.bars.times.copy(),
             np.concatenate(([settings.account.cash], equity)),
             np.array(result.gross) / equity,
         )

@@ -104,7 +104,7 @@ class AblationRunner:
         self, arm: Arm, outcome: Any, settings: Settings, run_id: str | None, seed: int | None
     ) -> ArmResult:
         result: RunResult = outcome
-        return ArmResult.of(arm, result, self.bars, settings, run_id, seed)
+        return ArmResult.of(arm, result, settings, run_id, seed)
 
 
 def vetoed_runner(veto: Veto) -> BacktestRunner:

@@ -164,7 +164,7 @@ async def _document(
 
         runner = AblationRunner(settings, bars, definitions, store, new_run, watched, keep_all)
         ablation = await runner.run(seeds)
-    ledger = await shadow_ledger(ablation, store, bars, settings.execution)
+    ledger = await shadow_ledger(ablation, store, bars, settings)
     worth = worth_document(ablation, ledger, bars.timeframe, settings.seed, settings.gate)
     return {"data": describe(bars, settings)} | worth
 

@@ -73,7 +73,7 @@ def run(
                 base, bars, definitions, store, new_run, lambda title: nullcontext(lambda done, total: None)
             )
             found = await runner.run(seeds)
-            ledger = await shadow_ledger(found, store, bars, base.execution)
+            ledger = await shadow_ledger(found, store, bars, base)
         return found, worth_document(found, ledger, bars.timeframe, base.seed, base.gate)
 
     return asyncio.run(running())

@@ -1,14 +1,19 @@
 """The worth of a tier where it is known: a veto that helps, one that hurts, one that does not matter."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from schemas.config import DataSettings
 from services.statistics.paired import PairedResult
-from tests.worker.ablation.planted import SEEDS, planted, settings
+from tests.worker.ablation.planted import SEEDS, books, planted, run, settings
+from trading_core.bars import COLUMNS
 from worker.ablation.arms import Arm, settings_of
 from worker.ablation.worth import CHANCE, answer_of, worth_document
+from worker.sample_data.worlds import make_world
+from worker.sifted_bars import sifted_bars
 
 
 def tier(document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -142,3 +147,30 @@ def test_worth_of_a_model_that_may_know_the_bars_is_unknown_whatever_it_made():
     known = tier(worth_document(told, [], "4h", base.seed, base.gate), "model")
     assert clean["answer"] == "helped"
     assert (known["answer"], known["reason"]) == ("unknown", "contaminated: all of the window lies before")
+
+
+def test_worth_of_runs_that_leave_bars_out_is_that_of_the_bars_they_traded(tmp_path):
+    """Slips, one of them in a whole row: labels, curves and refused plans are those of the other bars."""
+    world = make_world("reverting", seed=5, bars=700, symbols=2)
+    columns = {name: getattr(world, name).copy() for name in COLUMNS}
+    for row, column in ((300, 0), (300, 1), (420, 0), (421, 0), (560, 1)):
+        for name in ("open", "high", "low", "close"):
+            columns[name][row, column] *= 100.0
+    slipped = replace(world, **columns)
+    always = settings().model_copy(update={"data": DataSettings(plausibility="always")})
+    clean = sifted_bars(slipped, always.data).bars
+    assert (slipped.shape[0] - clean.shape[0], slipped.bar_count - clean.bar_count) == (1, 5)
+    found, expected = (
+        run(bars, always, books("right"), f"sqlite:///{tmp_path / name}.db", seeds=1)
+        for bars, name in ((slipped, "slipped"), (clean, "clean"))
+    )
+    arm = found[0].arms[Arm.FAST_ONLY]
+    assert len(arm.labels) + 1 == len(arm.curve) == clean.shape[0] + 1
+    ledgers = [
+        [
+            [group[name] for name in ("reason", "n", "unresolved", "mean_r")]
+            for group in document["shadow_ledger"]
+        ]
+        for _, document in (found, expected)
+    ]
+    assert ledgers[0] == ledgers[1] != [], "a doubt opens a boundary, so the number of plans may differ"
