@@ -60,8 +60,10 @@ def _symbol(series: "BarSeries", s: int) -> dict[str, Any]:
 
 
 def _implausible(doubts: list[FeedAnomaly]) -> dict[str, Any]:
-    """The bars that `data.plausibility` would leave out with the bands of the defaults, and those it would not
-    although they lie outside: the doubts before them agreed on no level."""
+    """The bars that `data.plausibility` would leave out with the bands of the defaults.
+
+    Apart from them those outside the band that it would take: the doubts before them agree on no level.
+    """
     taken = [shown(int(one.label or 0)) for one in doubts if one.kind is FeedAnomalyKind.UNSETTLED]
     doubts = [one for one in doubts if one.kind is FeedAnomalyKind.IMPLAUSIBLE]
     first = [

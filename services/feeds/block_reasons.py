@@ -12,4 +12,6 @@ class BlockReason(StrEnum):
     MISSING = "missing bar"  # the row has no bar of the symbol
     CONFLICT = "conflicting bars"  # two bars of one label disagreed; some clean bars must follow first
     IMPLAUSIBLE = "implausible bar"  # the bar of the row is in doubt; the symbol has none in it
-    UNSETTLED = "unsettled price"  # the bars in doubt agreed on no level; some bars within the band must follow
+    UNSETTLED = (
+        "unsettled price"  # the bars in doubt agreed on no level; some bars within the band must follow
+    )

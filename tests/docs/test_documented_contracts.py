@@ -3,12 +3,14 @@
 import ast
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
-from schemas.config import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.config import DataSettings, EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.errors import ModelError
 from schemas.language_model import LlmSettings, RunLimits
 from services.journal.kinds import INPUT_KINDS, JOURNAL_KINDS, TICK_KINDS
@@ -73,8 +75,18 @@ def silent_run() -> Run:
     return run_on(embedded_bars("2013-02-01", "2013-02-28"))
 
 
+@cache
+def doubting_run() -> Run:
+    """A run that leaves a bar out."""
+    bars = embedded_bars("2013-02-01", "2013-02-28").select(("IBM",))
+    factor = np.where(np.arange(bars.shape[0]) == 9, 10.0, 1.0)[:, None]
+    columns = {name: getattr(bars, name) * factor for name in ("open", "high", "low", "close")}
+    return run_on(replace(bars, **columns), Settings(data=DataSettings(plausibility="always")))
+
+
 def runs() -> tuple[Run, ...]:
-    return embedded_run(), planted_run(), strained_run(), modelled_run(), proposed_run(), silent_run()
+    many = embedded_run(), planted_run(), strained_run(), modelled_run(), proposed_run(), silent_run()
+    return (*many, doubting_run())
 
 
 def rows_of(page: str) -> list[list[str]]:

@@ -53,6 +53,23 @@ def test_data_check_lists_the_bars_that_are_implausible(folder: Path) -> None:
     assert "DOUBTFUL  2 implausible bar(s), first 2009-03-" in said
 
 
+def test_summary_says_how_many_bars_were_left_out_why_and_where_to_see_them(folder: Path) -> None:
+    lines = (folder / "bars.csv").read_text().splitlines()
+    other = [line.replace(",IBM,", ",B,") for line in lines[1:]]
+    (folder / "two.csv").write_text("\n".join([*lines, *other[:60], *other[67:]]) + "\n")
+    for words in (["backtest"], ["paper", "--speed", "max", "--new"]):
+        words += ["always.toml", "--data", "two.csv"]
+        document = run(*words, "--json")
+        assert document["data"]["left_out"] == {"implausible": 4, "absent": 7}
+        said = CliRunner().invoke(app, words)
+        [line] = [line for line in said.stdout.splitlines() if line.startswith("bars left out: ")]
+        assert line.startswith("bars left out: absent 7, implausible 4   thinktwice journal r0")
+        assert line.endswith(" --kind feed_anomaly   thinktwice data check FILE")
+    whole = run("backtest", "always.toml", "--json")
+    assert whole["data"]["left_out"] == {}
+    assert "left out" not in CliRunner().invoke(app, ["backtest"]).stdout
+
+
 def test_file_with_slips_gives_one_head_in_backtest_paper_verify_and_rebuilding(folder: Path) -> None:
     backtest = run("backtest", "always.toml", "--data", "bars.csv", "--json")
     paper = run("paper", "always.toml", "--data", "bars.csv", "--feed", "replay", "--speed", "max", "--json")

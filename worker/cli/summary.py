@@ -33,6 +33,8 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
     symbols = ", ".join(data["symbols"])
     head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {data['bars']:,} bars"
     console.print(head, soft_wrap=True)
+    if data["left_out"]:
+        console.print(_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
     for title, rows in (
         *_performance_parts(document),
         ("Tick validation", _ticks(document["tick_validation"], document["timing"])),
@@ -49,6 +51,13 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
     console.print(f"errors: {document['errors']}", style=style)
     for failure in failures:
         console.print(f"  {failure}", soft_wrap=True)
+
+
+def _left_out(run_id: str, found: dict[str, int]) -> str:
+    """Bars that were not traded, with counts, and where to see which."""
+    see = [f"thinktwice journal {run_id} --kind feed_anomaly"] if set(found) - {"absent"} else []
+    see += ["thinktwice data check FILE"] if "absent" in found else []
+    return f"bars left out: {counts(found)}   {'   '.join(see)}"
 
 
 def _no_trade(document: Document, console: "Console") -> None:

@@ -89,7 +89,8 @@ def test_plausibility_of_a_wrong_first_bar_is_mended_by_the_second_that_follows(
 )
 def test_plausibility_doubts_a_spike_though_the_close_is_where_it_was(bar) -> None:
     assert doubtful([*prices(*CALM), bar, *prices(*CALM)]) == [len(CALM)]
-    assert doubtful([*prices(*CALM), bar, bar, bar, bar, *prices(*CALM)]) == [5, 6, 7, 8], "none confirms another"
+    found = doubtful([*prices(*CALM), bar, bar, bar, bar, *prices(*CALM)])
+    assert found == [5, 6, 7, 8], "none confirms another"
 
 
 def steps(factor: float, bars: int = 60) -> list[float]:
@@ -111,8 +112,9 @@ def steps(factor: float, bars: int = 60) -> list[float]:
         ([1e300, 1_000.0] * 50, 2 * LONGEST_DOUBT + 1),
     ],
     ids=[
-        "alternating, good first", "alternating, bad first", "two other prices", "crash", "pump", "three times",
-        "decimal shift of two", "decimal shift of three", "reopens 70 percent lower", "1e300 between",
+        "alternating, good first", "alternating, bad first", "two other prices", "crash", "pump",
+        "three times", "decimal shift of two", "decimal shift of three",
+        "reopens 70 percent lower", "1e300 between",
     ],
 )  # fmt: skip
 def test_plausibility_of_a_hostile_world_ends_its_doubts_after_so_many_bars(behind, most) -> None:
@@ -229,8 +231,9 @@ def series_of_prices(columns: list[list[float | None]]) -> BarSeries:
     return BarSeries(times, names, "1m", "open", present=present, **bars)
 
 
+MOVES = [None, 1.0, 1.0, 1.0, 1.3, 0.8, 0.3, 4.0, 10.0, 0.1, 1e14]
 WALKS = st.lists(
-    st.lists(st.sampled_from([None, 1.0, 1.0, 1.0, 1.3, 0.8, 0.3, 4.0, 10.0, 0.1, 1e14]), min_size=30, max_size=30),
+    st.lists(st.sampled_from(MOVES), min_size=30, max_size=30),
     min_size=2,
     max_size=3,
 )

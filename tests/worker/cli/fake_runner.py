@@ -203,6 +203,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "start": "2000-03-01T00:00:00+00:00",
             "end": "2000-03-31T00:00:00+00:00",
             "sha256": bars.sha256,
+            "left_out": {},
         },
         "why_no_trade": [],
         "headline": {"window": "whole"} | FIGURES,
