@@ -4,13 +4,14 @@ Text only, nothing is decided here. A name in braces is a value of the playbook;
 brackets are keys and sections.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import Remedy
 
 WISHES: Final = {"at_most": "at most", "at_least": "at least", "equals": "should be"}
+MOST_NAMED: Final = 3
 READ_CODE: Final = "see docs/reference/findings.md"
 
 # Keys in the file of a playbook, and what to do with them.
@@ -84,21 +85,23 @@ REFUSALS: Final[Mapping[str, str]] = {
 
 
 def of_finding(
-    code: str, playbook: PlaybookDefinition | None, direction: str, seen: str, wish: Remedy | None
+    code: str, met: Sequence[tuple[PlaybookDefinition, str]], seen: str, wish: Remedy | None
 ) -> str:
     """What would settle findings of a code, with an example of one.
 
     Args:
         code: of the findings.
-        playbook: whose plan met the example; None when it is not among the loaded ones.
-        direction: of that plan.
+        met: playbooks whose plans it sent back, as far as they are loaded, with the direction of the first.
         seen: message of the example.
         wish: remedy of the example.
     """
     deed = READ_CODE
-    if playbook is not None and code in FINDINGS:
-        told = FINDINGS[code].format(direction=direction, **_values(playbook))
-        deed = f"playbook {playbook.id}: {told}"
+    if met and code in FINDINGS:
+        deed = "; ".join(
+            f"playbook {playbook.id}: {FINDINGS[code].format(direction=direction, **_values(playbook))}"
+            for playbook, direction in met[:MOST_NAMED]
+        )
+        deed += f"; and {len(met) - MOST_NAMED} more" if len(met) > MOST_NAMED else ""
     would = "" if wish is None else f"; {wish.field} {WISHES[wish.op]} {_short(wish.value)} would settle it"
     return f"{deed} (once: {seen}{would})"
 

@@ -13,10 +13,9 @@ from schemas.regime import RegimeLabels
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome, SkipReason
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_loop.counters import PolicyCounters
-from worker.no_trade_remedies import REFUSALS, of_finding
+from worker.no_trade_remedies import MOST_NAMED, REFUSALS, of_finding
 
 Cause = tuple[str, int, str]
-MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -189,9 +188,10 @@ def _abstentions(facts: RunFacts) -> Iterator[Cause]:
 def _findings(facts: RunFacts) -> Iterator[Cause]:
     books = {book.id: book for book in facts.playbooks}
     for code, count in _by_count(facts.policy.sent_back_for):
-        met = facts.policy.examples[code]
-        playbook = books.get(met.playbook_id)
-        yield code, count, of_finding(code, playbook, met.direction, met.finding.message, met.finding.remedy)
+        examples = list(facts.policy.examples[code].values())
+        known = [(books[met.playbook_id], met.direction) for met in examples if met.playbook_id in books]
+        first = examples[0].finding
+        yield code, count, of_finding(code, known, first.message, first.remedy)
 
 
 def _judge(facts: RunFacts) -> Iterator[Cause]:

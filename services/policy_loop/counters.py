@@ -35,7 +35,8 @@ class PolicyCounters:
     Attributes:
         budgets: where the time budgets of a reflection stand.
         over_budget: reflections that took longer than theirs, a slow strategist left out.
-        sent_back_for: findings by code that sent a proposal back, with `examples` of each.
+        sent_back_for: findings by code that sent a proposal back.
+        examples: the first of each code for each playbook that it met, by code and playbook.
         abstained_in: abstentions by regime (`trend/volatility/structure`).
     """
 
@@ -53,7 +54,7 @@ class PolicyCounters:
     amendments: Counter[str] = field(default_factory=Counter)
     amendment_codes: Counter[str] = field(default_factory=Counter)
     sent_back_for: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, FindingExample] = field(default_factory=dict)
+    examples: dict[str, dict[str, FindingExample]] = field(default_factory=dict)
     abstained_in: Counter[str] = field(default_factory=Counter)
     decisions: Counter[str] = field(default_factory=Counter)
     evaluations: int = 0
@@ -106,7 +107,7 @@ class PolicyCounters:
             if answer.proposal is not None and finding.severity in (Severity.MAJOR, Severity.BLOCKER):
                 self.sent_back_for[finding.code] += 1
                 met = FindingExample(answer.proposal.playbook_id, answer.proposal.direction, finding)
-                self.examples.setdefault(finding.code, met)
+                self.examples.setdefault(finding.code, {}).setdefault(met.playbook_id, met)
 
     def _budget_ms(self, source: str) -> float:
         heartbeat = source == PolicyEventKind.HEARTBEAT

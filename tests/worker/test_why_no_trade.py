@@ -262,8 +262,8 @@ def test_why_no_trade_orders_findings_by_count_and_gives_the_bounds_of_the_playb
     policy = counters(
         sent_back_for=Counter({"of_a_model": 1, "horizon_too_long": 9}),
         examples={
-            "horizon_too_long": FindingExample("trend_pullback", "long", long),
-            "of_a_model": FindingExample("gone", "long", strange),
+            "horizon_too_long": {"trend_pullback": FindingExample("trend_pullback", "long", long)},
+            "of_a_model": {"gone": FindingExample("gone", "long", strange)},
         },
     )
     first, second = why_no_trade(facts(policy=policy))
@@ -274,6 +274,33 @@ def test_why_no_trade_orders_findings_by_count_and_gives_the_bounds_of_the_playb
     seen = "a horizon of 100 bars; horizon_bars at most 30 would settle it"
     assert first["remedy"].endswith(f"(once: {seen})")
     assert second["remedy"] == "see docs/reference/findings.md (once: a horizon of 100 bars)"
+
+
+@pytest.mark.parametrize(("playbooks", "named"), [(1, 1), (3, 3), (6, 3)])
+def test_why_no_trade_remedy_names_each_playbook_that_was_sent_back_and_how_many_more(playbooks, named):
+    names = [f"book_{number}" for number in range(playbooks)]
+    long = Finding(
+        check=CheckName.EXPECTATION, code="horizon_too_long", severity=Severity.MAJOR, message="too long"
+    )
+    policy = counters(
+        sent_back_for=Counter({"horizon_too_long": 9}),
+        examples={"horizon_too_long": {name: FindingExample(name, "long", long) for name in names}},
+    )
+    books = tuple(DIP_BUYER.model_copy(update={"id": name}) for name in names)
+    [cause] = why_no_trade(facts(policy=policy, playbooks=books))
+    assert [name for name in names if f"playbook {name}: lower horizon_bars" in cause["remedy"]] == names[
+        :named
+    ]
+    assert ("; and 3 more (once: too long)" in cause["remedy"]) == (playbooks == 6)
+
+
+def test_run_of_two_playbooks_sent_back_for_one_reason_names_both():
+    books = [book for book in load_playbooks(TEXTBOOK) if book.id == "donchian"]
+    books.append(books[0].model_copy(update={"id": "donchian_too", "title": "Donchian again"}))
+    run = run_on(embedded_bars(*PERIOD), definitions=books)
+    remedies = {cause["reason"]: cause["remedy"] for cause in run.document["why_no_trade"]}
+    both = [remedy for remedy in remedies.values() if "donchian:" in remedy and "donchian_too:" in remedy]
+    assert both, remedies
 
 
 def test_why_no_trade_headline_keeps_what_is_no_finding_apart():

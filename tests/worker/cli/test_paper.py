@@ -6,6 +6,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from tests.worker.cli.terminals import in_terminal
 from worker.cli import app
 
 BARS = ("--symbols", "AAPL,IBM", "--from", "2009-01-01", "--to", "2009-12-31")
@@ -32,6 +33,21 @@ def test_paper_prints_the_document_of_the_backtest_and_status_and_verify_know_th
     assert "no process has traded it" in run("status", "r0002", *db)
     assert re.search(r"replay +same: ", run("verify", "r0001", *db))
     assert "paper" in run("runs", *db, "--json")
+
+
+def test_paper_run_without_a_trade_says_why_as_the_backtest_does(tmp_path) -> None:
+    """In its summary, in a terminal as elsewhere, and with --json."""
+    few = ("--symbols", "AAPL", "--from", "2013-02-01", "--to", "2013-02-28", "--new")
+    db = ("--db", f"sqlite:///{tmp_path}/a.db")
+    told = json.loads(run("paper", *few, *db, "--json"))["why_no_trade"]
+    expected = json.loads(run("backtest", *few[:-1], *db, "--json"))["why_no_trade"]
+    assert told == expected
+    assert [(cause["reason"], cause["count"]) for cause in told] == [("warming_up", 19)]
+    seen = in_terminal(("thinktwice", "paper", *few, *db), tmp_path, columns=200)
+    seen.demand_clean()
+    assert seen.code == 0
+    first = next(number for number, line in enumerate(seen.lines) if line.startswith("no trade"))
+    assert seen.lines[first : first + 2] == ["no trade: warming_up 19", f"  warming_up: {told[0]['remedy']}"]
 
 
 def test_paper_that_is_given_again_after_its_end_is_another_run(tmp_path) -> None:
