@@ -8,7 +8,8 @@ is whole; the second signal breaks off wherever the program is.
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -33,6 +34,16 @@ def unwind_on_ctrl_c() -> None:
     """From here on Ctrl-C is raised, so that what was opened is closed."""
     if signal.getsignal(signal.SIGINT) is leave_at_once:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def nothing_to_lose() -> Iterator[None]:
+    """Ctrl-C leaves at once: nothing is open yet, and a long import or compilation hears nothing else."""
+    before = signal.signal(signal.SIGINT, leave_at_once)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def run_async(work: Coroutine[Any, Any, Result]) -> Result:

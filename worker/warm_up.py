@@ -13,7 +13,6 @@ from schemas.config import EnvelopeSettings, ExecutionSettings
 from services.memory.scan import LANES, nothing_found, scan
 from services.memory.store import room
 from trading_core.bars import BarSeries
-from trading_core.compiled_cache import cache_folder
 from trading_core.kernel.fresh import event_flags, parameter_record
 from trading_core.regime import regime_columns
 from trading_core.tick_events import TickEventDecoder
@@ -37,11 +36,6 @@ def compile_engine() -> float:
         engine.advance()
     scan(room(LANES, 1), nothing_found(np.ones(3, dtype=np.int64)), np.zeros(1), 0, 0, 0)
     return time.perf_counter() - started
-
-
-def is_compiled() -> bool:
-    """Whether the disk cache holds compiled code of these very sources."""
-    return any(cache_folder().rglob("*.nbc"))
 
 
 def _few_bars() -> BarSeries:

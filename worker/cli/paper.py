@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +14,7 @@ from schemas.errors import ConfigError
 from worker.cli import wiring
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
+from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
     CassetteOption,
     ConfigArgument,
@@ -28,10 +31,12 @@ from worker.cli.run_options import (
     ZoneOption,
     names_of,
 )
-from worker.interrupts import run_async
+from worker.interrupts import Interrupts, nothing_to_lose, run_async
+from worker.recorded_run import Progress
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
+    from services.market_feed import MarketFeed
     from worker.operations.running import Prepared
     from worker.trading.left_behind import LeftBehind
     from worker.trading.runner import PaperOutcome
@@ -131,10 +136,12 @@ async def traded(
     from worker.trading.surroundings import Operated, Surroundings
 
     await demand_address(settings.runtime.operations)
-    feed = wiring.open_feed(feed_text, settings, speed)
     definitions = wiring.playbooks(settings)
-    wiring.demand_models(settings, goes_on=not new)
+    feed = wiring.open_feed(feed_text, settings, speed)
     try:
+        wiring.demand_models(settings, goes_on=not new)
+        with nothing_to_lose():
+            wiring.ready_engine()
         async with await open_store(settings.runtime.db, create=True, command_s=COMMAND_S) as store:
             owner, surroundings = new_owner(), Operated(prepared)
             place, operations = partial(wiring.start_notes, settings), settings.runtime.operations
@@ -146,17 +153,27 @@ async def traded(
                 )
             process = PaperProcess(
                 settings, feed, store, owner, around, definitions=definitions,
-                crashed_too_often=limit.crashed_too_often,
+                crashed_too_often=limit.crashed_too_often, progress=lambda *rows: draw(sum(rows), None),
             )  # fmt: skip
             loop = asyncio.get_running_loop()
             for signum in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(signum, process.stop, signum.name)
-            with limit.withdrawn():
+            with limit.withdrawn(), _watched(feed) as draw:
                 for one in await left_behind(store, settings, feed, new=new):
                     _tell(one, settings)
                 return await process.run(name, new=new)
     finally:
         await feed.close()
+
+
+@contextmanager
+def _watched(feed: "MarketFeed") -> Iterator[Progress]:
+    """A bar over the rows of a feed that waits; one that runs on is watched by `thinktwice status`."""
+    if not feed.lock_step:
+        yield lambda done, total: None
+        return
+    with progress_bar("paper", Interrupts(), "rows", first="playing what is stored") as draw:
+        yield draw
 
 
 def _tell(left: "LeftBehind", settings: Settings) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trading_core.bars import BarSeries
 
 
+LOADING = "loading the engine; the first time this may take a minute"
 COMPILING = "compiling the engine, once for this version"
 
 
@@ -67,11 +68,19 @@ def backtest_runner() -> BacktestRunner:
 
 def ready_engine() -> None:
     """Load the compiled engine, or compile it and say so, before anything is made that waits for it."""
-    with step("loading the engine"):
-        from worker.warm_up import compile_engine, is_compiled
+    compiled = _is_compiled()
+    with step(LOADING, at_once=not compiled):
+        from worker.warm_up import compile_engine
 
-    with nullcontext() if is_compiled() else step(COMPILING, at_once=True):
+    with nullcontext() if compiled else step(COMPILING, at_once=True):
         compile_engine()
+
+
+def _is_compiled() -> bool:
+    """Whether the disk cache holds compiled code of these very sources."""
+    from trading_core.compiled_cache import cache_folder
+
+    return any(cache_folder().rglob("*.nbc"))
 
 
 async def stored_runner(store: "Store", record: "RunRecord") -> BacktestRunner:
@@ -146,7 +155,8 @@ def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":
         DataError: its bar file cannot be used.
         FeedError: its source cannot be reached.
     """
-    from worker.feeds import opening
+    with step("opening the feed; the first time this may take a minute"):
+        from worker.feeds import opening
 
     pace = None if text.strip() != "replay" and speed == "max" else opening.speed_of(speed)
     return opening.open_feed(text, settings, speed=pace)

@@ -100,9 +100,10 @@ def test_compiling_is_told_at_once_and_only_when_the_cache_of_these_sources_is_e
     (tmp_path / "kernel").mkdir()
     if compiled:
         (tmp_path / "kernel" / "advance.1.nbc").touch()
-    monkeypatch.setattr("worker.warm_up.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("trading_core.compiled_cache.cache_folder", lambda: tmp_path)
     wiring.ready_engine()
-    said = "" if compiled else "[0:00] compiling the engine, once for this version\n"
+    told = (wiring.LOADING, "compiling the engine, once for this version")
+    said = "" if compiled else "".join(f"[0:00] {words}\n" for words in told)
     assert capsys.readouterr() == ("", said)
 
 
@@ -112,3 +113,36 @@ def test_engine_is_made_ready_before_a_run_waits_for_it(runner, monkeypatch):
     monkeypatch.setattr(wiring, "ready_engine", lambda: made.append(True))
     runner()
     assert made
+
+
+PAPER = ("thinktwice", "paper", "--symbols", "AAPL", "--from", "2009-01-01", "--to", "2010-12-31")
+
+
+def test_first_paper_run_says_what_it_waits_for_and_how_far_it_is(tmp_path):
+    """In a process whose cache of compiled code is empty, up to where the compilation is announced."""
+    cold = {"THINKTWICE_CACHE_DIR": str(tmp_path / "cold")}
+    seen = in_terminal(PAPER, tmp_path, cold, press=lambda text, pid: wiring.COMPILING in text)
+    seen.demand_clean()
+    assert seen.code == 130
+    assert wiring.LOADING in seen.text
+    assert not (tmp_path / "thinktwice.db").exists(), "Ctrl-C found nothing to lose"
+    program = [sys.executable, "-m", "worker.cli", *PAPER[1:]]
+    piped = subprocess.Popen(
+        program, cwd=tmp_path, env=shell_environment({}) | cold, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert piped.stderr is not None
+        told = iter(piped.stderr.readline, "")
+        assert any(line == f"[0:00] {wiring.LOADING}\n" for line in told)
+        assert any(line == f"[0:00] {wiring.COMPILING}\n" for line in told)
+    finally:
+        piped.kill()
+        piped.communicate()
+
+
+def test_paper_run_draws_a_bar_over_its_rows(tmp_path):
+    seen = in_terminal(PAPER, tmp_path)
+    seen.demand_clean()
+    assert seen.code == 0, seen.end
+    assert re.search(r"paper \d+ rows", seen.text)
+    assert seen.lines[-1].startswith("errors: 0")

@@ -23,6 +23,7 @@ OTHERS = {
     "thinktwice replan latest": 0,
     "thinktwice playbooks rollback mean_reversion": 2,
     "thinktwice ablate --symbols AAPL --from 2004-01-01 --to 2004-12-31 --seeds 1": 0,
+    "thinktwice paper --symbols AAPL --from 2004-01-01 --to 2005-12-31 --speed max --db sqlite:///p.db": 0,
     "thinktwice gate out/trades.csv --looks weekly": 0,
     "thinktwice worlds --kind null --runs 1 --cells 12": 0,
 }
