@@ -52,6 +52,10 @@ class RunResult:
 
     def document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         """The JSON document: fractions, not percent; drawdown positive; undefined is None."""
+        with np.errstate(over="ignore", invalid="ignore"):  # prices of 1e300 have no variance in float64
+            return self._document(run_id, journal_url)
+
+    def _document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         session = self._session
         policy, slow = session.policy_loop.counters, session.slow_loop.counters
         seen = contamination(session.settings, self._course())

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from typer.testing import CliRunner
 
 from services.store import open_store
 from tests.worker.runs import embedded_bars
+from tools.docs_examples import shell_environment
 from trading_core.bars import COLUMNS
 from worker.cli import app
 from worker.cli.bars import load_bars, settings_of_bars
@@ -51,6 +54,15 @@ def test_data_check_lists_the_bars_that_are_implausible(folder: Path) -> None:
     assert found["first_implausible"][1]["highest"] > 1e250
     said = CliRunner().invoke(app, ["data", "check", "bars.csv"]).stdout
     assert "DOUBTFUL  2 implausible bar(s), first 2009-03-" in said
+
+
+def test_backtest_that_takes_implausible_bars_says_so_and_prints_no_warning_of_numpy(folder: Path) -> None:
+    """In a process of its own, in which warnings are no errors, as a person runs it."""
+    words = [sys.executable, "-m", "worker.cli", "backtest", "--data", "bars.csv", "--json"]
+    done = subprocess.run(words, env=shell_environment({}), capture_output=True, text=True, check=True)
+    [line] = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    assert line.startswith("thinktwice: 2 implausible bar(s) are traded as they are, first IBM at 2009-03-")
+    assert json.loads(done.stdout)["data"]["left_out"] == {}
 
 
 def test_summary_says_how_many_bars_were_left_out_why_and_where_to_see_them(folder: Path) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from schemas.config import Settings
 from worker.cli import wiring
-from worker.cli.bars import describe, features_of, load_bars
+from worker.cli.bars import describe, features_of, load_bars, tell_of_doubts
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.out_folder import OutFolder, stored_reports
@@ -105,6 +105,7 @@ def _run(resolved: ResolvedSettings, name: str) -> tuple[dict[str, Any], list[st
 
     settings = resolved.settings
     bars = load_bars(settings)
+    tell_of_doubts(bars, settings)
     definitions = wiring.playbooks(settings)
     wiring.demand_known_symbols(settings, bars)
     wiring.demand_models(settings)

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import ns_to_datetime
 from schemas.config import Settings
 from schemas.errors import ConfigError
+from services.quoting import visible
+from worker.cli.console import complain
 from worker.cli.progress import step
+from worker.figures import shown_time
 
 if TYPE_CHECKING:
     from services.store import RunRecord
@@ -65,6 +68,21 @@ def _check_embedded(settings: Settings) -> None:
     if settings.data.label != "open":
         raise ConfigError(
             "--label 'close': the embedded bars are labelled by their open; name a file with --data"
+        )
+
+
+def tell_of_doubts(bars: "BarSeries", settings: Settings) -> None:
+    """Say on stderr which bars a run over recorded bars takes although they are implausible."""
+    from services.feeds.plausibility import doubted_bars
+
+    if settings.data.plausibility != "live":
+        return
+    found = [anomaly for _, anomaly in doubted_bars(bars, settings.data)]
+    if found:
+        first = f"{visible(str(found[0].symbol))} at {shown_time(found[0].label or 0)}"
+        complain(
+            f"{len(found):,} implausible bar(s) are traded as they are, first {first}: `thinktwice data "
+            "check` lists them, data.plausibility = 'always' leaves them out, 'off' takes them without a word"
         )
 
 
