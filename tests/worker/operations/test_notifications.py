@@ -341,6 +341,7 @@ def test_webhook_comes_from_the_environment_and_shows_no_path(tmp_path):
         ("feed_anomaly", {"anomaly": "disconnected"}, "feed_stale"),
         ("feed_anomaly", {"anomaly": "conflict"}, "entries_blocked"),
         ("feed_anomaly", {"anomaly": "implausible"}, "entries_blocked"),
+        ("feed_anomaly", {"anomaly": "unsettled"}, "entries_blocked"),
         ("feed_anomaly", {"anomaly": "clock"}, "entries_blocked"),
         ("feed_anomaly", {"anomaly": "fresh"}, "recovered"),
         ("feed_anomaly", {"anomaly": "duplicate"}, None),
