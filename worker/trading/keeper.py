@@ -102,7 +102,8 @@ class Keeper:
         closing = self._closing
         await self._store.trading.commit(self.lease, self.run_id, bars, rows, closing)
         self._points.reached("committed" if closing is None else CLOSED)
-        self._closing = None
+        if self._closing is closing:  # one that came during the commit is written with what comes next
+            self._closing = None
         del self._bars[: len(bars)]
         self._waits_since = time.monotonic()
         for row in rows:

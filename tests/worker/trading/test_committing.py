@@ -10,6 +10,7 @@ from services.journal.chain import JournalRow
 from services.journal.writer import JournalWriter
 from services.market_feed import BarRow
 from services.store.leases import Lease
+from services.store.records import Closing
 from tests.worker.trading.memory_store import MemoryStore
 from tests.worker.trading.virtual_time import run_virtually
 from trading_core.growing_bars import Bar
@@ -26,6 +27,7 @@ class SlowStore:
     def __init__(self, failures: int = 0) -> None:
         self.rows: list[JournalRow] = []
         self.bars: list[tuple[int, BarRow]] = []
+        self.closings: list[Closing] = []
         self.trading: Any = self
         self._failures = failures
 
@@ -33,6 +35,7 @@ class SlowStore:
         await asyncio.sleep(1.0)
         self.rows += [row for row in rows if row.seq >= len(self.rows)]
         self.bars += [one for one in bars if one[0] >= len(self.bars)]
+        self.closings += [closing] if closing is not None else []
         assert [row.seq for row in self.rows] == list(range(len(self.rows))), "a gap"
         if self._failures:
             self._failures -= 1
@@ -78,6 +81,23 @@ def test_two_commits_at_once_drop_nothing_that_came_between_them() -> None:
     assert run_virtually(scenario()) == 0
     assert [number for number, _ in store.bars] == [0, 1, 2, 3]
     assert [row.seq for row in store.rows] == [0, 1, 2, 3]
+
+
+def test_run_that_is_closed_during_a_commit_is_closed_by_the_next_one() -> None:
+    store, closing = SlowStore(), Closing("finished", None)
+
+    async def scenario() -> bool:
+        kept = Kept(store)
+        kept.row()
+        await asyncio.sleep(0.5)  # the task beside the bars is in the middle of its commit
+        kept.keeper.close(closing)
+        kept.row()
+        await kept.committing.commit()
+        await kept.committing.close()
+        return kept.keeper.closing
+
+    assert not run_virtually(scenario())
+    assert store.closings == [closing]
 
 
 def test_commits_whose_answer_is_lost_are_stored_once() -> None:
