@@ -67,6 +67,7 @@ class PolicyLoopService:
         self._journal = journal
         self._last_evaluation: dict[int, int] = {}
         self._in_flight: set[int] = set()
+        self._missed: dict[int, list[Boundary]] = {}  # skipped while an answer of the symbol is out
         self.policies: dict[str, FrozenPolicy] = {}
         self.structures: dict[str, str] = {}
         self.counters = PolicyCounters(settings.reflection)
@@ -119,6 +120,10 @@ class PolicyLoopService:
         for skip in decision.skips:
             record.skip(boundary, skip)
         if not decision.evaluate:
+            if facts.in_flight:
+                self._missed.setdefault(boundary.s, []).append(boundary)
+            elif draining and not facts.warming_up:
+                self._engine.reopen(boundary)
             return None
         self._in_flight.add(boundary.s)
         self._last_evaluation[boundary.s] = own
@@ -161,11 +166,16 @@ class PolicyLoopService:
         evaluation.latency_ms += (time.perf_counter() - started) * 1e3
 
     def close(self, evaluation: Evaluation) -> None:
-        """Carry out what the evaluation came to, at the bar at which its answer is there."""
+        """Carry out what the evaluation came to, at the bar at which its answer is there.
+
+        What opened a boundary while the answer was out, and was skipped for it, opens one at the next close.
+        """
         boundary, started = evaluation.boundary, time.perf_counter()
         evaluation.record.arrived(self._now())
         ending = self._ending(evaluation)
         self._in_flight.discard(boundary.s)
+        for missed in self._missed.pop(boundary.s, ()):
+            self._engine.reopen(missed)
         self.counters.revisions += evaluation.budget.used
         latency_ms = evaluation.latency_ms + (time.perf_counter() - started) * 1e3
         self.counters.evaluation_ms.append(latency_ms)
@@ -216,9 +226,31 @@ class PolicyLoopService:
         """
         if evaluation.asked is None or evaluation.conclusion is None:
             return None
-        now = self._builder.standing(evaluation.boundary.s)
+        s = evaluation.boundary.s
+        now = self._builder.standing(s)
         stale = why_stale(evaluation.asked, now, self._settings.policy_loop.max_answer_bars)
-        return stale or self._why_out_of_date(evaluation.boundary.s, evaluation.conclusion)
+        if stale is None and now.row != evaluation.asked.row:
+            stale = self._why_not_eligible(s, evaluation.conclusion)
+        return stale or self._why_out_of_date(s, evaluation.conclusion)
+
+    def _why_not_eligible(self, s: int, concluded: Conclusion) -> str | None:
+        """Why a plan or a kept policy without a position does not fit the regime of the present bar."""
+        approved = concluded.approved
+        if isinstance(approved, ApprovedPlan):
+            plan = approved.round.answer.proposal
+        elif self.opened_by(s) is None and approved is not None:
+            policy = self.in_force(s) if approved.amendment.kind is AmendmentKind.KEEP else None
+            plan = None if policy is None else policy.proposal
+        else:
+            plan = None
+        if plan is None:
+            return None
+        labels = self._builder.regime(self._builder.last_row(s), s)
+        eligible = self._playbooks.get(plan.playbook_id).definition.eligibility[plan.direction]
+        if labels is not None and eligible.allows(labels.labels):
+            return None
+        shown = "unknown" if labels is None else f"{labels.labels.key}/{labels.labels.structure}"
+        return f"playbook {plan.playbook_id!r} {plan.direction} is not eligible in {shown} any more"
 
     def _why_out_of_date(self, s: int, concluded: Conclusion) -> str | None:
         """Why an amendment has nothing to amend any more: its policy went, or its stop was overtaken."""

@@ -418,6 +418,13 @@ class TriggerEngine:
         """Open a boundary for symbol `s` at the close of its next bar, in any state: its data conflict."""
         self.state["held"][s] |= rec.BIT_CONFLICT
 
+    def reopen(self, boundary: Boundary) -> None:
+        """Open a boundary again at the close of the symbol's next bar; a heartbeat comes by itself."""
+        asked = {*boundary.events, *boundary.overrides} - {PolicyEventKind.HEARTBEAT}
+        for bit, kind in (EVENTS | OVERRIDES).items():
+            if kind in asked:
+                self.state["held"][boundary.s] |= bit
+
     def set_kill_switch(self, on: bool) -> None:
         """The operator's switch.
 
