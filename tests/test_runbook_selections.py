@@ -17,8 +17,17 @@ SELECTIONS = (
 )
 
 
+@pytest.fixture
+def collected(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Node ids of the whole suite: of this session where it holds all files, else of one of its own."""
+    items = request.session.items
+    if {item.path for item in items} >= set((ROOT / "tests").rglob("test_*.py")):
+        return tuple(item.nodeid for item in items)
+    return collected_apart()
+
+
 @cache
-def collected() -> tuple[str, ...]:
+def collected_apart() -> tuple[str, ...]:
     """Node ids of the whole suite, collected once in a process of its own."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
@@ -27,12 +36,12 @@ def collected() -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_runbook_file_holds_tests(name: str) -> None:
-    assert len([node for node in collected() if node.startswith(f"tests/{name}::")]) >= 5
+def test_runbook_file_holds_tests(name: str, collected: tuple[str, ...]) -> None:
+    assert len([node for node in collected if node.startswith(f"tests/{name}::")]) >= 5
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_runbook_selection_selects_tests(selection: str) -> None:
+def test_runbook_selection_selects_tests(selection: str, collected: tuple[str, ...]) -> None:
     words = selection.split(" and ")
-    chosen = [node for node in collected() if all(word in node for word in words)]
+    chosen = [node for node in collected if all(word in node for word in words)]
     assert len(chosen) >= 3, f"-k {selection!r} selects {len(chosen)} tests"
