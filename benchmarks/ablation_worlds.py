@@ -49,7 +49,7 @@ async def ablated(bars: BarSeries, settings: Settings, url: str) -> dict[str, An
             lambda title: nullcontext(lambda done, rows: None),
         )
         found = await runner.run(SEEDS)
-        ledger = await shadow_ledger(found, store, bars, settings.execution)
+        ledger = await shadow_ledger(found, store, bars, settings)
     return worth_document(found, ledger, bars.timeframe, settings.seed, settings.gate)
 
 

@@ -234,7 +234,10 @@ def test_live_crash_that_never_settles_reaches_the_stop_and_blocks_entries_until
     exits = [row for row, other in places(run, series(), "exit_filled") if other == column and row >= first]
     assert exits[0] == first + LONGEST_DOUBT, "the position is protected again"
     reasons = [(one["bar_label"], one["blocked"].get(symbol)) for one in run.of("entries_blocked")]
-    expected = [(first, "implausible bar"), (first + LONGEST_DOUBT, "unsettled price")]
+    expected: list[tuple[int, str | None]] = [
+        (first, "implausible bar"),
+        (first + LONGEST_DOUBT, "unsettled price"),
+    ]
     expected.append((first + LONGEST_DOUBT + SETTLED_BARS + 1, None))
     assert reasons == [(labels[row], reason) for row, reason in expected]
     assert run.verified
@@ -257,6 +260,7 @@ def test_live_status_shows_who_is_blocked_by_a_row_of_nothing_but_doubts(tmp_pat
     one = series().select((series().symbols[0],))
     bars = changed(one, {(300, 0): 10.0})
     found: dict[str, str] = {}
+    process: Any = None
 
     class Waits(RunningFeed):
         async def items(self, after: int | None):
@@ -277,7 +281,6 @@ def test_live_status_shows_who_is_blocked_by_a_row_of_nothing_but_doubts(tmp_pat
             async with asyncio.timeout(120):
                 await process.run("test")
 
-    process: Any = None
     asyncio.run(run())
     assert found == {one.symbols[0]: "implausible bar"}
 
