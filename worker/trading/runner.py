@@ -469,3 +469,4 @@ class PaperProcess:
         """Store the last rows and the end of the run in one transaction: no crash finds one of them alone."""
         self.keeper.close(closing)
         await self.committing.commit()
+        await self._say()  # the last look may lie before the last rows
