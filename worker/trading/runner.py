@@ -123,6 +123,7 @@ class PaperProcess:
         self._stop = asyncio.Event()
         self._why: str | None = None
         self._over = asyncio.Event()
+        self._saying = asyncio.Lock()
         self._until: float | None = None
         self._recovering = True
         self.reports: ReportDesk | None = None
@@ -427,9 +428,11 @@ class PaperProcess:
             await self._reports()
 
     async def _say(self) -> None:
-        lease = self.keeper.lease
-        if lease is not None:
-            await self._store.trading.say(lease, self.keeper.run_id, self._said())
+        """Store how this process is; one after the other, so that no older word comes after a newer one."""
+        async with self._saying:
+            lease = self.keeper.lease
+            if lease is not None:
+                await self._store.trading.say(lease, self.keeper.run_id, self._said())
 
     def _said(self) -> dict[str, Any]:
         return self.signs.signs().document(time.time_ns())
@@ -469,4 +472,3 @@ class PaperProcess:
         """Store the last rows and the end of the run in one transaction: no crash finds one of them alone."""
         self.keeper.close(closing)
         await self.committing.commit()
-        await self._say()  # the last look may lie before the last rows

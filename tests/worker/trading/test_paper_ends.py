@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import cache
 from inspect import isawaitable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from tests.worker.trading.paper_runs import (
     traded,
     waiting_feed,
 )
+from tests.worker.trading.virtual_time import run_virtually
 from trading_core.bars import BarSeries
 from worker.sample_data.worlds import make_world
 from worker.trading.keeper import CLOSED
@@ -446,3 +448,28 @@ def _slow_down(process: PaperProcess, until: asyncio.Event) -> None:
         return await provide(*args, **named)
 
     provider.provide = late
+
+
+def test_word_of_a_process_that_waits_for_the_store_is_never_stored_after_a_newer_one() -> None:
+    stored: list[dict[str, int]] = []
+    moment, waits_s = {"rows": 0}, iter((1.0, 0.0))  # the first waits for a commit of the same store
+
+    async def say(lease: Any, run_id: str, said: dict[str, int]) -> None:
+        await asyncio.sleep(next(waits_s))
+        stored.append(said)
+
+    process: Any = object.__new__(PaperProcess)
+    process._saying = asyncio.Lock()
+    process.keeper = SimpleNamespace(lease=object(), run_id="r0001")
+    process._store = SimpleNamespace(trading=SimpleNamespace(say=say))
+    process._said = lambda: dict(moment)
+
+    async def both() -> None:
+        first = asyncio.create_task(process._say())
+        await asyncio.sleep(0.5)
+        moment["rows"] = 504
+        await process._say()
+        await first
+
+    run_virtually(both())
+    assert stored == [{"rows": 0}, {"rows": 504}]
