@@ -65,7 +65,7 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
     active: dict[str, PlaybookVersion] = {}
     frozen: dict[str, PolicyProposal] = {}
     found: list[StrategistQuestion] = []
-    idle = 0
+    idle, asked = 0, set[str]()
     for event in index.events:
         try:
             if event.row.kind == "playbook_version":
@@ -73,7 +73,8 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
             elif event.row.kind == "policy_frozen":
                 policy = event.payload["policy"]
                 frozen[event.payload["policy_id"]] = PolicyProposal.model_validate(policy["proposal"])
-            elif event.row.kind == "policy_snapshot":
+            elif event.row.kind == "policy_snapshot" and event.payload["event_id"] not in asked:
+                asked.add(event.payload["event_id"])  # one more is of a late answer: nobody was asked on it
                 one = _question(event, active, frozen)
                 idle += not _has_choice(one, settings)
                 found += [one] if _has_choice(one, settings) else []

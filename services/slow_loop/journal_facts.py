@@ -79,6 +79,7 @@ class JournalFacts:
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._deferred: list[DeferredItem] = []
         self._drift: list[tuple[int, Drift]] = []
+        self._asked: dict[str, str] = {}
         self._directions: dict[str, Direction] = {}
         self._requests: dict[str, tuple[int, int]] = {}
         self._runs: dict[str, PastRun] = {}
@@ -345,7 +346,10 @@ class JournalFacts:
         self._directions[payload["policy_id"]] = payload["policy"]["proposal"]["direction"]
 
     def _snapshot(self, row: JournalRow, payload: dict[str, Any]) -> None:
-        if payload["snapshot"]["regime"] is not None:
+        symbol, event_id = str(row.symbol), payload["event_id"]
+        again = self._asked.get(symbol) == event_id  # taken anew for a late answer: the same evaluation
+        self._asked[symbol] = event_id
+        if payload["snapshot"]["regime"] is not None and not again:
             regime = RegimeView.model_validate(payload["snapshot"]["regime"])
             self._drift.append((row.known_at, lambda window: window.decided_in(regime)))
 

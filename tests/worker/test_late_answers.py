@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
+from schemas.regime import RegimeView
 from schemas.vocabulary import EvaluationOutcome
 from services.journal.chain import JournalRow
 from services.journal.index import JournalIndex
 from services.journal.references import check_references
 from services.policy_loop.evaluation import Evaluation
+from services.slow_loop.journal_facts import JournalFacts
 from tests.services.journal.rows import stream
 from tests.worker.test_session_wires import payloads, session
 from trading_core.trigger_engine import Boundary
 from worker.session import Session
+from worker.strategist_questions import read_strategist_questions
 from worker.timing import Timing
 
 PERIOD = ("2003-01-01", "2005-06-30")
@@ -169,3 +172,26 @@ def test_session_override_that_was_skipped_for_an_answer_opens_a_boundary_at_the
     again = {(made.bars.symbols[s], int(times[row + 1])) for s, row in late.missed if row + 1 < times.size}
     assert len(again) > 3
     assert again <= evaluated
+
+
+def test_session_evaluation_that_looked_twice_counts_once_for_the_worker_and_asked_once() -> None:
+    made = session(period=PERIOD)
+    seen, tell = list[tuple[float, ...]](), made.policy_loop.decided_in
+
+    def decided_in(regime: RegimeView | None) -> None:
+        tell(regime)
+        seen.append(regime.fingerprint if regime is not None else ())
+
+    made.policy_loop.decided_in = decided_in
+    rows = LateAnswers(made).rows()
+    facts = JournalFacts(made.settings)
+    for row in rows:
+        facts.add(row)
+    known = rows[-1].known_at
+    told = facts.request_facts(known, known, "batch").drift_inputs["fingerprints"]
+    snapshots = payloads(rows, "policy_snapshot")
+    assert len(snapshots) > len(seen), "late answers are weighed on a snapshot of their own"
+    assert sorted(told) == sorted(seen)
+    index = asyncio.run(JournalIndex.read(stream(rows)))
+    questions = read_strategist_questions("r", index, made.settings)
+    assert len(questions.asked) + sum(questions.left_out.values()) == len(seen)

@@ -111,7 +111,7 @@ def _resolve(journal: JournalWriter, one: Any, number: int) -> None:
     decided = one.known_at - 3 * HOUR
     journal.append(
         "policy_snapshot", ts_event=decided, known_at=one.known_at, symbol=one.symbol,
-        payload={"snapshot": {"bar_label": one.entry_label, "regime": regime}},
+        payload={"event_id": f"evt-{number}", "snapshot": {"bar_label": one.entry_label, "regime": regime}},
     )  # fmt: skip
     journal.append(
         "episode", ts_event=one.known_at, known_at=one.known_at, symbol=one.symbol,
