@@ -51,6 +51,16 @@ async def until_ready(port: int, status: int) -> tuple[str, str]:
             await asyncio.sleep(0.02)
 
 
+async def until_stored(port: int, bars: int) -> None:
+    """All bars of the file were traded and are in the store: from here on it lies between two bars."""
+    async with asyncio.timeout(LONGEST_S):
+        while True:
+            status = json.loads((await ask(port, "/status")).body)
+            if (status["bars_validated"], status["buffered_rows"]) == (bars, 0):
+                return
+            await asyncio.sleep(0.02)
+
+
 @pytest.mark.parametrize("statements", [BROKEN, LOCKED], ids=["broken", "locked"])
 def test_store_away_between_two_bars_is_told_once_and_its_return_before_the_next_bar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statements: Statements
@@ -69,6 +79,7 @@ def test_store_away_between_two_bars_is_told_once_and_its_return_before_the_next
         async with receiving() as there:
             trading = asyncio.create_task(operated(settings, there, "csv"))
             seen = [await until_ready(port, 200)]
+            await until_stored(port, len(bars.read_text().splitlines()) - 1)
             with closing(connected(tmp_path)) as other:
                 await asyncio.to_thread(other.execute, wrong)  # the process in this thread may hold the lock
                 began = time.time_ns()
