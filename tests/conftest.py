@@ -13,6 +13,15 @@ settings.register_profile("thorough", parent=settings.get_profile("ci"), derando
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the hundreds of processes that the tests start share what the first of them has compiled.
+
+    Where the environment forbids bytecode beside the sources, each would compile every package again.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache" / "bytecode")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _slow_machine_is_not_told() -> Iterator[None]:
     """Commands in the process of the tests are silent however long they take."""
