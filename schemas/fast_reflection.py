@@ -1,0 +1,237 @@
+"""Contracts of the fast reflection: requests, memory, findings and the verdict (seed 002, step 1).
+
+The names and fields of the seed are kept; typed findings stand beside the seed's readable lists, and
+everything that is measured rather than decided (latency) is telemetry and never hashed.
+"""
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from schemas.contract import Contract, Nanoseconds
+from schemas.playbook import PlaybookDefinition
+from schemas.policy import FrozenPolicy, PolicyAmendment
+from schemas.proposal import PolicyProposal
+from schemas.snapshot import MemoryBaseRates, PolicySnapshot
+from schemas.vocabulary import CheckName, InvocationOutcome, PolicyState, ReflectionStatus, Severity
+
+LARGEST_QUOTA = 20  # cases that a bucket of the memory may be asked for
+
+
+class ReflectionInvocationMeta(Contract):
+    """How one invocation of a reflection went, whatever it said."""
+
+    telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
+
+    cadence: Literal["policy_loop", "high_level"]
+    source: str = Field(description="policy event, or slot")
+    outcome: InvocationOutcome
+    skip_reason: str | None = None
+    batch_size: int | None = None
+    tier: Literal["deterministic", "consolidated"] = "deterministic"
+    latency_ms: float = Field(default=0.0, ge=0)
+
+
+class Remedy(Contract):
+    """What would satisfy a finding: this field of the proposal, at most or at least this value."""
+
+    field: str
+    op: Literal["at_most", "at_least", "equals"]
+    value: float | int | str
+
+
+class Finding(Contract):
+    """One typed finding of one check. `code` is stable; `message` is for people."""
+
+    check: CheckName
+    code: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    severity: Severity
+    message: str
+    evidence: tuple[str, ...] = ()
+    remedy: Remedy | None = None
+
+
+class MemoryCase(Contract):
+    """One retrieved episode with its distance to the query, rounded to 1e-9."""
+
+    episode_id: str
+    symbol: str
+    playbook_id: str
+    direction: Literal["long", "short"]
+    r: float
+    distance: float = Field(ge=0)
+    failure_mode: str | None = None
+    known_at: int
+
+
+class MemorySummary(Contract):
+    """Bounded result of one contrastive retrieval. `insufficient` names the buckets that could not be filled.
+
+    Base rates come from the whole eligible population (same playbook and direction, known at the clock),
+    never from the retrieved cases. At most half of a bucket's quota was entered on one day: from
+    `passed_over_at` on (a distance; None: nowhere) winners or losers are missing for that reason. `degraded`
+    names why nothing was retrieved although something may be known.
+    """
+
+    known_at: int
+    winners: tuple[MemoryCase, ...] = Field(default=(), max_length=LARGEST_QUOTA)
+    losers: tuple[MemoryCase, ...] = Field(default=(), max_length=LARGEST_QUOTA)
+    failures: tuple[MemoryCase, ...] = Field(default=(), max_length=LARGEST_QUOTA)
+    base_rates: MemoryBaseRates
+    insufficient: tuple[str, ...] = ()
+    passed_over_at: float | None = Field(default=None, ge=0)
+    degraded: Literal["over_budget"] | None = None
+
+    @model_validator(mode="after")
+    def _comes_from_one_retrieval(self) -> Self:
+        for name, sign in (("winners", 1), ("losers", -1), ("failures", -1)):
+            _refuse_bucket(name, getattr(self, name), self.known_at, sign)
+        cases = self.winners + self.losers + self.failures
+        if len({case.direction for case in cases}) > 1:
+            raise ValueError("cases are long and short: one retrieval asks for one direction")
+        if self.degraded is not None and cases:
+            raise ValueError(
+                f"degraded {self.degraded!r} says that nothing was retrieved, but there are cases"
+            )
+        won = {case.episode_id for case in self.winners}
+        lost = {case.episode_id for case in self.losers + self.failures}
+        if won & lost:
+            raise ValueError(f"episode {min(won & lost)!r} is among the winners and among the losers")
+        for name, ids in (("winners", won), ("losers", lost)):
+            known = getattr(self.base_rates, name)
+            if len(ids) > known:
+                raise ValueError(
+                    f"{len(ids)} {name} are given, base_rates.{name} says {known}: it counts all of them"
+                )
+        return self
+
+
+def _refuse_bucket(name: str, cases: tuple[MemoryCase, ...], known_at: int, sign: int) -> None:
+    """Refuse a bucket that no retrieval at `known_at` fills; every R in it has `sign`."""
+    seen: set[str] = set()
+    farthest = 0.0
+    for place, case in enumerate(cases):
+        where = f"{name}[{place}]"
+        if case.known_at > known_at:
+            raise ValueError(f"{where}.known_at {case.known_at} lies after known_at {known_at} of the memory")
+        if case.r * sign <= 0:
+            side = "above" if sign > 0 else "below"
+            raise ValueError(f"{where}.r {case.r!r}: {name} have an R {side} zero")
+        if case.distance < farthest:
+            raise ValueError(
+                f"{where}.distance {case.distance!r} is below the one before: the nearest comes first"
+            )
+        if case.episode_id in seen:
+            raise ValueError(f"{where}.episode_id {case.episode_id!r} is in {name} twice")
+        seen.add(case.episode_id)
+        farthest = case.distance
+
+
+class NoLearnZone(Contract):
+    """A declared interval [start, end) (halt, feed gap, split day) whose outcomes teach nothing.
+
+    With `end` at `start` it is that one moment.
+    """
+
+    start: Nanoseconds
+    end: Nanoseconds
+    symbol: str | None = Field(default=None, description="None: every symbol")
+    reason: str
+
+    @model_validator(mode="after")
+    def _ends_after_it_starts(self) -> Self:
+        if self.end < self.start:
+            raise ValueError(f"a zone must not end before it starts, got {self.start!r} to {self.end!r}")
+        return self
+
+    def touches(self, symbol: str, start: int, end: int) -> bool:
+        """Whether [start, end) of a symbol, in ns, shares a moment with the zone.
+
+        The interval of a bar goes from its open time to its close time, whatever its label says.
+        """
+        shared = self.start < end and (start < self.end or start <= self.start)
+        return shared and self.symbol in (None, symbol)
+
+
+class InvariantContext(Contract):
+    """The deterministic guardrails in force at the boundary."""
+
+    kill_switch: bool = False
+    halted: bool = False
+    allowed_symbols: tuple[str, ...] = ()
+    allowed_directions: tuple[Literal["long", "short"], ...] = ("long", "short")
+    allowed_playbooks: tuple[str, ...] = ()
+    max_risk_fraction: float = 0.01
+    max_gross_exposure: float = 1.0
+    gross_exposure: float = Field(default=0.0, ge=0)
+    max_horizon_bars: int = 250
+    max_activation_window_bars: int = 10
+    max_staleness_bars: int = 2
+    min_reward_to_risk: float = 0.8
+    cost_bps_per_side: float = Field(default=7.0, ge=0)
+    spread_bps: float = Field(default=0.0, ge=0, description="quoted spread of the market")
+    no_learn_zones: tuple[NoLearnZone, ...] = ()
+
+
+class PolicyLevelReflectionRequest(Contract):
+    """Everything the four checks need; it can be stored and read back as JSON.
+
+    `memory` None means that nothing was retrieved (the finding then says `insufficient`); the service fills
+    it after the cheap checks have passed. `previous` is the policy frozen before, if any.
+    """
+
+    snapshot: PolicySnapshot
+    proposal: PolicyProposal
+    playbook: PlaybookDefinition
+    state: PolicyState
+    memory: MemorySummary | None = None
+    invariants: InvariantContext
+
+
+class PolicyAmendmentRequest(Contract):
+    """Everything the checks of an amendment need.
+
+    `policy` is the one that the amendment names, None where it is not known; `playbook` the active version of
+    its playbook, None where there is none any more.
+    """
+
+    snapshot: PolicySnapshot
+    amendment: PolicyAmendment
+    policy: FrozenPolicy | None
+    playbook: PlaybookDefinition | None
+    invariants: InvariantContext
+
+
+class PolicyLevelReflectionResult(Contract):
+    """Verdict of the fast reflection on exactly one proposal or amendment under exactly one snapshot.
+
+    `proposal_hash` and `playbook_hash` name the amendment and the playbook of its policy, if it is about one.
+    """
+
+    telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
+
+    status: ReflectionStatus
+    coherence_findings: tuple[str, ...] = ()
+    invariant_findings: tuple[str, ...] = ()
+    memory_findings: tuple[str, ...] = ()
+    expectation_findings: tuple[str, ...] = ()
+    requested_revisions: tuple[str, ...] = ()
+    latency_ms: int = Field(default=0, ge=0)
+    findings: tuple[Finding, ...] = ()
+    snapshot_hash: str
+    proposal_hash: str
+    playbook_hash: str
+    prompt_hash: str
+    meta: ReflectionInvocationMeta
+    checks_run: tuple[CheckName, ...] = ()
+    memory: MemorySummary | None = None
+    deferred: tuple[str, ...] = Field(default=(), description="needs handed to the next high-level request")
+
+
+class DeferredItem(Contract):
+    """Something the fast path wanted but may not do; the next `HighLevelReflectionRequest` carries it."""
+
+    raised_at: int
+    symbol: str
+    text: str
+    reflection_hash: str

@@ -1,0 +1,253 @@
+"""Contracts of the slow reflection: its batch, its graded findings and its report (seed 002, step 4)."""
+
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from schemas.contract import Contract
+from schemas.fast_reflection import DeferredItem, ReflectionInvocationMeta
+from schemas.vocabulary import EvidenceGrade, OverrideReason, RecommendedAction
+
+
+class ClusterFinding(Contract):
+    """One cluster of resolved episodes, graded. R multiples after costs, winsorised."""
+
+    playbook_id: str
+    regime: str | None
+    timeframe: str | None
+    n: int = Field(ge=0)
+    blocks: int = Field(ge=0)
+    unit: str = Field(default="", description="what one block is: trade, overlap, day, week, month, quarter")
+    mean_r: float | None
+    reference_r: float
+    e_value: float | None
+    lower_r: float | None
+    upper_r: float | None
+    smallest_detectable_r: float | None
+    alpha: float = Field(description="level at which e-BH tests it: E reaches 1 / alpha when selected")
+    family_id: str
+    family_size: int
+    family_q: float = Field(default=0.0, description="false share that the family may spend in all epochs")
+    grade: EvidenceGrade
+    strongest_action: RecommendedAction
+    reason: str
+    win_rate: float | None = None
+    hold_p50_bars: float | None = None
+    hold_p90_bars: float | None = None
+    hold_calibration_z: float | None = None
+    mae_p80_r: float | None = None
+    mfe_p50_r: float | None = None
+    psr: float | None = Field(default=None, description="probabilistic Sharpe ratio; reported, never a gate")
+    dsr: float | None = Field(default=None, description="deflated by the size of the family")
+    minimum_track_record: float | None = Field(default=None, description="trades for a PSR of 0.95")
+    failure_modes: dict[str, int] = {}
+    evidence: tuple[str, ...] = Field(default=(), description="episode ids")
+
+
+class GridTrial(Contract):
+    """One value of a parameter's grid, evaluated after costs; it has joined the tested family."""
+
+    playbook_id: str
+    parameter: str
+    value: float
+    n: int
+    mean_r: float | None
+    e_value: float | None
+
+
+class DecayLevel(Contract):
+    """E-detector of one playbook in its epoch: monitoring, and no reason for a change by itself."""
+
+    playbook_id: str
+    n: int = Field(ge=0)
+    mean_r: float | None
+    level: float = Field(description="at the last observation, shown up to 1e9")
+    highest: float
+    limit: float = Field(description="level that raises the alarm")
+    alarmed: bool
+
+
+class ExpectationCheck(Contract):
+    """Holds and excursions of one playbook beside what its file expects; `missed` names what is off."""
+
+    playbook_id: str
+    n: int = Field(ge=0)
+    source: str = Field(description="where the expectation comes from: design or measured")
+    hold_p50_bars: float
+    hold_p90_bars: float
+    expected_hold_p50_bars: float
+    expected_hold_p90_bars: float
+    hold_calibration_z: float | None
+    winner_mae_p80_r: float | None
+    expected_winner_mae_p80_r: float
+    mfe_p50_r: float
+    expected_mfe_p50_r: float
+    missed: tuple[Literal["hold", "MAE", "MFE"], ...] = ()
+
+
+class FireCounts(Contract):
+    """What one entry rule did between two reports; `r` holds the R of its trades that closed in between."""
+
+    armed: int = Field(default=0, ge=0)
+    activated: int = Field(default=0, ge=0)
+    expired: int = Field(default=0, ge=0)
+    r: tuple[float, ...] = ()
+
+
+class FirePair(Contract):
+    """Counts of the present window against those of the window before."""
+
+    now: FireCounts
+    before: FireCounts
+
+
+class FireWindow(Contract):
+    """One entry rule in one window; shares are of the armed theses, None without any."""
+
+    armed: int = Field(ge=0)
+    activated: int = Field(ge=0)
+    expired: int = Field(ge=0)
+    activation_share: float | None
+    expiry_share: float | None
+    trades: int = Field(ge=0)
+    mean_r: float | None
+
+
+class FireQuality(Contract):
+    """One entry rule, which is one direction of a playbook, in this window and in the one before."""
+
+    playbook_id: str
+    direction: str
+    now: FireWindow
+    before: FireWindow
+
+
+class RegimeShift(Contract):
+    """Older against newer half of the regime fingerprints; monitoring only.
+
+    Means go by rank; they and the distance are missing where there are too few windows, the p-value where
+    there are too few blocks to permute.
+    """
+
+    windows: int = Field(ge=0)
+    source: Literal["decision windows", "episodes"]
+    older: dict[str, float] = {}
+    newer: dict[str, float] = {}
+    energy_distance: float | None = None
+    block: int | None = Field(default=None, description="windows that are permuted together")
+    blocks: int | None = None
+    p_value: float | None = None
+
+
+class JudgeActionSeen(Contract):
+    """One action of the judge that the reflected window holds."""
+
+    verdict_id: str
+    at: int
+    kind: str
+    playbook_id: str | None = None
+    regime: str | None = None
+    parameter: str | None = None
+    value: float | None = None
+
+
+class Recommendation(Contract):
+    """What the report recommends; evidence for the judge, never a command."""
+
+    action: RecommendedAction
+    playbook_id: str | None
+    regime: str | None = None
+    change: dict[str, Any] = {}
+    grade: EvidenceGrade
+    confidence: float = Field(ge=0, le=1)
+    reason: str
+    evidence_refs: tuple[str, ...] = ()
+
+
+class UntradedSignal(Contract):
+    """A signal that never became a position, with what would have happened; kept apart from episodes."""
+
+    symbol: str
+    playbook_id: str
+    direction: Literal["long", "short"]
+    label: int
+    reason: Literal["unfilled", "expired", "blocked"]
+    counterfactual_r: float | None
+    known_at: int
+
+
+class HighLevelReflectionRequest(Contract):
+    """Batch for one slow reflection: all of it known at `known_at`, episodes by id and by value."""
+
+    slot: int
+    known_at: int
+    window_start: datetime
+    window_end: datetime
+    timeframe: str
+    episode_ids: tuple[str, ...]
+    new_episodes: int
+    judge_actions: tuple[str, ...] = Field(default=(), description="verdicts that acted inside the window")
+    judge_history: tuple[JudgeActionSeen, ...] = Field(default=(), description="what those verdicts did")
+    deferred_items: tuple[DeferredItem, ...] = ()
+    untraded_signals: tuple[UntradedSignal, ...] = ()
+    drift_inputs: dict[str, Any] = {}
+    structural_allowed: bool = True
+    shadow_trials: tuple[dict[str, Any], ...] = Field(
+        default=(), description="what open trials and disabled cells have shown on paper"
+    )
+    structural_override: OverrideReason | None = Field(
+        default=None, description="the safety override that alone allows structural changes, if one does"
+    )
+    epochs: dict[str, int] = Field(
+        default={}, description="accepted changes so far, by playbook: what its family may still spend"
+    )
+    epoch_starts: dict[str, int] = Field(
+        default={}, description="ns by playbook: trades entered before are not tested"
+    )
+    tested_before: tuple[str, ...] = Field(
+        default=(), description="grid trials of earlier reports in this epoch"
+    )
+
+
+class HighLevelReflectionReport(Contract):
+    """Typed report of one slow reflection (seed 002, step 4)."""
+
+    telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
+
+    window_start: datetime
+    window_end: datetime
+    n_episodes: int = Field(ge=0)
+    regime_cluster_summary: tuple[dict[str, Any], ...] = ()
+    playbook_findings: tuple[dict[str, Any], ...] = ()
+    drift_findings: tuple[str, ...] = ()
+    recommendations: tuple[Recommendation, ...] = ()
+    evidence_refs: tuple[str, ...] = ()
+    clusters: tuple[ClusterFinding, ...] = ()
+    expectation_misses: tuple[str, ...] = ()
+    failure_modes: dict[str, int] = {}
+    grid_trials: tuple[GridTrial, ...] = ()
+    untraded: dict[str, Any] = {}
+    judge_actions_seen: tuple[str, ...] = ()
+    judge_history: tuple[JudgeActionSeen, ...] = ()
+    decay: tuple[DecayLevel, ...] = ()
+    expectations: tuple[ExpectationCheck, ...] = ()
+    fire_quality: tuple[FireQuality, ...] = ()
+    regime_shift: RegimeShift | None = None
+    unclassified_share: float | None = Field(
+        default=None, description="losers that no predicate matches, as a share of all losers"
+    )
+    shadow_trials: tuple[dict[str, Any], ...] = ()
+    deferred_seen: tuple[str, ...] = ()
+    recommended_action: RecommendedAction = RecommendedAction.HOLD
+    insufficient_sample: bool
+    epochs: dict[str, int] = Field(default={}, description="of the request: the judge charges the same")
+    excluded: dict[str, int] = Field(
+        default={}, description="episodes that were counted but not tested, by reason"
+    )
+    narrative: str
+    prompt_hash: str
+    request_hash: str
+    known_at: int
+    meta: ReflectionInvocationMeta
+    latency_ms: int = Field(default=0, ge=0)
