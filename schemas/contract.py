@@ -32,6 +32,10 @@ def _nanoseconds(value: Any) -> Any:
 Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds)]
 
 
+# For contracts of measured numbers: NaN and infinity are refused with the name of their field.
+FINITE = ConfigDict(allow_inf_nan=False)
+
+
 class Contract(BaseModel):
     """Frozen model that refuses unknown fields.
 

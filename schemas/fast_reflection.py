@@ -4,17 +4,19 @@ The names and fields of the seed are kept; typed findings stand beside the seed'
 everything that is measured rather than decided (latency) is telemetry and never hashed.
 """
 
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from schemas.contract import Contract, Nanoseconds
+from schemas.contract import FINITE, Contract, Nanoseconds
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy, PolicyAmendment
 from schemas.proposal import PolicyProposal
 from schemas.snapshot import MemoryBaseRates, PolicySnapshot
 from schemas.vocabulary import CheckName, InvocationOutcome, PolicyState, ReflectionStatus, Severity
 
+Bucket = Literal["winners", "losers", "failures"]
+BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
 LARGEST_QUOTA = 20  # cases that a bucket of the memory may be asked for
 
 
@@ -54,6 +56,8 @@ class Finding(Contract):
 class MemoryCase(Contract):
     """One retrieved episode with its distance to the query, rounded to 1e-9."""
 
+    model_config = FINITE
+
     episode_id: str
     symbol: str
     playbook_id: str
@@ -73,12 +77,14 @@ class MemorySummary(Contract):
     names why nothing was retrieved although something may be known.
     """
 
+    model_config = FINITE
+
     known_at: int
     winners: tuple[MemoryCase, ...] = Field(default=(), max_length=LARGEST_QUOTA)
     losers: tuple[MemoryCase, ...] = Field(default=(), max_length=LARGEST_QUOTA)
     failures: tuple[MemoryCase, ...] = Field(default=(), max_length=LARGEST_QUOTA)
     base_rates: MemoryBaseRates
-    insufficient: tuple[str, ...] = ()
+    insufficient: tuple[Bucket, ...] = ()
     passed_over_at: float | None = Field(default=None, ge=0)
     degraded: Literal["over_budget"] | None = None
 
@@ -89,6 +95,11 @@ class MemorySummary(Contract):
         cases = self.winners + self.losers + self.failures
         if len({case.direction for case in cases}) > 1:
             raise ValueError("cases are long and short: one retrieval asks for one direction")
+        books = sorted({case.playbook_id for case in cases})
+        if len(books) > 1:
+            raise ValueError(
+                f"cases are of {', '.join(map(repr, books))}: one retrieval asks for one playbook"
+            )
         if self.degraded is not None and cases:
             raise ValueError(
                 f"degraded {self.degraded!r} says that nothing was retrieved, but there are cases"
@@ -103,6 +114,17 @@ class MemorySummary(Contract):
                 raise ValueError(
                     f"{len(ids)} {name} are given, base_rates.{name} says {known}: it counts all of them"
                 )
+        return self._names_buckets(len(won | lost))
+
+    def _names_buckets(self, given: int) -> Self:
+        for name in self.insufficient:
+            if self.insufficient.count(name) > 1:
+                raise ValueError(f"insufficient holds {name!r} twice")
+        if self.passed_over_at is not None and given >= self.base_rates.winners + self.base_rates.losers:
+            raise ValueError(
+                f"passed_over_at {self.passed_over_at!r} says that a case is missing, but all {given} "
+                "winners and losers of base_rates are given"
+            )
         return self
 
 
@@ -156,18 +178,20 @@ class NoLearnZone(Contract):
 class InvariantContext(Contract):
     """The deterministic guardrails in force at the boundary."""
 
+    model_config = FINITE
+
     kill_switch: bool = False
     halted: bool = False
     allowed_symbols: tuple[str, ...] = ()
     allowed_directions: tuple[Literal["long", "short"], ...] = ("long", "short")
     allowed_playbooks: tuple[str, ...] = ()
-    max_risk_fraction: float = 0.01
-    max_gross_exposure: float = 1.0
+    max_risk_fraction: float = Field(default=0.01, gt=0, le=1)
+    max_gross_exposure: float = Field(default=1.0, gt=0)
     gross_exposure: float = Field(default=0.0, ge=0)
-    max_horizon_bars: int = 250
-    max_activation_window_bars: int = 10
-    max_staleness_bars: int = 2
-    min_reward_to_risk: float = 0.8
+    max_horizon_bars: int = Field(default=250, ge=1)
+    max_activation_window_bars: int = Field(default=10, ge=1)
+    max_staleness_bars: int = Field(default=2, ge=0)
+    min_reward_to_risk: float = Field(default=0.8, ge=0)
     cost_bps_per_side: float = Field(default=7.0, ge=0)
     spread_bps: float = Field(default=0.0, ge=0, description="quoted spread of the market")
     no_learn_zones: tuple[NoLearnZone, ...] = ()
@@ -187,6 +211,59 @@ class PolicyLevelReflectionRequest(Contract):
     memory: MemorySummary | None = None
     invariants: InvariantContext
 
+    @model_validator(mode="after")
+    def _is_of_one_boundary(self) -> Self:
+        _refuse_other_guardrails(self.snapshot, self.invariants)
+        if self.state is not self.snapshot.state:
+            raise ValueError(f"state {self.state.value} is not snapshot.state {self.snapshot.state.value}")
+        version = self.playbook.id, self.playbook.version
+        for place, seen in enumerate(self.snapshot.expectations):
+            if (
+                seen.playbook_id,
+                seen.playbook_version,
+            ) == version and seen.prior != self.playbook.expectation:
+                raise ValueError(
+                    f"snapshot.expectations[{place}].prior is not playbook.expectation of {version[0]!r} "
+                    f"version {version[1]}: one version has one design"
+                )
+        if self.memory is not None:
+            self._refuse_other_memory(self.memory)
+        return self
+
+    def _refuse_other_memory(self, memory: MemorySummary) -> None:
+        """Refuse a memory of another moment, playbook or population.
+
+        Of another direction it may be: who turns a plan round gets a verdict on it.
+        """
+        now, known = self.snapshot.known_at, self.snapshot.base_rates
+        if memory.known_at > now:
+            raise ValueError(f"memory.known_at {memory.known_at} lies after snapshot.known_at {now}")
+        for name in BUCKETS:
+            for place, case in enumerate(getattr(memory, name)):
+                if case.playbook_id != self.playbook.id:
+                    raise ValueError(
+                        f"memory.{name}[{place}].playbook_id {case.playbook_id!r} is not playbook.id "
+                        f"{self.playbook.id!r}: a retrieval asks for cases of the plan's playbook"
+                    )
+        for count in ("population", "winners", "losers"):
+            own, of_all = getattr(memory.base_rates, count), getattr(known, count)
+            if own > of_all:
+                raise ValueError(
+                    f"memory.base_rates.{count} {own} is more than snapshot.base_rates.{count} {of_all}, "
+                    "which counts every playbook"
+                )
+
+
+def _refuse_other_guardrails(snapshot: PolicySnapshot, invariants: InvariantContext) -> None:
+    """Refuse guardrails that saw another account than the snapshot."""
+    for name in ("kill_switch", "halted", "gross_exposure"):
+        here, there = getattr(invariants, name), getattr(snapshot.risk, name)
+        if here != there:
+            raise ValueError(
+                f"invariants.{name} {here!r} is not snapshot.risk.{name} {there!r}: both are the account's "
+                "at the decision bar"
+            )
+
 
 class PolicyAmendmentRequest(Contract):
     """Everything the checks of an amendment need.
@@ -200,6 +277,11 @@ class PolicyAmendmentRequest(Contract):
     policy: FrozenPolicy | None
     playbook: PlaybookDefinition | None
     invariants: InvariantContext
+
+    @model_validator(mode="after")
+    def _is_of_one_boundary(self) -> Self:
+        _refuse_other_guardrails(self.snapshot, self.invariants)
+        return self
 
 
 class PolicyLevelReflectionResult(Contract):

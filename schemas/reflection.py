@@ -1,6 +1,7 @@
 """Contracts of both reflections and of tick validation, by one name; each lives in the module of its loop."""
 
 from schemas.fast_reflection import (
+    BUCKETS,
     LARGEST_QUOTA,
     DeferredItem,
     Finding,
@@ -33,6 +34,7 @@ from schemas.slow_reflection import (
 from schemas.tick_validation import TickValidationEvent, TickValidationResult
 
 __all__ = [
+    "BUCKETS",
     "LARGEST_QUOTA",
     "ClusterFinding",
     "DecayLevel",

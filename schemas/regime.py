@@ -1,6 +1,6 @@
 """Regime labels and their fingerprint: rolling ranks, never absolute constants."""
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 FINGERPRINT = ("trend_rank", "volatility_rank", "bandwidth_rank", "volume_rank", "range_rank")
+Rank = Annotated[float, Field(ge=0, le=1)]
 
 
 class RegimeLabels(Contract):
@@ -31,7 +32,7 @@ class RegimeView(Contract):
     """Labels and the five ranks in [0, 1] behind them, in the order of `FINGERPRINT`."""
 
     labels: RegimeLabels
-    fingerprint: tuple[float, ...]
+    fingerprint: tuple[Rank, ...] = Field(min_length=len(FINGERPRINT), max_length=len(FINGERPRINT))
 
 
 class RegimeSettings(Contract):

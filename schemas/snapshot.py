@@ -3,18 +3,41 @@
 A snapshot that contradicts itself is refused where it is made: what is refused here cannot come from any run.
 """
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from schemas.contract import Contract, FrozenMap
+from schemas.contract import FINITE, Contract, FrozenMap
+from schemas.errors import nearest
 from schemas.playbook import Expectation
 from schemas.regime import RegimeView
-from schemas.vocabulary import TIMEFRAME_SECONDS, Direction, PolicyEventKind, PolicyState, Timeframe
+from schemas.vocabulary import (
+    TIMEFRAME_SECONDS,
+    Direction,
+    OverrideReason,
+    PolicyEventKind,
+    PolicyState,
+    Timeframe,
+)
 
 NS = 1_000_000_000
-ROUNDING = 1e-9  # share by which a blend of prior and measurement may miss what it is a blend of
+ROUNDING = 1e-9  # share by which a sum or a blend may miss what it is made of
 FLAT = (PolicyState.IDLE, PolicyState.THESIS_ARMED, PolicyState.COOLDOWN)
+HOLDING = (PolicyState.POSITION_OPEN, PolicyState.HOLD_LOCK)
+ORDERED = (("low", "open"), ("low", "close"), ("low", "high"), ("open", "high"), ("close", "high"))
+EVENTS = tuple(str(name) for name in (*PolicyEventKind, *OverrideReason))
+
+
+def _known_event(name: str) -> str:
+    if name not in EVENTS:
+        guess = nearest(name, EVENTS) or f" Known are {', '.join(EVENTS)}."
+        raise ValueError(f"{name!r} starts no evaluation.{guess}")
+    return name
+
+
+EventName = Annotated[
+    str, AfterValidator(_known_event), WithJsonSchema({"type": "string", "enum": list(EVENTS)})
+]
 
 
 class DataWindow(Contract):
@@ -36,6 +59,8 @@ class DataWindow(Contract):
 
 class PositionView(Contract):
     """An open position and why it was opened."""
+
+    model_config = FINITE
 
     direction: Direction
     quantity: float = Field(gt=0)
@@ -62,16 +87,31 @@ class PositionView(Contract):
 
 
 class RiskState(Contract):
-    """The portfolio as the envelope sees it; fractions of equity."""
+    """The portfolio as the envelope sees it; fractions of equity.
 
-    equity: float
+    Equity is cash and positions at their last closes, so it lies within the gross exposure of the cash.
+    """
+
+    model_config = FINITE
+
+    equity: float = Field(gt=0)
     cash: float
     gross_exposure: float = Field(ge=0)
-    drawdown: float = Field(ge=0)
-    daily_loss: float = Field(ge=0)
-    risk_fraction: float = Field(ge=0)
+    drawdown: float = Field(ge=0, le=1)
+    daily_loss: float = Field(ge=0, le=1)
+    risk_fraction: float = Field(ge=0, le=1)
     halted: bool
     kill_switch: bool
+
+    @model_validator(mode="after")
+    def _equity_is_cash_and_positions(self) -> Self:
+        held, most = abs(self.equity - self.cash), self.gross_exposure * self.equity
+        if held > most + ROUNDING * max(self.equity, abs(self.cash), most):
+            raise ValueError(
+                f"equity {self.equity!r} and cash {self.cash!r} are {held!r} apart, but gross_exposure "
+                f"{self.gross_exposure!r} says that positions are worth {most!r} at most"
+            )
+        return self
 
 
 class ExpectationSummary(Contract):
@@ -81,14 +121,16 @@ class ExpectationSummary(Contract):
     measured ones with weight `n`.
     """
 
+    model_config = FINITE
+
     playbook_id: str
-    playbook_version: int
+    playbook_version: int = Field(ge=1)
     n: int = Field(ge=0)
     prior: Expectation
     expectancy_r: float
     hit_rate: float = Field(ge=0, le=1)
-    hold_p50_bars: float
-    hold_p90_bars: float
+    hold_p50_bars: float = Field(gt=0)
+    hold_p90_bars: float = Field(gt=0)
     winner_mae_p80_r: float = Field(le=0)
     mfe_p50_r: float = Field(ge=0)
 
@@ -145,13 +187,15 @@ class PolicySnapshot(Contract):
     portfolio clock since this symbol's last present bar.
     """
 
+    model_config = FINITE
+
     symbol: str
     timeframe: Timeframe
     bar_label: int
     ts_event: int
     known_at: int
     close: float = Field(gt=0)
-    events: tuple[str, ...]
+    events: tuple[EventName, ...]
     state: PolicyState
     regime: RegimeView | None
     features: FrozenMap[str, float | None]
@@ -195,19 +239,75 @@ class PolicySnapshot(Contract):
             raise ValueError(
                 f"data_window.last_label {self.data_window.last_label} lies after bar_label {self.bar_label}"
             )
+        if self.staleness_bars == 0 and self.data_window.last_label != self.bar_label:
+            raise ValueError(
+                f"data_window.last_label {self.data_window.last_label} is not bar_label {self.bar_label}, "
+                "but staleness_bars 0 says that the symbol has this bar"
+            )
         return self
 
     @model_validator(mode="after")
-    def _agrees_with_itself(self) -> Self:
-        shown, position = self.features.get("close"), self.position
+    def _is_one_bar(self) -> Self:
+        shown = self.features.get("close")
         if shown is not None and shown != self.close:
             raise ValueError(f"close {self.close!r} is not features.close {shown!r}: they are the same price")
-        if position is not None and self.state in FLAT:
+        for below, above in ORDERED:
+            lesser, greater = self.features.get(below), self.features.get(above)
+            if lesser is not None and greater is not None and lesser > greater:
+                raise ValueError(
+                    f"features.{below} {lesser!r} is above features.{above} {greater!r} of the same bar"
+                )
+        volume = self.features.get("volume")
+        if volume is not None and volume < 0:
+            raise ValueError(f"features.volume {volume!r} is below zero")
+        return self
+
+    @model_validator(mode="after")
+    def _holds_what_it_says(self) -> Self:
+        position, window = self.position, self.data_window
+        if position is None:
+            if self.state in HOLDING:
+                raise ValueError(f"state {self.state.value} has a position, but none is given: give position")
+            return self
+        if self.state in FLAT:
             raise ValueError(f"state {self.state.value} has no position, but one is given: leave it out")
-        if position is not None and position.entry_label > self.bar_label:
+        if position.entry_label > self.bar_label:
             raise ValueError(
                 f"position.entry_label {position.entry_label} lies after bar_label {self.bar_label}"
             )
+        if position.entry_label < window.first_label:
+            raise ValueError(
+                f"position.entry_label {position.entry_label} lies before data_window.first_label "
+                f"{window.first_label}"
+            )
+        if position.bars_held > window.bars:
+            raise ValueError(
+                f"position.bars_held {position.bars_held} is more than data_window.bars {window.bars}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _values_its_position_at_the_close(self) -> Self:
+        position = self.position
+        if position is None:
+            return self
+        sign = 1.0 if position.direction == "long" else -1.0
+        gain = (self.close - position.entry_price) * sign
+        if (gain > 0) != (position.r_now > 0) or (gain < 0) != (position.r_now < 0):
+            raise ValueError(
+                f"position.r_now {position.r_now!r} does not fit close {self.close!r} of a "
+                f"{position.direction} position from entry_price {position.entry_price!r}"
+            )
+        value, gross = position.quantity * self.close, self.risk.gross_exposure * self.risk.equity
+        if value > gross * (1.0 + ROUNDING):
+            raise ValueError(
+                f"position.quantity {position.quantity!r} at close {self.close!r} is worth {value!r}, but "
+                f"risk.gross_exposure {self.risk.gross_exposure!r} of equity says {gross!r} for all positions"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _names_what_there_is(self) -> Self:
         books = [expected.playbook_id for expected in self.expectations]
         if len(set(books)) != len(books):
             raise ValueError(f"expectations name a playbook twice: {', '.join(map(repr, books))}")

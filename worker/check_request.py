@@ -14,8 +14,9 @@ from typing import Any, BinaryIO, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from schemas.errors import ConfigError, DataError, nearest
+from schemas.errors import ConfigError, DataError, RuleError, nearest
 from schemas.reflection import PolicyLevelReflectionRequest
+from schemas.snapshot import PolicySnapshot
 from worker.strict_json import MAX_BYTES, Steps, read_json, refused, shown
 
 STDIN = "-"
@@ -72,7 +73,23 @@ def _request(document: Any, source: str) -> PolicyLevelReflectionRequest:
     except ValidationError as error:
         raise _explained(error, source) from error
     _check_playbook(request, source)
+    _check_features(request.snapshot, source)
     return request
+
+
+def _check_features(snapshot: PolicySnapshot, source: str) -> None:
+    """A run takes features from their recurrences, which know no other names and keep within their bounds."""
+    from trading_core.features.registry import check_timeframes, resolve
+
+    for name, value in snapshot.features.items():
+        steps = ("snapshot", "features", name)
+        try:
+            check_timeframes((name,), snapshot.timeframe)
+        except RuleError as error:
+            raise refused(source, steps, str(error)) from error
+        lowest, highest = resolve(name).bounds
+        if value is not None and not lowest <= value <= highest:
+            raise refused(source, steps, f"{value!r} lies outside {lowest:g} to {highest:g}")
 
 
 def _check_playbook(request: PolicyLevelReflectionRequest, source: str) -> None:
@@ -84,6 +101,19 @@ def _check_playbook(request: PolicyLevelReflectionRequest, source: str) -> None:
     except ConfigError as error:
         steps = ("playbook", *str(error.context["field"]).split("."))
         raise refused(source, steps, str(error.context["reason"])) from error
+    _check_version(request, source)
+
+
+def _check_version(request: PolicyLevelReflectionRequest, source: str) -> None:
+    """A run asks about a version that its snapshot knows; only a late answer meets a newer one."""
+    playbook, snapshot = request.playbook, request.snapshot
+    if playbook.known_at is not None and playbook.known_at > snapshot.known_at:
+        reason = f"{playbook.known_at} lies after snapshot.known_at {snapshot.known_at}"
+        raise refused(source, ("playbook", "known_at"), reason)
+    known = [seen.playbook_version for seen in snapshot.expectations if seen.playbook_id == playbook.id]
+    if known and playbook.version not in known:
+        reason = f"{playbook.version} is unknown to snapshot.expectations, which hold version {known[0]}"
+        raise refused(source, ("playbook", "version"), reason)
 
 
 def _explained(error: ValidationError, source: str) -> DataError:

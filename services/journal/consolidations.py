@@ -102,7 +102,11 @@ def _answered(
         proposal=_read(PolicyProposal, proposal, event),
         playbook=_read(PlaybookDefinition, playbook, event),
         state=snapshot.state,
-        invariants=InvariantContext(),
+        invariants=InvariantContext(
+            kill_switch=snapshot.risk.kill_switch,
+            halted=snapshot.risk.halted,
+            gross_exposure=snapshot.risk.gross_exposure,
+        ),
     )
     return AnsweredConsolidation(
         seq=event.row.seq,

@@ -13,7 +13,7 @@ import numpy as np
 
 from schemas.config import MemorySettings
 from schemas.episode import Episode
-from schemas.reflection import MemoryCase, MemorySummary
+from schemas.reflection import BUCKETS, MemoryCase, MemorySummary
 from schemas.snapshot import MemoryBaseRates
 from schemas.vocabulary import Direction
 from services.clock import SimulatedClock
@@ -21,7 +21,7 @@ from services.memory.deadline import present_retrievals
 from services.memory.reuse import Answers
 from services.memory.scan import DISTANCE_UNIT, LOSERS, NONE, WINNERS, Found, IntArray
 from services.memory.store import Population, Populations
-from services.memory.telemetry import BUCKETS, MemoryTelemetry
+from services.memory.telemetry import MemoryTelemetry
 from services.ports import MemoryQuery
 from trading_core.tick_guard import TickGuard
 

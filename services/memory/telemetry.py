@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from schemas.reflection import BUCKETS
 from services.latencies import quantiles
 
 REASONS: Final = ("playbook", "direction", "fingerprint", "new_episodes")
-BUCKETS: Final = ("winners", "losers", "failures")
 
 
 @dataclass(slots=True)

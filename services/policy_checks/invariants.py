@@ -21,14 +21,14 @@ def check_invariants(request: PolicyLevelReflectionRequest) -> tuple[Finding, ..
 
 def kill_switch_is_on(request: PolicyLevelReflectionRequest) -> Finding | None:
     """The operator's kill switch."""
-    if request.invariants.kill_switch or request.snapshot.risk.kill_switch:
+    if request.invariants.kill_switch:
         return _blocker("kill_switch", "the kill switch is on; only the operator releases it")
     return None
 
 
 def trading_is_halted(request: PolicyLevelReflectionRequest) -> Finding | None:
     """A halt of the risk envelope."""
-    if request.invariants.halted or request.snapshot.risk.halted:
+    if request.invariants.halted:
         return _blocker("trading_halted", "the risk envelope has halted entries")
     return None
 
@@ -98,16 +98,6 @@ def direction_is_not_in_playbook(request: PolicyLevelReflectionRequest) -> Findi
     return None
 
 
-def state_is_another_one(request: PolicyLevelReflectionRequest) -> Finding | None:
-    """A policy state that is not the snapshot's."""
-    if request.state is not request.snapshot.state:
-        return _blocker(
-            "state_mismatch",
-            f"the request says {request.state.value}, its snapshot {request.snapshot.state.value}",
-        )
-    return None
-
-
 def entry_while_in_position(request: PolicyLevelReflectionRequest) -> Finding | None:
     """A new entry while a position is managed: keep and tighten are the only answers there."""
     if request.state in IN_POSITION:
@@ -135,8 +125,7 @@ def risk_fraction_is_over_cap(request: PolicyLevelReflectionRequest) -> Finding 
 
 def exposure_cap_is_reached(request: PolicyLevelReflectionRequest) -> Finding | None:
     """Gross exposure at or above the cap: there is no room for another position."""
-    cap = request.invariants.max_gross_exposure
-    exposure = max(request.invariants.gross_exposure, request.snapshot.risk.gross_exposure)
+    cap, exposure = request.invariants.max_gross_exposure, request.invariants.gross_exposure
     if exposure >= cap:
         return _blocker(
             "exposure_cap_reached",
@@ -243,7 +232,6 @@ INVARIANT_CRITICS: tuple[Critic, ...] = (
     playbook_is_disabled,
     playbook_is_from_the_future,
     direction_is_not_in_playbook,
-    state_is_another_one,
     entry_while_in_position,
     risk_fraction_is_over_cap,
     exposure_cap_is_reached,

@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 
+from schemas.errors import DataError
 from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
@@ -111,7 +112,7 @@ class SnapshotBuilder:
             self._engine.state[s],
             int(self._engine.state[s]["direction"]),
         )
-        regime, risk = self.regime(self.last_row(s), s), self.risk()
+        regime = self.regime(t, s)
         position = None
         if direction != 0:
             side = "long" if direction > 0 else "short"
@@ -121,8 +122,8 @@ class SnapshotBuilder:
             state=STATES[int(state["state"])],
             position=position,
             regime=None if regime is None else regime.labels.key,
-            halted=risk.halted,
-            kill_switch=risk.kill_switch,
+            halted=self._engine.halted(),
+            kill_switch=self._kill_switch,
         )
 
     def _feature_values(self, t: int, s: int) -> dict[str, float | None]:
@@ -166,16 +167,34 @@ class SnapshotBuilder:
         )
 
     def risk(self) -> RiskState:
-        """The portfolio as the envelope sees it after the last validated bar."""
+        """The portfolio as the envelope sees it after the last validated bar.
+
+        Raises:
+            DataError: nothing is left, so that no fraction of equity means anything.
+        """
         port = self._engine.portfolio[0]
         equity = float(port["equity"])
+        if equity <= 0.0:
+            raise DataError(
+                f"the account's equity is {equity!r} at these bars: with nothing left no plan can be sized; "
+                "lower envelope.risk_fraction or envelope.max_gross_exposure"
+            )
         return RiskState(
             equity=equity,
             cash=float(port["cash"]),
             gross_exposure=float(port["gross"]) / equity,
-            drawdown=max(0.0, 1.0 - equity / float(port["peak"])),
-            daily_loss=max(0.0, 1.0 - equity / float(port["day_start"])),
+            drawdown=_fall(float(port["peak"]), equity),
+            daily_loss=_fall(float(port["day_start"]), equity),
             risk_fraction=float(self._engine.parameters["max_risk"][0]),
             halted=self._engine.halted(),
-            kill_switch=bool(port["kill"] == 1),
+            kill_switch=self._kill_switch,
         )
+
+    @property
+    def _kill_switch(self) -> bool:
+        return bool(self._engine.portfolio[0]["kill"] == 1)
+
+
+def _fall(start: float, equity: float) -> float:
+    """Share of `start` that is lost; of a start without equity nothing can be."""
+    return max(0.0, 1.0 - equity / start) if start > 0.0 else 0.0

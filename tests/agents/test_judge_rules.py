@@ -43,7 +43,7 @@ def snapshot(trend=Trend.UP, regime=True, halted=False, kill_switch=False):
             halted=halted, kill_switch=kill_switch,
         ),
         base_rates=MemoryBaseRates(population=0, winners=0, losers=0), expectations=(),
-        data_window=DataWindow(first_label=0, last_label=1, bars=2), staleness_bars=0,
+        data_window=DataWindow(first_label=0, last_label=2, bars=2), staleness_bars=0,
     )  # fmt: skip
 
 
@@ -275,7 +275,10 @@ def test_amendment_with_a_disabled_record_is_approved_only_when_the_settings_say
         (amendment_request(K.KEEP, playbook=None), "playbook_replaced"),
         (amendment_request(K.KEEP, playbook__version=2), "playbook_replaced"),
         (amendment_request(K.KEEP, snapshot__regime=None), "not_eligible"),
-        (amendment_request(K.KEEP, snapshot__risk__kill_switch=True), "kill_switch"),
+        (
+            amendment_request(K.KEEP, snapshot__risk__kill_switch=True, invariants__kill_switch=True),
+            "kill_switch",
+        ),
     ],
 )
 def test_amendment_is_looked_at_by_the_judge_itself_whatever_the_reflection_said(request_, code):
@@ -285,5 +288,9 @@ def test_amendment_is_looked_at_by_the_judge_itself_whatever_the_reflection_said
 
 
 def test_keep_of_a_position_is_approved_with_what_no_longer_holds():
-    verdict = amended(amendment_request(K.KEEP, held=True, playbook=None, snapshot__risk__kill_switch=True))
+    verdict = amended(
+        amendment_request(
+            K.KEEP, held=True, playbook=None, snapshot__risk__kill_switch=True, invariants__kill_switch=True
+        )
+    )
     assert (verdict.decision, verdict.evidence_ids) == (D.APPROVE, ("playbook_replaced",))

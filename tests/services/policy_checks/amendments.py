@@ -66,11 +66,15 @@ def amendment_request(
 ) -> PolicyAmendmentRequest:
     """A request that passes; `changes` go to it, a dot reaching into its parts (`__` stands for it)."""
     base, policy = right_request(playbook_named("trend_pullback"), direction), policy_of(direction)
-    there = {
+    there: dict[str, Any] = {
         "active_policy_id": None,
         "position": position_of(policy),
         "state": PolicyState.POSITION_OPEN,
     }
+    invariants = base.invariants
+    if held:
+        there["risk"] = changed(base.snapshot.risk, {"gross_exposure": 0.01})
+        invariants = changed(invariants, {"gross_exposure": 0.01})
     snapshot = changed(base.snapshot, there if held else {"active_policy_id": policy.policy_id})
     request = PolicyAmendmentRequest(
         snapshot=snapshot,
@@ -79,6 +83,6 @@ def amendment_request(
         ),
         policy=policy,
         playbook=base.playbook,
-        invariants=base.invariants,
+        invariants=invariants,
     )
     return changed(request, {name.replace("__", "."): value for name, value in changes.items()})

@@ -9,11 +9,20 @@ from typing import Any
 
 from schemas.reflection import NoLearnZone, PolicyLevelReflectionRequest
 from schemas.regime import RegimeLabels
-from schemas.vocabulary import Direction, PolicyState, Structure, Trend, VolatilityBand
+from schemas.vocabulary import Direction, Structure, Trend, VolatilityBand
 from services.playbooks.rendering import number_text, render_rules, rule_texts
 from services.policy_checks.expectation import expectation_of
 from services.policy_checks.plan_levels import PlanLevels, read_levels
-from tests.services.policy_checks.plans import DAY, NOW, PLAYBOOKS, changed, playbook_named, summary
+from tests.services.policy_checks.plans import (
+    DAY,
+    NOW,
+    PLAYBOOKS,
+    account,
+    changed,
+    held,
+    playbook_named,
+    summary,
+)
 from tests.services.policy_checks.wording import PhraseBank, worded
 
 Request = PolicyLevelReflectionRequest
@@ -351,7 +360,7 @@ def risk_cap_broken(request: Request) -> Request:
 
 @fault("exposure_cap_reached")
 def exposure_cap_broken(request: Request) -> Request:
-    return changed(request, {"snapshot.risk.gross_exposure": 1.01})
+    return changed(request, account(gross_exposure=1.01))
 
 
 @fault("symbol_not_allowed")
@@ -380,17 +389,12 @@ def direction_the_playbook_has_not(request: Request) -> Request:
 
 @fault("kill_switch")
 def kill_switch_on(request: Request) -> Request:
-    return changed(request, {"invariants.kill_switch": True})
-
-
-@fault("kill_switch")
-def kill_switch_seen_in_the_snapshot(request: Request) -> Request:
-    return changed(request, {"snapshot.risk.kill_switch": True})
+    return changed(request, account(kill_switch=True))
 
 
 @fault("trading_halted")
 def daily_loss_halted_entries(request: Request) -> Request:
-    return changed(request, {"snapshot.risk.halted": True, "snapshot.risk.daily_loss": 0.04})
+    return changed(request, account(halted=True) | {"snapshot.risk.daily_loss": 0.04})
 
 
 @fault("no_learn_zone_active")
@@ -420,14 +424,9 @@ def bar_too_old(request: Request) -> Request:
     return changed(request, {"snapshot.staleness_bars": 3})
 
 
-@fault("state_mismatch")
-def state_of_another_moment(request: Request) -> Request:
-    return changed(request, {"state": PolicyState.THESIS_ARMED})
-
-
 @fault("entry_while_in_position")
 def entry_on_top_of_a_position(request: Request) -> Request:
-    return changed(request, {"state": PolicyState.HOLD_LOCK, "snapshot.state": PolicyState.HOLD_LOCK})
+    return changed(request, held(request))
 
 
 @fault("playbook_mismatch")
@@ -476,13 +475,14 @@ def timeframe_of_another_playbook(request: Request) -> Request:
 
 @fault("memory_contradicts")
 def near_losers_in_a_losing_population(request: Request) -> Request:
-    lost = summary(winners=(1.0,), losers=(-1.0, -0.9, -1.1, -1.0), population=(10, 190), losers_nearer=True)
+    lost = summary(
+        winners=(1.0,),
+        losers=(-1.0, -0.9, -1.1, -1.0),
+        population=(10, 190),
+        losers_nearer=True,
+        of=request.playbook.id,
+    )
     return changed(request, {"memory": lost})
-
-
-@fault("memory_from_the_future")
-def memory_of_tomorrow(request: Request) -> Request:
-    return changed(request, {"memory": summary(winners=(1.0,), losers=(-1.0,), known_at=NOW + 1)})
 
 
 @fault("rationale_misses_playbook")

@@ -9,7 +9,14 @@ from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.reflection import InvariantContext, MemoryCase, MemorySummary, PolicyLevelReflectionRequest
 from schemas.regime import RegimeLabels, RegimeView
-from schemas.snapshot import DataWindow, ExpectationSummary, MemoryBaseRates, PolicySnapshot, RiskState
+from schemas.snapshot import (
+    DataWindow,
+    ExpectationSummary,
+    MemoryBaseRates,
+    PolicySnapshot,
+    PositionView,
+    RiskState,
+)
 from schemas.vocabulary import Direction, PolicyState
 from services.playbooks.registry import load_playbooks, render_rules
 from services.playbooks.rendering import rule_texts
@@ -17,6 +24,7 @@ from trading_core.rules import parse
 
 NOW = 1_262_304_000_000_000_000
 DAY = 86_400 * 1_000_000_000
+SEEN_IN = ("snapshot.risk", "invariants")
 CLOSE = 100.0
 M = TypeVar("M", bound=BaseModel)
 
@@ -39,7 +47,7 @@ def right_request(playbook: PlaybookDefinition | None = None, direction: Directi
         proposal=proposal_for(chosen, direction),
         playbook=chosen,
         state=PolicyState.IDLE,
-        memory=summary(winners=(1.0, 1.2, 0.8), losers=(-1.0,), population=(20, 18)),
+        memory=summary(winners=(1.0, 1.2, 0.8), losers=(-1.0,), population=(20, 18), of=chosen.id),
         invariants=InvariantContext(),
     )
 
@@ -89,7 +97,7 @@ def snapshot_for(playbook: PlaybookDefinition, direction: Direction) -> PolicySn
             halted=False,
             kill_switch=False,
         ),
-        base_rates=MemoryBaseRates(population=40, winners=20, losers=18),
+        base_rates=MemoryBaseRates(population=1_000, winners=500, losers=450),
         expectations=(expected(playbook),),
         data_window=DataWindow(first_label=NOW - 500 * DAY, last_label=NOW - DAY, bars=400),
         staleness_bars=0,
@@ -135,29 +143,60 @@ def summary(
     modes: tuple[str, ...] = (),
     losers_nearer: bool = False,
     known_at: int = NOW - DAY,
+    of: str = "trend_pullback",
 ) -> MemorySummary:
     """Retrieved winners and losers by R; distances ascend, winners nearer unless `losers_nearer`."""
     near, far = (0.1, 0.3) if losers_nearer else (0.3, 0.1)
-    lost = tuple(_case(f"l{i}", r, near + 0.01 * i, known_at) for i, r in enumerate(losers))
-    won = tuple(_case(f"w{i}", r, far + 0.01 * i, known_at) for i, r in enumerate(winners))
-    failed = tuple(_case(f"f{i}", -1.0, 0.2 + 0.01 * i, known_at, mode) for i, mode in enumerate(modes))
+    lost = tuple(_case(f"l{i}", r, near + 0.01 * i, known_at, of) for i, r in enumerate(losers))
+    won = tuple(_case(f"w{i}", r, far + 0.01 * i, known_at, of) for i, r in enumerate(winners))
+    failed = tuple(_case(f"f{i}", -1.0, 0.2 + 0.01 * i, known_at, of, mode) for i, mode in enumerate(modes))
     rates = MemoryBaseRates(population=sum(population) + 2, winners=population[0], losers=population[1])
     return MemorySummary(
         known_at=max(NOW, known_at), winners=won, losers=lost, failures=failed, base_rates=rates
     )
 
 
-def _case(name: str, r: float, distance: float, known_at: int, mode: str | None = None) -> MemoryCase:
+def _case(
+    name: str, r: float, distance: float, known_at: int, of: str, mode: str | None = None
+) -> MemoryCase:
     return MemoryCase(
         episode_id=name,
         symbol="AAA",
-        playbook_id="trend_pullback",
+        playbook_id=of,
         direction="long",
         r=r,
         distance=distance,
         failure_mode=mode,
         known_at=known_at,
     )
+
+
+def account(**values: Any) -> dict[str, Any]:
+    """Changes to a request: what snapshot and guardrails both say of the account."""
+    return {f"{where}.{name}": value for name, value in values.items() for where in SEEN_IN}
+
+
+def held(request: PolicyLevelReflectionRequest) -> dict[str, Any]:
+    """Changes to a request: the symbol has a position of the plan's direction, as the account shows."""
+    snapshot, sign = request.snapshot, 1.0 if request.proposal.direction == "long" else -1.0
+    position = PositionView(
+        direction=request.proposal.direction,
+        quantity=1.0,
+        entry_price=snapshot.close,
+        entry_label=snapshot.bar_label,
+        stop=snapshot.close * (1.0 - 0.1 * sign),
+        target=snapshot.close * (1.0 + 0.1 * sign),
+        bars_held=0,
+        r_now=0.0,
+        mae_r=0.0,
+        mfe_r=0.0,
+        playbook_id=request.playbook.id,
+        policy_id="0" * 16,
+        thesis=request.proposal.thesis,
+    )
+    state = PolicyState.HOLD_LOCK
+    exposure = account(gross_exposure=snapshot.close / snapshot.risk.equity)
+    return {"state": state, "snapshot.state": state, "snapshot.position": position} | exposure
 
 
 def changed(model: M, changes: dict[str, Any]) -> M:

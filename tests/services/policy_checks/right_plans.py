@@ -72,7 +72,8 @@ def _request(
         {
             "symbol": rng.choice(SYMBOLS),
             "timeframe": (timeframe := rng.choice(TIMEFRAMES)),
-            "bar_label": NOW - TIMEFRAME_SECONDS[timeframe] * 1_000_000_000,
+            "bar_label": (label := NOW - TIMEFRAME_SECONDS[timeframe] * 1_000_000_000),
+            "data_window.last_label": label,
             "close": close,
             "state": (state := rng.choice(STATES)),
             "regime": _regime(version, direction, rng),
@@ -94,13 +95,14 @@ def _request(
             "activation_window_bars": rng.randint(1, version.activation_window_bars),
         },
     )
+    memory, invariants = _memory(rng, version.id), _guardrails(snapshot.symbol, version, atr / close, rng)
     return PolicyLevelReflectionRequest(
-        snapshot=snapshot,
+        snapshot=changed(snapshot, {"risk.gross_exposure": invariants.gross_exposure}),
         proposal=proposal,
         playbook=version,
         state=state,
-        memory=_memory(rng),
-        invariants=_guardrails(snapshot.symbol, version, atr / close, rng),
+        memory=memory,
+        invariants=invariants,
     )
 
 
@@ -206,18 +208,20 @@ def _guardrails(symbol: str, version: PlaybookDefinition, atr_share: float, rng:
     return InvariantContext(**values)
 
 
-def _memory(rng: Random) -> MemorySummary | None:
+def _memory(rng: Random, of: str) -> MemorySummary | None:
     """Nothing, too little, a population as expected, or near losers that chance explains."""
     some = tuple(rng.uniform(0.2, 2.5) for _ in range(3))
     lost = tuple(-rng.uniform(0.4, 1.1) for _ in range(3))
     return rng.choice(
         (
             None,
-            summary(),
-            summary(losers=lost[:2], population=(0, 2)),
-            summary(winners=some, losers=lost, population=(rng.randint(30, 60), rng.randint(20, 50))),
-            summary(winners=some, losers=lost, population=(300, 420), modes=("chop", "chop", "late_entry")),
-            summary(winners=some, losers=lost, population=(20, 18), losers_nearer=True),
+            summary(of=of),
+            summary(losers=lost[:2], population=(0, 2), of=of),
+            summary(winners=some, losers=lost, population=(rng.randint(30, 60), rng.randint(20, 50)), of=of),
+            summary(
+                winners=some, losers=lost, population=(300, 420), modes=("chop", "chop", "late_entry"), of=of
+            ),
+            summary(winners=some, losers=lost, population=(20, 18), losers_nearer=True, of=of),
         )
     )
 

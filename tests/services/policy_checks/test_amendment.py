@@ -112,8 +112,8 @@ NO_LONGER = [
     ({"snapshot__regime": None}, "eligibility_lost"),
     ({"playbook": None}, "playbook_replaced"),
     ({"playbook__version": 2}, "playbook_replaced"),
-    ({"invariants__kill_switch": True}, "kill_switch"),
-    ({"invariants__halted": True}, "trading_halted"),
+    ({"invariants__kill_switch": True, "snapshot__risk__kill_switch": True}, "kill_switch"),
+    ({"invariants__halted": True, "snapshot__risk__halted": True}, "trading_halted"),
     ({"playbook__enabled": False}, "playbook_disabled"),
     ({"snapshot__staleness_bars": 9}, "stale_snapshot"),
 ]

@@ -42,6 +42,13 @@ CONDITIONS = st.recursive(
 VALUES = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 
 
+def one_bar(features, close):
+    """Features whose prices may be those of one bar that closed at `close`."""
+    low, high = features.get("low"), features.get("high")
+    bar = {"low": low if low is None else min(low, close), "high": high if high is None else max(high, close)}
+    return {**features, **bar, "open": close, "close": close}
+
+
 def reflected(request):
     return asyncio.run(SERVICE.reflect(request, source="heartbeat"))
 
@@ -68,7 +75,7 @@ def test_checks_any_text_as_a_rule_never_passes_and_never_raises(plan, role, tex
 def test_checks_any_levels_on_any_features_never_raise(plan, stop, target, invalidation, atr, ema, close):
     request = right_request(*plan)
     drawn = {"atr_14": atr, "ema_20": ema, "low": close, "rsi_14": 50.0, "close": close}
-    features = request.snapshot.features | drawn
+    features = one_bar(request.snapshot.features | drawn, close)
     result = reflected(
         changed(
             request,
@@ -116,12 +123,13 @@ def test_checks_each_critic_alone_answers_any_request_with_findings(
     words = {"thesis": thesis[:2000], "rationale": rationale[:4000]}
     for fault in faults:  # as many of them as still find a level to spoil
         request = fault.spoil(request) or request if read_levels_known(request) else request
+    close = close if request.snapshot.position is None else request.snapshot.close
     spoiled = changed(
         request,
         {
             "proposal": changed(request.proposal, texts | words),
             "snapshot.close": close,
-            "snapshot.features": {**request.snapshot.features, **features, "close": close},
+            "snapshot.features": one_bar({**request.snapshot.features, **features}, close),
         },
     )
     found: dict[str, Finding | tuple[Finding, ...] | None] = {

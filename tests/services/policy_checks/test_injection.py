@@ -26,7 +26,15 @@ from services.policy_checks.findings import status_of
 from services.policy_level_reflection_service import PROMPT, PolicyLevelReflectionService
 from services.ports import ModelReply
 from tests.services.policy_checks.injections import INJECTIONS, Injection
-from tests.services.policy_checks.plans import DAY, NOW, changed, playbook_named, right_request, summary
+from tests.services.policy_checks.plans import (
+    DAY,
+    NOW,
+    account,
+    changed,
+    playbook_named,
+    right_request,
+    summary,
+)
 
 SCHEMA = PolicyLevelReflectionRequest.model_json_schema()
 TEMPLATE = load_prompt(PROMPT)
@@ -43,7 +51,7 @@ ADDED = {
 STATUS_CHANGES: dict[ReflectionStatus, dict[str, Any]] = {
     ReflectionStatus.PASS: {},
     ReflectionStatus.REVISE: {"proposal.conviction": 0.99},
-    ReflectionStatus.BLOCK: {"invariants.kill_switch": True},
+    ReflectionStatus.BLOCK: account(kill_switch=True),
 }
 
 
@@ -94,7 +102,7 @@ def request_with_every_text() -> PolicyLevelReflectionRequest:
             "timeframes": ("1d", "4h"),
         },
     )
-    known = summary(winners=(1.0, 1.2, 0.8), losers=(-1.0,), modes=("chop", "late_entry"))
+    known = summary(winners=(1.0, 1.2, 0.8), losers=(-1.0,), modes=("chop", "late_entry"), of=plain_one.id)
     cases = [*known.winners, *known.losers, *known.failures]
     named = {case.episode_id: case.model_copy(update={"failure_mode": "chop"}) for case in cases}
     buckets = {
@@ -115,6 +123,7 @@ def request_with_every_text() -> PolicyLevelReflectionRequest:
             "snapshot.state": PolicyState.INVALIDATED,
             "snapshot.position": position,
             "snapshot.active_policy_id": "0" * 16,
+            **account(gross_exposure=0.01),
             "invariants.allowed_symbols": ("AAA", "BBB"),
             "invariants.allowed_playbooks": (playbook.id, "mean_reversion"),
             "invariants.no_learn_zones": (zone,),
@@ -273,7 +282,7 @@ def test_injection_bank_holds_two_hundred_texts_of_many_kinds():
 
 def test_injection_fields_are_all_free_texts_of_the_contract_and_none_is_empty():
     names = {where.name for where in FIELDS}
-    assert len(names) == len(FIELDS) >= 50
+    assert len(names) == len(FIELDS) >= 49
     assert {
         "proposal.thesis",
         "proposal.rationale",

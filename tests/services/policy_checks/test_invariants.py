@@ -3,25 +3,34 @@ from typing import Any
 import pytest
 
 from schemas.reflection import NoLearnZone, Remedy
-from schemas.vocabulary import PolicyState, Severity
+from schemas.vocabulary import Severity
 from services.policy_checks.invariants import check_invariants
-from tests.services.policy_checks.plans import DAY, NOW, PLAN_IDS, PLANS, changed, codes, right_request
+from tests.services.policy_checks.plans import (
+    DAY,
+    NOW,
+    PLAN_IDS,
+    PLANS,
+    account,
+    changed,
+    codes,
+    held,
+    right_request,
+)
 
 ZONE = NoLearnZone(start=NOW - 3 * DAY, end=NOW - 2 * DAY, reason="exchange halt")
 AROUND_NOW = NoLearnZone(start=NOW - 1, end=NOW + DAY, reason="feed gap")
 BROKEN: dict[str, dict[str, Any]] = {
-    "kill_switch": {"invariants.kill_switch": True},
-    "trading_halted": {"invariants.halted": True},
+    "kill_switch": account(kill_switch=True),
+    "trading_halted": account(halted=True),
     "symbol_not_allowed": {"invariants.allowed_symbols": ("BBB",)},
     "direction_not_allowed": {"invariants.allowed_directions": ("short",)},
     "playbook_not_allowed": {"invariants.allowed_playbooks": ("mean_reversion",)},
     "playbook_mismatch": {"proposal.playbook_id": "mean_reversion"},
     "playbook_disabled": {"playbook.enabled": False},
     "playbook_from_the_future": {"playbook.known_at": NOW + 1},
-    "state_mismatch": {"state": PolicyState.COOLDOWN},
-    "entry_while_in_position": {"state": PolicyState.HOLD_LOCK, "snapshot.state": PolicyState.HOLD_LOCK},
+    "entry_while_in_position": {},
     "risk_fraction_over_cap": {"playbook.risk_fraction": 0.02},
-    "exposure_cap_reached": {"invariants.gross_exposure": 1.0},
+    "exposure_cap_reached": account(gross_exposure=1.0),
     "no_learn_zone_active": {"invariants.no_learn_zones": (AROUND_NOW,)},
     "stale_snapshot": {"snapshot.staleness_bars": 3},
     "horizon_over_bound": {"proposal.horizon_bars": 251},
@@ -44,6 +53,8 @@ def test_invariants_broken_guardrail_is_found_with_its_own_code(code, playbook, 
     changes = dict(BROKEN[code])
     if code == "direction_not_allowed":
         changes = {"invariants.allowed_directions": tuple({"long", "short"} - {direction})}
+    if code == "entry_while_in_position":
+        changes = held(right_request(playbook, direction))
     if code == "playbook_not_allowed":
         changes = {"invariants.allowed_playbooks": ("another",)}
     if code == "playbook_mismatch":
@@ -71,9 +82,6 @@ def test_invariants_direction_without_rules_is_found():
 @pytest.mark.parametrize(
     ("path", "value", "code"),
     [
-        ("snapshot.risk.kill_switch", True, "kill_switch"),
-        ("snapshot.risk.halted", True, "trading_halted"),
-        ("snapshot.risk.gross_exposure", 1.2, "exposure_cap_reached"),
         ("proposal.activation", " ", "missing_entry"),
     ],
 )
@@ -154,7 +162,7 @@ def test_invariants_zone_of_another_symbol_finds_nothing():
 
 def test_invariants_several_broken_are_all_found_in_a_fixed_order():
     request = changed(
-        right_request(), {"invariants.kill_switch": True, "proposal.stop": "", "snapshot.staleness_bars": 9}
+        right_request(), account(kill_switch=True) | {"proposal.stop": "", "snapshot.staleness_bars": 9}
     )
     assert codes(check_invariants(request)) == ["kill_switch", "stale_snapshot", "missing_stop"]
 

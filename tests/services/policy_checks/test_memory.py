@@ -29,7 +29,9 @@ def at_the_end():
     moments = {"known_at": LATE, "ts_event": LATE, "bar_label": LATE - DAY}
     window = {"first_label": LATE - 2 * DAY, "last_label": LATE - DAY, "bars": 2}
     parts = moments | {f"data_window.{name}": value for name, value in window.items()}
-    return changed(right_request(), {f"snapshot.{name}": value for name, value in parts.items()})
+    return changed(
+        right_request(), {"memory": None} | {f"snapshot.{name}": value for name, value in parts.items()}
+    )
 
 
 @pytest.mark.parametrize(("playbook", "direction"), PLANS, ids=PLAN_IDS)

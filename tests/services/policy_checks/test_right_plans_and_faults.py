@@ -37,10 +37,10 @@ WHOLE_PASS, WHOLE_AGAINST, WHOLE_AGAINST_AFTER_TERMS, WHOLE_DENIED = 36, 39, 30,
 # What no change of the plan can satisfy: its moment, its account, its words.
 BEYOND_THE_PLAN = {
     "kill_switch", "trading_halted", "symbol_not_allowed", "direction_not_allowed", "playbook_not_allowed",
-    "playbook_disabled", "playbook_from_the_future", "direction_not_in_playbook", "state_mismatch",
+    "playbook_disabled", "playbook_from_the_future", "direction_not_in_playbook",
     "entry_while_in_position", "exposure_cap_reached", "no_learn_zone_active", "no_learn_zone_cited",
     "stale_snapshot", "text_contradicts_direction", "rationale_misses_playbook", "timeframe_not_eligible",
-    "regime_unknown", "playbook_not_eligible", "memory_from_the_future", "memory_contradicts",
+    "regime_unknown", "playbook_not_eligible", "memory_contradicts",
 }  # fmt: skip
 # What the playbook does not have can only be left out, and a remedy sets a value.
 NOT_IN_EVERY_PLAYBOOK = {

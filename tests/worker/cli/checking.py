@@ -7,7 +7,19 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
+from worker.check_example import DAY_NS, NOW
 from worker.cli import app
+
+POSITION = {
+    "direction": "long", "quantity": 1.0, "entry_price": 180.0,
+    "entry_label": NOW - 4 * DAY_NS, "stop": 170.0, "target": 200.0,
+    "bars_held": 3, "r_now": 0.5, "mae_r": -0.2, "mfe_r": 0.7,
+    "playbook_id": "trend_pullback", "policy_id": "0" * 16, "thesis": "up",
+}  # fmt: skip
+HELD: dict[str, Any] = {
+    "state": "HOLD_LOCK", "snapshot__state": "HOLD_LOCK", "snapshot__position": POSITION,
+    "snapshot__risk__gross_exposure": 0.01, "invariants__gross_exposure": 0.01,
+}  # fmt: skip
 
 
 def run(*words: str, stdin: str | bytes | None = None) -> Result:
@@ -37,7 +49,7 @@ def edited(**changes: Any) -> dict[str, Any]:
         inner: Any = request
         for step in way:
             inner = inner[step]
-        inner[last] = value
+        inner[last] = copy.deepcopy(value)
     return request
 
 

@@ -10,7 +10,7 @@ from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName
 from services.playbooks.loader import load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
-from tests.worker.cli.checking import checked, codes, complaint, edited, example, name_of, run, unedited
+from tests.worker.cli.checking import HELD, checked, codes, complaint, edited, example, name_of, run, unedited
 from tests.worker.wire import GOOD, wire
 from tools.docs_pages import DOCS
 
@@ -69,12 +69,11 @@ def test_check_example_takes_playbooks_of_the_configured_folder(tmp_path, monkey
 
 
 FAULTS: list[tuple[dict[str, Any], int, str, set[str]]] = [
-    ({"invariants__kill_switch": True}, 4, "invariant", {"kill_switch"}),
+    ({"invariants__kill_switch": True, "snapshot__risk__kill_switch": True}, 4, "invariant", {"kill_switch"}),
     ({"invariants__allowed_symbols": ["MSFT"]}, 4, "invariant", {"symbol_not_allowed"}),
     ({"proposal__playbook_id": "mean_reversion"}, 4, "invariant", {"playbook_mismatch"}),
-    ({"state": "HOLD_LOCK"}, 4, "invariant", {"state_mismatch", "entry_while_in_position"}),
+    (HELD, 4, "invariant", {"entry_while_in_position"}),
     ({"proposal__stop": " "}, 4, "invariant", {"missing_stop"}),
-    ({"memory__known_at": 2 * 10**18}, 4, "memory", {"memory_from_the_future"}),
     ({"proposal__conviction": 0.9}, 3, "expectation", {"over_confident"}),
     ({"proposal__stop": "close + atr_14"}, 3, "coherence", {"stop_on_wrong_side"}),
     ({"proposal__direction": "short"}, 3, "coherence", {"stop_on_wrong_side", "text_contradicts_direction"}),
@@ -126,7 +125,9 @@ def test_check_document_has_every_documented_key_and_no_other():
 
 
 def test_check_broken_invariant_ends_it_before_any_other_check():
-    _, document = checked(edited(invariants__kill_switch=True, proposal__conviction=0.9))
+    _, document = checked(
+        edited(invariants__kill_switch=True, snapshot__risk__kill_switch=True, proposal__conviction=0.9)
+    )
     assert document["checks_run"] == ["invariant"]
     assert codes(document) == {"invariant": ["kill_switch"]}
 

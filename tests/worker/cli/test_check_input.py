@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.worker.cli.checking import checked, complaint, edited, name_of, run, unedited
+from tests.worker.cli.checking import HELD, POSITION, checked, complaint, edited, name_of, run, unedited
 from worker.strict_json import MAX_BYTES, MAX_DEPTH
 
 ZONE = {"start": "noon", "end": 1, "reason": "halt"}
@@ -67,11 +67,6 @@ def test_check_request_with_a_wrong_part_is_refused_with_place_and_next_step(cha
 
 NOW = edited()["snapshot"]["ts_event"]
 YEARS_AHEAD = NOW + 31 * 365 * 86_400 * 10**9
-POSITION = {
-    "direction": "long", "quantity": 1.0, "entry_price": 180.0, "entry_label": 0, "stop": 170.0,
-    "target": 200.0, "bars_held": 3, "r_now": 0.5, "mae_r": -0.2, "mfe_r": 0.7,
-    "playbook_id": "trend_pullback", "policy_id": "0" * 16, "thesis": "up",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -115,7 +110,7 @@ POSITION = {
             "snapshot.position: r_now 0.9 lies outside mae_r -0.2 to mfe_r 0.7",
         ),
         (
-            {"snapshot__position": {**POSITION, "entry_label": NOW}, "snapshot__state": "HOLD_LOCK"},
+            HELD | {"snapshot__position": {**POSITION, "entry_label": NOW}},
             "snapshot: position.entry_label",
         ),
         ({"memory__winners__0__known_at": NOW + 1}, f"memory: winners[0].known_at {NOW + 1} lies after"),
@@ -142,10 +137,10 @@ def test_check_request_that_contradicts_itself_is_refused_with_value_place_and_n
     "changes",
     [
         {"snapshot__features__close": None},
-        {"snapshot__bar_label": NOW},
-        {"snapshot__base_rates": {"population": 38, "winners": 20, "losers": 18}},
+        {"snapshot__bar_label": NOW, "snapshot__data_window__last_label": NOW},
+        {"snapshot__base_rates": {"population": 42, "winners": 22, "losers": 20}},
         {"snapshot__expectations__0__n": 5, "snapshot__expectations__0__hit_rate": 0.52},
-        {"snapshot__position": POSITION, "snapshot__state": "HOLD_LOCK"},
+        HELD,
         {"memory__known_at": NOW - 1, "memory__winners": [], "memory__losers": []},
     ],
     ids=name_of,
