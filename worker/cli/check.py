@@ -11,6 +11,7 @@ from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from worker.cli import wiring
 from worker.cli.console import complain, print_json, print_page
 from worker.cli.options import JsonOption
+from worker.cli.progress import step
 from worker.cli.run_options import CassetteOption, ConfigArgument, RepliesOption
 from worker.interrupts import run_async
 from worker.settings import load_settings
@@ -109,7 +110,9 @@ def _checked(file: str, settings: "Settings") -> dict[str, Any]:
     from worker.plan_check import check_plan
 
     request = read_request(file)
-    return check_document(request, settings, run_async(check_plan(request, settings, os.environ)))
+    with step("checking the plan"):
+        done = run_async(check_plan(request, settings, os.environ))
+    return check_document(request, settings, done)
 
 
 def check_document(

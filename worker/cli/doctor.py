@@ -10,6 +10,7 @@ from schemas.config import Settings
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
+from worker.cli.progress import step
 from worker.cli.run_options import ConfigArgument
 from worker.interrupts import run_async
 from worker.settings import load_settings
@@ -32,7 +33,8 @@ def doctor(
 ) -> None:
     """Check what a run needs: exit 1 when something is missing, with the next step for each."""
     settings, given = _settings(config, db)
-    findings = [given, *run_async(_findings(settings, config, feed, network=network))]
+    with step("looking at what a run needs"):
+        findings = [given, *run_async(_findings(settings, config, feed, network=network))]
     clean = _redacted(settings, findings)
     failed = any(one.state == "failed" for one in clean)
     if json:
@@ -50,11 +52,11 @@ def _settings(config: Path | None, db: str | None) -> "tuple[Settings, Finding]"
     try:
         resolved = load_settings(config, flags={"runtime.db": ("--db", db)})
     except ConfigError as error:
-        step = "mend it; what follows is about the defaults"
-        return Settings(), Finding("settings", "failed", str(error), step)
+        remedy = "mend it; what follows is about the defaults"
+        return Settings(), Finding("settings", "failed", str(error), remedy)
     if db is not None and holds_password(db):
-        step = "give the address in THINKTWICE_RUNTIME__DB"
-        return resolved.settings, Finding("settings", "warning", "others see the password of --db", step)
+        remedy = "give the address in THINKTWICE_RUNTIME__DB"
+        return resolved.settings, Finding("settings", "warning", "others see the password of --db", remedy)
     count = f"{len(resolved.origins)} settings differ from the defaults"
     return resolved.settings, Finding("settings", "ok", count)
 
@@ -101,5 +103,5 @@ def _redacted(settings: Settings, findings: "list[Finding]") -> "list[Finding]":
 def _render(findings: "list[Finding]") -> None:
     console = stdout_console()
     for one in findings:
-        step = "" if one.next_step is None else f": {one.next_step}"
-        console.print(f"{MARKS[one.state]:<8} {one.name:<15} {one.found}{step}", soft_wrap=True)
+        remedy = "" if one.next_step is None else f": {one.next_step}"
+        console.print(f"{MARKS[one.state]:<8} {one.name:<15} {one.found}{remedy}", soft_wrap=True)

@@ -1,9 +1,9 @@
-"""`thinktwice runs`: what a store holds; nothing when there is no store."""
+"""`thinktwice runs`: what a store holds; nothing, and why on stderr, without a store or a run."""
 
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
-from worker.cli.console import print_json, stdout_console
+from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, store_address
 from worker.figures import percent
 from worker.interrupts import run_async
@@ -28,10 +28,14 @@ async def _stored(address: str) -> "list[RunRecord]":
 
     try:
         store = await open_store(address, create=False)
-    except StoreMissing:
+    except StoreMissing as error:
+        complain(str(error))
         return []
     async with store:
-        return await store.runs.all()
+        found = await store.runs.all()
+    if not found:
+        complain("the store holds no run yet: `thinktwice backtest` makes one")
+    return found
 
 
 def _plain(record: "RunRecord") -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -72,7 +71,8 @@ def ready_engine() -> None:
     with step(LOADING, at_once=not compiled):
         from worker.warm_up import compile_engine
 
-    with nullcontext() if compiled else step(COMPILING, at_once=True):
+    compiled = is_compiled()
+    with step("loading the compiled engine" if compiled else COMPILING, at_once=not compiled):
         compile_engine()
 
 
