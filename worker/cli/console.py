@@ -13,9 +13,12 @@ from schemas.errors import ConfigError
 from services.quoting import visible, visible_json
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from worker.cli.screen import PlainConsole
 
 PLAIN_WIDTH = 120
+WIDEST = 10_000  # of any table
 
 
 def complain(message: str) -> None:
@@ -53,6 +56,14 @@ def stdout_console() -> "PlainConsole":
     from worker.cli.screen import PlainConsole
 
     return PlainConsole(sys.stdout, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+def print_table(table: "Table") -> None:
+    """A table with every cell whole: in a terminal that is narrower its rows go on in the next line."""
+    console = stdout_console()
+    natural = console.measure(table, options=console.options.update(width=WIDEST)).maximum
+    console.width = max(console.width, natural)
+    console.print(table)
 
 
 def time_option(text: str, option: str) -> int:

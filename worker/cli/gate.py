@@ -9,7 +9,7 @@ import typer
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
 from worker.cli import wiring
-from worker.cli.console import print_json, stdout_console
+from worker.cli.console import print_json, print_table, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import ConfigArgument
@@ -206,7 +206,7 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     ]
     for _, row in rows:
         table.add_row(*_cells(row))
-    console.print(table)
+    print_table(table)
     if len(rows) < len(document["clusters"]):
         console.print("A cell with one timeframe is shown once; --json has it on both levels.")
     console.print()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError, nearest
-from worker.cli.console import print_json, print_line, stdout_console
+from worker.cli.console import print_json, print_line, print_table
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.cli.reflect import DataOption
@@ -175,7 +175,7 @@ def _render_list(versions: list[dict[str, Any]]) -> None:
             *_counted(one["account"]),
             *_counted(one["paper"]),
         )
-    stdout_console().print(table)
+    print_table(table)
 
 
 def _counted(shown: dict[str, Any] | None) -> tuple[str, str]:

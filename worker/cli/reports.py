@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.canonical import ns_to_datetime
-from worker.cli.console import print_json, stdout_console
+from worker.cli.console import complain, print_json, print_table, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run, store_address
 from worker.figures import shown_time
 from worker.interrupts import run_async
@@ -45,10 +45,12 @@ async def _found(run: str, db: str | None) -> dict[str, Any] | None:
     if run == LATEST:
         try:
             store = await open_store(store_address(db), create=False)
-        except StoreMissing:
+        except StoreMissing as error:
+            complain(str(error))
             return None
         async with store:
             if not await store.runs.all():
+                complain("the store holds no run yet: `thinktwice backtest` makes one")
                 return None
     store, record = await open_for_run(db, run)
     async with store:
@@ -136,7 +138,7 @@ def _render(found: dict[str, Any]) -> None:
         table = Table("slot", "by", "state", "episodes", "report", "recommends", "judge", "actions", box=None)
         for one in found["slots"]:
             table.add_row(*_cells(one))
-        stdout_console().print(table)
+        print_table(table)
     lease = found["lease"]
     if lease is not None and lease["until_ms"]:
         until = ns_to_datetime(lease["until_ms"] * 10**6).strftime("%Y-%m-%d %H:%M:%SZ")

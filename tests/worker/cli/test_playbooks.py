@@ -42,6 +42,15 @@ def test_history_tells_every_transition_of_the_journal_with_its_evidence(planted
     assert paper["mean_r"] > 0
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_list_keeps_every_name_whole_at_any_width(planted, monkeypatch, columns):
+    monkeypatch.setattr("worker.cli.console.PLAIN_WIDTH", columns)
+    listed = planted.run("playbooks", "list").stdout
+    for name in (NAME, "channel_breakout", "mean_reversion"):
+        assert f" {name} " in listed
+    assert "\u2026" not in listed
+
+
 def test_history_is_readable(planted):
     text = planted.run("playbooks", "history", NAME).stdout
     assert "buys_strength version 3" in text

@@ -85,8 +85,9 @@ def test_naming_a_run_without_a_store_exits_two_and_makes_none(shell, words):
     assert list(shell.folder.iterdir()) == []
 
 
-def test_listing_a_store_that_does_not_exist_says_so_in_one_line_and_makes_none(shell):
-    result = shell.run("runs")
+@pytest.mark.parametrize("words", [("runs",), ("reports", "latest")])
+def test_listing_a_store_that_does_not_exist_says_so_in_one_line_and_makes_none(shell, words):
+    result = shell.run(*words)
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (0, "", 1)
     assert "there is no store at sqlite:///thinktwice.db: `thinktwice backtest` makes one" in result.stderr
     assert json.loads(shell.run("runs", "--json").stdout) == []
