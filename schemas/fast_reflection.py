@@ -194,6 +194,7 @@ class InvariantContext(Contract):
     min_reward_to_risk: float = Field(default=0.8, ge=0)
     cost_bps_per_side: float = Field(default=7.0, ge=0)
     spread_bps: float = Field(default=0.0, ge=0, description="quoted spread of the market")
+    tick_size: float = Field(default=0.0, ge=0, le=1e9, description="grid on which levels trade; 0: none")
     no_learn_zones: tuple[NoLearnZone, ...] = ()
 
 
