@@ -112,7 +112,7 @@ class SnapshotBuilder:
             self._engine.state[s],
             int(self._engine.state[s]["direction"]),
         )
-        regime = self.regime(t, s)
+        regime = self.regime(self.last_row(s), s)
         position = None
         if direction != 0:
             side = "long" if direction > 0 else "short"
