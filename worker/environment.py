@@ -1,4 +1,4 @@
-"""Which software and machine a run ran on; stored beside a run and never hashed.
+"""Which software and machine a run ran on; stored beside a run and never part of its head hash.
 
 Two processors may differ in SIMD and so in the last bit of a sum: `verify` prints both environments.
 """
@@ -7,17 +7,21 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from services.store.migrations import HEAD
+
+STORE_REVISION = "store_revision"
 PACKAGES = ("thinktwice", "numpy", "numba", "scipy", "pandas", "pydantic", "sqlalchemy")
 
 
 def environment() -> dict[str, str | None]:
-    """Python, packages (null when absent), platform and processor; imports none of the packages."""
+    """Python, packages (null when absent), revision of the store, platform and processor; imports none."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = None
+    found[STORE_REVISION] = HEAD
     return found | {"platform": platform.platform(), "machine": platform.machine(), "processor": _processor()}
 
 

@@ -19,6 +19,7 @@ from schemas.playbook import PlaybookDefinition
 from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
+from worker.environment import STORE_REVISION, environment
 from worker.recorded_run import BacktestRunner, Progress, RunOutcome
 from worker.stored_document import differences
 
@@ -118,7 +119,10 @@ def compared_document(
     """What the stored document of a finished run says otherwise than its replay; None where there is none."""
     if outcome is None or record.status != "finished":
         return None
-    return differences(record.document, outcome.document(record.run_id, journal_url))
+    present = environment()
+    # Runs without a revision of the store are older than its note, whatever version they name.
+    same = all(record.environment.get(name) == present[name] for name in ("thinktwice", STORE_REVISION))
+    return differences(record.document, outcome.document(record.run_id, journal_url), same_version=same)
 
 
 async def stored_cassette(store: "Store", record: "RunRecord") -> Cassette:

@@ -171,9 +171,14 @@ def _record(row: Row[Any]) -> RunRecord:
 
 
 def _read(run_id: str, name: str, text: str | None) -> Any:
+    if text is None:
+        return None
     try:
-        return None if text is None else json.loads(text)
-    except (ValueError, TypeError) as error:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
         raise StoreDamaged(
             f"the {name} of run {run_id} is damaged, it is no JSON ({error}): {MEND}"
         ) from error
+    if not isinstance(found, dict):
+        raise StoreDamaged(f"the {name} of run {run_id} is damaged, it is no JSON object: {MEND}")
+    return found

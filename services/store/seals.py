@@ -15,6 +15,7 @@ from sqlalchemy import Row, and_, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.journal.chain import GENESIS_HASH
+from services.store.failures import MEND, StoreDamaged
 from services.store.opening import transaction
 from services.store.tables import ORDER_KINDS, journal, paper_bars, paper_orders, runs, seals, venue_orders
 from services.store.urls import StoreUrl
@@ -31,9 +32,11 @@ DESCRIPTION = (
     "data",
     "environment",
 )
+REVISION = "0006"  # of the first store that sealed; a run notes the revision that it was stored at
 PAGE_ROWS = 5_000
 SHOWN = 20
 UNSEALED = "made by an older version, which sealed neither document nor bars: they are not covered"
+GONE = "it is damaged: it was stored with seals of its document, bars and orders, and they are gone"
 
 
 def sealed(*values: Any) -> str:
@@ -141,6 +144,18 @@ class SealRepository:
         async with transaction(self._engine, self._url) as connection:
             return await seal_of(connection, run_id, RUN, 0) is not None
 
+    async def demand(self, run_id: str) -> None:
+        """Refuse a run whose seals are gone.
+
+        Raises:
+            StoreDamaged: it was stored with seals, and is not sealed from its beginning any more.
+        """
+        own = select(runs.c.environment).where(runs.c.run_id == run_id)
+        async with transaction(self._engine, self._url) as connection:
+            noted = await connection.scalar(own)
+        if was_sealed(noted or "{}") and not await self.covered(run_id):
+            raise StoreDamaged(f"store {self._url.text}: run {run_id!r}: {GONE}; {MEND}")
+
     async def problems(self, run_id: str) -> list[str]:
         """What is not as it was written, of one run."""
         async with transaction(self._engine, self._url, snapshot=True) as connection:
@@ -168,11 +183,20 @@ async def store_problems(connection: AsyncConnection, tables: Iterable[str]) -> 
 
 
 async def unsealed(connection: AsyncConnection, tables: Iterable[str]) -> list[str]:
-    """Runs that were not sealed from their beginning, oldest first."""
-    query = select(runs.c.run_id).order_by(runs.c.number)
+    """Runs of older versions, which were not sealed from their beginning, oldest first."""
+    query = select(runs.c.run_id, runs.c.environment).order_by(runs.c.number)
     if seals.name in set(tables):
         query = query.where(runs.c.run_id.not_in(select(seals.c.run_id).where(seals.c.part == RUN)))
-    return list((await connection.execute(query)).scalars())
+    return [run_id for run_id, noted in await connection.execute(query) if not was_sealed(noted)]
+
+
+def was_sealed(environment: str) -> bool:
+    """Whether a run was stored by a version that seals, by what it noted then; true where that is damaged."""
+    try:
+        noted = json.loads(environment)
+        return str(noted.get("store_revision") or "") >= REVISION
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return True
 
 
 async def run_problems(
@@ -197,6 +221,8 @@ def _row_problems(run: Row[Any], parts: Mapping[str, Mapping[int, str]]) -> list
     described = parts[RUN].get(0)
     if described is not None and described != sealed(*(run._mapping[name] for name in DESCRIPTION)):
         problems.append("its description (name, data, configuration, environment) was changed")
+    if described is None and was_sealed(run.environment):
+        problems.append(GONE)
     end, over = parts[END].get(0), run.status != "running"
     if end is None and over and described is not None:
         problems.append(f"it is {run.status!r}, and its end was not written by the program")
@@ -254,7 +280,7 @@ async def _order_problems(
     for order_id, (seq, payload) in meant.items():
         problem = _intended_problem(kept.get(order_id), seq, parts, finished=run.status == "finished")
         problem = problem or _sent_problem(
-            kept.get(order_id), sent.get(order_id), payload, parts[VENUE].get(seq)
+            kept.get(order_id), sent.get(order_id), payload, parts[VENUE].get(seq), covered=bool(parts[RUN])
         )
         problems += [f"order {order_id} (row {seq}) {problem}"] if problem else []
     return problems
@@ -275,13 +301,17 @@ def _intended_problem(
     return None
 
 
-def _sent_problem(kept: Row[Any] | None, sent: Row[Any] | None, payload: str, seal: str | None) -> str | None:
+def _sent_problem(
+    kept: Row[Any] | None, sent: Row[Any] | None, payload: str, seal: str | None, *, covered: bool
+) -> str | None:
     if sent is None:
         missing = seal is not None or (kept is not None and kept.state == "acknowledged")
         return "is missing at the venue" if missing else None
     if sent.instruction != payload:
         return "differs at the venue from what the journal says"
-    if seal is not None and seal != sealed(sent.order_id, sent.instruction, sent.sends):
+    if seal is None:
+        return "was not sent to the venue by the run, or its seal is gone" if covered else None
+    if seal != sealed(sent.order_id, sent.instruction, sent.sends):
         return "was changed at the venue after it was sent"
     return None
 

@@ -97,8 +97,9 @@ async def recover(
     Raises:
         StoppedEarly: somebody asked to stop; nothing was changed.
         ConfigError: it does not come out as it was stored.
-        StoreError: the store failed.
+        StoreError: the store failed, or is damaged.
     """
+    await store.seals.demand(record.run_id)
     async for rows in player.play(desk, store.trading.rows(record.run_id, desk.rows)):
         await desk.journal.checkpoint()
         progress(rows)

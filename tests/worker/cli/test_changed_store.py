@@ -11,11 +11,12 @@ from typer.testing import CliRunner
 
 from schemas.config import Settings
 from services.store.failures import StoreDamaged
-from services.store.seals import UNSEALED
+from services.store.seals import GONE, UNSEALED
 from tests.golden.stored import released
 from tests.worker.runs import embedded_bars
 from tests.worker.trading.paper_runs import address, killed, traded, waiting_feed
 from worker.cli import app
+from worker.stored_document import differences
 
 LAST_BAR = "(SELECT max(number) FROM paper_bars)"
 A_BAR = "UPDATE paper_bars SET bars = json_set(bars, '$.bars.AAPL[{place}]', 77.5) WHERE number = {number}"
@@ -143,6 +144,78 @@ def test_verify_finds_a_change_by_the_replay_when_the_seals_are_gone_too(finishe
     with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
         store.execute(RESEALED)
     assert told in said(tmp_path, "verify", "r0001", code=1)
+
+
+REWRITTEN = {
+    "figure_removed": ("json_remove(document, '$.performance.max_drawdown')", "max_drawdown is missing and"),
+    "part_removed": ("json_remove(document, '$.judge')", "judge is missing and comes out as"),
+    "measured_part_removed": ("json_remove(document, '$.timing')", "timing is missing and comes out as"),
+    "emptied": ("'{}'", "config_hash is missing and comes out as"),
+    "figure_added": ("json_set(document, '$.performance.award', 9.99)", "performance.award is 9.99 and does"),
+    "part_added": ("json_set(document, '$.award', json('[1]'))", "award is [1] and does not come out"),
+    "measured_name_elsewhere": (
+        "json_set(document, '$.headline.timing', 'fast')",
+        'headline.timing is "fast" and does not come out',
+    ),
+    "text_for_a_number": ("json_set(document, '$.errors', '0')", 'errors is "0" and comes out as 0'),
+    "truth_for_a_number": ("json_set(document, '$.errors', json('false'))", "errors is false and comes out"),
+    "float_for_a_count": ("json_set(document, '$.errors', 0.0)", "errors is 0.0 and comes out as 0"),
+    "not_a_number": (
+        "replace(document, '\"errors\": 0', '\"errors\": NaN')",
+        "errors is NaN and comes out as 0",
+    ),
+    "longer_list": ("json_insert(document, '$.data.symbols[#]', 'MSFT')", "data.symbols is"),
+    "shorter_list": ("json_remove(document, '$.data.symbols[0]')", "data.symbols is"),
+    "nested_change": ("json_set(document, '$.data.symbols[1]', 'MSFT')", "data.symbols.1 is"),
+}
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_figures_added_removed_or_of_another_type_are_found_when_the_seals_are_gone_too(
+    finished, tmp_path, name
+):
+    document, told = REWRITTEN[name]
+    changed(finished, tmp_path, f"{DOCUMENT}{document}")
+    with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
+        store.execute(RESEALED)
+    found = json.loads(said(tmp_path, "verify", "r0001", "--json", code=1))
+    assert [line for line in found["replay"]["document"] if told in line]
+    assert found["stored"]["problems"] == [GONE]
+
+
+@pytest.mark.parametrize("deleted", ["", " WHERE part = 'run'", " WHERE part IN ('run', 'end')"])
+def test_run_whose_seals_are_gone_is_damaged_and_never_of_an_older_version(finished, left, tmp_path, deleted):
+    changed(finished, tmp_path, f"{RESEALED}{deleted}")
+    checks = (("verify", "r0001"), ("db", "check", "--full"))
+    for words in checks:
+        told = said(tmp_path, *words, code=1)
+        assert "it is damaged: it was stored with seals" in told
+        assert "thinktwice db restore" in told
+        assert UNSEALED not in told
+    changed(left, tmp_path, f"{RESEALED}{deleted}")
+    with pytest.raises(StoreDamaged, match=r"stored with seals.*thinktwice db restore"):
+        traded(tmp_path, Settings(), feed())
+
+
+def test_order_at_the_venue_without_its_seal_is_told(finished, tmp_path):
+    changed(finished, tmp_path, f"{RESEALED} WHERE part = 'venue'")
+    assert "or its seal is gone" in said(tmp_path, "verify", "r0001", code=1)
+
+
+@pytest.mark.parametrize("document", ["[]", "5", '"good"', "[" * 100_000])
+def test_document_that_is_no_object_is_told_as_damaged(finished, tmp_path, document):
+    changed(finished, tmp_path, f"{DOCUMENT}'{document}'")
+    assert "the document of run r0001 is damaged" in said(tmp_path, "verify", "r0001", code=2)
+
+
+def test_document_of_another_version_may_have_other_figures():
+    stored, replayed = {"trades": 3, "award": 1}, {"trades": 3, "errors": 0}
+    assert differences(stored, replayed, same_version=False) == ()
+    assert differences(stored, replayed) == (
+        "award is 1 and does not come out",
+        "errors is missing and comes out as 0",
+    )
+    assert differences({"trades": 4}, replayed, same_version=False) == ("trades is 4 and comes out as 3",)
 
 
 def test_untouched_store_holds_and_says_what_is_covered(finished, left, tmp_path):

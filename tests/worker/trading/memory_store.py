@@ -66,6 +66,7 @@ class StoreOfOneProcess:
         self.operator = _NothingAsked(gate)
         self.reports = _NoReports(gate)
         self.savepoints = _Savepoints(stored, gate)
+        self.seals = _NoSeals()
 
 
 class _Part:
@@ -256,6 +257,11 @@ class _NoReports:
 
     async def take(self, run_id: str, consumer: str, hold_ms: int) -> None:
         self._gate("reports")
+
+
+class _NoSeals:
+    async def demand(self, run_id: str) -> None:
+        """Nobody else writes into memory."""
 
 
 class GatedStore:
