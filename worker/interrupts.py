@@ -1,15 +1,16 @@
-"""Ctrl-C and SIGTERM, heard differently by what there is to lose.
+"""Ctrl-C, SIGTERM and a terminal that is closed, heard differently by what there is to lose.
 
 While a command starts or ends there is nothing: it leaves at once. Once it has opened something, Ctrl-C
 unwinds it. During a run both signals are a request that is honoured between bars, where everything recorded
-is whole; the second signal breaks off wherever the program is.
+is whole; the second signal breaks off wherever the program is. A process that trades or reflects takes a
+closed terminal (SIGHUP) for a request as well, and prints nothing from then on.
 """
 
 import os
 import signal
+import stat
 import sys
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -52,6 +53,33 @@ def run_async(work: Coroutine[Any, Any, Result]) -> Result:
 
     unwind_on_ctrl_c()
     return asyncio.run(work)
+
+
+def hear_stops(heard: Callable[[signal.Signals], None]) -> None:
+    """Tell of SIGINT, SIGTERM and SIGHUP in the running event loop; one that `nohup` ignores is not told."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, heard, signum)
+
+    def closed(signum: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the shell and the kernel may each send one
+        _leave_terminal()
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(heard, signal.SIGHUP)
+
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, closed)
+
+
+def _leave_terminal() -> None:
+    """Print nowhere: a terminal that is gone answers each line with an error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for printed in (1, 2):
+        if stat.S_ISCHR(os.fstat(printed).st_mode):
+            os.dup2(nowhere, printed)
+    os.close(nowhere)
 
 
 class RunInterrupted(BaseException):

@@ -1,6 +1,5 @@
 """`thinktwice paper`: the trading loop alone, on a feed; it goes on where it was left, however it ended."""
 
-import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,8 +30,7 @@ from worker.cli.run_options import (
     ZoneOption,
     names_of,
 )
-from worker.interrupts import Interrupts, nothing_to_lose, run_async
-from worker.recorded_run import Progress
+from worker.interrupts import hear_stops, run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -104,6 +102,10 @@ def paper(
     show(outcome, json=json)
 
 
+# Of an orderly end that a person asked for; a supervisor asks by SIGTERM, and gets 0.
+EXIT_CODES = {name: 128 + signal.Signals[name] for name in ("SIGINT", "SIGHUP")}
+
+
 async def traded(
     settings: Settings,
     prepared: "Prepared",
@@ -155,10 +157,8 @@ async def traded(
                 settings, feed, store, owner, around, definitions=definitions,
                 crashed_too_often=limit.crashed_too_often, progress=lambda *rows: draw(sum(rows), None),
             )  # fmt: skip
-            loop = asyncio.get_running_loop()
-            for signum in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(signum, process.stop, signum.name)
-            with limit.withdrawn(), _watched(feed) as draw:
+            hear_stops(lambda signum: process.stop(signum.name))
+            with limit.withdrawn():
                 for one in await left_behind(store, settings, feed, new=new):
                     _tell(one, settings)
                 return await process.run(name, new=new)
@@ -192,7 +192,7 @@ def show(outcome: "PaperOutcome", *, json: bool) -> None:
         if outcome.stopped is None:
             raise ConfigError("the feed ended before its first bar: nothing was traded")
         complain(f"stopped by {outcome.stopped}: run {run_id} is stored up to here; the same command goes on")
-        raise typer.Exit(0 if outcome.stopped != "SIGINT" else 128 + signal.SIGINT)
+        raise typer.Exit(EXIT_CODES.get(outcome.stopped, 0))
     if json:
         print_json(document)
     else:

@@ -122,7 +122,7 @@ def speaking() -> Tell:
 
 
 if __name__ == "__main__":
-    for asked in (signal.SIGINT, signal.SIGTERM):
+    for asked in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(asked, signal.SIG_IGN)  # meant for the process that trades; it ends our input in time
     os.nice(GIVES_WAY)
     asyncio.run(attend(speaking()))

@@ -1,7 +1,7 @@
 """The worker as a process: waker and watchdog until somebody says stop, then an orderly end.
 
-SIGTERM and SIGINT end it after the present look: what was begun is finished, the lease is released. A second
-signal does not wait; the claim it leaves is finished by the next worker.
+SIGTERM, SIGINT and a closed terminal end it after the present look: what was begun is finished, the lease is
+released. A second signal does not wait; the claim it leaves is finished by the next worker.
 """
 
 import asyncio
@@ -11,12 +11,13 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from schemas.errors import InfrastructureError, StoreError
+from worker.interrupts import hear_stops
 from worker.scheduler.ports import EventSink
 from worker.scheduler.waker import Waker
 from worker.scheduler.watchdog import Watchdog
 
-OK, CTRL_C = 0, 130
-EXIT_CODES = {signal.SIGTERM: OK, signal.SIGINT: CTRL_C}
+OK, CTRL_C, HUNG_UP = 0, 130, 129
+EXIT_CODES = {signal.SIGTERM: OK, signal.SIGINT: CTRL_C, signal.SIGHUP: HUNG_UP}
 
 
 class Looks(Protocol):
@@ -39,10 +40,8 @@ class StopSignals:
         self.second: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
 
     def listen(self) -> None:
-        """Take SIGTERM and SIGINT of this process."""
-        loop = asyncio.get_running_loop()
-        for signum in EXIT_CODES:
-            loop.add_signal_handler(signum, self.heard, signum)
+        """Take SIGTERM, SIGINT and SIGHUP of this process."""
+        hear_stops(self.heard)
 
     def heard(self, signum: signal.Signals) -> None:
         """A signal came."""
@@ -59,7 +58,7 @@ async def serve(
     period_s: float,
     waker_of: Callable[..., Waker] = Waker,
 ) -> int:
-    """Exit code after a stop signal: 0 for SIGTERM, 130 for SIGINT.
+    """Exit code after a stop signal: 0 for SIGTERM, 130 for SIGINT, 129 for SIGHUP.
 
     Raises:
         WorkerSilent: the waker died and could not be woken.
