@@ -31,7 +31,10 @@ class NewRun:
 
 @dataclass(frozen=True)
 class RunRecord(NewRun):
-    """A stored run. `events` and `head_hash` agree with the journal rows: one transaction writes both."""
+    """A stored run. `events` and `head_hash` agree with the journal rows: one transaction writes both.
+
+    `damage` says which part of the row cannot be read and what to do; that part is empty then.
+    """
 
     run_id: str
     number: int
@@ -39,6 +42,7 @@ class RunRecord(NewRun):
     events: int
     head_hash: str
     document: dict[str, Any] | None
+    damage: str | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from sqlalchemy import Row, func, select, text, update
+from sqlalchemy import LargeBinary, Row, Select, cast, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.errors import ConfigError, StoreError, nearest
@@ -18,6 +18,7 @@ from services.store.tables import runs
 from services.store.urls import StoreUrl
 
 LATEST = "latest"
+PARTS = ("config", "data", "environment", "document")  # of a row, in JSON
 SHOWN = 5
 
 
@@ -88,10 +89,10 @@ class RunRepository:
             raise StoreError(f"run {run_id!r} is not interrupted: it cannot go on")
 
     async def all(self) -> list[RunRecord]:
-        """Every run, oldest first."""
+        """Every run, oldest first; one whose row is damaged says so."""
         with store_errors(self._url):
             async with self._engine.begin() as connection:
-                found = (await connection.execute(select(runs).order_by(runs.c.number))).all()
+                found = (await connection.execute(self._rows().order_by(runs.c.number))).all()
         return [_record(row) for row in found]
 
     async def find(self, name: str) -> RunRecord:
@@ -99,6 +100,7 @@ class RunRepository:
 
         Raises:
             ConfigError: no such run, or several.
+            StoreDamaged: its row cannot be read.
         """
         with store_errors(self._url):
             async with self._engine.begin() as connection:
@@ -106,8 +108,21 @@ class RunRepository:
                     (await connection.execute(select(runs.c.run_id).order_by(runs.c.number))).scalars().all()
                 )
                 run_id = self._chosen(name, list(known))
-                row = (await connection.execute(select(runs).where(runs.c.run_id == run_id))).one()
-        return _record(row)
+                row = (await connection.execute(self._rows().where(runs.c.run_id == run_id))).one()
+        found = _record(row)
+        if found.damage is not None:
+            raise StoreDamaged(found.damage)
+        return found
+
+    def _rows(self) -> Select[Any]:
+        """Rows of runs; a SQLite file may hold bytes that are no text, and one run hides no others."""
+        raw = self._url.dialect == "sqlite"
+        return select(
+            *(
+                cast(column, LargeBinary).label(column.name) if raw and column.name in PARTS else column
+                for column in runs.c
+            )
+        )
 
     def _chosen(self, name: str, known: list[str]) -> str:
         if not known:
@@ -157,7 +172,7 @@ def _json(value: dict[str, Any]) -> str:
 
 
 def _columns(record: RunRecord) -> dict[str, Any]:
-    values = dict(vars(record))
+    values = {name: value for name, value in vars(record).items() if name != "damage"}
     for name in ("config", "data", "environment"):
         values[name] = _json(values[name])
     return values
@@ -165,16 +180,20 @@ def _columns(record: RunRecord) -> dict[str, Any]:
 
 def _record(row: Row[Any]) -> RunRecord:
     values = dict(row._mapping)
-    for name in ("config", "data", "environment", "document"):
-        values[name] = _read(values["run_id"], name, values[name])
-    return RunRecord(**values)
+    damage = None
+    for name in PARTS:
+        try:
+            values[name] = _read(values["run_id"], name, values[name])
+        except StoreDamaged as error:
+            values[name], damage = None if name == "document" else {}, damage or str(error)
+    return RunRecord(**values, damage=damage)
 
 
-def _read(run_id: str, name: str, text: str | None) -> Any:
-    if text is None:
+def _read(run_id: str, name: str, kept: str | bytes | None) -> dict[str, Any] | None:
+    if kept is None:
         return None
     try:
-        found = json.loads(text)
+        found = json.loads(kept.decode() if isinstance(kept, bytes) else kept)
     except (ValueError, TypeError, RecursionError) as error:
         raise StoreDamaged(
             f"the {name} of run {run_id} is damaged, it is no JSON ({error}): {MEND}"

@@ -1,5 +1,11 @@
-"""`thinktwice runs`: what a store holds; nothing, and why on stderr, without a store or a run."""
+"""`thinktwice runs`: what a store holds; nothing, and why on stderr, without a store or a run.
 
+A run whose row is damaged is listed as damaged beside the others. In a narrow terminal the least important
+columns are left out: a run id is always whole.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
@@ -9,18 +15,29 @@ from worker.figures import percent
 from worker.interrupts import run_async
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from services.store import RunRecord
 
 SHOWN = 3
+DAMAGED = "damaged"
+COLUMNS = ("run", "status", "made", "name", "symbols", "bars", "return", "trades", "events", "head")
+LEAVES_FIRST = ("head", "events", "bars", "symbols", "name", "made", "trades", "return", "status")
+UNLIMITED = 10_000
 
 
 def runs(db: DbOption = None, json: JsonOption = False) -> None:
-    """List the runs of a store, oldest first."""
-    found = run_async(_stored(store_address(db)))
+    """List the runs of a store, oldest first; exit 2 when one of them is damaged."""
+    found = [_examined(record) for record in run_async(_stored(store_address(db)))]
     if json:
-        print_json([_plain(record) for record in found])
+        print_json([_plain(record) for record, _ in found])
     elif found:
-        _render(found)
+        _render([cells for _, cells in found])
+    damages = [record.damage for record, _ in found if record.damage is not None]
+    if damages:
+        from services.store.failures import StoreDamaged
+
+        raise StoreDamaged("; ".join(damages))
 
 
 async def _stored(address: str) -> "list[RunRecord]":
@@ -38,32 +55,60 @@ async def _stored(address: str) -> "list[RunRecord]":
     return found
 
 
+def _examined(record: "RunRecord") -> "tuple[RunRecord, list[str]]":
+    """A run with its cells; figures of another shape than the program writes are damage, too."""
+    from services.store.failures import MEND
+
+    try:
+        return record, _cells(record)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}"
+        damage = record.damage or f"the row of run {record.run_id} is damaged ({what}): {MEND}"
+        return replace(record, damage=damage), [record.run_id, DAMAGED, *["-"] * (len(COLUMNS) - 2)]
+
+
 def _plain(record: "RunRecord") -> dict[str, Any]:
     fields = ("run_id", "name", "created_at", "mode", "status", "config_hash", "data", "events", "head_hash")
-    return {name: getattr(record, name) for name in (*fields, "environment")}
+    return {name: getattr(record, name) for name in (*fields, "environment", "damage")}
 
 
-def _render(found: "list[RunRecord]") -> None:
+def _cells(record: "RunRecord") -> list[str]:
+    performance = (record.document or {}).get("performance", {})
+    return [
+        record.run_id,
+        record.status if record.damage is None else DAMAGED,
+        ns_to_datetime(record.created_at).strftime("%Y-%m-%d %H:%M"),
+        record.name,
+        _few(record.data["symbols"]),
+        f"{record.data['timeframe']} {_bars(record)}",
+        percent(performance.get("total_return")),
+        _trades(record.document or {}),
+        f"{record.events:,}",
+        record.head_hash[:8],
+    ]
+
+
+def _render(found: list[list[str]]) -> None:
+    from rich.measure import Measurement
+
+    console = stdout_console()
+    table, left = _table(found, COLUMNS), list(COLUMNS)
+    for name in LEAVES_FIRST:
+        needed = Measurement.get(console, console.options.update(max_width=UNLIMITED), table).minimum
+        if needed <= console.width:
+            break
+        left.remove(name)
+        table = _table(found, left)
+    console.print(table)
+
+
+def _table(found: list[list[str]], names: Sequence[str]) -> "Table":
     from rich.table import Table
 
-    table = Table(
-        "run", "status", "made", "name", "symbols", "bars", "return", "trades", "events", "head", box=None
-    )
-    for record in found:
-        performance = (record.document or {}).get("performance", {})
-        table.add_row(
-            record.run_id,
-            record.status,
-            ns_to_datetime(record.created_at).strftime("%Y-%m-%d %H:%M"),
-            record.name,
-            _few(record.data["symbols"]),
-            f"{record.data['timeframe']} {_bars(record)}",
-            percent(performance.get("total_return")),
-            _trades(record.document or {}),
-            f"{record.events:,}",
-            record.head_hash[:8],
-        )
-    stdout_console().print(table)
+    table = Table(*names, box=None)
+    for cells in found:
+        table.add_row(*(cell for name, cell in zip(COLUMNS, cells, strict=True) if name in names))
+    return table
 
 
 def _trades(document: dict[str, Any]) -> str:

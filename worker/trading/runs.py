@@ -18,6 +18,7 @@ from schemas.config import Settings
 from schemas.errors import StoreError
 from services.market_feed import MarketFeed
 from services.store import NewRun, masked
+from services.store.failures import StoreDamaged
 from worker.environment import environment
 from worker.models import check_recording
 
@@ -89,13 +90,20 @@ async def run_to_trade(
 
 
 def fitting(records: "Iterable[RunRecord]", settings: Settings, feed: MarketFeed) -> "RunRecord | None":
-    """The newest run that can go on with this configuration and feed."""
+    """The newest run that can go on with this configuration and feed.
+
+    Raises:
+        StoreDamaged: the row of one that is not over and may be it cannot be read.
+    """
     here = described(feed, settings)
     places = [here]
     if here["path"] is not None:
         places.append(here | {"path": str(Path(here["path"]).resolve())})  # as older versions noted it
     unfinished = [one for one in records if one.mode == MODE and one.status in GOES_ON]
     same = [one for one in reversed(unfinished) if one.config_hash == settings.config_hash]
+    for record in same:
+        if record.damage is not None:
+            raise StoreDamaged(record.damage)
     return next((one for place in places for one in same if not misfits(one.data, place, feed)), None)
 
 

@@ -249,7 +249,7 @@ def test_run_of_an_older_version_is_told_as_not_covered_and_is_not_broken(golden
 
 
 @pytest.mark.parametrize(
-    "words", [("verify", "latest"), ("runs",), ("status",), ("why", "latest", "aa"), ("journal", "latest")]
+    "words", [("verify", "latest"), ("status",), ("why", "latest", "aa"), ("journal", "latest")]
 )
 def test_run_whose_document_was_cut_off_is_named_by_whoever_reads_it(words, tmp_path):
     said(tmp_path, "backtest", "--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-03-31", code=0)
