@@ -4,6 +4,9 @@ SQLite goes on writing into a file that was deleted or replaced, and says nothin
 before and after each commit: the file at the address, and the log and the index beside it, must be those of
 its first commit. The last connection of all processes removes log and index when it closes, so they may
 change while none of ours has them open, and at no other time.
+
+Whoever copies another store over the file leaves it the same file. Between two checkpoints nothing writes it:
+when its time has changed, the runs in it are held against those that were there and those that are known.
 """
 
 import os
@@ -21,7 +24,15 @@ from schemas.errors import StoreError
 COMPANIONS = ("-wal", "-shm")
 PRIVATE = 0o600
 
+# With the version of the schema, which a copy by VACUUM INTO has one higher: its pages lie elsewhere.
+RUNS = (
+    "SELECT run_id, created_at, events FROM runs "
+    "UNION ALL SELECT '', 0, schema_version FROM pragma_schema_version"
+)
+
 Identity = tuple[int, int] | None  # device and number of a file; None where there is none
+Stamp = tuple[int, int]  # size and time of a file
+Runs = dict[str, tuple[int, int]]  # when each run was made, ns, and how many rows it has
 
 
 class FileLost(sqlite3.OperationalError):
@@ -48,6 +59,8 @@ class FileWatch:
         self._beside: Path | None = None
         self._main: Identity = None
         self._companions: dict[str, Identity] = {}
+        self._stamp: Stamp | None = None
+        self._runs: Runs = {}
         self._users: WeakSet[sqlite3.Connection] = WeakSet()
         self._alone = threading.Lock()  # every connection lives in a thread of its own
 
@@ -71,6 +84,25 @@ class FileWatch:
             if main != self._main:
                 raise FileLost(self._path, f"{str(self._path)!r} {_became(main)}")
             self._check_companions(self._beside, user)
+            if user is not None:
+                self._check_contents(self._beside, user)
+
+    def _check_contents(self, beside: Path, user: sqlite3.Connection) -> None:
+        """Whether the file still holds the runs that it held; one that is being written is read later."""
+        stamp = _stamp(beside)
+        if stamp == self._stamp:
+            return
+        known, idle = _asked(user), not user.in_transaction
+        whole = idle and _all_in_file(user)
+        stamp = _stamp(beside)
+        found = _runs_in(beside)
+        if found is None or _stamp(beside) != stamp:
+            return
+        now = _asked(user)
+        lost = whole and known == now and found != now
+        if lost or not (_goes_on(self._runs, found) and _goes_on(found, now)):
+            raise FileLost(self._path, f"{str(self._path)!r} was overwritten with another file")
+        self._stamp, self._runs = stamp if idle else self._stamp, found
 
     def _check_companions(self, beside: Path, user: sqlite3.Connection | None) -> None:
         found = {suffix: _identity(beside.with_name(beside.name + suffix)) for suffix in COMPANIONS}
@@ -100,6 +132,52 @@ def _identity(path: Path) -> Identity:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
+
+
+def _stamp(path: Path) -> Stamp:
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
+
+
+def _goes_on(before: Runs, after: Runs) -> bool:
+    """Whether every run is still there and has lost no rows."""
+    return all(
+        run_id in after and after[run_id][0] == made and after[run_id][1] >= rows
+        for run_id, (made, rows) in before.items()
+    )
+
+
+def _asked(connection: sqlite3.Connection) -> Runs:
+    """The runs of a store; none in one without tables."""
+    try:
+        return {run_id: (made, rows) for run_id, made, rows in connection.execute(RUNS)}
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:  # any other than that there is no such table
+            raise
+        return {}
+
+
+def _all_in_file(connection: sqlite3.Connection) -> bool:
+    """Bring into the file what can be brought there without waiting; whether that is everything."""
+    try:
+        _, written, in_file = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.OperationalError:  # locked, or read-only: what is in the file is compared all the same
+        return False
+    return bool(written == in_file)
+
+
+def _runs_in(path: Path) -> Runs | None:
+    """The runs in the file itself, without its log; None while they cannot be read."""
+    try:
+        with closing(sqlite3.connect(_alone(path), uri=True)) as file:
+            return _asked(file)
+    except sqlite3.Error as error:
+        return {} if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB else None
+
+
+def _alone(path: Path) -> str:
+    """The address of a file without its log; reading it leaves nothing behind."""
+    return f"file:{quote(str(path))}?mode=ro&immutable=1"
 
 
 @contextmanager
@@ -135,9 +213,8 @@ def _loss(path: Path, run_id: str, last: int | None) -> str:
 
 def _left(path: Path, run_id: str) -> tuple[int, int | None] | None:
     """Rows of a run in the file itself, and when the last was known; None when it holds no such run."""
-    address = f"file:{quote(str(path))}?mode=ro&immutable=1"  # without its log, and leaving nothing behind
     try:
-        with closing(sqlite3.connect(address, uri=True)) as file:
+        with closing(sqlite3.connect(_alone(path), uri=True)) as file:
             run = file.execute("SELECT events FROM runs WHERE run_id = ?", (run_id,)).fetchone()
             if run is None:
                 return None

@@ -85,6 +85,38 @@ def backup_put_in_place(file: Path) -> str:
     return "was replaced"
 
 
+def overwritten(file: Path, other: Path) -> str:
+    """As `cp OTHER FILE` does it: the file stays the same one."""
+    number = file.stat().st_ino
+    shutil.copyfile(other, file)
+    assert file.stat().st_ino == number
+    return "was overwritten"
+
+
+def other_store_copied_over(file: Path) -> str:
+    other = file.with_name("other.db")
+
+    async def made() -> None:
+        async with await open_store(f"sqlite:///{other}", create=True) as store:
+            for _ in range(3):
+                run_id = (await store.runs.create(new_run(created_at=77))).run_id
+                await store.journal.append(run_id, ROWS)
+
+    asyncio.run(made())
+    return overwritten(file, other)
+
+
+def text_written_over(file: Path) -> str:
+    text = beside(file, "-text")
+    text.write_text("no store\n" * 4_000)
+    return overwritten(file, text)
+
+
+def emptied(file: Path) -> str:
+    os.truncate(file, 0)
+    return "was overwritten"
+
+
 def folder_moved(file: Path) -> str:
     file.parent.rename(file.parent.with_name("elsewhere"))
     return "was deleted or moved"
@@ -97,7 +129,8 @@ def folder_removed(file: Path) -> str:
 
 LOSSES = (
     all_deleted, main_deleted, log_deleted, index_deleted, log_replaced, copy_put_in_place,
-    backup_put_in_place, folder_moved, folder_removed,
+    backup_put_in_place, folder_moved, folder_removed, other_store_copied_over, text_written_over,
+    emptied,
 )  # fmt: skip
 
 
@@ -164,6 +197,30 @@ def test_lost_files_are_told_at_the_next_commit_and_nothing_is_acknowledged(file
     assert not error.retryable
     if write not in (renew, read):
         assert "run r0001" in str(error)
+
+
+@pytest.mark.parametrize("kept", ["copied", "backed_up"])
+def test_store_overwritten_with_an_older_copy_of_itself_is_told_at_the_next_commit(file, tmp_path, kept):
+    copy, address = tmp_path / "copy.db", f"sqlite:///{file}"
+
+    async def scenario():
+        async with await open_store(address, create=True) as store:
+            run_id = (await store.runs.create(new_run())).run_id
+            await store.journal.append(run_id, ROWS[:10])
+        if kept == "copied":
+            shutil.copyfile(file, copy)
+        else:
+            await back_up(address, copy)
+        async with await open_store(address, create=True) as store:
+            await store.journal.append(run_id, ROWS[10:20])
+            command = [sys.executable, "-c", OTHER_PROCESS, str(file), "PRAGMA wal_checkpoint(TRUNCATE)"]
+            await asyncio.to_thread(subprocess.run, command, check=True, timeout=60)
+            await store.journal.append(run_id, ROWS[20:30])
+            overwritten(file, copy)
+            with pytest.raises(StoreLost, match="was overwritten"):
+                await store.journal.append(run_id, ROWS[30:40])
+
+    asyncio.run(scenario())
 
 
 def test_loss_says_which_rows_are_not_in_the_file_that_lies_there(file):
