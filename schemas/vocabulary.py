@@ -75,6 +75,7 @@ class SkipReason(StrEnum):
     WARMING_UP = "warming_up"
     EVENT_DISABLED = "event_disabled"
     SINGLE_FLIGHT = "single_flight"
+    DRAINING = "draining"
 
 
 class SlowSkipReason(StrEnum):

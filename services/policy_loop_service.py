@@ -92,12 +92,13 @@ class PolicyLoopService:
             await self.think(evaluation)
             self.close(evaluation)
 
-    def open(self, boundary: Boundary, *, history: bool = False) -> Evaluation | None:
+    def open(self, boundary: Boundary, *, history: bool = False, draining: bool = False) -> Evaluation | None:
         """Gate one boundary; an evaluation with its snapshot when the gate admits it.
 
         Args:
             boundary: of the last validated bar.
             history: the bar lies before the run: nothing is decided on it.
+            draining: evaluations that are out are to be answered before another one begins.
         """
         bars = self._engine.bars
         own = int(self._engine.state["own"][boundary.s])
@@ -109,6 +110,7 @@ class PolicyLoopService:
             last_evaluation_bar=self._last_evaluation.get(boundary.s),
             warming_up=history or self._builder.regime(boundary.t, boundary.s) is None,
             in_flight=boundary.s in self._in_flight,
+            draining=draining,
         )
         decision = decide(facts, self._settings.policy_loop, bars.timeframe)
         now = int(bars.close_times[boundary.t])

@@ -2,9 +2,9 @@
 
 A pure function from the facts of a boundary to an admission or to typed skips.
 
-Order: disabled events, warming up, state suppression, single flight, minimum interval. An override opens a
-boundary in every state. One skip per policy event; a skip changes no fact, so it can neither extend an
-interval nor block the next slot.
+Order: disabled events, warming up, single flight, draining, state suppression, minimum interval. An override
+opens a boundary in every state. One skip per policy event; a skip changes no fact, so it can neither extend
+an interval nor block the next slot.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ SUPPRESSED = {
 
 @dataclass(frozen=True)
 class BoundaryFacts:
-    """What the gate may know. Bars are the symbol's own."""
+    """What the gate may know. Bars are the symbol's own; `draining`: those that are out come first."""
 
     state: PolicyState
     events: tuple[PolicyEventKind, ...]
@@ -32,6 +32,7 @@ class BoundaryFacts:
     last_evaluation_bar: int | None
     warming_up: bool
     in_flight: bool = False
+    draining: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ def decide(facts: BoundaryFacts, settings: PolicyLoopSettings, timeframe: str) -
     disabled = tuple(event for event in facts.events if event not in settings.events)
     enabled = tuple(event for event in facts.events if event in settings.events)
     skips = [EventSkip(event, SkipReason.EVENT_DISABLED, None) for event in disabled]
-    if facts.warming_up or facts.in_flight:
-        reason = SkipReason.WARMING_UP if facts.warming_up else SkipReason.SINGLE_FLIGHT
+    reason = _shut(facts)
+    if reason is not None:
         skips += [EventSkip(event, reason, None) for event in enabled]
         if facts.overrides and not enabled:
             skips.append(EventSkip(PolicyEventKind.SAFETY_OVERRIDE, reason, None))
@@ -78,6 +79,15 @@ def decide(facts: BoundaryFacts, settings: PolicyLoopSettings, timeframe: str) -
         skips += [EventSkip(event, SkipReason.MINIMUM_INTERVAL, wait) for event in enabled]
         return GateDecision((), (), tuple(skips))
     return GateDecision(enabled, (), tuple(skips))
+
+
+def _shut(facts: BoundaryFacts) -> SkipReason | None:
+    """Why not even an override opens the boundary."""
+    if facts.warming_up:
+        return SkipReason.WARMING_UP
+    if facts.in_flight:
+        return SkipReason.SINGLE_FLIGHT
+    return SkipReason.DRAINING if facts.draining else None
 
 
 def _bars_to_wait(facts: BoundaryFacts, minimum: int) -> int:

@@ -21,6 +21,8 @@ from worker.models import Models, RecordedPast
 from worker.session import Session
 from worker.timing import Timing
 
+DRAIN_AFTER = 20  # rows with an evaluation out all the time; then none begins until one row had none
+
 
 @dataclass(frozen=True)
 class Market:
@@ -47,6 +49,8 @@ class TradingDesk:
     Attributes:
         timing: what took how long.
         rows: rows taken so far.
+        draining: whether no evaluation begins: what waits for a row with none out has waited long enough.
+            It follows from the rows and the answers between them, so a replay drains at the same rows.
     """
 
     def __init__(
@@ -74,6 +78,8 @@ class TradingDesk:
         self._past = past
         self._session: Session | None = None
         self._early: list[FeedAnomaly] = []
+        self._busy_rows = 0
+        self.draining = False
 
     @property
     def begun(self) -> bool:
@@ -120,18 +126,21 @@ class TradingDesk:
 
     async def _step(self, row: BarRow) -> None:
         session = self.session
+        self._busy_rows = self._busy_rows + 1 if session.policy_loop.in_flight else 0
+        self.draining = self.draining or self._busy_rows >= DRAIN_AFTER
         while not session.engine.done:
             if self.lock_step:
                 await session.step(self.timing, history=row.history)
                 continue
             step = session.validate(self.timing)
             for boundary in step.boundaries:
-                evaluation = session.policy_loop.open(boundary, history=row.history)
+                evaluation = session.policy_loop.open(boundary, history=row.history, draining=self.draining)
                 if evaluation is not None:
                     self._ask(evaluation)
         if not self.lock_step and not session.policy_loop.in_flight:
             # Playbooks do not change under an evaluation that is out.
             session.keep_trials()
+            self.draining = False
 
     def note(self, anomaly: FeedAnomaly) -> None:
         """Journal what was wrong with the feed; before the first row it waits for it."""

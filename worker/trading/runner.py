@@ -132,6 +132,8 @@ class PaperProcess:
 
     def stop(self, why: str) -> None:
         """Ask for a graceful stop: the row in hand is finished and stored."""
+        if self._why is None:
+            self._note("stopping", {"reason": why})
         self._why = self._why or why
         self._until = self._until or time.monotonic() + STOP_S
         self._stop.set()
@@ -352,7 +354,7 @@ class PaperProcess:
     async def _save(self) -> None:
         """Everything is stored: take a savepoint if one is due and nothing is on its way."""
         desk, lease = self.desk, self.keeper.lease
-        busy = self.requests.busy or (self.reports is not None and self.reports.busy)
+        busy = self.requests.busy or (self.reports is not None and self.reports.busy) or desk.draining
         if busy or lease is None or self._recovering or not self.savepoints.due(desk):
             return
         if not desk.session.policy_loop.in_flight:

@@ -87,7 +87,11 @@ def test_gate_disabled_event_is_skipped_and_starts_nothing(event: PolicyEventKin
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [({"warming_up": True}, SkipReason.WARMING_UP), ({"in_flight": True}, SkipReason.SINGLE_FLIGHT)],
+    [
+        ({"warming_up": True}, SkipReason.WARMING_UP),
+        ({"in_flight": True}, SkipReason.SINGLE_FLIGHT),
+        ({"draining": True}, SkipReason.DRAINING),
+    ],
 )
 def test_gate_without_regime_or_while_busy_nothing_starts(change: dict, reason: SkipReason) -> None:  # type: ignore[type-arg]
     for overrides in ((), (OverrideReason.VOLATILITY_SHOCK,)):

@@ -41,7 +41,6 @@ class BetweenBars(LiveRun):
     def __init__(self, server: Troubled, trouble: str) -> None:
         super().__init__(server, trouble, 0.0)
         self._more = asyncio.Event()
-        self.states: list[tuple[bool, str]] = []
 
     @property
     def told_of_store(self) -> list[str]:
@@ -57,24 +56,27 @@ class BetweenBars(LiveRun):
     async def _through(self, running: "asyncio.Task[Any]") -> None:
         rows = QUIET_AT // 2
         await self._until(running, lambda: len(self._taken) == rows and self._process.keeper.waiting == 0)
-        for change, news in ((self._begin, "store_away"), (self._end, "store_back")):
-            self._look_at_signs()
+        for change, news, state in (
+            (self._begin, "store_away", (False, "safe_mode")),
+            (self._end, "store_back", (True, "running")),
+        ):
             await self._by_hand(change)
             await self._until(running, partial(self._heard, news))
-        self._look_at_signs()
+            await self._until(running, partial(self._stands, state))
         assert len(self._taken) == rows, "no bar came meanwhile"
         self._more.set()
         await self._until(running, lambda: len(self._taken) > rows + 10)
 
-    def _look_at_signs(self) -> None:
+    def _stands(self, state: tuple[bool, str]) -> bool:
         signs = self._process.signs.signs()
-        self.states.append((signs.store_ok, signs.state))
+        return (signs.store_ok, signs.state) == state
 
 
 @pytest.mark.parametrize("trouble", ["immediate", "freeze"])
 def test_paper_live_run_notices_a_server_that_is_gone_between_two_bars(troubled_server, trouble) -> None:
     run = BetweenBars(troubled_server, trouble)
     seen = lived_by(run, troubled_server, trouble)
-    assert run.told_of_store == ["store_away", "store_back"]
-    assert run.states == [(True, "running"), (False, "safe_mode"), (True, "running")]
+    told = run.told_of_store  # a server that starts may refuse once more after its first answer
+    assert told == ["store_away", "store_back"] * (len(told) // 2)
+    assert len(told) >= 2
     assert (seen.lost, seen.problem) == (0, None)

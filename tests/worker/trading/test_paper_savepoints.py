@@ -11,6 +11,7 @@ import pytest
 from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.playbooks.registry import load_playbooks
+from services.slow_loop_service import SlowLoopService
 from services.store import open_store
 from services.store.failures import StoreDamaged
 from tests.worker.runs import Run, embedded_bars, run_on
@@ -30,7 +31,9 @@ from trading_core.bars import BarSeries
 from worker.models import Models
 from worker.sample_data.worlds import make_world
 from worker.scenarios import PLANTED, planted_settings
-from worker.trading.desk import TradingDesk
+from worker.stored_document import MEASURED
+from worker.trading.committing import Committing
+from worker.trading.desk import DRAIN_AFTER, TradingDesk
 from worker.trading.runner import PaperOutcome
 from worker.trading.savepoint_desk import Pace, SavepointDesk
 
@@ -120,10 +123,11 @@ def test_paper_run_killed_again_and_again_goes_on_from_savepoints_to_the_head_of
 
 
 def _counted(part: Any) -> Any:
-    """A part of the document without wall times."""
+    """A part of the document without what was measured."""
     if isinstance(part, dict):
         timed = ("_ms", "seconds", "_s")
-        return {key: _counted(one) for key, one in part.items() if not key.endswith(timed)}
+        kept = {key: part[key] for key in part if key not in MEASURED and not key.endswith(timed)}
+        return {key: _counted(one) for key, one in kept.items()}
     return part
 
 
@@ -148,42 +152,124 @@ def test_paper_live_run_with_a_model_goes_on_from_a_savepoint_and_replays_to_its
     assert (report.ok, report.problem) == (True, None)
 
 
-def test_paper_savepoint_is_not_taken_while_an_evaluation_is_out(tmp_path, monkeypatch) -> None:
-    """What an evaluation is thinking about is in no savepoint, so there is none while it thinks."""
-    out: list[int] = []
+class Paced(AnsweringModel):
+    """Takes as many rows as it is told for each answer: what is out when is no matter of time.
+
+    Args:
+        rows: how many.
+
+    Attributes:
+        out: evaluations that were out when each row came.
+        desk, committing: of the run; None before its first row.
+    """
+
+    def __init__(self, rows: int) -> None:
+        super().__init__(json.dumps(AGREES))
+        self._rows = rows
+        self._row = 0
+        self._next = asyncio.Event()
+        self.desk: TradingDesk | None = None
+        self.committing: Committing | None = None
+        self.out: list[int] = []
+
+    async def complete(self, **named: Any) -> Any:
+        until = self._row + self._rows
+        while self._row < until:
+            await self._next.wait()
+        return await super().complete(**named)
+
+    async def row(self, number: int) -> None:
+        """A row comes, once what came before it is stored."""
+        self._row += 1
+        self._next.set()
+        self._next = asyncio.Event()
+        if self.desk is None or self.committing is None:
+            return
+        await asyncio.wait_for(self.committing.caught_up(), 60)
+        self.out.append(self.desk.session.policy_loop.in_flight)
+
+    def is_over(self) -> None:
+        """No row comes any more."""
+        self._rows, self._row = 0, 10**9
+        self._next.set()
+
+
+def paced(tmp_path: Any, monkeypatch: Any, symbols: tuple[str, ...], every: int, **named: Any) -> Any:
+    """A live run whose answers come with its rows: how many were out, rows of savepoints and of trials."""
     taken: list[int] = []
-    take = SavepointDesk.take
+    trials: list[int] = []
+    take, came, wake = SavepointDesk.take, TradingDesk.take, Committing.wake
+    keep = SlowLoopService._keep_trials
+    model = Paced(every)
 
     async def seen(desk: SavepointDesk, trading: TradingDesk, lease: Any) -> None:
-        taken.append(trading.session.policy_loop.in_flight)
+        assert trading.session.policy_loop.in_flight == 0
+        taken.append(trading.rows)
         await take(desk, trading, lease)
 
-    class Slow(AnsweringModel):
-        async def complete(self, **named: Any) -> Any:
-            await asyncio.sleep(0.01)
-            return await super().complete(**named)
-
-    async def unhurried(number: int) -> None:
-        await asyncio.sleep(0.004)
-        if number > 1 and spied:
-            out.append(spied[0].session.policy_loop.in_flight)
-
-    spied: list[TradingDesk] = []
-    resumed = TradingDesk.take
-
     async def took(desk: TradingDesk, row: Any) -> None:
-        spied[:] = [desk]
-        await resumed(desk, row)
+        model.desk = desk
+        await came(desk, row)
+
+    def woken(committing: Committing) -> None:
+        model.committing = committing
+        wake(committing)
+
+    def kept(loop: SlowLoopService, row: int, now: int) -> None:
+        trials.append(row)
+        keep(loop, row, now)
 
     monkeypatch.setattr(SavepointDesk, "take", seen)
     monkeypatch.setattr(TradingDesk, "take", took)
-    slow = Slow(json.dumps(AGREES))
-    process = Process(tmp_path, FULL, models=Models(fast=slow, slow=slow))
-    live = embedded_bars("2009-01-01", "2010-03-31").select(("AAPL", "IBM"))
-    process.trades(RunningFeed(live, unhurried), pace=Pace(events=1, rows=1, share=0.0))
+    monkeypatch.setattr(Committing, "wake", woken)
+    monkeypatch.setattr(SlowLoopService, "_keep_trials", kept)
+    process = Process(tmp_path, FULL, models=Models(fast=model, slow=model))
+    live = embedded_bars("2009-01-01", "2010-03-31").select(symbols)
+
+    async def paces(number: int) -> None:
+        await model.row(number)
+        if number == live.shape[0] - 1:
+            model.is_over()
+
+    process.trades(RunningFeed(live, paces), pace=Pace(events=1, rows=1, share=0.0), **named)
+    return model.out, taken, trials
+
+
+def test_paper_savepoint_is_not_taken_while_an_evaluation_is_out(tmp_path, monkeypatch) -> None:
+    """What an evaluation is thinking about is in no savepoint, so there is none while it thinks."""
+    out, taken, _ = paced(tmp_path, monkeypatch, ("AAPL", "IBM"), 2)
     assert max(out) > 0, "some evaluations take longer than a row"
     assert len(taken) > 20
-    assert max(taken) == 0
+
+
+MANY = ("AAPL", "IBM", "GOOG", "MSFT")
+
+
+def test_paper_savepoints_and_trials_do_not_starve_under_a_model_that_is_always_behind(
+    tmp_path, monkeypatch
+) -> None:
+    out, taken, trials = paced(tmp_path, monkeypatch, MANY, 6)
+    begun = next(row for row, busy in enumerate(out) if busy)
+    assert sum(busy == 0 for busy in out[begun:]) < 0.1 * (len(out) - begun), "the model is always behind"
+    drained = DRAIN_AFTER + 7 * len(MANY)  # rows: until nothing begins, and until all is answered
+    for kept in (taken, trials):
+        rows = [begun, *(row for row in kept if row > begun), len(out)]
+        assert max(later - row for row, later in zip(rows, rows[1:], strict=False)) < 2 * drained
+    skipped = [row for row in rows_stored(tmp_path, "latest", "policy_skip") if "draining" in row.payload]
+    assert skipped, "what began no evaluation meanwhile stands in the journal"
+    report = replayed(tmp_path, FULL)
+    assert (report.ok, report.problem) == (True, None)
+
+
+def test_paper_run_killed_while_it_drains_goes_on_to_a_head_that_replays(tmp_path, monkeypatch) -> None:
+    with pytest.raises(Killed):
+        paced(tmp_path, monkeypatch, MANY, 6, points=KillAt("committed", 150))
+    monkeypatch.undo()
+    out, taken, _ = paced(tmp_path, monkeypatch, MANY, 6)
+    assert max(out) > 0
+    assert taken
+    report = replayed(tmp_path, FULL)
+    assert (report.ok, report.problem) == (True, None)
 
 
 @cache
