@@ -29,6 +29,14 @@ def replace(folder: Path) -> None:
     (folder / "copy.db").replace(folder / STORE)
 
 
+def copy_over(folder: Path) -> None:
+    """As `cp` does it: another store in the same file."""
+    with closing(sqlite3.connect(folder / "other.db")) as other, other:
+        other.execute("CREATE TABLE runs (run_id TEXT, created_at INTEGER, events INTEGER)")
+        other.execute("INSERT INTO runs VALUES ('r0001', 1, 1)")
+    shutil.copyfile(folder / "other.db", folder / STORE)
+
+
 def delete_log(folder: Path) -> None:
     (folder / f"{STORE}-wal").unlink()
 
@@ -93,6 +101,7 @@ def lost_under(
         ("paper", delete, None),
         ("paper", replace, signal.SIGINT),
         ("worker", delete_log, None),
+        ("paper", copy_over, None),
     ],
 )
 def test_paper_process_whose_store_is_lost_ends_with_two_and_never_with_stored(tmp_path, command, lose, stop):
