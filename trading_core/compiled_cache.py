@@ -42,6 +42,11 @@ def cache_folder(room: Path = ROOM) -> Path:
     )
 
 
+def full_mark() -> Path:
+    """The file that stands in the folder once everything was compiled into it."""
+    return cache_folder() / "engine-compiled"
+
+
 def use_cache_of_these_sources() -> None:
     """Point numba at the folder, whether or not somebody has imported numba already."""
     folder = str(cache_folder())

@@ -7,7 +7,6 @@ fresh machine, is measured apart from the engine.
 import time
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from schemas.config import EnvelopeSettings, ExecutionSettings
 from services.memory.scan import LANES, nothing_found, scan
 from services.memory.store import room
 from trading_core.bars import BarSeries
+from trading_core.compiled_cache import full_mark
 from trading_core.kernel.fresh import event_flags, parameter_record
 from trading_core.regime import regime_columns
 from trading_core.tick_events import TickEventDecoder
@@ -38,21 +38,8 @@ def compile_engine() -> float:
         engine.advance()
     scan(room(LANES, 1), nothing_found(np.ones(3, dtype=np.int64)), np.zeros(1), 0, 0, 0)
     with suppress(OSError):  # a folder that takes no mark keeps no compiled code either
-        _mark().touch()
+        full_mark().touch()
     return time.perf_counter() - started
-
-
-def is_compiled() -> bool:
-    """Whether the disk cache was filled to its end for these very sources.
-
-    Some compiled code in it is not enough: a first run may have been ended half way, or be at it now, and
-    commands that need no engine compile a part.
-    """
-    return _mark().exists()
-
-
-def _mark() -> Path:
-    return cache_folder() / "engine-compiled"
 
 
 def _few_bars() -> BarSeries:

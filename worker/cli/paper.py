@@ -30,7 +30,8 @@ from worker.cli.run_options import (
     ZoneOption,
     names_of,
 )
-from worker.interrupts import hear_stops, run_async
+from worker.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
+from worker.recorded_run import Progress
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ async def traded(
                 crashed_too_often=limit.crashed_too_often, progress=lambda *rows: draw(sum(rows), None),
             )  # fmt: skip
             hear_stops(lambda signum: process.stop(signum.name))
-            with limit.withdrawn():
+            with limit.withdrawn(), _watched(feed) as draw:
                 for one in await left_behind(store, settings, feed, new=new):
                     _tell(one, settings)
                 return await process.run(name, new=new)

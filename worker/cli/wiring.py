@@ -71,16 +71,19 @@ def ready_engine() -> None:
     with step(LOADING, at_once=not compiled):
         from worker.warm_up import compile_engine
 
-    compiled = is_compiled()
     with step("loading the compiled engine" if compiled else COMPILING, at_once=not compiled):
         compile_engine()
 
 
 def _is_compiled() -> bool:
-    """Whether the disk cache holds compiled code of these very sources."""
-    from trading_core.compiled_cache import cache_folder
+    """Whether the disk cache was filled to its end for these very sources.
 
-    return any(cache_folder().rglob("*.nbc"))
+    Some compiled code in it is not enough: a first run may have been ended half way, or be at it now, and
+    commands that need no engine compile a part.
+    """
+    from trading_core.compiled_cache import full_mark
+
+    return full_mark().exists()
 
 
 async def stored_runner(store: "Store", record: "RunRecord") -> BacktestRunner:

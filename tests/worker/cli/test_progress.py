@@ -95,30 +95,28 @@ def test_progress_hears_a_signal():
         draw(1, None)
 
 
-SAID_AT_ONCE = "[0:00] compiling the engine, once for this version\n"
-
-
 def test_compiling_is_told_at_once_until_the_cache_of_these_sources_is_full(capsys, monkeypatch, tmp_path):
     """A part of it may be there: of a first run that was ended half way, or of another command."""
     (tmp_path / "kernel").mkdir()
     (tmp_path / "kernel" / "advance.1.nbc").touch()
-    monkeypatch.setattr("worker.warm_up.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("trading_core.compiled_cache.cache_folder", lambda: tmp_path)
     compile_engine.cache_clear()
     wiring.ready_engine()
+    said = "".join(f"[0:00] {words}\n" for words in (wiring.LOADING, wiring.COMPILING))
     told = capsys.readouterr()
-    assert (told.out, told.err.startswith(SAID_AT_ONCE)) == ("", True)
+    assert (told.out, told.err.startswith(said)) == ("", True)
     wiring.ready_engine()
-    assert SAID_AT_ONCE not in capsys.readouterr().err
+    assert wiring.COMPILING not in capsys.readouterr().err
 
 
 def test_loading_the_compiled_engine_is_a_step_too(monkeypatch, tmp_path):
     """The mark says that it was compiled once; numba may find it stale, and then a minute passes here."""
     (tmp_path / "engine-compiled").touch()
-    monkeypatch.setattr("worker.warm_up.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("trading_core.compiled_cache.cache_folder", lambda: tmp_path)
     titles = []
     monkeypatch.setattr(wiring, "step", lambda title, **_: titles.append(title) or nullcontext())
     wiring.ready_engine()
-    assert titles == ["loading the engine", "loading the compiled engine"]
+    assert titles == [wiring.LOADING, "loading the compiled engine"]
 
 
 @pytest.mark.parametrize("runner", [wiring.backtest_runner, wiring.paper_replay, wiring.scenario_runner])
