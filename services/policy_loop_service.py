@@ -72,7 +72,7 @@ class PolicyLoopService:
         self.structures: dict[str, str] = {}
         self.counters = PolicyCounters(settings.reflection)
         self.blocked: list[tuple[int, int, PolicyProposal]] = []
-        self.deferred: list[DeferredItem] = []
+        self.deferred: list[tuple[int, DeferredItem]] = []  # known at, ns
         self.decided_in: Callable[[RegimeView | None], None] = lambda regime: None
         self.tick_seen: Callable[[TickValidationEvent], None] = lambda event: None
         self._evaluator = PolicyEvaluator(
@@ -188,7 +188,7 @@ class PolicyLoopService:
         return int(self._engine.bars.close_times[self._engine.t - 1])
 
     def _ending(self, evaluation: Evaluation) -> Ending:
-        self.deferred += evaluation.deferred
+        self.deferred += [(self._now(), item) for item in evaluation.deferred]
         if evaluation.error is not None:
             return self._after_error(evaluation, evaluation.error)
         if evaluation.conclusion is None:

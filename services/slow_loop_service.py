@@ -107,10 +107,12 @@ class SlowLoopService:
         self._next_slot = next_slot(self._started, self._interval)
         self._last_run: int | None = None
         self._last_run_episodes = 0
+        self._told_until = self._started - 1
         self._last_structural: int | None = None
         self._last_examined: int | None = None
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._failed = False
+        self._in_hand: str | None = None
         self._epochs: Counter[str] = Counter()
         self._tested: list[str] = []
         self.drift = DriftWindow()
@@ -201,11 +203,9 @@ class SlowLoopService:
             self._asked(request, now)
             self._answered(request, report, now)
             self._decided(verdict, run, now)
+            self._applied(request)
         except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
             self._contain(error, now)
-        self._last_run = request.slot
-        self._last_run_episodes = self._count(request.slot)
-        self._read_until(request.known_at)
 
     def _closed_slot(self, now: int) -> int | None:
         """The newest slot at or before `now` that was not examined yet."""
@@ -224,6 +224,8 @@ class SlowLoopService:
         self._failed = True
         self.counters.errors += 1
         failure = {"where": "slow_loop", "type": type(error).__name__, "message": str(error)}
+        if self._in_hand is not None:
+            failure["report_id"], self._in_hand = self._in_hand, None
         self._append(now, "error", failure)
 
     def _facts(self, moment: int) -> CadenceFacts:
@@ -317,15 +319,20 @@ class SlowLoopService:
         report = await self._reflection.reflect(request, facts.batch(), self._definitions())
         self._answered(request, report, now)
         self._decided(await self.judged(report), run, now)
-        self._last_run = run.slot
-        self._last_run_episodes = len(facts.evidence)
-        self._read_until(request.known_at)
+        self._applied(request)
         self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
 
-    def _read_until(self, clock: int) -> None:
-        """A report knew everything up to `clock`, ns; what came later belongs to the next one."""
+    def _applied(self, request: HighLevelReflectionRequest) -> None:
+        """A report was carried out: what its request knew is told, what came later belongs to the next one.
+
+        After a failure all of it is told again.
+        """
+        self._in_hand = None
+        self._last_run = request.slot
+        self._last_run_episodes = self._count(request.slot)
+        clock = self._told_until = request.known_at
         deferred = self._policy_loop.deferred
-        deferred[:] = [one for one in deferred if one.raised_at > clock]
+        deferred[:] = [one for one in deferred if one[0] > clock]
         self._overrides = [one for one in self._overrides if one[0] > clock]
         self.drift.close(clock)
 
@@ -338,7 +345,7 @@ class SlowLoopService:
         self, request: HighLevelReflectionRequest, report: HighLevelReflectionReport, now: int
     ) -> None:
         self.last_report = report
-        report_id = report.content_hash[:16]
+        report_id = self._in_hand = report.content_hash[:16]
         self._append(
             now,
             "high_level_report",
@@ -360,7 +367,7 @@ class SlowLoopService:
             evidence=self._evidence(run.slot),
             counted_before=self._last_run_episodes,
             judge_history=tuple(self._judge_history),
-            deferred=tuple(self._policy_loop.deferred),
+            deferred=tuple(item for _, item in self._policy_loop.deferred),
             untraded=self._new_untraded(row),
             shadow_trials=self._trials.summaries(),
             drift_inputs=self.drift.inputs(run.trigger),
@@ -370,9 +377,8 @@ class SlowLoopService:
         )
 
     def _new_untraded(self, row: int) -> tuple[UntradedSignal, ...]:
-        """Signals whose outcome became known since the last run."""
-        since = self._last_run if self._last_run is not None else self._started - 1
-        return tuple(one for one in self._untraded.known(row + 1) if one.known_at > since)
+        """Signals whose outcome became known since the clock of the last report."""
+        return tuple(one for one in self._untraded.known(row + 1) if one.known_at > self._told_until)
 
     def _count_report(self, report: HighLevelReflectionReport, report_id: str, now: int) -> None:
         counters = self.counters
@@ -405,7 +411,6 @@ class SlowLoopService:
     def _apply(self, verdict: ReplanVerdict, verdict_id: str, run: Run, now: int) -> None:
         if not verdict.actions:
             return
-        self._judge_history += actions_seen(verdict, verdict_id, now)
         refused_before = len(self._lifecycle.refused)
         changed = self._lifecycle.apply(
             verdict.actions,
@@ -415,6 +420,7 @@ class SlowLoopService:
             timeframe=self._bars.timeframe,
             proven=self.proven,
         )
+        self._judge_history += actions_seen(verdict, verdict_id, now)
         self._trials.lifted(changed, now)
         refused = self._lifecycle.refused[refused_before:]
         not_done = [one.action for one in refused]

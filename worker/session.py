@@ -187,8 +187,9 @@ class Session:
 
     def collect_blocked(self) -> None:
         """Hand proposals that a reflection blocked to the untraded signals."""
+        now = int(self.bars.close_times[self.engine.t - 1])
         for row, s, proposal in self.policy_loop.blocked:
-            self.untraded.blocked(s, row, proposal)
+            self.untraded.blocked(s, row, proposal, now)
         self.policy_loop.blocked.clear()
 
     def finish(self) -> None:

@@ -51,6 +51,7 @@ class PastRun:
         read_until: the clock of its request: what was known later belongs to the next run.
         report: what it said.
         verdict: the judge's, once there is one, with its id and the time at which its actions were seen.
+        failed_at: when it was known that it could not be carried out: then its facts are told again.
     """
 
     slot: int
@@ -60,6 +61,11 @@ class PastRun:
     verdict: ReplanVerdict | None = None
     verdict_id: str = ""
     judged_at: int = 0
+    failed_at: int | None = None
+
+    def failed(self, clock: int) -> bool:
+        """Whether it was known by `clock`, ns, that the report could not be carried out."""
+        return self.failed_at is not None and self.failed_at <= clock
 
 
 class JournalFacts:
@@ -77,7 +83,7 @@ class JournalFacts:
         self._versions: list[tuple[int, PlaybookVersion]] = []
         self._shadow: list[tuple[int, str, str, str | None, Episode]] = []
         self._overrides: list[tuple[int, OverrideReason]] = []
-        self._deferred: list[DeferredItem] = []
+        self._deferred: list[tuple[int, DeferredItem]] = []
         self._drift: list[tuple[int, Drift]] = []
         self._asked: dict[str, str] = {}
         self._directions: dict[str, Direction] = {}
@@ -96,6 +102,7 @@ class JournalFacts:
             "high_level_request": self._request,
             "high_level_report": self._report,
             "replan_verdict": self._verdict,
+            "error": self._error,
             **{str(kind): self._fire for kind in COUNTED},
         }
 
@@ -160,13 +167,14 @@ class JournalFacts:
     ) -> CadenceFacts:
         """Facts for `due` at a slot, with what was known at `clock`."""
         past = self._past(slot, clock)
-        since = past[-1].read_until if past else -1
+        since = self.told_until(slot, clock)
+        failed = [one.slot for one in self._made(slot, clock) if one.failed(clock)]
         overrides = [reason for at, reason in self._overrides if since < at <= clock]
         acted = [one.slot for one in past if one.verdict is not None and changes_structure(one.verdict)]
         standing = LoopStanding(
             self.started_at,
             last_run=past[-1].slot if past else None,
-            last_attempt=last_attempt,
+            last_attempt=max((one for one in (last_attempt, *failed) if one is not None), default=None),
             last_examined=last_examined,
             last_structural=acted[-1] if acted else None,
             override=overrides[-1] if overrides else None,
@@ -181,8 +189,7 @@ class JournalFacts:
 
     def request_facts(self, slot: int, clock: int, trigger: str) -> RequestFacts:
         """What the request of a run at `slot` is made of, with what was known at `clock`."""
-        past = self._past(slot, clock)
-        since = past[-1].read_until if past else -1
+        past, since = self._past(slot, clock), self.told_until(slot, clock)
         history = [
             action
             for one in past
@@ -196,26 +203,32 @@ class JournalFacts:
             evidence=self._learnable[: self._count(slot)],
             counted_before=self._counted_before(slot, clock),
             judge_history=history,
-            deferred=tuple(one for one in self._deferred if since < one.raised_at <= clock),
+            deferred=tuple(item for at, item in self._deferred if since < at <= clock),
             shadow_trials=self._trials(clock),
             drift_inputs=self._drift_window(past, clock).inputs(trigger),
             epochs=self._epochs(clock),
             epoch_starts={one.definition.id: one.since for one in self._active(clock)},
-            tested=tuple(trial_key(trial) for one in past for trial in one.report.grid_trials),
+            tested=tuple(
+                trial_key(trial) for one in self._made(slot, clock) for trial in one.report.grid_trials
+            ),
         )
 
-    def last_read(self, slot: int, clock: int) -> int:
-        """Slot of the last run before `slot`, or the beginning: signals known later are new."""
+    def told_until(self, slot: int, clock: int) -> int:
+        """Clock of the last report before `slot`, ns, or the beginning: what was known later is new."""
         past = self._past(slot, clock)
-        return past[-1].slot if past else self.started_at - 1
+        return past[-1].read_until if past else self.started_at - 1
 
     def evidence(self, episode_ids: Sequence[str]) -> list[Episode]:
         """The episodes of a stored request, in its order."""
         by_id = {one.episode_id: one for one in self._learnable}
         return [by_id[name] for name in episode_ids]
 
-    def _past(self, slot: int, clock: int) -> list[PastRun]:
+    def _made(self, slot: int, clock: int) -> list[PastRun]:
         return [one for one in self.runs() if one.slot < slot and one.known_at <= clock]
+
+    def _past(self, slot: int, clock: int) -> list[PastRun]:
+        """The runs that count: one that could not be carried out told nothing."""
+        return [one for one in self._made(slot, clock) if not one.failed(clock)]
 
     def _count(self, slot: int) -> int:
         return bisect_right(self._known, slot)
@@ -361,7 +374,7 @@ class JournalFacts:
                 text=text,
                 reflection_hash=payload["reflection_hash"],
             )
-            self._deferred.append(item)
+            self._deferred.append((row.known_at, item))
 
     def _breach(self, row: JournalRow, payload: dict[str, Any]) -> None:
         killed = payload["limit"] == "kill_switch"
@@ -392,13 +405,14 @@ class JournalFacts:
         self._runs[payload["report_id"]] = PastRun(slot, row.known_at, read_until, report)
 
     def _verdict(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        past = self._runs[payload["report_id"]]
-        self._runs[payload["report_id"]] = PastRun(
-            past.slot,
-            past.known_at,
-            past.read_until,
-            past.report,
-            ReplanVerdict.model_validate(payload["verdict"]),
-            payload["verdict_id"],
-            row.known_at,
+        self._runs[payload["report_id"]] = replace(
+            self._runs[payload["report_id"]],
+            verdict=ReplanVerdict.model_validate(payload["verdict"]),
+            verdict_id=payload["verdict_id"],
+            judged_at=row.known_at,
         )
+
+    def _error(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        failed = payload.get("report_id")
+        if failed in self._runs:
+            self._runs[failed] = replace(self._runs[failed], failed_at=row.known_at)

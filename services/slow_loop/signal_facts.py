@@ -100,7 +100,8 @@ class SignalFacts:
                 continue
             if isinstance(event, _Blocked):
                 row = int(np.searchsorted(bars.times, event.label))
-                signals.blocked(bars.symbols.index(event.symbol), row, event.proposal)
+                s = bars.symbols.index(event.symbol)
+                signals.blocked(s, row, event.proposal, event.known_at)
             else:
                 signals.observe(event, int(np.searchsorted(bars.times, event.bar_label)), self._plans)
         known = int(np.searchsorted(bars.close_times, clock, side="right"))

@@ -37,12 +37,13 @@ class Planned(Protocol):
 
 @dataclass(frozen=True)
 class PendingSignal:
-    """A signal waiting for its counterfactual outcome."""
+    """A signal waiting for its counterfactual outcome; `known_at` is when it came to nothing, ns."""
 
     s: int
     row: int
     proposal: PolicyProposal
     reason: Reason
+    known_at: int
 
 
 class UntradedSignals:
@@ -73,11 +74,19 @@ class UntradedSignals:
             if policy is None or signalled is None:
                 return
             s = self._bars.symbols.index(event.symbol)
-            self._pending.append(PendingSignal(s, signalled, policy.proposal, _reason(event)))
+            signal = PendingSignal(s, signalled, policy.proposal, _reason(event), event.known_at)
+            self._pending.append(signal)
 
-    def blocked(self, s: int, row: int, proposal: PolicyProposal) -> None:
-        """A proposal that a reflection blocked, taken as if it had been entered at the next open."""
-        self._pending.append(PendingSignal(s, row, proposal, "blocked"))
+    def blocked(self, s: int, row: int, proposal: PolicyProposal, known_at: int) -> None:
+        """A proposal that a reflection blocked, taken as if it had been entered at the next open.
+
+        Args:
+            s: symbol column.
+            row: of the signal.
+            proposal: what was blocked.
+            known_at: when that was carried out, ns.
+        """
+        self._pending.append(PendingSignal(s, row, proposal, "blocked", known_at))
 
     def known(self, until_row: int) -> tuple[UntradedSignal, ...]:
         """All signals so far, resolved as far as bars before row `until_row` allow, by time and symbol."""
@@ -93,23 +102,26 @@ class UntradedSignals:
         return tuple(self._resolved)
 
     def _resolve(self, one: PendingSignal, until_row: int) -> UntradedSignal | None:
+        """The same signal, known at the same time, whenever it is asked for; None while it is open."""
+        last = (
+            one.row + 4 * one.proposal.horizon_bars + 9
+        )  # where the symbol stopped trading, no outcome comes
         stop = self._columns.number(one.proposal.stop, one.s)[one.row]
         target = self._columns.number(one.proposal.target, one.s)[one.row]
         outcome = bracket_outcome(
             self._bars,
             one.s,
             one.row,
-            until_row,
+            min(until_row, last),
             direction=1 if one.proposal.direction == "long" else -1,
             stop=float(stop),
             target=float(target),
             horizon=one.proposal.horizon_bars,
             execution=self._execution,
         )
-        expired = until_row - one.row > 4 * one.proposal.horizon_bars + 8
-        if outcome is None and not expired:
+        if outcome is None and until_row < last:
             return None
-        r, row = outcome if outcome is not None else (None, until_row - 1)
+        r, row = outcome if outcome is not None else (None, last - 1)
         return UntradedSignal(
             symbol=self._bars.symbols[one.s],
             playbook_id=one.proposal.playbook_id,
@@ -117,7 +129,7 @@ class UntradedSignals:
             label=int(self._bars.times[one.row]),
             reason=one.reason,
             counterfactual_r=r,
-            known_at=int(self._bars.close_times[row]),
+            known_at=max(int(self._bars.close_times[row]), one.known_at),
         )
 
 

@@ -1,11 +1,13 @@
 """What a report that was made elsewhere closes as it arrives: the drift window, overrides, deferred items."""
 
 import asyncio
+import json
 from typing import Any
 
-from schemas.judge import ReplanVerdict
+from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.reflection import DeferredItem
 from schemas.vocabulary import OverrideReason, RecommendedAction
+from services.slow_loop.journal_facts import JournalFacts
 from tests.worker.test_session_wires import session
 from worker.session import Session
 from worker.timing import Timing
@@ -37,8 +39,9 @@ def heard(made: Session, request: Any, report: Any) -> None:
         reason="-",
         known_at=report.known_at,
     )
+    before = made.slow_loop.counters.errors
     made.slow_loop.hear(request, report, verdict, made.engine.t - 1)
-    assert made.slow_loop.counters.errors == 0
+    assert made.slow_loop.counters.errors == before
 
 
 def counts(request: Any, side: str) -> dict[str, Any]:
@@ -88,10 +91,58 @@ def test_hear_clears_the_deferred_items_that_the_report_knew_and_keeps_later_one
     made = stepped()
     request, report = asked(made)
     now = made.clock.now
-    known, later = (
-        DeferredItem(raised_at=at, symbol="AAPL", text="a wish", reflection_hash="0" * 64)
-        for at in (now, now + BAR)
-    )
-    made.policy_loop.deferred[:] = [known, later]
+    wish = DeferredItem(raised_at=now - BAR, symbol="AAPL", text="a wish", reflection_hash="0" * 64)
+    made.policy_loop.deferred[:] = [(now, wish), (now + BAR, wish)]
     heard(made, request, report)
-    assert made.policy_loop.deferred == [later]
+    assert made.policy_loop.deferred == [(now + BAR, wish)], "raised before its clock, known after it"
+
+
+def test_hear_of_a_report_that_cannot_be_carried_out_consumes_nothing_of_it() -> None:
+    made = stepped()
+    loop, now = made.slow_loop, made.clock.now
+    request, report = asked(made)
+    wish = DeferredItem(raised_at=now, symbol="AAPL", text="a wish", reflection_hash="0" * 64)
+    made.policy_loop.deferred[:] = [(now, wish)]
+    loop.note_override(OverrideReason.ENVELOPE_BREACH, now)
+    before, signals = loop._facts(now), asked(made)[0].untraded_signals
+    too_much = JudgeAction(
+        kind="set_risk_fraction", playbook_id="mean_reversion", value=0.5, reason="out of bounds"
+    )
+    verdict = ReplanVerdict(
+        decision=RecommendedAction.POLICY_ADJUST,
+        report_id=report.content_hash[:16],
+        actions=(too_much,),
+        reason="-",
+        known_at=report.known_at,
+    )
+    loop.hear(request, report, verdict, made.engine.t - 1)
+    assert loop.counters.errors == 1
+    again, _ = asked(made)
+    assert loop._facts(now) == before
+    assert again.drift_inputs == request.drift_inputs
+    assert [one.text for one in again.deferred_items] == ["a wish"]
+    assert again.untraded_signals == signals != ()
+    assert again.judge_history == (), "what was not carried out is no action"
+    failure = read_from_the_journal(made, again)
+    assert failure["report_id"] == report.content_hash[:16]
+    heard(made, *asked(made))
+    assert loop._facts(now).safety_override is None
+
+
+def read_from_the_journal(made: Session, wanted: Any) -> dict[str, Any]:
+    """The error of a report, after which a worker counts the same facts as new."""
+    asyncio.run(made.journal.flush())
+    facts, failures = JournalFacts(made.settings), list[dict[str, Any]]()
+    for row in made.journal._sink.rows:  # type: ignore[attr-defined]
+        facts.add(row)
+        failures += [json.loads(row.payload)] if row.kind == "error" else []
+    (failure,) = failures
+    now = made.clock.now + 1  # the failed report has this very slot
+    read = facts.request_facts(now, now, "batch")
+    assert read.drift_inputs == wanted.drift_inputs
+    assert read.counted_before == 0
+    assert read.judge_history == []
+    cadence = facts.cadence(now, now, None)
+    assert (cadence.last_run, cadence.last_structural) == (None, None)
+    assert cadence.last_attempt == wanted.slot, "nothing is examined early before the next slot"
+    return failure

@@ -44,7 +44,7 @@ def untraded_on_bars(store: Store, run: RunOfSlots) -> Untraded:
     """What signals of a run that never became a position would have done, on the run's own bars."""
 
     async def untraded(facts: JournalFacts, slot: int) -> tuple[UntradedSignal, ...]:
-        bars, since = await _bars(store, run.run_id, slot), facts.last_read(slot, slot)
+        bars, since = await _bars(store, run.run_id, slot), facts.told_until(slot, slot)
         execution = run.settings.execution
         return await asyncio.to_thread(
             lambda: facts.signals.untraded(bars, RuleColumns(bars), execution, since, slot)

@@ -1,6 +1,7 @@
 """What the worker reads from a journal is what the slow loop of the backtest had in memory."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from schemas.config import Settings
 from services.slow_loop.cadence import Run, Skip, due
 from services.slow_loop.journal_facts import JournalFacts
 from services.slow_loop.requests import build_request
-from tests.worker.runs import embedded_run, planted_run
+from tests.worker.runs import embedded_run, planted_run, slice_run
 from trading_core.rules import RuleColumns
 from worker.scenarios import planted_settings
 
@@ -59,7 +60,7 @@ def test_journal_facts_resolve_the_untraded_signals_of_every_request_on_the_bars
     for facts, row, decided in replayed(run(), settings()):
         if row.kind == "slow_skip":
             continue
-        since = facts.last_read(decided["slot"], row.known_at)
+        since = facts.told_until(decided["slot"], row.known_at)
         made = facts.signals.untraded(bars, columns, execution, since, row.known_at)
         assert json.loads(json.dumps([one.payload() for one in made])) == decided["untraded_signals"]
         told += len(made)
@@ -82,3 +83,21 @@ def test_journal_facts_make_every_request_of_the_backtest(run, settings):
         assert request.payload()["window_start"].isoformat()
         known = [one for one in made["shadow_trials"] if one["n"]]
         assert known == [one for one in wanted["shadow_trials"] if one["n"]]
+
+
+def test_journal_facts_leave_out_what_a_no_learn_zone_keeps_from_the_lessons():
+    facts, shut_out = JournalFacts(Settings()), []
+    for row in slice_run().rows:
+        if row.kind == "episode" and len(shut_out) < 3:
+            payload = json.loads(row.payload)
+            payload["episode"]["no_learn"] = True
+            shut_out.append(payload["episode"]["episode_id"])
+            row = replace(row, payload=json.dumps(payload))
+        if row.kind in facts.kinds and not row.kind.startswith(("high_level", "replan")):
+            facts.add(row)
+    end = slice_run().rows[-1].known_at
+    read = facts.request_facts(end, end, "slot")
+    assert len(read.evidence) == len(facts.fresh(end, end)) == len(slice_run().of("episode")) - 3
+    assert not {one.episode_id for one in read.evidence} & set(shut_out)
+    told = sum(len(fires["now"]["r"]) for fires in read.drift_inputs["fires"].values())
+    assert told == len(read.evidence)
