@@ -171,13 +171,16 @@ def _lift_refusal(
         if (trial.get("playbook_id"), trial.get("regime")) != (item.playbook_id, action.regime):
             continue
         first = 1.0 / online_level(settings.promotion_alpha, 1, 0)
-        if not lift_is_due(trial) or trial["e_value"] < first:
+        few = _too_few(action, trial["n"], settings)
+        if few is not None:
+            return few
+        if not lift_is_due(trial, settings.promotion_minimum_trades) or trial["e_value"] < first:
             reason = f"E {trial.get('e_value')!r} and mean {trial.get('mean_r')!r} R do not prove it"
             return RefusedAction(action=action, code="not_proven", reason=reason)
         if item.grade is not EvidenceGrade.SIGNIFICANT:
             reason = f"proven on paper, and the recommendation says {item.grade}"
             return RefusedAction(action=action, code="grade_mismatch", reason=reason)
-        return _too_few(action, trial["n"], settings)
+        return None
     return RefusedAction(action=action, code="no_ledger", reason="the report shows no ledger of this cell")
 
 

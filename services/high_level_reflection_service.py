@@ -52,6 +52,7 @@ from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_
 from services.high_level.narrative import Prompt, tell, write_narrative
 from services.high_level.recommendations import (
     MAX_RISK_FRACTION,
+    PROMOTION_MINIMUM,
     Context,
     playbooks_to_adjust,
     recommend,
@@ -84,6 +85,7 @@ class HighLevelReflectionService:
         model: LanguageModel | None = None,
         timer: Callable[[], float] = time.perf_counter,
         risk_limit: float = MAX_RISK_FRACTION,
+        promotion_minimum: int = PROMOTION_MINIMUM,
     ) -> None:
         self._gate = gate
         self._settings = high_level
@@ -93,6 +95,7 @@ class HighLevelReflectionService:
         self._model = model
         self._timer = timer
         self._risk_limit = risk_limit
+        self._promotion_minimum = promotion_minimum
 
     def by_rules(self) -> "HighLevelReflectionService":
         """The same reflection without a model: the rule text is the narrative."""
@@ -103,6 +106,7 @@ class HighLevelReflectionService:
             self._grid,
             timer=self._timer,
             risk_limit=self._risk_limit,
+            promotion_minimum=self._promotion_minimum,
         )
 
     async def reflect(
@@ -163,6 +167,7 @@ class HighLevelReflectionService:
                 request.structural_allowed,
                 request.shadow_trials,
                 self._risk_limit,
+                self._promotion_minimum,
             )
         )
         draft = HighLevelReflectionReport(

@@ -424,11 +424,12 @@ class SlowLoopService:
         self._trials.lifted(changed, now)
         refused = self._lifecycle.refused[refused_before:]
         not_done = [one.action for one in refused]
-        self.counters.applied.update(one.kind for one in verdict.actions if one not in not_done)
+        done = [one for one in verdict.actions if one not in not_done]
+        self.counters.applied.update(one.kind for one in done)
         for refusal in refused:
             self.counters.refused[refusal.code] += 1
             self._append(now, "action_refused", {"verdict_id": verdict_id, **refusal.payload()})
-        if changes_structure(verdict):
+        if changes_structure(done):
             self._last_structural = run.slot
         self.retire_changed(changed, now)
         if any(action.kind == "replan" for action in verdict.actions):

@@ -269,6 +269,16 @@ def test_more_risk_needs_a_gain_and_the_trades_of_a_promotion():
     assert [item.code for item in replan(alone, promotion_minimum_trades=201).refused] == ["too_few_trades"]
 
 
+@pytest.mark.parametrize(("kind", "raised"), [("candidate", []), ("experiment", ["pullback"])])
+def test_more_risk_waits_while_a_candidate_of_the_playbook_is_on_trial(kind, raised):
+    trial = {"playbook_id": "pullback", "version": 2, "kind": kind, "regime": None, "n": 0, "blocks": 0}
+    batch = [*trades(PULLBACK, 1, 200, 0.6), *trades(BREAKOUT, 3, 200, 0.0)]
+    asked = reflect(batch, shadow_trials=(trial,)).recommendations
+    assert [one.playbook_id for one in asked if one.change.get("kind") == "set_risk_fraction"] == raised
+    other = reflect(batch, shadow_trials=({**trial, "playbook_id": "breakout"},)).recommendations
+    assert [one.playbook_id for one in other if one.change.get("kind") == "set_risk_fraction"] == ["pullback"]
+
+
 BANNED = {
     "playbook_id": "pullback",
     "version": 1,
@@ -311,7 +321,14 @@ def test_ban_whose_ledger_reaches_its_level_is_recommended_to_be_lifted_and_the_
 
 @pytest.mark.parametrize(
     "shown",
-    [{"e_value": 119.0}, {"mean_r": -0.1}, {"e_needed": None}, {"kind": "experiment"}, {"mean_r": None}],
+    [
+        {"e_value": 119.0},
+        {"mean_r": -0.1},
+        {"e_needed": None},
+        {"kind": "experiment"},
+        {"mean_r": None},
+        {"n": 19},
+    ],
 )
 def test_ban_whose_ledger_does_not_prove_it_is_not_recommended_to_be_lifted(shown):
     assert lifts(with_ban(**shown)) == []

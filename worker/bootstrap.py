@@ -116,6 +116,7 @@ def assemble(
             grid=ledgers,
             model=minds.slow,
             risk_limit=settings.envelope.risk_fraction,
+            promotion_minimum=settings.judge.promotion_minimum_trades,
         ),
         judge,
         lifecycle,

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from schemas.config import JudgeSettings
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, Recommendation
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
@@ -19,6 +20,7 @@ MINIMUM_RISK_FRACTION = 0.0005
 MAX_RISK_FRACTION = 0.02
 MAX_RISK_RAISE = 2.0
 EVIDENCE_SHOWN = 10
+PROMOTION_MINIMUM = JudgeSettings().promotion_minimum_trades
 
 ADJUST = RecommendedAction.POLICY_ADJUST
 RESEARCH = RecommendedAction.RESEARCH_EXPERIMENT
@@ -35,6 +37,7 @@ class Context:
         alarmed: playbooks with a decay alarm.
         structural_allowed: False between two structural slots.
         shadow_trials: what open trials and banned cells have shown on paper, as the request has it.
+        promotion_minimum: trades that a banned cell has to show before its ban is lifted.
         risk_limit: the account's risk per trade: a playbook's own above it would change nothing.
     """
 
@@ -45,6 +48,7 @@ class Context:
     structural_allowed: bool
     shadow_trials: tuple[Mapping[str, Any], ...] = ()
     risk_limit: float = MAX_RISK_FRACTION
+    promotion_minimum: int = PROMOTION_MINIMUM
 
 
 def losing(finding: ClusterFinding) -> bool:
@@ -176,15 +180,16 @@ def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition) -> Recom
 
 def _lifts(context: Context) -> list[Recommendation]:
     """The end of each ban whose paper trades have reached what a promotion needs."""
-    return [_lift(trial) for trial in context.shadow_trials if lift_is_due(trial)]
+    due = (one for one in context.shadow_trials if lift_is_due(one, context.promotion_minimum))
+    return [_lift(trial) for trial in due]
 
 
-def lift_is_due(trial: Mapping[str, Any]) -> bool:
-    """Whether the ledger of a banned cell shows a gain at the level that it began with."""
+def lift_is_due(trial: Mapping[str, Any], minimum: int) -> bool:
+    """Whether `minimum` trades of a banned cell show a gain at the level that it began with."""
     needed, shown, mean = (trial.get(name) for name in ("e_needed", "e_value", "mean_r"))
     if trial.get("kind") != "banned_cell" or needed is None or shown is None or mean is None:
         return False
-    return bool(shown >= needed and mean > trial["reference_r"])
+    return bool(trial["n"] >= minimum and shown >= needed and mean > trial["reference_r"])
 
 
 def _lift(trial: Mapping[str, Any]) -> Recommendation:
@@ -206,14 +211,18 @@ def _lift(trial: Mapping[str, Any]) -> Recommendation:
 
 
 def _raises(context: Context, touched: set[str | None]) -> list[Recommendation]:
-    """More risk for a playbook that gains significantly as a whole and of which nothing else is wrong."""
+    """More risk for a playbook that gains significantly as a whole and of which nothing else is wrong.
+
+    While a candidate of it is on trial it waits: that may be this very raise, and its promotion would end it.
+    """
+    on_trial = {one["playbook_id"] for one in context.shadow_trials if one["kind"] == "candidate"}
     made = []
     for item in context.findings:
         proven = _is_playbook(item) and gaining(item) and item.grade is EvidenceGrade.SIGNIFICANT
         definition = context.definitions.get(item.playbook_id)
         if not proven or definition is None or not may(item, ADJUST):
             continue
-        if item.playbook_id in touched or item.playbook_id in context.alarmed:
+        if item.playbook_id in (touched | context.alarmed | on_trial):
             continue
         higher = min(definition.risk_fraction * MAX_RISK_RAISE, MAX_RISK_FRACTION, context.risk_limit)
         if round(higher, 6) > definition.risk_fraction:

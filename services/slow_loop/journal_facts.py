@@ -15,7 +15,7 @@ from typing import Any
 from schemas.canonical import content_id
 from schemas.config import Settings
 from schemas.episode import Episode
-from schemas.judge import ReplanVerdict
+from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import DeferredItem, HighLevelReflectionReport, TickValidationEvent
 from schemas.regime import RegimeView
@@ -51,6 +51,7 @@ class PastRun:
         read_until: the clock of its request: what was known later belongs to the next run.
         report: what it said.
         verdict: the judge's, once there is one, with its id and the time at which its actions were seen.
+        refused: those of its actions that the state of the run did not allow.
         failed_at: when it was known that it could not be carried out: then its facts are told again.
     """
 
@@ -61,7 +62,14 @@ class PastRun:
     verdict: ReplanVerdict | None = None
     verdict_id: str = ""
     judged_at: int = 0
+    refused: tuple[JudgeAction, ...] = ()
     failed_at: int | None = None
+
+    @property
+    def done(self) -> list[JudgeAction]:
+        """The judge's actions that were carried out."""
+        actions = () if self.verdict is None else self.verdict.actions
+        return [one for one in actions if one not in self.refused]
 
     def failed(self, clock: int) -> bool:
         """Whether it was known by `clock`, ns, that the report could not be carried out."""
@@ -102,6 +110,7 @@ class JournalFacts:
             "high_level_request": self._request,
             "high_level_report": self._report,
             "replan_verdict": self._verdict,
+            "action_refused": self._refusal,
             "error": self._error,
             **{str(kind): self._fire for kind in COUNTED},
         }
@@ -170,7 +179,7 @@ class JournalFacts:
         since = self.told_until(slot, clock)
         failed = [one.slot for one in self._made(slot, clock) if one.failed(clock)]
         overrides = [reason for at, reason in self._overrides if since < at <= clock]
-        acted = [one.slot for one in past if one.verdict is not None and changes_structure(one.verdict)]
+        acted = [one.slot for one in past if changes_structure(one.done)]
         standing = LoopStanding(
             self.started_at,
             last_run=past[-1].slot if past else None,
@@ -411,6 +420,12 @@ class JournalFacts:
             verdict_id=payload["verdict_id"],
             judged_at=row.known_at,
         )
+
+    def _refusal(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        action = JudgeAction.model_validate(payload["action"])
+        for name, past in self._runs.items():
+            if past.verdict_id == payload["verdict_id"]:
+                self._runs[name] = replace(past, refused=(*past.refused, action))
 
     def _error(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         failed = payload.get("report_id")

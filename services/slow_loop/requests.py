@@ -12,7 +12,7 @@ from typing import Any
 from schemas.canonical import ns_to_datetime
 from schemas.config import Settings
 from schemas.episode import Episode
-from schemas.judge import ReplanVerdict
+from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import DeferredItem, HighLevelReflectionRequest, JudgeActionSeen, UntradedSignal
 from schemas.vocabulary import OverrideReason
@@ -136,9 +136,9 @@ def build_request(run: Run, facts: RequestFacts) -> HighLevelReflectionRequest:
     )
 
 
-def changes_structure(verdict: ReplanVerdict) -> bool:
-    """Whether a verdict uses up the week's structural change: an experiment trades beside the account."""
-    return any(action.kind != "open_experiment" for action in verdict.actions)
+def changes_structure(done: Iterable[JudgeAction]) -> bool:
+    """Whether what was carried out uses up the week's structural change: an experiment trades beside it."""
+    return any(action.kind != "open_experiment" for action in done)
 
 
 def actions_seen(verdict: ReplanVerdict, verdict_id: str, at: int) -> list[JudgeActionSeen]:

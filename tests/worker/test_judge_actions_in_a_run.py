@@ -14,6 +14,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.measures import revised
+from services.slow_loop.journal_facts import JournalFacts
 from services.slow_loop.requests import changes_structure
 from tests.worker.planted_store import definitions
 from worker.bootstrap import assemble
@@ -156,24 +157,34 @@ def test_policies_of_a_replaced_version_go_out_of_force_without_a_replan() -> No
 
 
 def test_experiment_does_not_use_up_the_structural_change_of_its_week() -> None:
-    at = int(make_world("reverting", seed=3, bars=420, symbols=6).close_times[0])
     action = JudgeAction(
         kind="open_experiment", playbook_id=NAME, parameter="side", value=1.0, ttl_bars=9, reason="w"
     )
-    verdicts = [
-        ReplanVerdict(
-            decision=RecommendedAction.HOLD, report_id="r", actions=given, reason="scripted", known_at=at
-        )
-        for given in (
-            (),
-            (action,),
-            (action, revised(action, kind="replan", parameter=None, value=None, ttl_bars=None)),
-        )
-    ]
-    assert [changes_structure(one) for one in verdicts] == [False, False, True]
+    both = (action, revised(action, kind="replan", parameter=None, value=None, ttl_bars=None))
+    assert [changes_structure(done) for done in ((), (action,), both)] == [False, False, True]
     run = acted("open_experiment", parameter="side", value=1.0, ttl_bars=60)
     assert run.structural is None, "the next report may change something"
     assert acted("set_risk_fraction", value=0.0025, lowers_exposure=True).structural is not None
+
+
+def test_change_that_the_run_refuses_does_not_use_up_the_structural_change_of_its_week() -> None:
+    same = books()[0].risk_fraction
+    run = acted("set_risk_fraction", value=same)
+    assert [json.loads(row.payload)["code"] for row in run.rows if row.kind == "action_refused"] == [
+        "no_change"
+    ]
+    assert run.structural is None
+    assert last_structural(run) is None, "nor for a worker that reads the journal"
+    changed = acted("set_risk_fraction", value=0.0025, lowers_exposure=True)
+    assert last_structural(changed) == changed.structural is not None
+
+
+def last_structural(run: Acted) -> int | None:
+    facts = JournalFacts(planted_settings())
+    for row in run.rows:
+        facts.add(row)
+    end = run.rows[-1].known_at
+    return facts.cadence(end, end, None).last_structural
 
 
 def test_set_threshold_trades_the_other_value_on_paper_only() -> None:

@@ -1,5 +1,6 @@
 """A playbook that gains gets more risk at default settings, after its trial in shadow; noise gets none."""
 
+import json
 from functools import cache
 from typing import Any
 
@@ -53,6 +54,27 @@ def test_raise_of_the_risk_keeps_to_the_bounds_of_the_contract_and_of_the_accoun
     limit = Settings().envelope.risk_fraction
     assert all(CAREFUL < one["change"]["value"] <= min(2 * 2 * CAREFUL, limit) for one in asked)
     assert {one["grade"] for one in asked} == {"significant"}
+
+
+def test_raise_is_not_asked_for_again_while_its_trial_is_open() -> None:
+    run = ran(0.5)
+    moved = [(row.known_at, json.loads(row.payload)) for row in run.rows if row.kind == "playbook_version"]
+    begun, ended = (
+        next(
+            at for at, one in moved if (one["playbook_id"], one["version"], one["state"]) == (NAME, 2, state)
+        )
+        for state in ("shadow", "active")
+    )
+    meanwhile = [
+        json.loads(row.payload)["report"]
+        for row in run.rows
+        if row.kind == "high_level_report" and begun < row.known_at < ended
+    ]
+    assert meanwhile
+    assert [
+        one for report in meanwhile for one in report["recommendations"] if "value" in one["change"]
+    ] == []
+    assert run.of("action_refused") == []
 
 
 def test_world_without_an_edge_raises_no_risk() -> None:

@@ -73,6 +73,10 @@ async def _reflected(
     clock = SimulatedClock(request.known_at)
     ledgers = StandingLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
     service = HighLevelReflectionService(
-        settings.gate, settings.high_level, grid=ledgers, risk_limit=settings.envelope.risk_fraction
+        settings.gate,
+        settings.high_level,
+        grid=ledgers,
+        risk_limit=settings.envelope.risk_fraction,
+        promotion_minimum=settings.judge.promotion_minimum_trades,
     )
     return await service.reflect(request, episodes, definitions)

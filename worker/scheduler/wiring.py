@@ -32,7 +32,10 @@ def new_owner() -> str:
 def threaded_reflection(settings: Settings) -> Reflect:
     """The high-level reflection by rules, in a thread: waker, lease and watchdog go on meanwhile."""
     service = HighLevelReflectionService(
-        settings.gate, settings.high_level, risk_limit=settings.envelope.risk_fraction
+        settings.gate,
+        settings.high_level,
+        risk_limit=settings.envelope.risk_fraction,
+        promotion_minimum=settings.judge.promotion_minimum_trades,
     )
 
     async def reflect(

@@ -69,7 +69,7 @@ REMADE: Mapping[type, Mapping[str, Any]] = {
     StandingLedgers: dict.fromkeys(("zones", "_execution")),
     UntradedSignals: dict.fromkeys(("_execution",)),
     SlowLoopService: dict.fromkeys(("_interval",)),
-    HighLevelReflectionService: dict.fromkeys(("_risk_limit",)),
+    HighLevelReflectionService: dict.fromkeys(("_risk_limit", "_promotion_minimum")),
     JudgeAgentClient: dict.fromkeys(("_reflection_off",)),
 }
 LEVEL = 1  # of compression: a savepoint is written far more often than it is read

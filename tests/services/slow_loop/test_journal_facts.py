@@ -86,7 +86,7 @@ def test_journal_facts_make_every_request_of_the_backtest(run, settings):
 
 
 def test_journal_facts_leave_out_what_a_no_learn_zone_keeps_from_the_lessons():
-    facts, shut_out = JournalFacts(Settings()), []
+    facts, shut_out = JournalFacts(Settings()), list[str]()
     for row in slice_run().rows:
         if row.kind == "episode" and len(shut_out) < 3:
             payload = json.loads(row.payload)
