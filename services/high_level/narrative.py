@@ -5,6 +5,7 @@ was given and every id it cites was offered; otherwise the rule text stands and 
 last by the service.
 """
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ ID = re.compile(r"\b[0-9a-f]{12,64}\b")
 MAX_TOKENS = 1_500
 MAX_CHARACTERS = 4_000
 DEADLINE_MS = 60_000.0
+GRACE_MS = 20.0
 SHOWN = 12
 QUOTED = "deferred_seen"
 
@@ -161,9 +163,13 @@ async def tell(report: HighLevelReflectionReport, prompt: Prompt, model: Languag
     source = canonical_json({"report": {key: body[key] for key in body if key != QUOTED}})
     request = prompt.render(report=quoted_json(body), evidence=quoted_json(offered))
     try:
-        reply = await model.complete(
-            system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=DEADLINE_MS
-        )
+        # A model that keeps no deadline of its own is cut off here.
+        async with asyncio.timeout((DEADLINE_MS + GRACE_MS) / 1_000.0):
+            reply = await model.complete(
+                system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=DEADLINE_MS
+            )
+    except TimeoutError:
+        return Narrative(report.narrative, False, f"model failed: no answer within {DEADLINE_MS:g} ms")
     except ModelError as error:
         return Narrative(report.narrative, False, f"model failed: {error}")
     told = read_reply(reply.text, source, offered)

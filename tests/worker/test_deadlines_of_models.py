@@ -17,8 +17,10 @@ from agents.judge_agent_client import JudgeAgentClient
 from agents.strategies.model_strategist import GRACE_MS as STRATEGIST_GRACE_MS
 from agents.strategies.model_strategist import ModelStrategist
 from agents.strategies.rule_strategist import RuleStrategist
+from prompts import load_prompt
 from schemas.config import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.errors import ModelError
+from services.high_level import narrative
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.registry import PlaybookRegistry
@@ -169,6 +171,24 @@ def test_judge_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
     verdict, seconds = judged(Keeping())
     assert verdict.fallback == "timeout"
     assert seconds == pytest.approx(BUDGET_MS / 1_000)
+
+
+def test_narrative_of_a_model_that_keeps_no_deadline_is_cut_off_at_it_and_its_grace() -> None:
+    model = Boundless(10 * narrative.DEADLINE_MS / 1_000)
+    told, seconds = timed(lambda: narrative.tell(REPORT, load_prompt("high_level_reflection"), model))
+    assert told == narrative.Narrative(REPORT.narrative, False, "model failed: no answer within 60000 ms")
+    assert model.deadlines_ms == [narrative.DEADLINE_MS]
+    assert seconds == pytest.approx((narrative.DEADLINE_MS + narrative.GRACE_MS) / 1_000)
+
+
+def test_narrative_of_a_model_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
+    told, seconds = timed(
+        lambda: narrative.tell(
+            REPORT, load_prompt("high_level_reflection"), Keeping(10 * narrative.DEADLINE_MS / 1_000)
+        )
+    )
+    assert told.refused is not None
+    assert seconds == pytest.approx(narrative.DEADLINE_MS / 1_000)
 
 
 def test_judge_of_a_run_has_a_deadline_without_being_given_one(monkeypatch: pytest.MonkeyPatch) -> None:
