@@ -38,6 +38,26 @@ def prices(*found: float) -> list[Bar]:
     return [at(price) for price in found]
 
 
+def test_level_knows_the_bars_up_to_the_last_one_that_it_doubted_until_a_good_one_comes() -> None:
+    level = PriceLevel(SETTINGS.plausible_change, SETTINGS.plausible_atr)
+    assert not level.knows(0)
+    assert level.doubt(1, at(100.0)) is None
+    assert not level.knows(1)
+    assert level.doubt(2, at(1_000.0)) is not None
+    assert [level.knows(label) for label in (1, 2, 3)] == [True, True, False]
+    assert level.doubt(3, at(100.1)) is None
+    assert not level.knows(2)
+
+
+def test_guard_that_reads_a_doubted_row_again_tells_it_once_and_takes_it_for_no_confirmation() -> None:
+    guard = PlausibilityGuard(("A",), SETTINGS)
+    told = []
+    for label, price in ((1, 100.0), (2, 1_000.0), (2, 1_000.0), (2, 1_000.0)):
+        anomalies, left = guard.sift(BarRow(label, {"A": at(price)}), blocks=False)
+        told.append((len(anomalies), left is not None))
+    assert told == [(0, True), (1, False), (0, False), (0, False)]
+
+
 CALM = [100.0, 100.1, 99.9, 100.2, 100.0]
 
 
