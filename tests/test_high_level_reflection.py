@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agents.judge_agent_client import JudgeAgentClient
 from prompts import load_prompt
-from schemas.config import GateSettings, HighLevelSettings, JudgeSettings
+from schemas.config import GateSettings, HighLevelSettings, JudgeSettings, Settings
 from schemas.errors import InvariantViolation, ModelError
 from schemas.reflection import DeferredItem, UntradedSignal
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
@@ -22,6 +22,8 @@ from services.playbooks.measures import revised
 from services.ports import ModelReply
 from services.slow_loop.cadence import DAY_NS, CadenceFacts, Run, Skip, due
 from tests.services.high_level.builders import START, episode, playbook, request
+from tests.worker.test_session_wires import session
+from worker.scheduler.wiring import threaded_reflection
 
 PULLBACK, BREAKOUT, SQUEEZE = playbook("pullback"), playbook("breakout"), playbook("squeeze")
 BOOKS = (PULLBACK, BREAKOUT, SQUEEZE)
@@ -332,6 +334,17 @@ def test_ban_whose_ledger_reaches_its_level_is_recommended_to_be_lifted_and_the_
 )
 def test_ban_whose_ledger_does_not_prove_it_is_not_recommended_to_be_lifted(shown):
     assert lifts(with_ban(**shown)) == []
+
+
+@pytest.mark.parametrize("minimum", [60, 61])
+@pytest.mark.parametrize("who", ["run", "worker"])
+def test_ban_is_recommended_to_be_lifted_on_the_trades_that_the_settings_ask_of_a_promotion(who, minimum):
+    settings = Settings(judge=JudgeSettings(promotion_minimum_trades=minimum))
+    in_run = session(settings).slow_loop._reflection.reflect
+    made = in_run if who == "run" else threaded_reflection(settings)
+    batch = trades(PULLBACK, 1, 60, 0.0)
+    report = asyncio.run(made(request(batch, shadow_trials=(BANNED,)), batch, BOOKS))
+    assert len(lifts(report)) == (minimum == BANNED["n"])
 
 
 def test_ban_waits_with_its_end_for_the_structural_interval():
