@@ -3,7 +3,7 @@
 import asyncio
 import json
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -341,7 +341,7 @@ def test_ban_whose_ledger_does_not_prove_it_is_not_recommended_to_be_lifted(show
 def test_ban_is_recommended_to_be_lifted_on_the_trades_that_the_settings_ask_of_a_promotion(who, minimum):
     settings = Settings(judge=JudgeSettings(promotion_minimum_trades=minimum))
     in_run = session(settings).slow_loop._reflection.reflect
-    made = in_run if who == "run" else threaded_reflection(settings)
+    made: Any = in_run if who == "run" else threaded_reflection(settings)
     batch = trades(PULLBACK, 1, 60, 0.0)
     report = asyncio.run(made(request(batch, shadow_trials=(BANNED,)), batch, BOOKS))
     assert len(lifts(report)) == (minimum == BANNED["n"])

@@ -113,8 +113,13 @@ def test_loading_the_compiled_engine_is_a_step_too(monkeypatch, tmp_path):
     """The mark says that it was compiled once; numba may find it stale, and then a minute passes here."""
     (tmp_path / "engine-compiled").touch()
     monkeypatch.setattr("trading_core.compiled_cache.cache_folder", lambda: tmp_path)
-    titles = []
-    monkeypatch.setattr(wiring, "step", lambda title, **_: titles.append(title) or nullcontext())
+    titles: list[str] = []
+
+    def told(title, **_):
+        titles.append(title)
+        return nullcontext()
+
+    monkeypatch.setattr(wiring, "step", told)
     wiring.ready_engine()
     assert titles == [wiring.LOADING, "loading the compiled engine"]
 
