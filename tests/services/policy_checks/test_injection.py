@@ -85,6 +85,10 @@ def _texts(schema: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[Field
 
 
 FIELDS = tuple(dict.fromkeys(_texts(SCHEMA)))
+# One has a pattern, the others must be the playbook of the plan.
+REFUSED_UNREAD = {"playbook.id"} | {
+    f"memory.{bucket}.[].playbook_id" for bucket in ("winners", "losers", "failures")
+}
 
 
 def request_with_every_text() -> PolicyLevelReflectionRequest:
@@ -314,9 +318,9 @@ def test_injection_requests_have_the_status_that_they_are_named_after(status):
 def test_injection_every_text_meets_every_field_and_most_of_them_are_judged(trials, judged):
     pairs = {(trial.injection.name, trial.where.name) for trial in trials}
     assert len(pairs) == len(FIELDS) * len(INJECTIONS)
-    assert len(judged) > 0.8 * len(trials)
+    assert len(judged) > 0.8 * sum(trial.where.name not in REFUSED_UNREAD for trial in trials)
     reached = Counter(trial.where.name for trial in judged)
-    assert {where.name for where in FIELDS} - set(reached) == {"playbook.id"}  # it has a pattern
+    assert {where.name for where in FIELDS} - set(reached) == REFUSED_UNREAD
     prose = ("thesis", "rationale", "title", "description", "reason", "failure_mode")
     assert min(count for name, count in reached.items() if name.endswith(prose)) >= 0.95 * len(INJECTIONS)
     assert {(trial.status, trial.prompt is None) for trial in judged} == {
