@@ -160,10 +160,10 @@ def _asked(connection: sqlite3.Connection) -> Runs:
 def _all_in_file(connection: sqlite3.Connection) -> bool:
     """Bring into the file what can be brought there without waiting; whether that is everything."""
     try:
-        _, written, in_file = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        busy, written, in_file = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.OperationalError:  # locked, or read-only: what is in the file is compared all the same
         return False
-    return bool(written == in_file)
+    return not busy and bool(written == in_file)  # busy: another connection is at it, and nothing was brought
 
 
 def _runs_in(path: Path) -> Runs | None:

@@ -15,7 +15,7 @@ import pytest
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.store import open_store
+from services.store import file_watch, open_store
 from services.store.backup import back_up
 from services.store.examination import examine
 from services.store.file_watch import FileWatch, StoreLost
@@ -338,3 +338,20 @@ def test_files_of_a_new_store_are_read_by_their_owner_alone(file, suffix):
         assert asyncio.run(scenario()) == 0o600
     finally:
         os.umask(before)
+
+
+class CheckpointedByAnother:
+    """A connection that asks for a checkpoint while another one is at it, and what SQLite answers then."""
+
+    def execute(self, statement: str) -> "CheckpointedByAnother":
+        assert statement == "PRAGMA wal_checkpoint(PASSIVE)"
+        return self
+
+    def fetchone(self) -> tuple[int, int, int]:
+        return 1, -1, -1
+
+
+def test_checkpoint_that_another_connection_is_at_says_nothing_of_what_is_in_the_file() -> None:
+    assert not file_watch._all_in_file(CheckpointedByAnother())  # type: ignore[arg-type]
+    with closing(sqlite3.connect(":memory:")) as alone:
+        assert file_watch._all_in_file(alone)
