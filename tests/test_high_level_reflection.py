@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,17 +14,21 @@ from hypothesis import strategies as st
 
 from agents.judge_agent_client import JudgeAgentClient
 from prompts import load_prompt
-from schemas.config import GateSettings, HighLevelSettings, JudgeSettings, Settings
+from schemas.config import EnvelopeSettings, GateSettings, HighLevelSettings, JudgeSettings, Settings
 from schemas.errors import InvariantViolation, ModelError
 from schemas.reflection import DeferredItem, UntradedSignal
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
+from services.market_feed import BarRow
 from services.playbooks.measures import revised
 from services.ports import ModelReply
 from services.slow_loop.cadence import DAY_NS, CadenceFacts, Run, Skip, due
 from tests.services.high_level.builders import START, episode, playbook, request
 from tests.worker.test_session_wires import session
+from trading_core.growing_bars import Bar
+from worker.scheduler.bars_of_run import reflection_on_bars
+from worker.scheduler.slot_runner import RunOfSlots
 from worker.scheduler.wiring import threaded_reflection
 
 PULLBACK, BREAKOUT, SQUEEZE = playbook("pullback"), playbook("breakout"), playbook("squeeze")
@@ -336,15 +342,49 @@ def test_ban_whose_ledger_does_not_prove_it_is_not_recommended_to_be_lifted(show
     assert lifts(with_ban(**shown)) == []
 
 
+class StoreOfBars:
+    """A store by shape that holds one bar of a paper run."""
+
+    def __init__(self):
+        self.runs = self.trading = self
+
+    async def find(self, run_id):
+        return SimpleNamespace(data={"symbols": ["AAA"], "timeframe": "1h", "label": "close"})
+
+    async def rows(self, run_id):
+        yield BarRow(START, {"AAA": Bar(100.0, 101.0, 99.0, 100.0, 1.0)})
+
+
+def on_one_bar(settings):
+    store: Any = StoreOfBars()
+    return reflection_on_bars(store, RunOfSlots("r0001", settings))
+
+
+REFLECTIONS: dict[str, Callable[[Settings], Any]] = {
+    "run": lambda settings: session(settings).slow_loop._reflection.reflect,
+    "run without its model": lambda settings: session(settings).slow_loop._reflection.by_rules().reflect,
+    "worker": threaded_reflection,
+    "worker of a paper run": on_one_bar,
+}
+
+
 @pytest.mark.parametrize("minimum", [60, 61])
-@pytest.mark.parametrize("who", ["run", "worker"])
+@pytest.mark.parametrize("who", REFLECTIONS)
 def test_ban_is_recommended_to_be_lifted_on_the_trades_that_the_settings_ask_of_a_promotion(who, minimum):
     settings = Settings(judge=JudgeSettings(promotion_minimum_trades=minimum))
-    in_run = session(settings).slow_loop._reflection.reflect
-    made: Any = in_run if who == "run" else threaded_reflection(settings)
     batch = trades(PULLBACK, 1, 60, 0.0)
-    report = asyncio.run(made(request(batch, shadow_trials=(BANNED,)), batch, BOOKS))
-    assert len(lifts(report)) == (minimum == BANNED["n"])
+    made = REFLECTIONS[who](settings)(request(batch, shadow_trials=(BANNED,)), batch, BOOKS)
+    assert len(lifts(asyncio.run(made))) == (minimum == BANNED["n"])
+
+
+@pytest.mark.parametrize(("limit", "raised"), [(0.005, []), (0.006, [0.006]), (0.02, [0.01])])
+@pytest.mark.parametrize("who", REFLECTIONS)
+def test_more_risk_keeps_to_the_risk_limit_of_the_account_that_the_settings_give(who, limit, raised):
+    settings = Settings(envelope=EnvelopeSettings(risk_fraction=limit))
+    batch = trades(PULLBACK, 1, 200, 0.6)
+    report = asyncio.run(REFLECTIONS[who](settings)(request(batch), batch, BOOKS))
+    assert finding(report, "pullback").grade is EvidenceGrade.SIGNIFICANT
+    assert [one.change["value"] for one in report.recommendations if "value" in one.change] == raised
 
 
 def test_ban_waits_with_its_end_for_the_structural_interval():
