@@ -32,10 +32,11 @@ def asked(made: Session) -> tuple[Any, Any]:
     return asyncio.run(made.slow_loop.reflect_now(made.engine.t - 1))
 
 
-def heard(made: Session, request: Any, report: Any) -> None:
+def heard(made: Session, request: Any, report: Any, *actions: JudgeAction) -> None:
     verdict = ReplanVerdict(
         decision=RecommendedAction.HOLD,
         report_id=report.content_hash[:16],
+        actions=actions,
         reason="-",
         known_at=report.known_at,
     )
@@ -95,6 +96,34 @@ def test_hear_clears_the_deferred_items_that_the_report_knew_and_keeps_later_one
     made.policy_loop.deferred[:] = [(now, wish), (now + BAR, wish)]
     heard(made, request, report)
     assert made.policy_loop.deferred == [(now + BAR, wish)], "raised before its clock, known after it"
+
+
+def test_hear_of_a_lifted_ban_counts_as_a_promotion_for_what_begins_after_it() -> None:
+    made = stepped()
+    request, report = asked(made)
+    trials, first, later = made.slow_loop._trials, "sideways/low", "sideways/mid"
+
+    def changed(cell: str, *, eligible: bool) -> None:
+        action = JudgeAction(
+            kind="set_eligibility",
+            playbook_id="mean_reversion",
+            regime=cell,
+            eligible=eligible,
+            ttl_bars=200,
+            reason="-",
+        )
+        heard(made, request, report, action)
+
+    def needed() -> dict[str, Any]:
+        trials.step(made.engine.t - 1, made.clock.now)
+        return {version: shown["e_needed"] for version, shown in trials.shown.items()}
+
+    changed(first, eligible=False)
+    assert list(needed().values()) == [40.0]
+    trials.proven = {(version, first): trials.shown[version] for version in trials.shown}
+    changed(first, eligible=True)
+    changed(later, eligible=False)
+    assert list(needed().values()) == [60.0], "120 for a second trial, half of it after a promotion"
 
 
 def test_hear_of_a_report_that_cannot_be_carried_out_consumes_nothing_of_it() -> None:
