@@ -4,6 +4,7 @@ import asyncio
 import json
 import sqlite3
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ from worker.scenarios import PLANTED, planted_settings
 from worker.stored_document import MEASURED
 from worker.trading.committing import Committing
 from worker.trading.desk import DRAIN_AFTER, TradingDesk
-from worker.trading.runner import PaperOutcome
+from worker.trading.runner import PaperOutcome, PaperProcess
 from worker.trading.savepoint_desk import Pace, SavepointDesk
 
 OFTEN = Pace(events=10**9, rows=50, share=0.0)
@@ -240,6 +241,27 @@ def test_paper_savepoint_is_not_taken_while_an_evaluation_is_out(tmp_path, monke
     out, taken, _ = paced(tmp_path, monkeypatch, ("AAPL", "IBM"), 2)
     assert max(out) > 0, "some evaluations take longer than a row"
     assert len(taken) > 20
+
+
+@pytest.mark.parametrize(("draining", "taken"), [(False, 1), (True, 0)])
+def test_paper_savepoint_is_not_taken_while_no_evaluation_may_begin(draining, taken) -> None:
+    """Whether a run drains is in no savepoint: whoever went on from it would begin what the journal skips."""
+    saved: list[Any] = []
+
+    async def take(desk: Any, lease: Any) -> None:
+        saved.append(desk)
+
+    quiet = SimpleNamespace(policy_loop=SimpleNamespace(in_flight=0))
+    process: Any = SimpleNamespace(
+        desk=SimpleNamespace(draining=draining, session=quiet),
+        keeper=SimpleNamespace(lease=object()),
+        requests=SimpleNamespace(busy=False),
+        reports=None,
+        savepoints=SimpleNamespace(due=lambda desk: True, take=take),
+        _recovering=False,
+    )
+    asyncio.run(PaperProcess._save(process))
+    assert len(saved) == taken
 
 
 MANY = ("AAPL", "IBM", "GOOG", "MSFT")
