@@ -48,6 +48,17 @@ def test_playbook_that_gains_is_tried_with_more_risk_in_shadow_and_then_trades_w
     }  # fmt: skip
 
 
+def test_orders_after_the_promotion_put_the_raised_fraction_of_the_account_at_risk() -> None:
+    run = ran(0.5)
+    frozen = [one for one in run.of("policy_frozen") if one["policy"]["playbook_id"] == NAME]
+    version = {one["policy_id"]: one["policy"]["playbook_version"] for one in frozen}
+    risked: dict[int, list[float]] = {1: [], 2: []}
+    for one in run.of("order_accepted"):
+        if one["policy_id"] in version:
+            risked[version[one["policy_id"]]].append(one["planned_risk"] * one["quantity"])
+    assert max(risked[2]) > 1.5 * max(risked[1]), risked
+
+
 def test_raise_of_the_risk_keeps_to_the_bounds_of_the_contract_and_of_the_account() -> None:
     asked = raises(ran(0.5))
     assert asked
