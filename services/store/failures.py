@@ -106,7 +106,8 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     chain = list(_chain(error))
     for cause in chain:
         if isinstance(cause, FileLost):
-            return StoreLost(f"store {url.text}: {cause}: {NOT_STORED}", path=cause.path)
+            told = f"store {url.text}: {cause}: {NOT_STORED}"
+            return StoreLost(told, path=cause.path, open_still=cause.open_still)
     state, said = _told(chain)
     found = _worded(said, CLEARER) or meaning_of(state) or _worded(said, CAUSES)
     if is_refused(error) or said.lower().startswith(UNABLE):

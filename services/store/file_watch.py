@@ -36,11 +36,16 @@ Runs = dict[str, tuple[int, int]]  # when each run was made, ns, and how many ro
 
 
 class FileLost(sqlite3.OperationalError):
-    """A commit that must not be acknowledged: it went, or would go, to a file that nobody finds again."""
+    """A commit that must not be acknowledged: it went, or would go, to a file that nobody finds again.
 
-    def __init__(self, path: Path, what: str) -> None:
+    `open_still` says that only log or index is lost: SQLite may bring what was committed into the file when
+    the last connection closes, so that before then nothing can be said of what it will hold.
+    """
+
+    def __init__(self, path: Path, what: str, *, open_still: bool = False) -> None:
         super().__init__(f"{what} under the running process")
         self.path = path
+        self.open_still = open_still
 
 
 class StoreLost(StoreError):
@@ -111,7 +116,7 @@ class FileWatch:
         for suffix, known in self._companions.items():
             if known is not None and found[suffix] != known:
                 name = str(beside.with_name(beside.name + suffix))
-                raise FileLost(self._path, f"{name!r} {_became(found[suffix])}")
+                raise FileLost(self._path, f"{name!r} {_became(found[suffix])}", open_still=True)
         if user is not None:
             self._users.add(user)
             self._companions = found
@@ -189,7 +194,7 @@ def losses_of(run_id: str, last: int | None = None) -> Iterator[None]:
         last: number of the last row that was to be stored.
 
     Raises:
-        StoreLost: with what is left of the run in the file at the address.
+        StoreLost: with what is left of the run in the file at the address, or with what will tell it.
     """
     try:
         yield
@@ -197,8 +202,16 @@ def losses_of(run_id: str, last: int | None = None) -> Iterator[None]:
         path = error.context.get("path")
         if path is None:
             raise
-        told = f"{error}; {_loss(path, run_id, last)}"
+        loss = _later(run_id) if error.context.get("open_still") else _loss(path, run_id, last)
+        told = f"{error}; {loss}"
         raise StoreLost(told, run_id=run_id) from error
+
+
+def _later(run_id: str) -> str:
+    return (
+        f"which rows of run {run_id} are in the file is known only when this process has ended: "
+        f"`thinktwice verify {run_id}` tells it then"
+    )
 
 
 def _loss(path: Path, run_id: str, last: int | None) -> str:

@@ -223,6 +223,41 @@ def test_store_overwritten_with_an_older_copy_of_itself_is_told_at_the_next_comm
     asyncio.run(scenario())
 
 
+def test_store_overwritten_with_its_file_as_it_was_at_the_last_look_is_told_by_what_it_lacks(file, tmp_path):
+    """The runs of that file all go on; only that the log is in it, and its rows are not, tells the loss."""
+    copy = tmp_path / "copy.db"
+
+    async def scenario():
+        async with await open_store(f"sqlite:///{file}", create=True) as store:
+            run_id = (await store.runs.create(new_run())).run_id
+            await store.journal.append(run_id, ROWS[:10])
+            # In processes of their own: a file that this one closes loses its locks, which SQLite needs.
+            await asyncio.to_thread(subprocess.run, ["cp", file, copy], check=True, timeout=60)
+            await store.journal.append(run_id, ROWS[10:20])
+            command = [sys.executable, "-c", OTHER_PROCESS, str(file), "PRAGMA wal_checkpoint(PASSIVE)"]
+            await asyncio.to_thread(subprocess.run, command, check=True, timeout=60)
+            await asyncio.to_thread(subprocess.run, ["cp", copy, file], check=True, timeout=60)
+            with pytest.raises(StoreLost, match="was overwritten"):
+                await store.runs.find(run_id)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("lose", [log_deleted, index_deleted, log_replaced])
+def test_loss_of_log_or_index_names_no_row_lost_before_the_file_is_closed(file, lose):
+    error, told = losing(file, lose, append)
+    assert told in str(error)
+    assert "is lost" not in str(error)
+    assert "are not in the file" not in str(error)
+    assert "`thinktwice verify r0001`" in str(error)
+
+    async def closed():
+        async with await open_store(f"sqlite:///{file}", create=False) as store:
+            return [row.hash async for row in store.journal.rows("r0001")]
+
+    assert asyncio.run(closed())[:10] == [row.hash for row in ROWS[:10]]
+
+
 def test_loss_says_which_rows_are_not_in_the_file_that_lies_there(file):
     def replaced(path: Path) -> str:
         with closing(sqlite3.connect(path)) as other:
