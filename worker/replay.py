@@ -78,7 +78,10 @@ async def replay_run(
     progress: Progress | None = None,
 ) -> ReplayReport:
     """Run again and compare; never raises for a difference."""
-    recorded = record.data["sha256"]
+    recorded = record.data.get("sha256")
+    if not isinstance(recorded, str):
+        unnamed = f"not replayed: the row of {record.run_id} ({record.mode!r}) names no hash of its bars"
+        return ReplayReport(False, 0, record.events, None, unnamed)
     if bars.sha256 != recorded:
         changed = (
             f"the bars hash to {bars.sha256[:16]}, not {recorded[:16]}: name those of the run with --data"

@@ -36,6 +36,7 @@ REVISION = "0006"  # of the first store that sealed; a run notes the revision th
 PAGE_ROWS = 5_000
 SHOWN = 20
 UNSEALED = "made by an older version, which sealed neither document nor bars: they are not covered"
+DESCRIBED_ANEW = "its description (name, data, configuration, environment) was changed"
 GONE = "it is damaged: it was stored with seals of its document, bars and orders, and they are gone"
 
 
@@ -220,7 +221,7 @@ def _row_problems(run: Row[Any], parts: Mapping[str, Mapping[int, str]]) -> list
     problems = []
     described = parts[RUN].get(0)
     if described is not None and described != sealed(*(run._mapping[name] for name in DESCRIPTION)):
-        problems.append("its description (name, data, configuration, environment) was changed")
+        problems.append(DESCRIBED_ANEW)
     if described is None and was_sealed(run.environment):
         problems.append(GONE)
     end, over = parts[END].get(0), run.status != "running"

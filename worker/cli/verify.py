@@ -54,8 +54,8 @@ async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, An
             store.journal.as_stored(record.run_id), events=record.events, head_hash=record.head_hash
         )
         references = await _references(store, record) if chain.ok else UNCHECKED
-        replay = await _replayed(store, record, data)
         kept = await store.seals.problems(record.run_id)
+        replay = await _replayed(store, record, data, kept)
         covered = await store.seals.covered(record.run_id)
     return {
         "run_id": record.run_id,
@@ -70,20 +70,24 @@ async def _verified(run: str, data: Path | None, db: str | None) -> dict[str, An
     }
 
 
-async def _replayed(store: "Store", record: "RunRecord", data: Path | None) -> ReplayReport:
+async def _replayed(store: "Store", record: "RunRecord", data: Path | None, kept: list[str]) -> ReplayReport:
+    """The replay, unless the row that says how to play the run is not the one that was sealed."""
     from services.store.failures import StoreDamaged
+    from services.store.seals import DESCRIBED_ANEW
 
-    try:
-        return await _played(store, record, data)
-    except StoreDamaged as error:
-        return ReplayReport(False, 0, record.events, None, f"not replayed: {error}")
-
-
-async def _played(store: "Store", record: "RunRecord", data: Path | None) -> ReplayReport:
     try:
         settings = stored_settings(record)
     except ConfigError as error:
         return ReplayReport(False, 0, record.events, None, str(error))
+    if DESCRIBED_ANEW in kept:
+        return ReplayReport(False, 0, record.events, None, f"not replayed: {DESCRIBED_ANEW}")
+    try:
+        return await _played(store, record, settings, data)
+    except StoreDamaged as error:
+        return ReplayReport(False, 0, record.events, None, f"not replayed: {error}")
+
+
+async def _played(store: "Store", record: "RunRecord", settings: Settings, data: Path | None) -> ReplayReport:
     if record.mode == "paper":
         return await _replayed_paper(store, record, settings)
     bars = load_bars(settings_of_bars(record, settings, data))

@@ -106,6 +106,19 @@ def test_change_of_what_people_read_is_found_by_verify_and_by_the_full_check(fin
     assert "thinktwice db restore" in checked
 
 
+@pytest.mark.parametrize("seals", ["kept", "gone"])
+def test_verify_of_a_paper_run_called_a_backtest_says_so_and_plays_nothing(finished, tmp_path, seals):
+    changed(finished, tmp_path, "UPDATE runs SET mode = 'backtest'")
+    if seals == "gone":
+        with closing(sqlite3.connect(tmp_path / "paper.db")) as store, store:
+            store.execute("DELETE FROM seals")
+    verified = said(tmp_path, "verify", "r0001", code=1)
+    assert "replay  DIFFERS: not replayed: " in verified
+    told = "its description (name, data, configuration, environment) was changed"
+    assert (f"stored  CHANGED: {told}" in verified) is (seals == "kept")
+    assert ("names no hash of its bars" in verified) is (seals == "gone")
+
+
 @pytest.mark.parametrize("name", GOES_ON)
 def test_change_beside_a_run_that_was_killed_is_found_as_well(left, tmp_path, name):
     changed(left, tmp_path, BOTH[name])
