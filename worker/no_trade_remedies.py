@@ -84,6 +84,14 @@ REFUSALS: Final[Mapping[str, str]] = {
 }
 
 
+def features_unknown(needed_bars: int) -> str:
+    """What to do where a symbol has bars enough and its features are still not known."""
+    return (
+        f"a symbol has the {needed_bars:,} bars that it needs, and features of the regime cannot be computed "
+        "from its prices and volumes: check their size and unit, and whether they change at all"
+    )
+
+
 def of_finding(
     code: str, met: Sequence[tuple[PlaybookDefinition, str]], seen: str, wish: Remedy | None
 ) -> str:

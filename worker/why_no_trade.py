@@ -13,7 +13,7 @@ from schemas.regime import RegimeLabels
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome, SkipReason
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_loop.counters import PolicyCounters
-from worker.no_trade_remedies import MOST_NAMED, REFUSALS, of_finding
+from worker.no_trade_remedies import MOST_NAMED, REFUSALS, features_unknown, of_finding
 
 Cause = tuple[str, int, str]
 
@@ -139,6 +139,9 @@ def _evaluations(facts: RunFacts) -> Iterator[Cause]:
         return
     skips = {reason: count for reason, count in facts.policy.skips.items() if count}
     for reason, count in _by_count(skips):
+        if reason == SkipReason.WARMING_UP and max(facts.bars.values()) >= 2 * facts.needed_bars:
+            yield "features_unknown", count, features_unknown(facts.needed_bars)
+            continue
         keys = "policy_loop.events" if reason == SkipReason.EVENT_DISABLED else "[policy_loop]"
         yield reason, count, f"no policy event was evaluated: {keys} in the settings"
     if not skips:

@@ -324,3 +324,12 @@ def test_why_no_trade_knows_every_reason_of_the_engine_and_only_findings_that_ex
     page = (Path(__file__).parents[2] / "docs/reference/findings.md").read_text("utf-8")
     assert set(REFUSALS) == set(OF_THE_ENGINE)
     assert [code for code in FINDINGS if f"| `{code}` |" not in page] == []
+
+
+@pytest.mark.parametrize(("bars", "reason"), [(500, "features_unknown"), (121, "warming_up")])
+def test_features_that_stay_unknown_with_bars_enough_are_laid_to_the_prices(bars, reason):
+    unknown = counters(evaluations=0, skips=Counter(warming_up=400))
+    (cause,) = why_no_trade(facts(bars={"AAA": bars}, policy=unknown, playbooks=()))
+    assert (cause["reason"], cause["count"]) == (reason, 400)
+    assert ("cannot be computed from its prices" in cause["remedy"]) is (bars == 500)
+    assert ("[policy_loop]" in cause["remedy"]) is (bars == 121)
