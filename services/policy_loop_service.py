@@ -124,6 +124,8 @@ class PolicyLoopService:
         if not decision.evaluate:
             if facts.in_flight:
                 self._missed.setdefault(boundary.s, []).append(boundary)
+            elif draining and not facts.warming_up:
+                self._engine.reopen(boundary)
             return None
         self._in_flight.add(boundary.s)
         self._last_evaluation[boundary.s] = own

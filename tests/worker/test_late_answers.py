@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
+from schemas.regime import RegimeView
 from schemas.vocabulary import EvaluationOutcome
 from services.journal.chain import JournalRow
 from services.journal.index import JournalIndex
 from services.journal.references import check_references
 from services.policy_loop.evaluation import Evaluation
+from services.slow_loop.journal_facts import JournalFacts
 from tests.services.journal.rows import stream
 from tests.worker.test_session_wires import payloads, session
+from trading_core.trigger_engine import Boundary
 from worker.session import Session
+from worker.strategist_questions import read_strategist_questions
 from worker.timing import Timing
 
 PERIOD = ("2003-01-01", "2005-06-30")
@@ -26,12 +30,14 @@ class LateAnswers:
     Attributes:
         lost: (symbol, row) of each policy that went with a stale or failed answer.
         kept: of each that such an answer left in force.
-        ineligible: of each that it left in force although the present regime does not allow it.
+        ineligible: of each answer that left a policy in force which the present regime does not allow.
+        missed: of each boundary with an override that was skipped because an answer was out.
     """
 
     def __init__(self, made: Session) -> None:
         self.made = made
-        self.lost, self.kept, self.ineligible = (list[tuple[int, int]]() for _ in range(3))
+        self.conflicts = set[int]()
+        self.lost, self.kept, self.ineligible, self.missed = (list[tuple[int, int]]() for _ in range(4))
 
     def rows(self) -> list[JournalRow]:
         return asyncio.run(self._driven())
@@ -39,9 +45,13 @@ class LateAnswers:
     async def _driven(self) -> list[JournalRow]:
         made, timing, loop = self.made, Timing(), self.made.policy_loop
         waiting = list[Evaluation]()
+        every = range(len(made.bars.symbols))
         while not made.engine.done:
+            if made.engine.t in self.conflicts:
+                for s in every:
+                    made.engine.doubt_data(s)
             step = made.validate(timing, made.engine.t + 1)
-            asked = [evaluation for b in step.boundaries if (evaluation := loop.open(b)) is not None]
+            asked = [evaluation for b in step.boundaries if (evaluation := self._open(b)) is not None]
             for evaluation in asked:
                 await loop.think(evaluation)
             for evaluation in waiting:
@@ -54,23 +64,32 @@ class LateAnswers:
         rows: list[JournalRow] = made.journal._sink.rows  # type: ignore[attr-defined]
         return rows
 
+    def _open(self, boundary: Boundary) -> Evaluation | None:
+        evaluation = self.made.policy_loop.open(boundary)
+        if evaluation is None and boundary.overrides and boundary.s in self.made.policy_loop._in_flight:
+            self.missed.append((boundary.s, boundary.t))
+        return evaluation
+
     def _close(self, evaluation: Evaluation) -> None:
         made, s = self.made, evaluation.boundary.s
         loop, before = made.policy_loop, made.policy_loop.in_force(s)
         ended = dict(loop.counters.outcomes)
         loop.close(evaluation)
+        if self._is_ineligible(s):
+            self.ineligible.append((s, made.engine.t - 1))
         dropped = any(loop.counters.outcomes[str(kind)] > ended.get(str(kind), 0) for kind in ENDED)
         if not dropped or before is None or made.engine.state["direction"][s] != 0:
             return
-        row = made.engine.t - 1
-        policy, regime = loop.in_force(s), loop._builder.regime(row, s)
-        if policy is None:
-            self.lost.append((s, row))
-            return
-        self.kept.append((s, row))
+        (self.lost if loop.in_force(s) is None else self.kept).append((s, made.engine.t - 1))
+
+    def _is_ineligible(self, s: int) -> bool:
+        """Whether a policy without a position is in force in a regime that its playbook is not for."""
+        made, loop = self.made, self.made.policy_loop
+        policy, regime = loop.in_force(s), loop._builder.regime(made.engine.t - 1, s)
+        if policy is None or made.engine.state["direction"][s] != 0:
+            return False
         playbook = made.registry.reader().get(policy.playbook_id).definition
-        if regime is None or not playbook.eligibility[policy.proposal.direction].allows(regime.labels):
-            self.ineligible.append((s, row))
+        return regime is None or not playbook.eligibility[policy.proposal.direction].allows(regime.labels)
 
 
 def failing_where_a_policy_is_in_force(made: Session) -> None:
@@ -132,6 +151,47 @@ def test_session_symbol_that_lost_its_policy_to_a_stale_answer_gets_a_boundary_a
         if row.kind == "policy_event" and "replan" in json.loads(row.payload)["events"]
     }
     times = made.bars.close_times
+    assert len(late.lost) > 3
     assert {
         (made.bars.symbols[s], int(times[row + 1])) for s, row in late.lost if row + 1 < times.size
     } == opened
+
+
+def test_session_override_that_was_skipped_for_an_answer_opens_a_boundary_at_the_next_close() -> None:
+    made = session(period=PERIOD)
+    late = LateAnswers(made)
+    for row in range(40, made.bars.close_times.size, 40):  # in any state, with whatever is out
+        late.conflicts.add(row)
+    rows = late.rows()
+    evaluated = {
+        (row.symbol, row.ts_event)
+        for row in rows
+        if row.kind == "policy_event" and json.loads(row.payload)["overrides"]
+    }
+    times = made.bars.close_times
+    again = {(made.bars.symbols[s], int(times[row + 1])) for s, row in late.missed if row + 1 < times.size}
+    assert len(again) > 3
+    assert again <= evaluated
+
+
+def test_session_evaluation_that_looked_twice_counts_once_for_the_worker_and_asked_once() -> None:
+    made = session(period=PERIOD)
+    seen, tell = list[tuple[float, ...]](), made.policy_loop.decided_in
+
+    def decided_in(regime: RegimeView | None) -> None:
+        tell(regime)
+        seen.append(regime.fingerprint if regime is not None else ())
+
+    made.policy_loop.decided_in = decided_in
+    rows = LateAnswers(made).rows()
+    facts = JournalFacts(made.settings)
+    for row in rows:
+        facts.add(row)
+    known = rows[-1].known_at
+    told = facts.request_facts(known, known, "batch").drift_inputs["fingerprints"]
+    snapshots = payloads(rows, "policy_snapshot")
+    assert len(snapshots) > len(seen), "late answers are weighed on a snapshot of their own"
+    assert sorted(told) == sorted(seen)
+    index = asyncio.run(JournalIndex.read(stream(rows)))
+    questions = read_strategist_questions("r", index, made.settings)
+    assert len(questions.asked) + sum(questions.left_out.values()) == len(seen)
