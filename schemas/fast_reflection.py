@@ -114,7 +114,7 @@ class MemorySummary(Contract):
                 raise ValueError(
                     f"{len(ids)} {name} are given, base_rates.{name} says {known}: it counts all of them"
                 )
-        return self._names_buckets(len(won | lost))
+        return self._names_buckets(len(self.winners) + len(self.losers))
 
     def _names_buckets(self, given: int) -> Self:
         for name in self.insufficient:

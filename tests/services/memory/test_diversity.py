@@ -83,6 +83,16 @@ def test_second_nearest_of_one_day_gives_way_to_the_next_day():
     assert memory(history[0], *history[2:]).reader().retrieve(query(), LATE).passed_over_at is None
 
 
+def test_loser_kept_out_by_its_day_may_be_among_the_failures():
+    """Then every winner and loser that is known is given, and one is still missing from its own bucket."""
+    settings = MemorySettings(winners=2, losers=2, failures=4)
+    lost = {"r": -1.0, "failure_mode": FailureMode.CHOP}
+    history = [near(1, 0), near(2, 5, **lost), near(3, 5, **lost), near(4, 6, **lost)]
+    found = memory(*history, settings=settings).reader().retrieve(query(), LATE)
+    assert (ids(found.losers), found.passed_over_at) == ([2, 4], pytest.approx(0.03, abs=1e-7))
+    assert {*ids(found.losers), *ids(found.failures)} == {2, 3, 4}
+
+
 def test_bucket_of_one_day_only_stays_short_and_says_so():
     found = memory(*[near(k, 0) for k in range(5)]).reader().retrieve(query(), LATE)
     assert ids(found.winners) == [0]
