@@ -34,9 +34,10 @@ def plan_is_caught(found: NoLearnZone, opened: int, timeframe: str = "1d", label
     """Whether the plan of a bar that opens then is found fault with."""
     length = DAY if timeframe == "1d" else HOUR
     close = opened + length
-    window = {"first_label": opened - 99 * DAY, "last_label": opened, "bars": 3}
+    bar_label = opened if label == "open" else close
+    window = {"first_label": opened - 99 * DAY, "last_label": bar_label, "bars": 3}
     changes = {
-        "ts_event": close, "known_at": close, "bar_label": opened if label == "open" else close,
+        "ts_event": close, "known_at": close, "bar_label": bar_label,
         "timeframe": timeframe, **{f"data_window.{name}": value for name, value in window.items()},
     }  # fmt: skip
     spoiled = {f"snapshot.{name}": value for name, value in changes.items()}

@@ -26,6 +26,7 @@ def _result(place: Path) -> int:
         **os.environ,
         "NUMBA_CACHE_DIR": str(cache_folder(place / "room")),
         "PYTHONPATH": str(place),
+        "PYTHONDONTWRITEBYTECODE": "1",  # Python's own tells two edits of one second by their size alone
     }
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=True

@@ -21,9 +21,10 @@ LONGEST_S = 280.0
 # What our own bars and colours send: style, cursor on and off, a line cleared, a line up; nothing else.
 OURS = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[hl]|2K|1A)")
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
-# The terminal becomes that of the command, so that its keys reach it.
+# The terminal becomes that of the command, so that its keys and its end reach it, whoever ignores them here.
 TAKE = (
-    "import fcntl, os, sys, termios\n"
+    "import fcntl, os, signal, sys, termios\n"
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
     "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
     "os.execvp(sys.argv[1], sys.argv[1:])"
 )

@@ -37,7 +37,9 @@ def test_db_upgrade_makes_a_store_and_changes_nothing_the_second_time(shell, add
     again = printed(shell, "upgrade", "--db", address)
     assert (again["state"], again["before"], again["applied"]) == ("current", HEAD, [])
     assert password(address) not in json.dumps([first, again])
-    assert shell.run("runs", "--db", address).output == ""
+    listed = shell.run("runs", "--db", address)
+    assert (listed.exit_code, listed.stdout) == (0, "")
+    assert "the store holds no run yet" in listed.stderr
 
 
 def test_db_check_is_behind_until_the_upgrade(shell, address):
