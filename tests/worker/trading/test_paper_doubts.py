@@ -316,7 +316,7 @@ def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bar
             for row in rows_of(bars):
                 if begun is None or row.label > begun:
                     yield row
-                    await asyncio.sleep(0.01)
+                    await asyncio.sleep(0.002)
                 if after is None and row.label == int(bars.times[stop - 1]):
                     process.stop("SIGTERM")
                     await asyncio.Event().wait()

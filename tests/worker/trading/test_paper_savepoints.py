@@ -132,17 +132,31 @@ def _counted(part: Any) -> Any:
     return part
 
 
-def test_paper_live_run_with_a_model_goes_on_from_a_savepoint_and_replays_to_its_hash(tmp_path) -> None:
+def test_paper_live_run_with_a_model_goes_on_from_a_savepoint_and_replays_to_its_hash(
+    tmp_path, monkeypatch
+) -> None:
     live, feed = embedded_bars("2009-01-01", "2010-06-30").select(("AAPL", "IBM")), RunningFeed
     first, second = AnsweringModel(json.dumps(AGREES)), AnsweringModel(json.dumps(AGREES))
 
-    async def unhurried(number: int) -> None:
-        await asyncio.sleep(0.004)
+    writing: list[Committing] = []
+    wake = Committing.wake
 
+    def woken(committing: Committing) -> None:
+        writing[:] = [committing]
+        wake(committing)
+
+    async def unhurried(number: int) -> None:
+        """The next row comes once what came before it is stored."""
+        await asyncio.sleep(0.004)
+        for one in writing:
+            await asyncio.wait_for(one.caught_up(), 60)
+
+    monkeypatch.setattr(Committing, "wake", woken)
     process, often = Process(tmp_path, FULL, look_s=0.01), Pace(events=1, share=0.0)
     asking = Models(fast=first, slow=first)
     process.dies(100, "committed", feed=feed(live, unhurried), models=asking, pace=often)
     asked = len(rows_stored(tmp_path, "latest", "model_call"))
+    writing.clear()
     outcome = process.trades(feed(live, unhurried), models=Models(fast=second, slow=second))
     recovered = process.said("recovered")[0]
     assert recovered["rows_played"] < recovered["rows"] / 2, "a live run takes savepoints, too"
