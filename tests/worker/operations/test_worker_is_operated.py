@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import sys
+import time
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
@@ -81,6 +82,15 @@ def folder(tmp_path):
     return tmp_path
 
 
+def has_reported(folder):
+    """Wait for the first report, which is computed in a process of its own."""
+    until = time.monotonic() + 60
+    with closing(sqlite3.connect(folder / "store.db")) as store:
+        while not store.execute("SELECT count(*) FROM slow_reports").fetchone()[0]:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+
 def test_worker_process_logs_is_asked_and_tells_when_its_store_is_away(folder):
     async def play():
         words = ("--period", "0.1", "--log-format", "json")
@@ -106,6 +116,7 @@ def test_worker_process_logs_is_asked_and_tells_when_its_store_is_away(folder):
                 other.execute("ROLLBACK")
             await worker.until("store_back")
             seen.append(await ask(port, "/ready", **key))
+            await asyncio.to_thread(has_reported, folder)
             worker.process.send_signal(signal.SIGTERM)
             return worker, await worker.ended(), seen, there.got
 
