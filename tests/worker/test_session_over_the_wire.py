@@ -11,7 +11,7 @@ from tests.worker.runs import Run, embedded_bars, run_on
 from tests.worker.wire import GOOD, NOBODY, wire
 from worker.models import KEY_VARIABLE, URL_VARIABLE
 
-SLICE = ("2003-01-01", "2003-12-31")
+SLICE = ("2003-01-01", "2003-09-30")
 PRICES = (
     ModelPrice(model="claude-test", input_usd=0.1, output_usd=0.5),
     ModelPrice(model="claude-slow", input_usd=4.0, output_usd=20.0),
