@@ -4,7 +4,6 @@ A backtest over bars that a model may have read about measures its memory as muc
 source tells is unknown, and unknown counts as contaminated. Read by the result of a run; no decision is.
 """
 
-import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
+from agents.language_models.model_names import is_version_of
+
 TABLE = Path(__file__).with_name("knowledge_cutoffs.toml")
-DATED = re.compile(r"[-@]\d{8}")  # what an id may have after its name: the day of its snapshot
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ def published_cutoffs() -> tuple[Cutoff, ...]:
 def cutoff_of(model: str) -> Cutoff:
     """The published cutoff of a model by its id, with or without the date of its snapshot."""
     for one in published_cutoffs():
-        rest = model.removeprefix(one.model)
-        if model.startswith(one.model) and (not rest or DATED.fullmatch(rest)):
+        if is_version_of(model, one.model):
             return Cutoff(model, one.date, one.kind, one.source)
     return Cutoff(model, None, "unknown", "not in the table of published cutoffs")
 

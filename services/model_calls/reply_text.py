@@ -1,8 +1,41 @@
 """What every closed reply of a model has in common before its own contract is asked."""
 
+import json
+import re
 from typing import Any
 
+from services.quoting import visible
+
 SHOWN = 60
+SEEN = 200
+FENCE = re.compile(r"\s*```[A-Za-z0-9_-]{0,20}[ \t]*\r?\n(?P<inside>.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
+NO_OBJECT = "the reply is not one JSON object and nothing else"
+
+
+def unfenced(text: str) -> str:
+    """The text without the one code fence around it; any other text as it is."""
+    found = FENCE.fullmatch(text)
+    return text if found is None or "```" in found["inside"] else found["inside"]
+
+
+def shown(text: str, most: int = SEEN) -> str:
+    """The beginning of a text between quotes, with everything that cannot be seen escaped."""
+    return f"'{visible(text[:most])}'{'...' if len(text) > most else ''}"
+
+
+def json_text(text: str) -> str:
+    """The one JSON document in a reply, ready for its contract.
+
+    Raises:
+        ValueError: it is no JSON, or a key stands twice in it; the reason is in words of ours.
+        RecursionError: it is nested too deeply.
+    """
+    inside = unfenced(text)
+    try:
+        json.loads(inside, object_pairs_hook=object_without_repeats)
+    except json.JSONDecodeError:
+        raise ValueError(f"{NO_OBJECT}: {len(text)} characters, beginning {shown(text)}") from None
+    return inside
 
 
 def object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

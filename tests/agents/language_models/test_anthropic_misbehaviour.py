@@ -6,7 +6,8 @@ import traceback
 
 import pytest
 
-from agents.language_models.anthropic import LONGEST_REPLY, AnthropicModel
+from agents.language_models.anthropic import AnthropicModel
+from agents.language_models.wire_model import LONGEST_REPLY
 from schemas.errors import ModelError
 from services.ports import ModelReply
 from tests.agents.language_models.misbehaviour import MALFORMED, STREAMED, WHOLE, Case

@@ -1,0 +1,110 @@
+"""The form of a reply: the closed schema that an API may hold a model to, and what reads the reply for use.
+
+The schema is the contract in the part of JSON Schema that the APIs take: closed objects with every field
+required, no bounds of numbers, texts and lists, and one object at the root, so a union becomes an object
+whose further fields may be null. The contract itself is asked afterwards all the same.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from schemas.canonical import content_hash
+
+KEPT = ("type", "enum", "const", "$ref", "description")
+NULL = {"type": "null"}
+
+
+@dataclass(frozen=True)
+class ReplyFormat:
+    """Form of the replies to one prompt.
+
+    Attributes:
+        name: of the prompt.
+        contract: what a reply is validated against.
+        reads: whether a reply's text can be used.
+    """
+
+    name: str
+    contract: Any
+    reads: Callable[[str], bool]
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The schema as it is sent; the caller changes nothing in it."""
+        return closed_schema(TypeAdapter(self.contract).json_schema())
+
+    @cached_property
+    def hash(self) -> str:
+        """Of the schema."""
+        return content_hash(self.schema)
+
+
+def closed_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON schema in the part of it that the APIs take."""
+    definitions = schema.get("$defs", {})
+    variants = schema.get("oneOf") or schema.get("anyOf")
+    root = {key: value for key, value in schema.items() if key != "$defs"}
+    if variants:
+        root = _one_object([_resolved(variant, definitions) for variant in variants])
+    closed = _closed(root)
+    used = _referred(closed, definitions)
+    return closed | ({"$defs": {name: _closed(definitions[name]) for name in used}} if used else {})
+
+
+def _one_object(variants: list[dict[str, Any]]) -> dict[str, Any]:
+    """One object with the fields of all variants; what some of them lack may be null."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for variant in variants:
+        for name, field in variant["properties"].items():
+            found.setdefault(name, []).append(field)
+    fields = {}
+    for name, given in found.items():
+        if all("const" in field for field in given):
+            fields[name] = {"type": "string", "enum": [field["const"] for field in given]}
+            continue
+        fields[name] = given[0] if len(given) == len(variants) else {"anyOf": [given[0], NULL]}
+    return {"type": "object", "properties": fields}
+
+
+def _closed(schema: dict[str, Any]) -> dict[str, Any]:
+    closed = {key: schema[key] for key in KEPT if key in schema}
+    if isinstance(closed.get("const"), str):
+        closed["type"] = "string"
+    variants = schema.get("anyOf") or schema.get("oneOf")
+    if variants:
+        closed["anyOf"] = [_closed(variant) for variant in variants]
+    if "items" in schema:
+        closed["items"] = _closed(schema["items"])
+    if schema.get("type") == "object":
+        fields = {name: _closed(field) for name, field in schema.get("properties", {}).items()}
+        closed |= {"properties": fields, "required": list(fields), "additionalProperties": False}
+    return closed
+
+
+def _resolved(variant: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = definitions[variant["$ref"].rpartition("/")[2]] if "$ref" in variant else variant
+    return found
+
+
+def _referred(schema: Any, definitions: dict[str, Any]) -> list[str]:
+    """Names of the definitions that a schema needs, those that they need themselves with them."""
+    found: list[str] = []
+
+    def visit(part: Any) -> None:
+        if isinstance(part, dict):
+            name = str(part.get("$ref", "")).rpartition("/")[2]
+            if name and name not in found:
+                found.append(name)
+                visit(_closed(definitions[name]))
+            for inner in part.values():
+                visit(inner)
+        elif isinstance(part, list):
+            for inner in part:
+                visit(inner)
+
+    visit(schema)
+    return sorted(found)
