@@ -6,20 +6,19 @@ of the rules stands with the reason in `fallback`. Called by the judge client.
 """
 
 import asyncio
-import json
 from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.judge_replanning import decision_of
-from agents.strategies.strategist_reply import first_problem
 from prompts import load_prompt
 from schemas.errors import ModelError
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
 from services.model_calls.record import TIMEOUT
-from services.model_calls.reply_text import object_without_repeats
+from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_text import first_problem, json_text
 from services.ports import LanguageModel, ModelReply
 from services.quoting import quoted_json, visible
 
@@ -110,14 +109,11 @@ def _wire(text: str) -> KeepReply:
     if len(text) > LONGEST_REPLY:
         raise ReplyFault(Fallback.MALFORMED, f"{len(text)} characters, more than {LONGEST_REPLY}")
     try:
-        json.loads(text, object_pairs_hook=object_without_repeats)
-        return KeepReply.model_validate_json(text)
+        return KeepReply.model_validate_json(json_text(text))
     except ValidationError as error:
         raise ReplyFault(Fallback.MALFORMED, first_problem(error)) from error
     except RecursionError as error:
         raise ReplyFault(Fallback.MALFORMED, "nested too deeply") from error
-    except json.JSONDecodeError as error:
-        raise ReplyFault(Fallback.MALFORMED, "the reply is not one JSON object and nothing else") from error
     except ValueError as error:
         raise ReplyFault(Fallback.MALFORMED, str(error)) from error
 
@@ -162,3 +158,14 @@ def _dropped(action: JudgeAction, reason: str) -> RefusedAction:
 
 def _names(letter: str, count: int) -> tuple[str, ...]:
     return tuple(f"{letter}{number}" for number in range(1, count + 1))
+
+
+def _reads(text: str) -> bool:
+    try:
+        _wire(text)
+    except ReplyFault:
+        return False
+    return True
+
+
+FORM = ReplyFormat(PROMPT, KeepReply, _reads)

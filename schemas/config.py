@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from schemas.canonical import content_hash
 from schemas.contract import Contract, Nanoseconds
+from schemas.language_model import NO_PROVIDER
 from schemas.language_model import LlmSettings as LlmSettings
 from schemas.live_settings import FeedSettings, OperationsSettings
 from schemas.reflection import LARGEST_QUOTA, NoLearnZone
@@ -20,6 +21,8 @@ HEARTBEAT_BARS = {"1m": 15, "5m": 12, "15m": 12, "1h": 12, "4h": 12, "1d": 5}
 
 MAX_COUNT = 1_000_000_000  # of bars, seconds or rows: far beyond use, far below what an integer holds
 SMALLEST_GRID = 1e-9
+OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
+LATER = {"llm": ("accept_models", "structured_output")}
 
 
 def _usable_grid(step: float) -> float:
@@ -178,10 +181,10 @@ class EnvelopeSettings(Contract):
 class PolicyLoopSettings(Contract):
     """Who proposes, which events start an evaluation, and how often."""
 
-    strategist: Literal["rules", "anthropic"] = Field(
+    strategist: Literal["rules", "model", "anthropic"] = Field(
         default="rules",
-        description="who proposes: `rules`, or `anthropic`: the model `llm.strategist_model`, whose failures "
-        "the rules answer",
+        description="who proposes: `rules`, or `model`: `llm.strategist_model`, whose failures the rules "
+        "answer; `anthropic` is the older name of `model` with `llm.provider` anthropic",
     )
     events: tuple[PolicyEventKind, ...] = (
         PolicyEventKind.REGIME_CHANGE,
@@ -276,10 +279,10 @@ class GateSettings(Contract):
 class JudgeSettings(Contract):
     """Who judges reports, the bounds of the judge's actions, and the lifecycle that follows them."""
 
-    replan: Literal["rules", "anthropic"] = Field(
+    replan: Literal["rules", "model", "anthropic"] = Field(
         default="rules",
-        description="who judges reports: `rules`, or `anthropic`: after the rules the model "
-        "`llm.slow_model`, which may drop actions and add none; its failures leave what the rules decided",
+        description="who judges reports: `rules`, or `model`: after the rules `llm.slow_model`, which may "
+        "drop actions and add none; its failures leave what the rules decided; `anthropic` is its older name",
     )
     minimum_eligible_playbooks: int = Field(default=2, le=MAX_COUNT, ge=2)
     action_ttl_bars: int = Field(default=252, le=MAX_COUNT, ge=1)
@@ -341,6 +344,11 @@ class RuntimeSettings(Contract):
     operations: OperationsSettings = OperationsSettings()
 
 
+def asking_name(provider: str) -> str:
+    """What `policy_loop.strategist` or `judge.replan` say to ask a model, also where no provider is set."""
+    return OLDER_MODEL if provider == NO_PROVIDER else "model"
+
+
 class Settings(Contract):
     """The whole tree."""
 
@@ -360,9 +368,16 @@ class Settings(Contract):
     runtime: RuntimeSettings = RuntimeSettings()
 
     @model_validator(mode="after")
-    def _full_needs_a_model(self) -> "Settings":
-        if self.reflection.mode == "full" and self.llm.provider == "none":
-            raise ValueError("reflection.mode 'full' needs a model: set llm.provider, or use 'deterministic'")
+    def _models_need_a_provider(self) -> "Settings":
+        if self.provider == NO_PROVIDER:
+            if asking := self._asking():
+                name, value, instead = asking[0]
+                raise ValueError(f"{name} {value!r} needs a model: set llm.provider, or use {instead!r}")
+        elif OLDER_MODEL in self._names() and self.provider != OLDER_MODEL:
+            raise ValueError(
+                f"'anthropic' is the older name of 'model' at that provider, but llm.provider is "
+                f"{self.provider!r}: write 'model'"
+            )
         return self
 
     @model_validator(mode="after")
@@ -373,7 +388,7 @@ class Settings(Contract):
         if mode != "live" and not self.uses_models:
             raise ValueError(
                 f"runtime.llm {mode!r} has no model to speak for: use reflection.mode 'full', "
-                "policy_loop.strategist 'anthropic' or judge.replan 'anthropic'"
+                "policy_loop.strategist 'model' or judge.replan 'model'"
             )
         if mode == "live" and cassette is not None:
             raise ValueError("runtime.cassette is not used with runtime.llm 'live': say record or replay")
@@ -382,15 +397,39 @@ class Settings(Contract):
     @property
     def uses_models(self) -> bool:
         """Whether any part of a run asks a language model."""
-        return self.reflection.mode == "full" or "anthropic" in (
-            self.policy_loop.strategist,
-            self.judge.replan,
-        )
+        return bool(self._asking())
+
+    @property
+    def provider(self) -> str:
+        """Whose API the models are asked over; a setting of the older name says it by itself."""
+        named = self.llm.provider
+        return OLDER_MODEL if named == NO_PROVIDER and OLDER_MODEL in self._names() else named
+
+    def _names(self) -> tuple[str, str]:
+        return self.policy_loop.strategist, self.judge.replan
+
+    def _asking(self) -> list[tuple[str, str, str]]:
+        """Key and value of every setting that asks a model, and the value that asks none."""
+        mode, (strategist, judge) = self.reflection.mode, self._names()
+        return [
+            *([("reflection.mode", mode, "deterministic")] if mode == "full" else []),
+            *([("policy_loop.strategist", strategist, "rules")] if strategist != "rules" else []),
+            *([("judge.replan", judge, "rules")] if judge != "rules" else []),
+        ]
 
     def hashed(self) -> dict[str, Any]:
-        """Everything but `runtime`, as plain data."""
+        """Everything that decides, as plain data: not `runtime`, nor where a model's API is.
+
+        What was added to a section later is left out at its default, so a run of before keeps its hash.
+        """
         payload = self.payload()
         del payload["runtime"]
+        del payload["llm"]["base_url"]
+        for section, names in LATER.items():
+            fresh = type(getattr(self, section))().payload()
+            for name in names:
+                if payload[section][name] == fresh[name]:
+                    del payload[section][name]
         return payload
 
     @property

@@ -4,7 +4,8 @@
     |-- OperatorError            the person at the keyboard: exit code 2
     |   |-- ConfigError          a setting, an option, a playbook file
     |   |-- DataError            bars, a file, a request
-    |   `-- CassetteMiss         a replay asked what was not recorded
+    |   |-- CassetteMiss         a replay asked what was not recorded
+    |   `-- ModelRefused         the first question to a model was turned away
     |-- StrategistError          whoever proposed
     |   |-- InvalidProposal      the proposal cannot be compiled or is incomplete
     |   |-- RuleError            a rule text is not a rule
@@ -45,6 +46,10 @@ class DataError(OperatorError):
 
 class CassetteMiss(OperatorError):
     """A replay asked a model something that was not recorded; no tier may decide instead."""
+
+
+class ModelRefused(OperatorError):
+    """The first question of a run was turned away: key, address or model are wrong; no tier may decide on."""
 
 
 class StrategistError(ThinktwiceError):

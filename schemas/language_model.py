@@ -6,11 +6,12 @@ below the length from which some models charge more.
 """
 
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
 from schemas.contract import Contract
+from schemas.errors import nearest
 
 
 def _iso_date(text: str) -> str:
@@ -50,6 +51,28 @@ class RunLimits(ModelLimits):
     usd: float | None = Field(default=10.0, ge=0, description="US dollars")
 
 
+class ProviderAddress(NamedTuple):
+    """Variables of the environment that hold a provider's key, and its address if it is not the usual one."""
+
+    key_variable: str
+    url_variable: str
+
+
+# A provider is a line here and the module of its name under `agents/language_models`.
+PROVIDERS = {
+    "anthropic": ProviderAddress("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+    "openai": ProviderAddress("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+}
+NO_PROVIDER = "none"
+
+
+def _known_provider(name: str) -> str:
+    if name != NO_PROVIDER and name not in PROVIDERS:
+        known = [NO_PROVIDER, *PROVIDERS]
+        raise ValueError(f"no such provider, there are {', '.join(known)}.{nearest(name, known)}")
+    return name
+
+
 PRICES = (
     ModelPrice(model="claude-haiku-5-5", input_usd=0.10, output_usd=0.50, cache_write_usd=0.125),
     ModelPrice(
@@ -64,8 +87,24 @@ class LlmSettings(Contract):
     A limit that a call might break is not tried: the deterministic tier decides and the journal says so.
     """
 
-    provider: Literal["none", "anthropic"] = Field(
-        default="none", description="of the models of reflection mode `full`; `none`: no model"
+    provider: Annotated[str, AfterValidator(_known_provider)] = Field(
+        default=NO_PROVIDER,
+        description="whose API the models are asked over: `none`, `anthropic`, or `openai`: any server of "
+        "chat completions, which needs the extra `openai`",
+    )
+    base_url: str | None = Field(
+        default=None,
+        description="where that API is, like http://127.0.0.1:11434/v1; None: `ANTHROPIC_BASE_URL` or "
+        "`OPENAI_BASE_URL` of the environment, else the provider's own",
+    )
+    accept_models: tuple[str, ...] = Field(
+        default=(),
+        description="names of models that may answer besides the one asked for and its dated versions",
+    )
+    structured_output: bool = Field(
+        default=True,
+        description="send the closed schema of the reply with every question; off for a server that refuses "
+        "it",
     )
     fast_model: str = "claude-haiku-5-5"
     slow_model: str = "claude-opus-5-5"
@@ -78,7 +117,7 @@ class LlmSettings(Contract):
     prices: tuple[ModelPrice, ...] = Field(
         default=PRICES,
         description="tables of `model`, `input_usd`, `output_usd`, `cache_write_usd`, "
-        "`cache_read_usd`: US dollars per million tokens of every model in use",
+        "`cache_read_usd`: US dollars per million tokens of every model in use, 0 for one of your own",
     )
     thinking_off: tuple[str, ...] = Field(
         default=("claude-haiku-5-5",),

@@ -10,7 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from schemas.config import Settings
-from schemas.errors import CassetteMiss, FreezeRefused, InvalidProposal, InvariantViolation
+from schemas.errors import (
+    CassetteMiss,
+    FreezeRefused,
+    InvalidProposal,
+    InvariantViolation,
+    ModelRefused,
+)
 from schemas.policy import AmendedPolicy, FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.reflection import DeferredItem, TickValidationEvent
@@ -161,7 +167,10 @@ class PolicyLoopService:
             try:
                 evaluation.record.snapshot(snapshot)
                 evaluation.conclusion = await self._evaluator.conclude(evaluation, snapshot)
-            except CassetteMiss:  # not this run any more: deciding without the reply would pass for a replay
+            except (
+                CassetteMiss,
+                ModelRefused,
+            ):  # not this run any more: deciding without the reply would pass for a replay
                 raise
             except Exception as error:  # noqa: BLE001 - the one boundary of the policy loop
                 self._failed(evaluation, error)

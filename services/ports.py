@@ -80,7 +80,10 @@ class ExpectationReader(Protocol):
 
 @dataclass(frozen=True)
 class ModelReply:
-    """Raw text of a model with what it cost; validation is the caller's. `requests` were sent for it."""
+    """Raw text of a model with what it cost; validation is the caller's.
+
+    `requests` were sent for it, of which `lost` failed in a way that may be billed although none was counted.
+    """
 
     text: str
     model: str
@@ -90,6 +93,7 @@ class ModelReply:
     cache_write_tokens: int = 0
     cache_read_tokens: int = 0
     requests: int = 1
+    lost: int = 0
 
 
 class LanguageModel(Protocol):

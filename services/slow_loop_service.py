@@ -19,7 +19,7 @@ import numpy as np
 from schemas.canonical import ns_to_datetime
 from schemas.config import Settings
 from schemas.episode import Episode
-from schemas.errors import CassetteMiss
+from schemas.errors import CassetteMiss, ModelRefused
 from schemas.judge import ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import (
@@ -165,7 +165,10 @@ class SlowLoopService:
                 await self._examine(self._facts(slot), row, now)
             elif self._may_be_early(now) and examine_early(self._facts(now)):
                 await self._examine(self._facts(now), row, now)
-        except CassetteMiss:  # not this run any more: a report without the reply would pass for a replay
+        except (
+            CassetteMiss,
+            ModelRefused,
+        ):  # not this run any more: a report without the reply would pass for a replay
             raise
         except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
             self._contain(error, now)

@@ -5,7 +5,7 @@ headline comes from the part before. A run by rules alone has no such part: its 
 written by hand from general principles, never fitted to the embedded bars. Nothing here decides anything.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -34,9 +34,13 @@ class Course:
     times: Integers
 
 
-def contamination(settings: Settings, course: Course) -> dict[str, Any]:
-    """The `contamination` part of a run's document."""
-    models = cutoffs(models_in_use(settings), settings.llm.knowledge_cutoff)
+def contamination(
+    settings: Settings, course: Course, answered: Collection[str] | None = None
+) -> dict[str, Any]:
+    """The `contamination` part of a run's document; a model that never `answered` put nothing into it."""
+    asked = models_in_use(settings)
+    spoke = asked if answered is None else tuple(model for model in asked if model in answered)
+    models = cutoffs(spoke, settings.llm.knowledge_cutoff)
     known = [one.date for one in models if one.date is not None]
     row, label = _divided(models, course.bars)
     before = int(course.bars.present[:row].sum())

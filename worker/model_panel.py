@@ -20,12 +20,10 @@ from services.journal.consolidations import AnsweredConsolidation
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
-from services.model_calls.record import Caller
-from services.policy_checks.consolidation import consolidation_question, weigh_reply
+from services.policy_checks.consolidation import FORM, consolidation_question, weigh_reply
 from services.policy_checks.findings import status_of
-from services.policy_level_reflection_service import PROMPT
 from trading_core.tick_guard import TickGuard
-from worker.models import Models, check_models, configured_cassette, configured_models
+from worker.models import Models, caller_of, check_models, configured_cassette, configured_models
 
 PATIENCE_MS = 60_000.0
 
@@ -75,13 +73,7 @@ class Panel:
         self._max_tokens = max_tokens
         self._clock = SimulatedClock()
         self.account = ModelAccount(settings.llm, JournalWriter(MemorySink()), self._clock)
-        caller = Caller(
-            settings.llm.provider,
-            settings.llm.fast_model,
-            PROMPT,
-            template.hash,
-            settings.llm.may_think(settings.llm.fast_model),
-        )
+        caller = caller_of(settings, settings.llm.fast_model, FORM, template.hash)
         self._model = AccountedModel(caller, source, self.account, TickGuard())
 
     async def sample(self, plan: AnsweredConsolidation) -> Sample:

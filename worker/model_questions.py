@@ -13,8 +13,8 @@ from prompts import PromptError, PromptTemplate, load_prompt, template_from_text
 from schemas.errors import ConfigError, StoreError
 from services.journal.consolidations import AnsweredConsolidation, recorded_consolidations
 from services.journal.index import JournalIndex
-from services.model_calls.record import Caller, RecordedCall, question_key
-from services.policy_checks.consolidation import consolidation_question
+from services.model_calls.record import Caller, Question, RecordedCall
+from services.policy_checks.consolidation import FORM, consolidation_question
 from services.policy_level_reflection_service import PROMPT
 
 
@@ -118,16 +118,18 @@ def demand_same_questions(questions: RecordedQuestions, template: PromptTemplate
     keys = {call.key for call in questions.calls}
     for plan in questions.plans:
         text = consolidation_question(template, plan.request, plan.findings)
-        if _key(questions.calls[0], template, text) not in keys:
+        if not _keys(questions.calls[0], template, text) & keys:
             raise ConfigError(
                 f"row {plan.seq} of run {questions.run_id!r} was asked in other words than this version "
                 "uses: sample it with the version that made it, or use `thinktwice model compare`"
             )
 
 
-def _key(call: RecordedCall, template: PromptTemplate, text: str) -> str:
-    caller = Caller(call.provider, call.model, call.prompt, call.prompt_hash, call.thinking)
-    return question_key(caller, template.system, text, call.max_tokens)
+def _keys(call: RecordedCall, template: PromptTemplate, text: str) -> set[str]:
+    """The keys of a question: asked with the form of its reply, and as it was asked without one."""
+    caller = Caller(call.provider, call.model, call.prompt, call.prompt_hash, call.thinking, FORM)
+    question = Question(caller, template.system, text, call.max_tokens, 1)
+    return {question.key, question.formless_key}
 
 
 def first_of_each(

@@ -5,12 +5,13 @@ only and is not needed to play back. Clients are opened before the first bar, be
 seconds and would otherwise eat the first deadline.
 """
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from agents.judge_model import PROMPT as JUDGE_PROMPT
+from agents.judge_model import FORM as JUDGE_FORM
 from agents.language_models.accounted import (
     AccountedModel,
     LiveSource,
@@ -18,24 +19,23 @@ from agents.language_models.accounted import (
     ReplySource,
     SplicedSource,
 )
-from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.cassette import Cassette, CassetteWriter, read_cassette
 from agents.language_models.retrying import RetryingModel
-from agents.strategies.model_strategist import PROMPT as STRATEGIST_PROMPT
+from agents.language_models.wire_model import WireModel
+from agents.strategies.strategist_reply import FORM as STRATEGIST_FORM
 from prompts import load_prompt
 from schemas.config import Settings
 from schemas.errors import ConfigError
-from services.high_level_reflection_service import PROMPT_NAME as SLOW_PROMPT
+from schemas.language_model import PROVIDERS
+from services.high_level.narrative import FORM as SLOW_FORM
 from services.model_calls.account import ModelAccount, price_for
 from services.model_calls.record import Caller
-from services.policy_level_reflection_service import PROMPT as FAST_PROMPT
+from services.model_calls.reply_format import ReplyFormat
+from services.policy_checks.consolidation import FORM as FAST_FORM
 from services.ports import LanguageModel
 from trading_core.tick_guard import TickGuard
 from worker.operations.redaction import masked_addresses
-from worker.operations.secrets import MODEL_KEY, secret
-
-KEY_VARIABLE = MODEL_KEY
-URL_VARIABLE = "ANTHROPIC_BASE_URL"
+from worker.operations.secrets import secret
 
 
 @dataclass(frozen=True)
@@ -78,28 +78,33 @@ def model_key(settings: Settings, environment: Mapping[str, str]) -> str | None:
     """
     if not settings.uses_models or settings.runtime.llm == "replay":
         return None
-    key = secret(KEY_VARIABLE, environment)
+    variable = PROVIDERS[settings.provider].key_variable
+    key = secret(variable, environment)
     if key is None:
         who, instead = ("reflection mode 'full'", "deterministic")
         if settings.policy_loop.strategist != "rules" and settings.reflection.mode != "full":
             who, instead = f"strategist {settings.policy_loop.strategist!r}", "rules"
         elif settings.reflection.mode != "full":
             who, instead = f"judge.replan {settings.judge.replan!r}", "rules"
+        local = " (any word, for a server that wants none)" if settings.llm.base_url else ""
         raise ConfigError(
-            f"{who} needs a key: set {KEY_VARIABLE}, play a cassette with --llm replay, or use {instead!r}"
+            f"{who} needs a key: set {variable}{local}, play a cassette with --llm replay, or use {instead!r}"
         )
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise ConfigError(f"{KEY_VARIABLE} holds a blank, a line end or another character that no key has")
+        raise ConfigError(f"{variable} holds a blank, a line end or another character that no key has")
     return key
 
 
-def model_address(environment: Mapping[str, str]) -> str | None:
+def model_address(settings: Settings, environment: Mapping[str, str]) -> str | None:
     """Where the models are asked; None leaves it to the SDK.
 
     Raises:
-        ConfigError: the variable holds no address of a server.
+        ConfigError: setting or variable hold no address of a server.
     """
-    address = environment.get(URL_VARIABLE)
+    variable = PROVIDERS[settings.provider].url_variable
+    named, address = "llm.base_url", settings.llm.base_url
+    if address is None:
+        named, address = variable, environment.get(variable)
     if address is None:
         return None
     try:
@@ -109,7 +114,7 @@ def model_address(environment: Mapping[str, str]) -> str | None:
         usable = False
     if not usable or not address.isascii() or not address.isprintable() or " " in address:
         raise ConfigError(
-            f"{URL_VARIABLE} is {masked_addresses(address)[:80]!r}: give http://HOST:PORT or https://HOST, "
+            f"{named} is {masked_addresses(address)[:80]!r}: give http://HOST:PORT or https://HOST, "
             "or unset it"
         )
     return address
@@ -138,7 +143,7 @@ def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on:
     if not settings.uses_models:
         return
     if model_key(settings, environment) is not None:
-        model_address(environment)
+        model_address(settings, environment)
     for model in models_in_use(settings):
         price_for(settings.llm, model)
     configured_cassette(settings)
@@ -164,27 +169,29 @@ def configured_models(settings: Settings, guard: TickGuard, environment: Mapping
     key = model_key(settings, environment)
     if key is None:
         return Models()
-    base_url = model_address(environment)
-    llm = settings.llm
+    base_url = model_address(settings, environment)
+    made, llm = provider_model(settings.provider), settings.llm
 
-    def opened(name: str, stall_ms: float | None = None) -> RetryingModel:
-        model = AnthropicModel(
+    def opened(name: str, form: ReplyFormat, stall_ms: float | None = None) -> RetryingModel:
+        model = made(
             name,
             api_key=key,
             guard=guard,
             base_url=base_url,
             stall_ms=stall_ms,
-            thinking=settings.llm.may_think(name),
+            thinking=llm.may_think(name),
+            reply_format=form if llm.structured_output else None,
+            accept=llm.accept_models,
         )
         model.open()
         return RetryingModel(model, attempts=llm.attempts, first_wait_ms=llm.first_wait_ms)
 
     full, proposes = settings.reflection.mode == "full", settings.policy_loop.strategist != "rules"
     return Models(
-        fast=opened(llm.fast_model) if full else None,
-        slow=opened(llm.slow_model, llm.stall_ms) if full else None,
-        strategist=opened(llm.strategist_model) if proposes else None,
-        judge=opened(llm.slow_model, llm.stall_ms) if settings.judge.replan != "rules" else None,
+        fast=opened(llm.fast_model, FAST_FORM) if full else None,
+        slow=opened(llm.slow_model, SLOW_FORM, llm.stall_ms) if full else None,
+        strategist=opened(llm.strategist_model, STRATEGIST_FORM) if proposes else None,
+        judge=opened(llm.slow_model, JUDGE_FORM, llm.stall_ms) if settings.judge.replan != "rules" else None,
     )
 
 
@@ -217,23 +224,41 @@ def accounted_models(
     if writer is not None:
         account.keep = writer.keep
 
-    def accounted(model: LanguageModel | None, provider: str, name: str, prompt: str) -> LanguageModel | None:
+    def accounted(model: LanguageModel | None, name: str, form: ReplyFormat) -> LanguageModel | None:
         source = _source(model, cassette, past)
         if source is None:
             return None
-        caller = Caller(provider, name, prompt, load_prompt(prompt).hash, settings.llm.may_think(name))
+        caller = caller_of(settings, name, form, load_prompt(form.name).hash)
         return AccountedModel(caller, source, account, guard)
 
-    llm, who, judge = settings.llm, settings.policy_loop.strategist, settings.judge.replan
-    full = settings.reflection.mode == "full"
+    llm, full = settings.llm, settings.reflection.mode == "full"
+    proposes, judges = settings.policy_loop.strategist != "rules", settings.judge.replan != "rules"
     return Models(
-        fast=accounted(models.fast, llm.provider, llm.fast_model, FAST_PROMPT) if full else None,
-        slow=accounted(models.slow, llm.provider, llm.slow_model, SLOW_PROMPT) if full else None,
-        strategist=None
-        if who == "rules"
-        else accounted(models.strategist, who, llm.strategist_model, STRATEGIST_PROMPT),
-        judge=None if judge == "rules" else accounted(models.judge, judge, llm.slow_model, JUDGE_PROMPT),
+        fast=accounted(models.fast, llm.fast_model, FAST_FORM) if full else None,
+        slow=accounted(models.slow, llm.slow_model, SLOW_FORM) if full else None,
+        strategist=accounted(models.strategist, llm.strategist_model, STRATEGIST_FORM) if proposes else None,
+        judge=accounted(models.judge, llm.slow_model, JUDGE_FORM) if judges else None,
     )
+
+
+def caller_of(settings: Settings, model: str, form: ReplyFormat, prompt_hash: str) -> Caller:
+    """Who asks: one model at one prompt, with the form of its replies."""
+    return Caller(
+        settings.provider,
+        model,
+        form.name,
+        prompt_hash,
+        settings.llm.may_think(model),
+        form if settings.llm.structured_output else None,
+        form.reads,
+    )
+
+
+def provider_model(provider: str) -> type[WireModel]:
+    """What asks a provider's models: `MODEL` of the module that has its name."""
+    module = importlib.import_module(f"agents.language_models.{provider}")
+    found: type[WireModel] = module.MODEL
+    return found
 
 
 def _source(

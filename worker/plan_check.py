@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from schemas.config import Settings
-from schemas.errors import CassetteMiss, ConfigError
+from schemas.errors import CassetteMiss, ConfigError, ModelRefused
 from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
 from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink
@@ -86,7 +86,7 @@ async def _reflected(
     _load_engine()
     try:
         result = await service.reflect(request, source=source)
-    except CassetteMiss:
+    except (CassetteMiss, ModelRefused):
         raise
     except Exception as error:  # noqa: BLE001 - the one boundary of a check: it fails closed and says so
         return PlanCheck(None, error=error)

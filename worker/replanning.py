@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agents.judge_agent_client import JudgeAgentClient
-from schemas.config import Settings
+from schemas.config import Settings, asking_name
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
@@ -131,7 +131,7 @@ def _judging(settings: Settings, judge: JudgeName) -> Settings:
     return settings.model_copy(
         update={
             "judge": settings.judge.model_copy(
-                update={"replan": "rules" if judge == "rules" else "anthropic"}
+                update={"replan": "rules" if judge == "rules" else asking_name(settings.llm.provider)}
             ),
             "reflection": settings.reflection.model_copy(update={"mode": "deterministic"}),
             "policy_loop": settings.policy_loop.model_copy(update={"strategist": "rules"}),

@@ -58,7 +58,7 @@ class RunResult:
     def _document(self, run_id: str, journal_url: str) -> dict[str, Any]:
         session = self._session
         policy, slow = session.policy_loop.counters, session.slow_loop.counters
-        seen = contamination(session.settings, self._course())
+        seen = contamination(session.settings, self._course(), session.model_account.answered)
         return {
             "run_id": run_id,
             "config_hash": session.settings.config_hash,

@@ -19,7 +19,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from schemas.config import Settings
+from schemas.config import OLDER_MODEL, Settings
 from schemas.contract import Contract
 from schemas.errors import ConfigError, nearest
 from worker.operations.redaction import holds_password, masked_addresses
@@ -36,6 +36,7 @@ from worker.operations.secrets import (
 PREFIX = "THINKTWICE_"
 NOT_SETTINGS = frozenset({"THINKTWICE_CACHE_DIR"}) | OURS
 DEFAULT = "default"
+NEWER = {"policy_loop.strategist": "model", "judge.replan": "model"}
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,14 @@ class ResolvedSettings:
 
     settings: Settings
     origins: dict[str, str]
+
+    def older_names(self) -> tuple[str, ...]:
+        """What is written in a name that was replaced, with where it is written."""
+        return tuple(
+            f"{key} {OLDER_MODEL!r}, from {self.origins[key]}: write {name!r} and set llm.provider"
+            for key, name in NEWER.items()
+            if "older name" in self.origins.get(key, "")
+        )
 
     def rows(self) -> Iterator[tuple[str, Any, str]]:
         """(key, value, origin) of every setting, in the order of the tree."""
@@ -98,7 +107,8 @@ def load_settings(
     )
     for layer in layers:
         for key, value, origin in layer:
-            values[key], origins[key] = _checked(key, value, origin), origin
+            older = f" (older name of {NEWER[key]!r})" if value == OLDER_MODEL and key in NEWER else ""
+            values[key], origins[key] = _checked(key, value, origin), origin + older
     password, address = secret(STORE_PASSWORD, given), ENVIRONMENT[STORE_ADDRESS]
     if password is not None and address in values:
         values[address] = with_password(values[address], password)

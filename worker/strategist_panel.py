@@ -12,8 +12,8 @@ from pathlib import Path
 
 from agents.language_models.accounted import AccountedModel, LiveSource, RecordedSource, ReplySource
 from agents.language_models.cassette import CassetteWriter
-from agents.strategies.model_strategist import PROMPT, ModelStrategist
-from agents.strategies.strategist_reply import FaultKind
+from agents.strategies.model_strategist import ModelStrategist
+from agents.strategies.strategist_reply import FORM, FaultKind
 from prompts import PromptTemplate
 from schemas.config import Settings
 from schemas.errors import ConfigError
@@ -23,9 +23,9 @@ from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
-from services.model_calls.record import LATE, TIMEOUT, Caller
+from services.model_calls.record import LATE, TIMEOUT
 from trading_core.tick_guard import TickGuard
-from worker.models import Models, check_models, configured_cassette, configured_models
+from worker.models import Models, caller_of, check_models, configured_cassette, configured_models
 from worker.strategist_questions import StrategistQuestion
 
 # What the model itself did. Any other failure is of the connection, the provider or a limit: no reply.
@@ -76,10 +76,7 @@ class StrategistPanel:
         self._template = template
         self._clock = SimulatedClock()
         self.account = ModelAccount(settings.llm, JournalWriter(MemorySink()), self._clock)
-        name = settings.llm.strategist_model
-        caller = Caller(
-            settings.policy_loop.strategist, name, PROMPT, template.hash, settings.llm.may_think(name)
-        )
+        caller = caller_of(settings, settings.llm.strategist_model, FORM, template.hash)
         self._model = AccountedModel(caller, source, self.account, TickGuard())
 
     async def sample(self, question: StrategistQuestion) -> Decided:

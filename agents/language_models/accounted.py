@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from agents.language_models.cassette import Cassette
-from schemas.errors import ModelError
+from schemas.errors import ModelError, ModelRefused
 from services.model_calls.account import ModelAccount
 from services.model_calls.record import (
     Caller,
@@ -24,6 +24,7 @@ from services.ports import LanguageModel, ModelReply
 from trading_core.tick_guard import TickGuard
 
 NS_PER_MS = 1_000_000
+WRONG_SETTINGS = (400, 401, 403, 404)
 
 Settle = Callable[[RecordedCall], None]
 
@@ -48,7 +49,11 @@ class LiveSource:
     async def ask(
         self, question: Question, deadline_ms: float, settle: Callable[[RecordedCall], None]
     ) -> RecordedCall:
-        """The outcome of one call; being cancelled is a timeout, recorded before it goes on."""
+        """The outcome of one call; being cancelled is a timeout, recorded before it goes on.
+
+        Raises:
+            ModelRefused: the first question of a run is answered as one is that can never be right.
+        """
         start = self._timer()
         try:
             call = await self._outcome(question, deadline_ms, start)
@@ -56,6 +61,11 @@ class LiveSource:
             settle(record_silence(question, self._since(start), asked=True))
             raise
         settle(call)
+        if question.first and call.status in WRONG_SETTINGS:
+            raise ModelRefused(
+                f"the first question was turned away: {call.message}; check the key, the name of the model "
+                "and its address (llm.base_url), see `thinktwice doctor --network`"
+            )
         return call
 
     async def _outcome(self, question: Question, deadline_ms: float, start: int) -> RecordedCall:

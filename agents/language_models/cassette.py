@@ -1,7 +1,8 @@
 """Cassettes: recorded calls of models, kept as JSON lines and played back without key, network or waiting.
 
 A line is a row of kind `model_call` as `thinktwice journal RUN --jsonl --telemetry` prints it, so the journal
-of a run is its cassette already, and a printed one plays elsewhere. Rows of other kinds are passed over.
+of a run is its cassette already, and a printed one plays elsewhere. Rows of other kinds are passed over. A
+recorded line carries a digest of itself, so one that was edited by hand is refused and not played.
 """
 
 import json
@@ -12,11 +13,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from schemas.canonical import canonical_json
+from schemas.canonical import canonical_json, content_hash
 from schemas.errors import CassetteMiss, ConfigError
 from services.model_calls.record import Question, RecordedCall
 
 KIND = "model_call"
+DIGEST = "digest"
+HELD = ("payload", "telemetry")
 
 
 class Cassette:
@@ -36,12 +39,15 @@ class Cassette:
     def find(self, question: Question) -> RecordedCall:
         """The recorded outcome of exactly this question, asked for the n-th time.
 
+        A recording made before models were held to a form of the reply answers for the same question.
+
         Raises:
             CassetteMiss: it was not recorded.
         """
-        call = self._calls.get((question.key, question.repeat))
-        if call is not None:
-            return call
+        for key in dict.fromkeys((question.key, question.formless_key)):
+            call = self._calls.get((key, question.repeat))
+            if call is not None:
+                return call
         caller = question.caller
         raise CassetteMiss(
             f"no recorded reply {question.key[:16]!r} (asked {question.repeat} times) of model "
@@ -77,28 +83,55 @@ def read_cassette(path: Path) -> Cassette:
         raise ConfigError(f"cassette {str(path)!r} does not exist: record one with --llm record") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cassette {str(path)!r} cannot be read: {error}") from error
-    calls = [call for number, line in enumerate(lines, 1) for call in _calls(path, number, line)]
+    rows = [row for number, line in enumerate(lines, 1) for row in _rows(path, number, line)]
+    _demand_unchanged(path, rows)
+    calls = [_call(path, number, row) for number, row in rows]
     if not calls:
         raise ConfigError(f"cassette {str(path)!r} holds no recorded call: record one with --llm record")
     return Cassette(f"cassette {str(path)!r}", calls)
 
 
-def _calls(path: Path, number: int, line: str) -> list[RecordedCall]:
+def _rows(path: Path, number: int, line: str) -> list[tuple[int, dict[str, Any]]]:
     if not line.strip():
         return []
     try:
         row = json.loads(line)
         if not isinstance(row, dict):
             raise ValueError("not an object")
-        return [recorded_call(row["payload"], row.get("telemetry"))] if row.get("kind") == KIND else []
+    except (ValueError, RecursionError) as error:
+        raise _no_row(path, number, error) from error
+    return [(number, row)] if row.get("kind") == KIND else []
+
+
+def _call(path: Path, number: int, row: dict[str, Any]) -> RecordedCall:
+    try:
+        return recorded_call(row["payload"], row.get("telemetry"))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise ConfigError(f"cassette {str(path)!r}, line {number}: no recorded call ({reason})") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ConfigError(
-            f"cassette {str(path)!r}, line {number}: not a row of a journal ({error})"
-        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise _no_row(path, number, error) from error
+
+
+def _no_row(path: Path, number: int, error: Exception) -> ConfigError:
+    return ConfigError(f"cassette {str(path)!r}, line {number}: not a row of a journal ({error})")
+
+
+def _digest(row: dict[str, Any]) -> str:
+    return content_hash({name: row.get(name) for name in HELD})
+
+
+def _demand_unchanged(path: Path, rows: list[tuple[int, dict[str, Any]]]) -> None:
+    """Refuse a line that is not as it was recorded; older recordings and printed journals have no digest."""
+    if not any(DIGEST in row for _, row in rows):
+        return
+    for number, row in rows:
+        if row.get(DIGEST) != _digest(row):
+            raise ConfigError(
+                f"cassette {str(path)!r}, line {number}: it was changed after it was recorded (its digest is "
+                "another): play the file as it was, or record anew with --llm record"
+            )
 
 
 class CassetteWriter:
@@ -135,10 +168,11 @@ class CassetteWriter:
             ConfigError: the file of a run that goes on holds another one in its place.
         """
         row = {"kind": KIND, "payload": {"call": call.payload()}, "telemetry": call.telemetry()}
-        line = (canonical_json(row) + "\n").encode()
+        line = _line(row | {DIGEST: _digest(row)})
         if self._kept:
-            if self._kept.popleft() == line:
-                self._length += len(line)
+            kept = self._kept.popleft()
+            if kept in (line, _line(row)):
+                self._length += len(kept)
                 return
             self._give_way()
         with self._path.open("ab") as file:
@@ -152,3 +186,7 @@ class CassetteWriter:
         self._kept.clear()
         with self._path.open("r+b") as file:
             file.truncate(self._length)
+
+
+def _line(row: dict[str, Any]) -> bytes:
+    return (canonical_json(row) + "\n").encode()

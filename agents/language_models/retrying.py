@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from schemas.errors import ModelError
+from services.model_calls.record import UNTOLD
 from services.ports import LanguageModel, ModelReply
 
 PASSING = frozenset({"network", "throttled", "overloaded", "conflict", "server"})
@@ -18,7 +19,11 @@ NS_PER_MS = 1_000_000
 
 
 class RetryingModel:
-    """At most `attempts` requests; `requests` of the reply, or of the error's context, counts them."""
+    """At most `attempts` requests.
+
+    `requests` of the reply, or of the error's context, counts them, and `lost` those before the last that may
+    have been worked on.
+    """
 
     def __init__(
         self,
@@ -50,7 +55,7 @@ class RetryingModel:
         Raises:
             ModelError: the failure that ended it.
         """
-        start, attempts, sent = self._timer(), 0, 0
+        start, attempts, sent, lost = self._timer(), 0, 0, 0
         while True:
             left_ms = deadline_ms - self._since(start)
             attempts += 1
@@ -58,11 +63,14 @@ class RetryingModel:
                 reply = await self._model.complete(
                     system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=left_ms
                 )
-                return replace(reply, requests=sent + reply.requests, latency_ms=self._since(start))
+                requests = sent + reply.requests
+                return replace(reply, requests=requests, lost=lost, latency_ms=self._since(start))
             except ModelError as error:
                 failure = error
-            sent += failure.context.get("requests", 1)  # one that found no connection sent nothing
-            failure.context["requests"] = sent
+            tried = failure.context.get("requests", 1)  # one that found no connection sent nothing
+            sent += tried
+            failure.context |= {"requests": sent} | ({"lost": lost} if lost else {})
+            lost += tried if failure.context.get("kind") in UNTOLD else 0
             wait_ms = self._wait_ms(failure, attempts)
             if wait_ms is None or self._since(start) + wait_ms >= deadline_ms:
                 raise failure

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from agents.strategies.plan_bases import PlanBase
 from agents.strategies.strategist_reply import (
-    SHOWN,
     Change,
     FaultKind,
     HoldReply,
@@ -22,13 +21,13 @@ from agents.strategies.strategist_reply import (
     ReplyFault,
     RuleChange,
     TightenReply,
-    first_problem,
 )
 from schemas.errors import nearest
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import PlanKind
+from services.model_calls.reply_text import SHOWN, first_problem
 from services.playbooks.rendering import render_rules
 from services.ports import PlaybookReader
 from trading_core.kernel.execution import on_tick

@@ -12,11 +12,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from services.model_calls.reply_text import object_without_repeats
+from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_text import first_problem, json_text
 
 LONGEST_REPLY = 20_000
 MOST_CHANGES = 20
-SHOWN = 80  # characters of a model's own words in a reason
 
 
 class FaultKind(StrEnum):
@@ -115,7 +115,8 @@ class AbstainReply(_Wire):
 
 
 Reply = ProposeReply | HoldReply | TightenReply | AbstainReply
-_REPLY: TypeAdapter[Reply] = TypeAdapter(Annotated[Reply, Field(discriminator="answer")])
+ClosedReply = Annotated[Reply, Field(discriminator="answer")]
+_REPLY: TypeAdapter[Reply] = TypeAdapter(ClosedReply)
 
 
 def read_reply(text: str) -> Reply | ReplyFault:
@@ -123,31 +124,25 @@ def read_reply(text: str) -> Reply | ReplyFault:
     if len(text) > LONGEST_REPLY:
         return _malformed(f"{len(text)} characters, more than {LONGEST_REPLY}")
     try:
-        json.loads(text, object_pairs_hook=object_without_repeats)
-        return _REPLY.validate_json(text)
+        return _REPLY.validate_json(_without_nulls(json_text(text)))
     except ValidationError as error:
         return _malformed(first_problem(error))
     except RecursionError:
         return _malformed("nested too deeply")
-    except json.JSONDecodeError:
-        return _malformed("the reply is not one JSON object and nothing else")
     except ValueError as error:
         return _malformed(str(error))
 
 
-def first_problem(error: ValidationError) -> str:
-    """Place and type of the first problem, in words of ours.
-
-    It goes into hashed rows and into the next prompt, and other versions of a library word theirs anew.
-    """
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part)[:SHOWN] for part in first["loc"]) or "reply"
-    if first["type"] == "value_error":
-        return f"{place}: {str(first['ctx']['error'])[: 3 * SHOWN]}"
-    limits = sorted(first.get("ctx", {}).items())
-    told = ", ".join(f"{name} {str(value)[:SHOWN]}" for name, value in limits if name != "error")
-    return f"{place}: {first['type'].replace('_', ' ')}{f' ({told})' if told else ''}"
+def _without_nulls(text: str) -> str:
+    """The reply without the fields that say nothing: of the other answers, where the form has all of them."""
+    document = json.loads(text)
+    if not isinstance(document, dict) or None not in document.values():
+        return text
+    return json.dumps({name: value for name, value in document.items() if value is not None})
 
 
 def _malformed(message: str) -> ReplyFault:
     return ReplyFault(FaultKind.MALFORMED, message)
+
+
+FORM = ReplyFormat("strategist", ClosedReply, lambda text: not isinstance(read_reply(text), ReplyFault))

@@ -6,16 +6,19 @@ last by the service.
 """
 
 import asyncio
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from schemas.canonical import canonical_json
 from schemas.errors import ModelError
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import EvidenceGrade
+from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_text import first_problem, json_text
 from services.ports import LanguageModel
 from services.quoting import quoted_json
 
@@ -45,6 +48,15 @@ class Prompt(Protocol):
     def render(self, **values: str) -> str:
         """The request with its placeholders filled."""
         ...
+
+
+class NarrativeReply(BaseModel):
+    """The closed wire model of the reply."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    narrative: str = Field(min_length=1, max_length=MAX_CHARACTERS)
+    cited_evidence: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -133,21 +145,33 @@ def unknown_numbers(text: str, source: str) -> tuple[str, ...]:
 
 def read_reply(reply: str, source: str, offered: Sequence[str]) -> Narrative:
     """A model's reply as a narrative, or the reason why it is none (`text` is then empty)."""
-    try:
-        answer = json.loads(reply)
-    except json.JSONDecodeError:
-        return Narrative("", False, "the reply is not JSON")
-    if not isinstance(answer, dict) or set(answer) != {"narrative", "cited_evidence"}:
-        return Narrative("", False, "the reply does not have exactly the two keys that were asked for")
-    text, cited = answer["narrative"], answer["cited_evidence"]
-    if not isinstance(text, str) or not text.strip() or len(text) > MAX_CHARACTERS:
-        return Narrative("", False, f"the narrative is not a text of 1 to {MAX_CHARACTERS} characters")
-    if not isinstance(cited, list) or not set(map(str, cited)) <= set(offered):
+    answer = _told(reply)
+    if isinstance(answer, str):
+        return Narrative("", False, answer)
+    text = answer.narrative
+    if not text.strip():
+        return Narrative("", False, "the narrative has no words")
+    if not set(answer.cited_evidence) <= set(offered):
         return Narrative("", False, "the reply cites evidence that was not offered")
     invented = unknown_numbers(text, source)
     if invented:
         return Narrative("", False, f"numbers that no computation gave: {', '.join(invented[:5])}")
     return Narrative(text.strip(), True)
+
+
+def _told(reply: str) -> NarrativeReply | str:
+    """The reply in a model's text, or why there is none."""
+    try:
+        return NarrativeReply.model_validate_json(json_text(reply))
+    except ValidationError as error:
+        return first_problem(error)
+    except RecursionError:
+        return "nested too deeply"
+    except ValueError as error:
+        return str(error)
+
+
+FORM = ReplyFormat("high_level_reflection", NarrativeReply, lambda text: not isinstance(_told(text), str))
 
 
 async def tell(report: HighLevelReflectionReport, prompt: Prompt, model: LanguageModel | None) -> Narrative:

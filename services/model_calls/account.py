@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from schemas.errors import ConfigError, ModelError
 from schemas.language_model import LlmSettings, ModelPrice
 from services.latencies import quantiles
-from services.model_calls.breaker import Breaker, BreakerChange
+from services.model_calls.breaker import UNUSABLE, Breaker, BreakerChange
 from services.model_calls.budget import Ledger, Refusal, used_by
 from services.model_calls.record import Caller, Question, RecordedCall, question_key
 from services.ports import EventJournal
@@ -48,18 +48,23 @@ class ModelAccount:
     Attributes:
         ledger: what was used.
         keep: told every record before anybody reads the reply; a cassette that is being recorded.
+        answered: models that gave at least one reply.
+        unusable: replies that no caller could read.
     """
 
     def __init__(self, settings: LlmSettings, journal: EventJournal, clock: Clock) -> None:
         self._settings = settings
         self._journal = journal
         self._clock = clock
-        self._breakers: dict[str, Breaker] = {}
+        self._breakers: dict[tuple[str, str], Breaker] = {}
         self._asked: Counter[str] = Counter()
         self._symbol: str | None = None
         self.ledger = Ledger(settings)
         self.keep: Callable[[RecordedCall], None] = lambda call: None
         self.outcomes: Counter[str] = Counter()
+        self.answered: set[str] = set()
+        self.unusable = 0
+        self._failures: Counter[str] = Counter()
         self.cut_overs: Counter[str] = Counter()
         self.requests = 0
         self.estimated = 0
@@ -78,16 +83,16 @@ class ModelAccount:
         Raises:
             ModelError: kind `breaker` or `budget`; nothing may be asked.
         """
-        if not self._breaker(caller.model).admit():
+        if not self._breaker(caller.model, caller.prompt).admit():
             self.cut_overs[BREAKER] += 1
             raise ModelError(
-                f"model {caller.model!r} failed {self._settings.breaker_failures} times in a row and is left "
-                "alone for now",
+                f"model {caller.model!r} failed {self._settings.breaker_failures} times in a row at prompt "
+                f"{caller.prompt!r} and is left alone for now",
                 retryable=True,
                 kind=BREAKER,
             )
         key = question_key(caller, system, prompt, max_tokens)
-        question = Question(caller, system, prompt, max_tokens, self._asked[key] + 1)
+        question = Question(caller, system, prompt, max_tokens, self._asked[key] + 1, first=not self.requests)
         price = price_for(self._settings, caller.model)
         refusal = self.ledger.refusal(question, price, self._clock.now)
         if refusal is not None:
@@ -103,9 +108,11 @@ class ModelAccount:
         self._event("model_call", payload, call.telemetry())
         self.ledger.charge(spent, self._clock.now)
         self._count(call, guessed)
-        change = self._breaker(call.model).note(call.outcome)
+        outcome = _weighed(call, question)
+        self.unusable += outcome == UNUSABLE
+        change = self._breaker(call.model, call.prompt).note(outcome)
         if change is not None:
-            self._turned(call, change)
+            self._turned(call, change, outcome)
 
     def document(self) -> dict[str, Any]:
         """The `model` part of the JSON document; zeros without a model."""
@@ -114,6 +121,8 @@ class ModelAccount:
             "calls": run.calls,
             "requests": self.requests,
             "outcomes": dict(sorted(self.outcomes.items())),
+            "unusable": self.unusable,
+            "failed_because": self._failures.most_common(1)[0][0] if self._failures else None,
             "cut_overs": dict(sorted(self.cut_overs.items())),
             "breaker_opened": self.opened,
             "tokens": {name: self.tokens[name] for name in ("input", "output", "cache_write", "cache_read")},
@@ -137,26 +146,31 @@ class ModelAccount:
             kind=BUDGET,
         )
 
-    def _turned(self, call: RecordedCall, change: BreakerChange) -> None:
+    def _turned(self, call: RecordedCall, change: BreakerChange, outcome: str) -> None:
         self.opened += change is BreakerChange.OPENED
-        breaker = self._breaker(call.model)
+        breaker = self._breaker(call.model, call.prompt)
         self._event(
             "model_breaker",
             {
                 "model": call.model,
+                "prompt": call.prompt,
                 "change": change,
                 "failures": breaker.failures,
                 "pause": breaker.waiting,
-                "outcome": call.outcome,
+                "outcome": outcome,
             },
         )
 
-    def _breaker(self, model: str) -> Breaker:
+    def _breaker(self, model: str, prompt: str) -> Breaker:
         fresh = Breaker(self._settings.breaker_failures, self._settings.breaker_pause)
-        return self._breakers.setdefault(model, fresh)
+        return self._breakers.setdefault((model, prompt), fresh)
 
     def _count(self, call: RecordedCall, guessed: bool) -> None:
         self.outcomes[call.outcome] += 1
+        if call.replied:
+            self.answered.add(call.model)
+        else:
+            self._failures[_reason(call)] += 1
         self.requests += call.requests
         self.estimated += guessed
         self.latencies_ms.append(call.latency_ms)
@@ -174,3 +188,14 @@ class ModelAccount:
         self._journal.append(
             kind, ts_event=now, known_at=now, symbol=self._symbol, payload=payload, telemetry=telemetry
         )
+
+
+def _weighed(call: RecordedCall, question: Question) -> str:
+    """The outcome as the breaker takes it: a reply that its caller cannot read shows a machine that fails."""
+    reads = question.caller.reads
+    return UNUSABLE if call.replied and reads is not None and not reads(call.text) else call.outcome
+
+
+def _reason(call: RecordedCall) -> str:
+    """Why a call failed, in a few words."""
+    return call.outcome if call.status is None else f"HTTP {call.status}"

@@ -1,4 +1,4 @@
-"""Circuit breaker of one model: after failures in a row it is left alone for a number of calls.
+"""Circuit breaker of one model at one prompt: after failures in a row it is left alone for a number of calls.
 
 Counted in calls, not in seconds, so that a replay opens and closes it at the same places. A pure state; the
 account journals what it says.
@@ -7,11 +7,13 @@ account journals what it says.
 from dataclasses import dataclass
 from enum import StrEnum
 
+# A reply came that its caller could not read.
+UNUSABLE = "unusable"
 # The machine failed. A refusal or a cut reply is an answer, and a call that was not made shows nothing.
 FAILURES = frozenset(
     {
         "timeout", "network", "throttled", "overloaded", "conflict", "server", "rejected", "malformed",
-        "wrong_model",
+        "wrong_model", UNUSABLE,
     }
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from schemas.language_model import LlmSettings, ModelLimits, ModelPrice
-from services.model_calls.record import Question, RecordedCall, Usage
+from services.model_calls.record import UNTOLD, Question, RecordedCall, Usage
 
 DAY_NS = 86_400_000_000_000
 MILLION = 1_000_000
@@ -64,19 +64,15 @@ def used_by(call: RecordedCall, question: Question, price: ModelPrice) -> tuple[
     """What a call used, and whether its tokens are estimated.
 
     A call that never left (the ledger, the clock or a refused connection ended it: no request was sent), or
-    that the provider turned away with a status, has no tokens to pay.
+    that the provider turned away with a status, has no tokens to pay. Requests that were lost before the last
+    one are charged as it is.
     """
-    usage, guessed = call.usage, False
-    if usage is None and call.requests and call.outcome in UNTOLD:
-        usage, guessed = estimate(question), True
-    if usage is None:
-        usage = Usage(input_tokens=0, output_tokens=0)
-    spent = Spent(1, usage.total, price_of(usage, price), call.latency_ms / 1e3)
-    return spent, guessed
-
-
-# The request may have been worked on although no count came back.
-UNTOLD = frozenset({"timeout", "network", "malformed"})
+    told = call.usage or Usage(input_tokens=0, output_tokens=0)
+    last = call.usage is None and bool(call.requests) and call.outcome in UNTOLD
+    untold, guess = call.lost + last, estimate(question)
+    tokens = told.total + untold * guess.total
+    usd = price_of(told, price) + untold * price_of(guess, price)
+    return Spent(1, tokens, usd, call.latency_ms / 1e3), untold > 0
 
 
 @dataclass

@@ -4,7 +4,8 @@ The record is made before anybody validates the reply, and what the caller gets 
 replay hands out exactly what the first run saw. Failures and timeouts are outcomes like any other.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -12,12 +13,15 @@ from pydantic import Field
 from schemas.canonical import content_hash
 from schemas.contract import Contract
 from schemas.errors import ModelError
+from services.model_calls.reply_format import ReplyFormat
 from services.ports import ModelReply
 
 REPLY = "reply"
 TIMEOUT = "timeout"
 # The budget of the reflection was spent before the model was asked.
 LATE = "budget_spent"
+# The request may have been worked on although no count came back.
+UNTOLD = frozenset({"timeout", "network", "malformed"})
 RAW_CHARACTERS = 20_000
 
 
@@ -31,6 +35,8 @@ class Caller:
         prompt: name of the template under `prompts/`.
         prompt_hash: content hash of that template.
         thinking: whether the model may think before it answers.
+        form: of the reply, where the model is held to one.
+        reads: whether a reply's text can be used; None: any can.
     """
 
     provider: str
@@ -38,27 +44,39 @@ class Caller:
     prompt: str
     prompt_hash: str
     thinking: bool = True
+    form: ReplyFormat | None = None
+    reads: Callable[[str], bool] | None = field(default=None, compare=False)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What else it is asked with, apart from the bound of the reply; empty for the provider's own."""
-        return {} if self.thinking else {"thinking": "disabled"}
+        thinking = {} if self.thinking else {"thinking": "disabled"}
+        return thinking if self.form is None else thinking | {"reply_format": self.form.hash}
 
 
 @dataclass(frozen=True)
 class Question:
-    """One call to be made; `repeat` counts from 1 how often the same was asked in this run."""
+    """One call to be made.
+
+    `repeat` counts from 1 how often the same was asked in this run; `first` is the first of the run.
+    """
 
     caller: Caller
     system: str
     prompt: str
     max_tokens: int
     repeat: int
+    first: bool = False
 
     @property
     def key(self) -> str:
         """SHA-256 over provider, model, prompt template, parameters and the whole input."""
         return question_key(self.caller, self.system, self.prompt, self.max_tokens)
+
+    @property
+    def formless_key(self) -> str:
+        """The key that the question had before models were held to a form of the reply."""
+        return question_key(replace(self.caller, form=None), self.system, self.prompt, self.max_tokens)
 
     @property
     def size(self) -> int:
@@ -97,6 +115,8 @@ class RecordedCall(Contract):
     """How one call ended. `outcome` is `reply` or the kind of the failure; `text` is the raw reply."""
 
     telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
+    later_fields: ClassVar[frozenset[str]] = frozenset({"lost", "status"})
+    """Added since the first recordings: kept out of a row where they say nothing."""
 
     key: str
     repeat: int = Field(ge=1)
@@ -113,7 +133,17 @@ class RecordedCall(Contract):
     retryable: bool = False
     requests: int = Field(default=1, ge=0, description="sent over the wire")
     usage: Usage | None = None
+    lost: int = Field(default=0, ge=0, description="requests before the last that may be billed, uncounted")
+    status: int | None = Field(default=None, description="of HTTP, of a failure that has one")
     latency_ms: float = Field(default=0.0, ge=0)
+
+    def payload(self) -> dict[str, Any]:
+        """The hashed part; rows of earlier recordings keep their bytes."""
+        payload = super().payload()
+        for name in self.later_fields:
+            if payload[name] == type(self).model_fields[name].default:
+                del payload[name]
+        return payload
 
     @property
     def replied(self) -> bool:
@@ -128,7 +158,11 @@ class RecordedCall(Contract):
         """
         if not self.replied or self.usage is None:
             raise ModelError(
-                self.message or self.outcome, retryable=self.retryable, kind=self.outcome, key=self.key
+                self.message or self.outcome,
+                retryable=self.retryable,
+                kind=self.outcome,
+                key=self.key,
+                status=self.status,
             )
         return ModelReply(
             text=self.text,
@@ -139,6 +173,7 @@ class RecordedCall(Contract):
             cache_write_tokens=self.usage.cache_write_tokens,
             cache_read_tokens=self.usage.cache_read_tokens,
             requests=self.requests,
+            lost=self.lost,
         )
 
 
@@ -173,6 +208,7 @@ def record_reply(question: Question, reply: ModelReply, latency_ms: float) -> Re
         text=storable(reply.text),
         answered_by=reply.model,
         requests=reply.requests,
+        lost=reply.lost,
         usage=usage,
     )
 
@@ -188,6 +224,8 @@ def record_failure(question: Question, error: ModelError, latency_ms: float) -> 
         message=storable(str(error)),
         retryable=error.retryable,
         requests=context.get("requests", 1),
+        lost=context.get("lost", 0),
+        status=context.get("status"),
         usage=context.get("usage"),
     )
 

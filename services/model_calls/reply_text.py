@@ -4,9 +4,11 @@ import json
 import re
 from typing import Any
 
+from pydantic import ValidationError
+
 from services.quoting import visible
 
-SHOWN = 60
+SHOWN = 80  # characters of a model's own words in a reason
 SEEN = 200
 FENCE = re.compile(r"\s*```[A-Za-z0-9_-]{0,20}[ \t]*\r?\n(?P<inside>.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
 NO_OBJECT = "the reply is not one JSON object and nothing else"
@@ -50,3 +52,17 @@ def object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"the key {key[:SHOWN]!r} stands twice")
         found[key] = value
     return found
+
+
+def first_problem(error: ValidationError) -> str:
+    """Place and type of the first problem, in words of ours.
+
+    It goes into hashed rows and into the next prompt, and other versions of a library word theirs anew.
+    """
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part)[:SHOWN] for part in first["loc"]) or "reply"
+    if first["type"] == "value_error":
+        return f"{place}: {str(first['ctx']['error'])[: 3 * SHOWN]}"
+    limits = sorted(first.get("ctx", {}).items())
+    told = ", ".join(f"{name} {str(value)[:SHOWN]}" for name, value in limits if name != "error")
+    return f"{place}: {first['type'].replace('_', ' ')}{f' ({told})' if told else ''}"

@@ -5,7 +5,6 @@ text that brings one in is refused as well, and the refusal is a finding. A need
 to the slow loop. Pure functions over request and reply; the call and its deadline are the service's.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +18,8 @@ from prompts import PromptTemplate
 from schemas.canonical import canonical_json
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
-from services.model_calls.reply_text import object_without_repeats
+from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_text import first_problem, json_text
 from services.policy_checks.findings import status_of
 from services.quoting import quoted_json
 from trading_core.features import FEATURES
@@ -112,15 +112,13 @@ def _read(text: str) -> ConsolidationReply | Finding:
     if len(text) > LONGEST_REPLY:
         return _malformed(f"{len(text)} characters, more than {LONGEST_REPLY}")
     try:
-        json.loads(text, object_pairs_hook=object_without_repeats)
-        return ConsolidationReply.model_validate_json(text)
+        return ConsolidationReply.model_validate_json(json_text(text))
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         extra = [".".join(map(str, item["loc"])) for item in problems if item["type"] == "extra_forbidden"]
         if extra:
             return _refused(f"the reply brings {', '.join(repr(name[:60]) for name in sorted(extra))}")
-        first = problems[0]
-        return _malformed(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        return _malformed(first_problem(error))
     except ValueError as error:
         return _malformed(str(error))
     except RecursionError:
@@ -200,3 +198,8 @@ def _finding(code: str, severity: Severity, message: str, evidence: tuple[str, .
     return Finding(
         check=CheckName.CONSOLIDATION, code=code, severity=severity, message=message, evidence=evidence
     )
+
+
+FORM = ReplyFormat(
+    "policy_level_reflection", ConsolidationReply, lambda text: not isinstance(_read(text), Finding)
+)

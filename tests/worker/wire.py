@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from schemas.language_model import PROVIDERS
 from tests.agents.language_models.wire_server import Handler, WireServer, answer, message, serve
-from worker.models import KEY_VARIABLE, URL_VARIABLE
 
+KEY_VARIABLE, URL_VARIABLE = PROVIDERS["anthropic"]
 NOBODY = "http://127.0.0.1:9"
 AGREES = {"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []}
 GOOD = answer(message(json.dumps(AGREES)))

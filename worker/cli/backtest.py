@@ -11,6 +11,7 @@ from schemas.config import Settings
 from worker.cli import wiring
 from worker.cli.bars import describe, features_of, load_bars, tell_of_doubts
 from worker.cli.console import complain, print_json, stdout_console
+from worker.cli.model_answers import demand_an_answer
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.out_folder import OutFolder, stored_reports
 from worker.cli.progress import progress_bar, step
@@ -85,6 +86,8 @@ def backtest(
             "runtime.cassette": ("--cassette", cassette),
         },
     )
+    for line in resolved.older_names():
+        complain(line)
     document, failures = _run(resolved, "embedded" if config is None else config.stem)
     if json:
         print_json(document)
@@ -98,6 +101,7 @@ def backtest(
             f"{document['errors']} errors in run {run_id}: see `thinktwice journal {run_id} --kind error`"
         )
         raise typer.Exit(1)
+    demand_an_answer(document)
 
 
 def _run(resolved: ResolvedSettings, name: str) -> tuple[dict[str, Any], list[str]]:

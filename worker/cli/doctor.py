@@ -28,7 +28,9 @@ def doctor(
         typer.Option(metavar="NAME", help="Look at a feed: replay, csv or ccxt:NAME.", show_default=False),
     ] = None,
     db: DbOption = None,
-    network: Annotated[bool, typer.Option("--network", help="Ask the exchange of --feed, too.")] = False,
+    network: Annotated[
+        bool, typer.Option("--network", help="Ask the exchange of --feed and every model, too.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Check what a run needs: exit 1 when something is missing, with the next step for each."""

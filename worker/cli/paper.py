@@ -12,6 +12,7 @@ from schemas.config import Settings
 from schemas.errors import ConfigError
 from worker.cli import wiring
 from worker.cli.console import complain, print_json, stdout_console
+from worker.cli.model_answers import demand_an_answer
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
@@ -93,6 +94,8 @@ def paper(
             "runtime.cassette": ("--cassette", cassette),
         },
     )
+    for line in resolved.older_names():
+        complain(line)
     name = "embedded" if config is None else config.stem
     from worker.operations.logs import configure_logging
     from worker.operations.running import prepare
@@ -205,3 +208,4 @@ def show(outcome: "PaperOutcome", *, json: bool) -> None:
             f"{document['errors']} errors in run {run_id}: see `thinktwice journal {run_id} --kind error`"
         )
         raise typer.Exit(1)
+    demand_an_answer(document)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from schemas.config import asking_name
 from worker.cli.console import complain, print_json
 from worker.cli.model import ConfigArgument, LimitOption, recorded_questions, recorded_run, valid_settings
 from worker.cli.options import DbOption, JsonOption
@@ -79,7 +80,7 @@ async def _decisions(
 
     run_id, index, values = await recorded_run(run, db, config)
     # Nobody else is asked here, so nobody else needs a key or a price.
-    values["policy_loop"]["strategist"] = "anthropic"
+    values["policy_loop"]["strategist"] = asking_name(values["llm"]["provider"])
     values["judge"]["replan"] = "rules"
     if values["reflection"]["mode"] == "full":
         values["reflection"]["mode"] = "deterministic"

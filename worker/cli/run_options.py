@@ -38,7 +38,7 @@ LabelOption = Annotated[
     typer.Option(help="What a label means: open or close of its bar. [open]", show_default=False),
 ]
 StrategistOption = Annotated[
-    str | None, typer.Option(help="Who proposes: rules or anthropic. [rules]", show_default=False)
+    str | None, typer.Option(help="Who proposes: rules or model. [rules]", show_default=False)
 ]
 ReflectionOption = Annotated[
     str | None, typer.Option(help="off, deterministic or full. [deterministic]", show_default=False)

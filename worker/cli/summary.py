@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from worker.cli.model_answers import model_silence
 from worker.figures import counts, milliseconds, number, percent, r_multiple
 from worker.why_no_trade import headline
 
@@ -27,6 +28,8 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
     """
     if document["reflection"] == "off":
         console.print(OFF, style="bold yellow", soft_wrap=True)
+    if (silence := model_silence(document)) is not None:
+        console.print(silence, style="bold yellow", soft_wrap=True)
     _no_trade(document, console)
     data = document["data"]
     window = f"{data['start'][:10]} to {data['end'][:10]}"

@@ -4,11 +4,18 @@ import asyncio
 import os
 import socket
 import stat
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from agents.judge_model import DEADLINE_MS as JUDGE_MS
+from schemas.config import Settings
+from schemas.errors import ModelError
+from services.high_level.narrative import DEADLINE_MS as NARRATIVE_MS
 from services.market_feed import MarketFeed
-from worker.models import check_models, model_address, models_in_use
+from services.ports import LanguageModel
+from trading_core.tick_guard import TickGuard
+from worker.models import Models, check_models, configured_models, model_address, models_in_use
 from worker.operations.checks import Finding, Patient
 from worker.operations.endpoint import guard_of, is_loopback
 from worker.operations.redaction import masked_webhook
@@ -47,11 +54,59 @@ async def model(patient: Patient) -> Finding:
     if not patient.settings.uses_models:
         return Finding("model", "ok", "rules decide, no model is asked")
     check_models(patient.settings, patient.environment)
-    model_address(patient.environment)
+    model_address(patient.settings, patient.environment)
     names = ", ".join(models_in_use(patient.settings))
     if patient.settings.runtime.llm == "replay":
         return Finding("model", "ok", f"{names}, played from the cassette")
-    return Finding("model", "ok", f"{names}; there is a key, nobody was asked")
+    if not patient.network:
+        return Finding("model", "ok", f"{names}; there is a key, nobody was asked; --network does")
+    return await _asked(patient)
+
+
+async def _asked(patient: Patient) -> Finding:
+    """Every model in use asked for one token, and the deadlines that the one measurement would hold."""
+    said, late, failed = [], [], []
+    models = configured_models(patient.settings, TickGuard(), patient.environment)
+    try:
+        for name, model, deadlines in _roles(patient.settings, models):
+            started = time.perf_counter()
+            try:
+                await model.complete(
+                    system="Answer briefly.", prompt="Ready?", max_tokens=1, deadline_ms=PATIENCE_S * 1_000
+                )
+            except ModelError as error:
+                if error.context.get("kind") != "cut":  # one token is never the whole answer
+                    failed.append(str(error))
+                    continue
+            took_ms = (time.perf_counter() - started) * 1e3
+            held = [f"{key} {ms:g}" for key, ms in deadlines.items() if took_ms <= ms]
+            late += [f"{key} {ms:g}" for key, ms in deadlines.items() if took_ms > ms]
+            said.append(f"{name} answered in {took_ms:.0f} ms and holds {', '.join(held) or 'no deadline'}")
+    finally:
+        await models.close()
+    if failed:
+        step = "check the key, the name of the model and its address (llm.base_url)"
+        return Finding("model", "failed", "; ".join([*failed, *said]), step)
+    if late:
+        step = "raise the deadlines, or use a faster model"
+        return Finding("model", "warning", f"{'; '.join(said)}; too slow for {', '.join(late)}", step)
+    return Finding("model", "ok", "; ".join(said))
+
+
+def _roles(settings: Settings, models: Models) -> list[tuple[str, LanguageModel, dict[str, float]]]:
+    """Each model that is asked, with the deadlines it has to hold in ms."""
+    llm, reflection = settings.llm, settings.reflection
+    fast = {
+        "reflection.budget_event_ms": reflection.budget_event_ms,
+        "reflection.budget_heartbeat_ms": reflection.budget_heartbeat_ms,
+    }
+    roles = (
+        (llm.fast_model, models.fast, fast),
+        (llm.strategist_model, models.strategist, {"llm.strategist_deadline_ms": llm.strategist_deadline_ms}),
+        (llm.slow_model, models.slow, {"a report's": NARRATIVE_MS}),
+        (llm.slow_model, models.judge, {"the judge's": JUDGE_MS}),
+    )
+    return [(name, model, deadlines) for name, model, deadlines in roles if model is not None]
 
 
 async def endpoint(patient: Patient) -> Finding:

@@ -20,6 +20,7 @@ from structlog.typing import EventDict, Processor
 
 from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.language_model import PROVIDERS
 from services.quoting import visible
 from worker.operations.redaction import Redactor, redactor_of
 
@@ -28,7 +29,6 @@ ROOT = "thinktwice"
 LIBRARIES = {
     "aiohttp": logging.INFO,
     "aiosqlite": logging.WARNING,
-    "anthropic": logging.INFO,
     "apscheduler": logging.WARNING,
     "asyncio": logging.INFO,
     "asyncpg": logging.INFO,
@@ -37,6 +37,7 @@ LIBRARIES = {
     "httpx2": logging.WARNING,
     "numba": logging.WARNING,
     "sqlalchemy": logging.WARNING,
+    **dict.fromkeys(PROVIDERS, logging.INFO),
 }
 SHOWN = "shown_on_stdout"
 TRACES = ("exception", "stack")

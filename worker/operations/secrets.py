@@ -10,15 +10,16 @@ from pathlib import Path
 from urllib.parse import quote
 
 from schemas.errors import ConfigError
+from schemas.language_model import PROVIDERS
 
-MODEL_KEY = "ANTHROPIC_API_KEY"
+MODEL_KEYS = tuple(provider.key_variable for provider in PROVIDERS.values())
 OPERATIONS_TOKEN = "THINKTWICE_OPERATIONS_TOKEN"
 WEBHOOK_URL = "THINKTWICE_WEBHOOK_URL"
 WEBHOOK_SECRET = "THINKTWICE_WEBHOOK_SECRET"
 STORE_ADDRESS = "THINKTWICE_RUNTIME__DB"
 STORE_PASSWORD = "THINKTWICE_DB_PASSWORD"
 FILE = "_FILE"
-NAMES = (MODEL_KEY, OPERATIONS_TOKEN, WEBHOOK_URL, WEBHOOK_SECRET, STORE_ADDRESS, STORE_PASSWORD)
+NAMES = (*MODEL_KEYS, OPERATIONS_TOKEN, WEBHOOK_URL, WEBHOOK_SECRET, STORE_ADDRESS, STORE_PASSWORD)
 # Names of ours that are read here and are no settings.
 OURS = frozenset(
     name + end

@@ -16,7 +16,7 @@ def without(reply: dict[str, Any], *names: str) -> dict[str, Any]:
 BAD: dict[str, str] = {
     "nothing": "",
     "prose": "I would simply buy everything.",
-    "code_fence": f"```json\n{json.dumps(PLAN)}\n```",
+    "two_code_fences": f"```json\n{json.dumps(PLAN)}\n```\n" * 2,
     "prose_around_it": f"Here you are: {json.dumps(PLAN)}",
     "two_replies": json.dumps(HOLD) * 2,
     "cut_short": json.dumps(PLAN)[:-3],

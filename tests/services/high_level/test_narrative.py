@@ -24,11 +24,13 @@ def test_number_that_was_not_computed_is_found(text, unknown):
 @pytest.mark.parametrize(
     ("reply", "word"),
     [
-        ("[1]", "two keys"),
-        ('{"narrative": "", "cited_evidence": []}', "not a text"),
-        ('{"narrative": 3, "cited_evidence": []}', "not a text"),
-        ('{"narrative": "fine", "cited_evidence": "a"}', "not offered"),
-        ('{"narrative": "fine", "cited_evidence": [], "action": "replan"}', "two keys"),
+        ("[1]", "reply: model type"),
+        ('{"narrative": "", "cited_evidence": []}', "narrative: string too short (min_length 1)"),
+        ('{"narrative": " ", "cited_evidence": []}', "no words"),
+        ('{"narrative": 3, "cited_evidence": []}', "narrative: string type"),
+        ('{"narrative": "fine", "cited_evidence": "a"}', "cited_evidence: tuple type"),
+        ('{"narrative": "fine", "cited_evidence": ["b"]}', "not offered"),
+        ('{"narrative": "fine", "cited_evidence": [], "action": "replan"}', "action: extra forbidden"),
     ],
 )
 def test_reply_of_another_shape_is_refused_with_its_reason(reply, word):

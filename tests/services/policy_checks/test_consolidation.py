@@ -173,7 +173,7 @@ def test_consolidation_need_for_something_new_is_deferred():
     [
         "",
         "PASS",
-        "```json\n" + reply() + "\n```",
+        ("```json\n" + reply() + "\n```\n") * 2,
         reply()[:-5],
         "[]",
         "null",

@@ -9,10 +9,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.worker.runs import embedded_bars
-from tests.worker.wire import GOOD, wire
+from tests.worker.wire import GOOD, KEY_VARIABLE, wire
 from worker.ablation.random_veto import KIND
 from worker.cli import app
-from worker.models import KEY_VARIABLE
 
 PERIOD = ("--symbols", "AAPL,MSFT", "--from", "2003-01-01", "--to", "2004-06-30")
 MODEL = """

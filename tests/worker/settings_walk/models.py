@@ -20,9 +20,12 @@ OTHER = [PRICE, SLOW, PRICE | {"model": "other"}]
 RECORDED = {**FULL, "runtime.llm": "record", "runtime.cassette": "calls.jsonl"}
 
 MODELS: dict[str, Entry] = {
-    "policy_loop.strategist": Entry("anthropic", asked),
-    "judge.replan": Entry("anthropic", judged),
+    "policy_loop.strategist": Entry("model", asked, {"llm.provider": "anthropic"}),
+    "judge.replan": Entry("model", judged, {"llm.provider": "anthropic"}),
     "llm.provider": Entry("anthropic", asked, {"reflection.mode": "full", **BUDGETS}),
+    "llm.base_url": Entry("http://127.0.0.1:9/v1", asked, FULL),
+    "llm.accept_models": Entry(["other"], asked, FULL),
+    "llm.structured_output": Entry(False, asked, FULL),
     "llm.fast_model": Entry("other", asked, {**FULL, "llm.prices": OTHER}),
     "llm.slow_model": Entry("other", judged, {**JUDGING, "llm.prices": OTHER}),
     "llm.strategist_model": Entry("other", asked, {**PROPOSING, "llm.prices": OTHER}),

@@ -13,24 +13,27 @@ import pytest
 
 from schemas.config import Settings
 from schemas.errors import ConfigError, ModelError
+from schemas.language_model import PROVIDERS
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.model_calls.reply_format import ReplyFormat
 from services.ports import ModelReply
 from tests.agents.test_judge_model import REPORT, RULES
 from tests.worker.runs import embedded_bars
 from tests.worker.settings_walk.runs_seen import rows_of
 from tests.worker.trading.virtual_time import run_virtually
+from tests.worker.wire import KEY_VARIABLE
 from trading_core.bars import BarSeries
 from worker.backtest import run_backtest
 from worker.bootstrap import assemble
-from worker.models import KEY_VARIABLE, check_models
+from worker.models import check_models
 
 AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []})
 COARSE_MS = 5_000.0  # real milliseconds of thinking come off a deadline
 BUDGETS = {"reflection.budget_event_ms": 20_000.0, "reflection.budget_heartbeat_ms": 20_000.0}
 FULL = {"reflection.mode": "full", "llm.provider": "anthropic", **BUDGETS}
-PROPOSING = {"policy_loop.strategist": "anthropic"}
-JUDGING = {"judge.replan": "anthropic"}
+PROPOSING = {"policy_loop.strategist": "model", "llm.provider": "anthropic"}
+JUDGING = {"judge.replan": "model", "llm.provider": "anthropic"}
 
 
 @cache
@@ -45,8 +48,19 @@ class Wire:
     asked: list[Any] = []
     failing = False
 
-    def __init__(self, name: str, *, stall_ms: float | None, thinking: bool, **_: Any) -> None:
-        self.name, self.made = name, [name, stall_ms, thinking]
+    def __init__(
+        self,
+        name: str,
+        *,
+        stall_ms: float | None,
+        thinking: bool,
+        base_url: str | None,
+        reply_format: ReplyFormat | None,
+        accept: tuple[str, ...],
+        **_: Any,
+    ) -> None:
+        form = None if reply_format is None else reply_format.name
+        self.name, self.made = name, [name, stall_ms, thinking, base_url, form, accept]
 
     def open(self) -> None:
         """Nothing to open."""
@@ -62,11 +76,17 @@ class Wire:
         return ModelReply(AGREES, self.name, 1_000, 100, 0.1)
 
 
+def provided(provider: str) -> type[Wire]:
+    """The wire, whoever is asked."""
+    return Wire
+
+
 @contextmanager
 def on_the_wire(failing: bool = False) -> Iterator[type[Wire]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("worker.models.AnthropicModel", Wire)
-        patch.setenv(KEY_VARIABLE, "test-key")
+        patch.setattr("worker.models.provider_model", provided)
+        for provider in PROVIDERS.values():
+            patch.setenv(provider.key_variable, "test-key")
         patch.setattr(Wire, "asked", [])
         patch.setattr(Wire, "failing", failing)
         yield Wire
@@ -103,7 +123,7 @@ def judged(settings: Settings) -> Any:
 
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
-        return [run_virtually(judging()), [one[:3] for one in wire.asked]]
+        return [run_virtually(judging()), [one[:6] for one in wire.asked]]
 
 
 def kept(settings: Settings) -> Any:

@@ -1,0 +1,264 @@
+"""One suite over every provider: how each outcome ends, what is sent again, what is charged and recorded."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from agents.language_models.accounted import AccountedModel, LiveSource
+from agents.language_models.cassette import CassetteWriter, read_cassette
+from agents.language_models.retrying import RetryingModel
+from schemas.errors import ModelError, ModelRefused
+from schemas.language_model import PROVIDERS, LlmSettings, ModelPrice
+from services.clock import SimulatedClock
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.model_calls.account import ModelAccount
+from services.model_calls.budget import estimate
+from services.model_calls.record import Caller, Question, RecordedCall
+from services.policy_checks.consolidation import FORM
+from services.ports import ModelReply
+from tests.agents.language_models.wire_formats import FORMATS, WireFormat, saying
+from tests.agents.language_models.wire_server import (
+    Handler,
+    WireServer,
+    answer,
+    drip,
+    hang,
+    in_turn,
+    reset,
+    serve,
+)
+from trading_core.tick_guard import TickGuard
+from worker.models import provider_model
+
+KEY = "test-key-that-must-not-leak"
+AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []})
+PRICE = ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0)
+TOLD_USD = (11 * 1.0 + 7 * 5.0) / 1e6
+EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
+LATER = {"retry-after": "Wed, 21 Oct 2099 07:28:00 GMT"}
+TWO_TRIES = 2
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a call over a wire ended."""
+
+    reply: ModelReply | None
+    error: ModelError | None
+    call: RecordedCall
+    usd: float
+    document: dict[str, Any]
+    server: WireServer
+    guess_usd: float
+
+
+async def _call(provider: str, handler: Handler, path: Any, deadline_ms: float, **given: Any) -> Ended:
+    settings = LlmSettings(provider=provider, prices=(PRICE,), breaker_failures=100)
+    account = ModelAccount(settings, JournalWriter(MemorySink()), SimulatedClock())
+    records: list[RecordedCall] = []
+    writer = CassetteWriter(path)
+
+    def keep(call: RecordedCall) -> None:
+        records.append(call)
+        writer.keep(call)
+
+    account.keep = keep
+    account.requests = 1  # not the first of its run, where a wrong key would stop the start
+    caller = Caller(provider, "claude-test", FORM.name, "ab" * 32, True, FORM, FORM.reads)
+    async with serve(handler) as server:
+        model = FORMATS[provider].model(
+            "claude-test", api_key=KEY, guard=TickGuard(), base_url=server.url, reply_format=FORM, **given
+        )
+        model.open()
+        source = LiveSource(RetryingModel(model, attempts=TWO_TRIES, first_wait_ms=1.0))
+        accounted = AccountedModel(caller, source, account, TickGuard())
+        reply, failure = None, None
+        try:
+            reply = await accounted.complete(system="s", prompt="p", max_tokens=64, deadline_ms=deadline_ms)
+        except ModelError as error:
+            failure = error
+        await model.close()
+    guess = estimate(Question(caller, "s", "p", 64, 1))
+    guess_usd = (guess.input_tokens * 1.0 + guess.output_tokens * 5.0) / 1e6
+    return Ended(reply, failure, records[0], account.ledger.run.usd, account.document(), server, guess_usd)
+
+
+@pytest.fixture
+def called(tmp_path) -> Callable[..., Ended]:
+    def call(provider: str, handler: Handler, deadline_ms: float = 4_000.0, **given: Any) -> Ended:
+        ended = asyncio.run(_call(provider, handler, tmp_path / "c.jsonl", deadline_ms, **given))
+        played = read_cassette(tmp_path / "c.jsonl").calls()
+        assert played == (ended.call,), "the cassette holds the outcome as it was"
+        assert KEY not in (tmp_path / "c.jsonl").read_text("utf-8")
+        assert KEY not in f"{ended.error} {ended.error.context if ended.error else ''}"
+        return ended
+
+    return call
+
+
+def failing(status: int, name: str, **headers: str) -> Callable[[WireFormat], Handler]:
+    return lambda wire: answer(wire.error(name, f"no, {KEY}"), status, headers)
+
+
+def replying(text: str = AGREES, **changes: Any) -> Callable[[WireFormat], Handler]:
+    return lambda wire: saying(wire, text, **changes)
+
+
+def compressed(wire: WireFormat) -> Handler:
+    body = gzip.compress(b" " * 50_000_000 + json.dumps(wire.body(AGREES)).encode())
+    return answer(body, headers={"content-encoding": "gzip"})
+
+
+def without_usage(wire: WireFormat) -> Handler:
+    body = wire.body(AGREES)
+    del body["usage"]
+    return answer(body)
+
+
+TOLD, NOTHING, GUESSED, TWICE = "told", "nothing", "guessed", "guessed twice"
+# name: the server, the outcome, requests sent, what is charged, whether it only ends at the deadline
+CASES: dict[str, tuple[Callable[[WireFormat], Handler], str, int, str, bool]] = {
+    "valid": (replying(), "reply", 1, TOLD, False),
+    "fence": (replying(f"```json\n{AGREES}\n```"), "reply", 1, TOLD, False),
+    "extra_fields": (lambda wire: answer(wire.body(AGREES) | {"news": 1}), "reply", 1, TOLD, False),
+    "dated_version": (replying(model="claude-test-20250929"), "reply", 1, TOLD, False),
+    "dated_as_openai_does": (replying(model="claude-test-2025-09-29"), "reply", 1, TOLD, False),
+    "another_model": (replying(model="claude-test-pro"), "wrong_model", 1, TOLD, False),
+    "refusal": (replying("I will not", stop="refusal"), "refusal", 1, TOLD, False),
+    "cut": (replying(AGREES[:20], stop="max_tokens"), "cut", 1, TOLD, False),
+    "status_400": (failing(400, "invalid_request_error"), "rejected", 1, NOTHING, False),
+    "status_401": (failing(401, "authentication_error"), "rejected", 1, NOTHING, False),
+    "status_403": (failing(403, "permission_error"), "rejected", 1, NOTHING, False),
+    "status_404": (failing(404, "not_found_error"), "rejected", 1, NOTHING, False),
+    "status_429": (failing(429, "rate_limit_error"), "throttled", 2, NOTHING, False),
+    "status_429_until_a_date": (failing(429, "rate_limit_error", **LATER), "throttled", 1, NOTHING, False),
+    "status_500": (failing(500, "server_error"), "server", 2, NOTHING, False),
+    "status_529": (failing(529, "overloaded_error"), "overloaded", 2, NOTHING, False),
+    "hang": (lambda wire: hang, "timeout", 1, GUESSED, True),
+    "drip": (lambda wire: drip, "timeout", 1, GUESSED, True),
+    "ten_megabytes": (replying("x" * 10_000_000), "malformed", 1, GUESSED, False),
+    "ten_megabytes_of_error": (lambda wire: answer(b"x" * 10_000_000, 500), "server", 2, NOTHING, False),
+    "gzip_bomb": (compressed, "malformed", 1, GUESSED, False),
+    "missing_usage": (without_usage, "malformed", 1, GUESSED, False),
+    "both_requests_cut": (lambda wire: reset, "network", 2, TWICE, False),
+    "first_request_cut": (lambda wire: in_turn(reset, saying(wire, AGREES)), "reply", 2, "both", False),
+}
+
+
+@EVERY
+@pytest.mark.parametrize("name", CASES)
+def test_providers_outcome_retries_charge_and_cassette(provider, name, called):
+    handler, outcome, requests, charge, waits = CASES[name]
+    ended = called(provider, handler(FORMATS[provider]), 300.0 if waits else 4_000.0)
+    assert (ended.call.outcome, ended.call.requests) == (outcome, requests)
+    assert len(ended.server.requests) == requests
+    guessed = {TOLD: 0, NOTHING: 0, GUESSED: 1, TWICE: 2, "both": 1}[charge]
+    told = TOLD_USD if charge in (TOLD, "both") else 0.0
+    assert ended.usd == pytest.approx(told + guessed * ended.guess_usd)
+    assert (ended.reply is not None) == (outcome == "reply")
+    assert ended.document["unusable"] == 0
+
+
+@EVERY
+def test_providers_gateway_that_answers_in_another_name_is_accepted_where_it_is_named(provider, called):
+    handler = saying(FORMATS[provider], AGREES, model="gateway/some-model")
+    assert called(provider, handler, accept=("gateway/some-model",)).call.outcome == "reply"
+
+
+@EVERY
+def test_providers_redirect_is_not_followed_with_the_key(provider, tmp_path):
+    async def redirected() -> tuple[Ended, WireServer]:
+        async with serve(saying(FORMATS[provider], AGREES)) as other:
+            there = answer({}, 307, {"location": f"{other.url}/v1/elsewhere"})
+            return await _call(provider, there, tmp_path / "c.jsonl", 4_000.0), other
+
+    ended, other = asyncio.run(redirected())
+    assert other.requests == [], "the key went to another address"
+    assert ended.call.outcome == "rejected"
+    assert "set llm.base_url" in str(ended.error)
+
+
+@EVERY
+def test_providers_reply_that_cannot_be_read_counts_as_unusable(provider, called):
+    ended = called(provider, saying(FORMATS[provider], "I would buy everything."))
+    assert (ended.call.outcome, ended.document["unusable"]) == ("reply", 1)
+
+
+@EVERY
+def test_providers_malformed_reply_keeps_what_was_seen_escaped_and_short(provider, called):
+    page = f"<html>\u202e{KEY}\n" + "x" * 300
+    handler = answer(page.encode(), headers={"content-type": "text/html"})
+    said = str(called(provider, handler).error)
+    assert "its type is 'text/html'" in said
+    assert f"{len(page.encode())} bytes" in said
+    assert "<html>\\u202e***" in said
+    assert "\u202e" not in said
+    assert len(said) < 500
+
+
+@EVERY
+def test_providers_question_carries_system_prompt_key_and_the_closed_form(provider, called):
+    wire = FORMATS[provider]
+    headers, body = called(provider, saying(wire, AGREES)).server.requests[0]
+    assert KEY in str(headers)
+    assert (wire.system_of(body), wire.prompt_of(body), body["max_tokens"]) == ("s", "p", 64)
+    form = wire.form_of(body)
+    assert form == FORM.schema
+    assert form["additionalProperties"] is False
+    assert form["required"] == list(form["properties"])
+
+
+@EVERY
+@pytest.mark.parametrize("status", [400, 422])
+def test_providers_server_that_refuses_the_form_is_told_with_the_setting(provider, status, called):
+    handler = answer(FORMATS[provider].error("invalid_request_error", "response_format?"), status)
+    assert "llm.structured_output = false" in str(called(provider, handler).error)
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("stop", "outcome"), [("end_turn", None), ("max_tokens", "cut"), ("refusal", "refusal")]
+)
+def test_providers_streamed_reply_ends_as_the_whole_one(provider, stop, outcome, called):
+    ended = called(provider, FORMATS[provider].streamed(AGREES, stop=stop), stall_ms=2_000.0)
+    assert ended.call.outcome == (outcome or "reply")
+    assert ended.usd == pytest.approx(TOLD_USD)
+    assert ended.reply is None or ended.reply.text == AGREES
+
+
+@EVERY
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_providers_first_question_turned_away_stops_the_start_without_the_key(provider, status, tmp_path):
+    async def first() -> None:
+        settings = LlmSettings(provider=provider, prices=(PRICE,))
+        account = ModelAccount(settings, JournalWriter(MemorySink()), SimulatedClock())
+        caller = Caller(provider, "claude-test", FORM.name, "ab" * 32)
+        async with serve(failing(status, "some_error")(FORMATS[provider])) as server:
+            model = FORMATS[provider].model(
+                "claude-test", api_key=KEY, guard=TickGuard(), base_url=server.url
+            )
+            accounted = AccountedModel(caller, LiveSource(model), account, TickGuard())
+            try:
+                with pytest.raises(ModelRefused, match=f"HTTP {status} some_error") as caught:
+                    await accounted.complete(system="s", prompt="p", max_tokens=8, deadline_ms=4_000.0)
+                with pytest.raises(ModelError):  # a later one is a failure like any other
+                    await accounted.complete(system="s", prompt="p", max_tokens=8, deadline_ms=4_000.0)
+            finally:
+                await model.close()
+        assert KEY not in str(caught.value)
+        assert "***" in str(caught.value)
+
+    asyncio.run(first())
+
+
+def test_providers_are_one_module_and_one_line_of_the_registry_each():
+    assert set(FORMATS) == set(PROVIDERS)
+    for name, wire in FORMATS.items():
+        assert provider_model(name) is wire.model
+        assert wire.model.package == name
