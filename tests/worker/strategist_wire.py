@@ -7,6 +7,7 @@ from typing import Any
 
 from schemas.config import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.language_model import ModelPrice
+from tests.agents.language_models.wire_formats import FORMATS
 from tests.agents.language_models.wire_server import WireServer, answer, message
 from tests.agents.strategies.questions import HOLD, Question, propose, question
 from tests.worker.wire import AGREES
@@ -26,15 +27,21 @@ Decision = Callable[[Question], dict[str, Any] | str]
 class StrategistOnTheWire:
     """Handler of a wire server; whoever else asks hears that the rules are right."""
 
-    def __init__(self, decide: Decision) -> None:
+    def __init__(self, decide: Decision, provider: str = "anthropic") -> None:
         self._decide = decide
+        self._provider = provider
         self.server = WireServer("")
 
     async def __call__(self, writer: asyncio.StreamWriter) -> None:
         body = self.server.requests[-1][1]
-        said = self._decide(question(prompt_of(body))) if is_strategy(body) else AGREES
+        told = FORMATS[self._provider]
+        asked = told.system_of(body).startswith(MARK)
+        said = self._decide(question(told.prompt_of(body))) if asked else AGREES
         text = said if isinstance(said, str) else json.dumps(said)
-        await answer(message(text, usage=USAGE))(writer)
+        if self._provider == "anthropic":
+            await answer(message(text, usage=USAGE))(writer)
+        else:
+            await answer(told.body(text))(writer)
 
     @property
     def asked(self) -> list[dict[str, Any]]:
@@ -66,7 +73,7 @@ def proposing(mode: str = "deterministic", **llm: Any) -> Settings:
     models: dict[str, Any] = dict.fromkeys(("fast_model", "slow_model", "strategist_model"), "claude-test")
     patience = {"budget_event_ms": 20_000.0, "budget_heartbeat_ms": 20_000.0}
     return Settings(
-        policy_loop=PolicyLoopSettings(strategist="anthropic"),
+        policy_loop=PolicyLoopSettings(strategist="model"),
         reflection=ReflectionSettings.model_validate({"mode": mode, **patience}),
         llm=LlmSettings(**({"provider": "anthropic", "prices": PRICES} | models | llm)),
     )

@@ -19,9 +19,13 @@ GOOD = answer(message(json.dumps(AGREES)))
 
 @contextmanager
 def wire(
-    monkeypatch: pytest.MonkeyPatch, handler: Handler, streamed: Handler | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    handler: Handler,
+    streamed: Handler | None = None,
+    provider: str = "anthropic",
 ) -> Iterator[WireServer]:
     """Serve while the block lasts; after it there is neither a key nor anybody at the address."""
+    key_variable, url_variable = PROVIDERS[provider]
     loop, ready, over = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
     started: list[WireServer] = []
 
@@ -34,13 +38,13 @@ def wire(
     thread = threading.Thread(target=loop.run_until_complete, args=(main(),))
     thread.start()
     assert ready.wait(10)
-    monkeypatch.setenv(KEY_VARIABLE, "test-key")
-    monkeypatch.setenv(URL_VARIABLE, started[0].url)
+    monkeypatch.setenv(key_variable, "test-key")
+    monkeypatch.setenv(url_variable, started[0].url)
     try:
         yield started[0]
     finally:
-        monkeypatch.delenv(KEY_VARIABLE)
-        monkeypatch.setenv(URL_VARIABLE, NOBODY)
+        monkeypatch.delenv(key_variable)
+        monkeypatch.setenv(url_variable, NOBODY)
         loop.call_soon_threadsafe(over.set)
         thread.join()
         loop.close()

@@ -1,0 +1,151 @@
+"""Whole runs over each provider's wire: recorded, verified, replayed, by the rules where the model fails."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.config import LlmSettings, ReflectionSettings, Settings
+from schemas.language_model import ModelPrice
+from tests.agents.language_models.wire_formats import FORMATS, saying
+from tests.agents.language_models.wire_server import answer, in_turn
+from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.strategist_wire import StrategistOnTheWire, first_plan
+from tests.worker.test_model_recordings import Desk
+from tests.worker.test_session_over_the_wire import trades
+from tests.worker.wire import AGREES, wire
+
+EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))
+MODELS = ("fast_model", "slow_model", "strategist_model")
+PRICES = (ModelPrice(model="claude-test", input_usd=0.0, output_usd=0.0),)
+SLICE = ("2003-01-01", "2003-12-31")
+CONFIG = """
+[llm]
+provider = "{provider}"
+fast_model = "claude-test"
+slow_model = "claude-test"
+strategist_model = "claude-test"
+attempts = 1
+prices = [{{ model = "claude-test", input_usd = 0.0, output_usd = 0.0 }}]
+[reflection]
+budget_event_ms = 20_000
+budget_heartbeat_ms = 20_000
+"""
+SPAN = ("--from", "2003-01-01", "--to", "2003-09-30")
+TAPE = ("--cassette", "c.jsonl")
+
+
+class ProviderDesk(Desk):
+    """Commands whose models are asked over one provider's wire."""
+
+    def backtest(self, *words: str, budget: float = 20_000.0, provider: str = "anthropic") -> Any:
+        (self.folder / "p.toml").write_text(CONFIG.format(provider=provider), "utf-8")
+        return self.run("backtest", "p.toml", *SPAN, *words)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProviderDesk:
+    for name in [name for name in os.environ if name.startswith(("THINKTWICE_", "ANTHROPIC_", "OPENAI_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return ProviderDesk(tmp_path)
+
+
+def full(provider: str, **llm: Any) -> Settings:
+    budgets = {"budget_event_ms": 20_000.0, "budget_heartbeat_ms": 20_000.0}
+    return Settings(
+        reflection=ReflectionSettings.model_validate({"mode": "full", **budgets}),
+        llm=LlmSettings.model_validate(
+            {"provider": provider, "prices": PRICES} | dict.fromkeys(MODELS, "claude-test") | llm
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def by_rules() -> Run:
+    return run_on(embedded_bars(*SLICE), Settings())
+
+
+@EVERY
+def test_strategist_and_second_reader_of_a_provider_verify_and_replay_to_the_same_rows(
+    provider, desk, monkeypatch
+):
+    strategist = StrategistOnTheWire(first_plan, provider)
+    both = ("--strategist", "model", "--reflection", "full", "--json")
+    streamed = FORMATS[provider].streamed("no narrative")
+    with wire(monkeypatch, strategist, streamed, provider) as server:
+        strategist.server = server
+        done = desk.backtest(*both, "--llm", "record", *TAPE, provider=provider)
+    assert done.exit_code == 0, done.output
+    first = json.loads(done.stdout)
+    assert {FORMATS[provider].form_of(body) is not None for _, body in server.requests} == {True}
+    assert first["model"]["outcomes"] == {"reply": first["model"]["calls"]}
+    assert first["strategist"]["answers"].keys() >= {"claude-test"}
+    assert desk.run("verify", "latest").exit_code == 0
+    other = ("--db", "sqlite:///other.db")
+    again = desk.backtest(*both, "--llm", "replay", *TAPE, *other, provider=provider)
+    assert json.loads(again.stdout)["journal"]["head_hash"] == first["journal"]["head_hash"]
+
+
+@EVERY
+@pytest.mark.parametrize("name", ["prose", "refusal", "cut", "status_500", "another_model"])
+def test_orders_under_a_misbehaving_model_of_a_provider_are_those_of_the_rules(
+    name, provider, by_rules, monkeypatch
+):
+    told = FORMATS[provider]
+    handler = {
+        "prose": saying(told, "I would buy everything."),
+        "refusal": saying(told, "no", stop="refusal"),
+        "cut": saying(told, "half", stop="max_tokens"),
+        "status_500": answer(told.error("api_error", "x"), 500),
+        "another_model": saying(told, json.dumps(AGREES), model="another"),
+    }[name]
+    with wire(monkeypatch, handler, provider=provider):
+        run = run_on(embedded_bars(*SLICE), full(provider, attempts=1))
+    assert run.document["model"]["calls"] > 3
+    assert run.document["errors"] == 0
+    assert trades(run) == trades(by_rules)
+
+
+@EVERY
+def test_replies_that_cannot_be_read_open_the_breaker_of_their_prompt(provider, monkeypatch):
+    with wire(monkeypatch, saying(FORMATS[provider], "I would buy everything."), provider=provider):
+        run = run_on(embedded_bars(*SLICE), full(provider, breaker_failures=3, breaker_pause=4))
+    first = run.of("model_breaker")[0]
+    assert (first["prompt"], first["change"], first["outcome"]) == (
+        "policy_level_reflection", "opened", "unusable",
+    )  # fmt: skip
+    assert run.document["model"]["unusable"] == run.document["model"]["outcomes"]["reply"] >= 3
+
+
+@EVERY
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_start_whose_first_question_is_turned_away_stops_with_exit_2_and_no_key(
+    status, provider, desk, monkeypatch
+):
+    handler = answer(FORMATS[provider].error("some_error", "you sent test-key"), status)
+    with wire(monkeypatch, handler, provider=provider) as server:
+        done = desk.backtest("--reflection", "full", provider=provider)
+    assert done.exit_code == 2, done.output
+    assert f"HTTP {status} some_error 'you sent ***'" in done.stderr
+    assert "test-key" not in done.output
+    assert len(server.requests) == 1
+    assert b"test-key" not in (desk.folder / "thinktwice.db").read_bytes()
+
+
+@EVERY
+def test_run_whose_model_never_answered_says_so_first_and_exits_1(provider, desk, monkeypatch):
+    told = FORMATS[provider]
+    later = in_turn(
+        answer(told.error("api_error", "x"), 500), answer(told.error("authentication_error", "x"), 401)
+    )
+    with wire(monkeypatch, later, provider=provider):
+        done = desk.backtest("--reflection", "full", provider=provider)
+    assert done.exit_code == 1, done.output
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("the model answered 0 of ")
+    assert first.endswith(" questions: HTTP 401")
+    assert "the rules decided alone" in done.stderr
+    assert "no headline" not in done.stdout, "a model that never answered contaminates nothing"
