@@ -13,6 +13,7 @@ from schemas.canonical import datetime_to_ns, ns_to_datetime
 from schemas.config import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.errors import ModelError
 from schemas.language_model import ModelPrice
+from services.ports import ModelReply
 from tests.worker.runs import Run, embedded_bars, run_on, slice_run
 from tests.worker.wire import GOOD, wire
 from worker.cli import app
@@ -36,18 +37,27 @@ budget_heartbeat_ms = 20000
 
 
 class Silent:
-    """A strategist's model that never answers: the rules do, and the run is labelled all the same."""
+    """A strategist's model that never answers."""
 
-    async def complete(self, **asked: Any) -> Any:
+    async def complete(self, **asked: Any) -> ModelReply:
         raise ModelError("away", retryable=True, kind="network")
 
 
+class Aimless:
+    """One whose answers say nothing: the rules decide, and the run is labelled all the same."""
+
+    async def complete(self, **asked: Any) -> ModelReply:
+        return ModelReply("Let me think about it.", "m", 1, 1, 0.1)
+
+
 @cache
-def modelled(cutoff: str | None = None, model: str = "claude-haiku-5-5") -> Run:
+def modelled(
+    cutoff: str | None = None, model: str = "claude-haiku-5-5", by: type[Aimless | Silent] = Aimless
+) -> Run:
     price = ModelPrice(model=model, input_usd=1.0, output_usd=1.0)
     llm = LlmSettings(knowledge_cutoff=cutoff, strategist_model=model, prices=(price,))
     settings = Settings(policy_loop=PolicyLoopSettings(strategist="anthropic"), llm=llm)
-    return run_on(embedded_bars(*SLICE), settings, models=Models(strategist=Silent()))
+    return run_on(embedded_bars(*SLICE), settings, models=Models(strategist=by()))
 
 
 def test_run_by_rules_is_clean_and_its_headline_is_the_whole_run():
@@ -70,6 +80,13 @@ def test_run_of_a_model_before_its_cutoff_has_no_headline():
     assert found["models"][0]["kind"] == "reliable knowledge"
     assert found["bars_after"] == 0
     assert found["before"]["trades"] == document["performance"]["trades"] > 0
+
+
+def test_model_that_never_answered_is_not_named_and_contaminates_nothing():
+    document = modelled(by=Silent).document
+    assert document["model"]["outcomes"].keys() == {"network"}
+    assert (document["contamination"]["label"], document["contamination"]["models"]) == ("clean", [])
+    assert document["headline"] is not None
 
 
 def test_run_of_a_model_whose_cutoff_nobody_tells_has_no_headline():

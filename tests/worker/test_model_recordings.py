@@ -178,7 +178,9 @@ def test_model_options_that_do_not_fit_error_before_anything_is_made(desk, words
 
 def test_budget_spent_before_the_model_is_asked_is_recorded_and_replayed(desk, monkeypatch):
     with wire(monkeypatch, GOOD) as server:
-        first = desk.document("--llm", "record", "--cassette", "c.jsonl", budget=0.001)
+        done = desk.backtest("--llm", "record", "--cassette", "c.jsonl", budget=0.001)
+    assert done.exit_code == 1, "a model that never answered"
+    first = json.loads(done.stdout)
     assert server.requests == []
     assert set(first["model"]["outcomes"]) == {"budget_spent"}
     assert first["model"]["cost"] == 0.0

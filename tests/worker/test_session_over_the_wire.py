@@ -20,7 +20,7 @@ NEVER_OPENS = 10_000
 SEEN = ("direction", "quantity", "stop", "target", "price", "playbook_id", "bar_label", "pnl")
 BAD = (
     "prose", "truncated_json", "tool_use", "lone_surrogate", "huge", "wrong_model", "refusal",
-    "cut_at_max_tokens", "status_401", "status_429_wait_an_hour", "status_500", "status_529", "reset",
+    "cut_at_max_tokens", "status_413", "status_429_wait_an_hour", "status_500", "status_529", "reset",
     "cut_in_the_body", "hang", "drip",
 )  # fmt: skip
 

@@ -1,11 +1,12 @@
 import math
 import tomllib
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.config import Settings
+from schemas.config import LlmSettings, Settings
 from schemas.errors import ConfigError
 from worker.settings import ENVIRONMENT, FIELDS, SECTIONS, load_settings
 
@@ -165,3 +166,47 @@ def test_settings_any_toml_gives_settings_or_one_line(tmp_path_factory, tree):
 def test_settings_any_environment_gives_settings_or_one_line(environment):
     found = settings_or_complaint(lambda: load_settings(environment=environment))
     assert isinstance(found, Settings) or "\n" not in found
+
+
+@pytest.mark.parametrize("key", ["policy_loop.strategist", "judge.replan"])
+def test_older_name_of_a_model_that_is_asked_is_read_and_told_with_its_place(tmp_path, key):
+    section, _, name = key.partition(".")
+    file = tmp_path / "s.toml"
+    file.write_text(f"[{section}]\n{name} = 'anthropic'\n", "utf-8")
+    resolved = load_settings(file, environment={})
+    assert resolved.settings.uses_models
+    assert resolved.settings.provider == "anthropic"
+    assert resolved.origins[key] == f"file {file} (older name of 'model')"
+    assert resolved.older_names() == (
+        f"{key} 'anthropic', from file {file} (older name of 'model'): write 'model' and set llm.provider",
+    )
+    file.write_text(f"[{section}]\n{name} = 'model'\n[llm]\nprovider = 'anthropic'\n", "utf-8")
+    assert load_settings(file, environment={}).older_names() == ()
+    file.write_text(f"[{section}]\n{name} = 'anthropic'\n[llm]\nprovider = 'openai'\n", "utf-8")
+    with pytest.raises(ConfigError, match=r"older name of 'model' at that provider.*'openai': write 'model'"):
+        load_settings(file, environment={})
+
+
+def test_model_without_a_provider_and_unknown_provider_are_refused_with_the_next_step(tmp_path):
+    file = tmp_path / "s.toml"
+    for text, said in (
+        (
+            "[policy_loop]\nstrategist = 'model'",
+            "policy_loop.strategist 'model' needs a model: set llm.provider",
+        ),
+        ("[judge]\nreplan = 'model'", "judge.replan 'model' needs a model: set llm.provider, or use 'rules'"),
+        ("[llm]\nprovider = 'openia'", "there are none, anthropic, openai. Did you mean 'openai'?"),
+    ):
+        file.write_text(text, "utf-8")
+        with pytest.raises(ConfigError) as caught:
+            load_settings(file, environment={})
+        assert said in str(caught.value)
+
+
+def test_settings_that_came_later_leave_the_hash_of_earlier_runs_as_it_was():
+    def of(**llm: Any) -> str:
+        return Settings(llm=LlmSettings.model_validate(llm)).config_hash
+
+    assert of() == "5109cce4851d848efa960e53cbe952c95f992d74fbd33362d9dec816d1737c8c"  # golden store 0006
+    assert of(base_url="http://127.0.0.1:1/v1") == of(), "where a model is asked decides nothing"
+    assert len({of(), of(structured_output=False), of(accept_models=("x",))}) == 3

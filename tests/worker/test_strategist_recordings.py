@@ -128,7 +128,8 @@ def test_summary_says_who_answered(desk, monkeypatch):
         (REPLAY, "does not exist"),
         (("--llm", "record"), "--cassette FILE"),
         (("--strategist", "oracle"), "policy_loop.strategist"),
-        (("--strategist", "rules", *REPLAY), "policy_loop.strategist 'anthropic'"),
+        (("--strategist", "rules", *REPLAY), "policy_loop.strategist 'model'"),
+        (("--strategist", "model"), "policy_loop.strategist 'model' needs a model: set llm.provider"),
     ],
 )
 def test_strategist_options_that_do_not_fit_error_before_anything_is_made(desk, words, part):

@@ -6,6 +6,7 @@ import pytest
 from agents.language_models.cassette import Cassette, CassetteWriter, read_cassette, recorded_call
 from schemas.errors import CassetteMiss, ConfigError, ModelError, OperatorError
 from services.model_calls.record import Caller, Question, record_failure, record_reply, record_silence
+from services.policy_checks.consolidation import FORM
 from services.ports import ModelReply
 
 CALLER = Caller("anthropic", "claude-test", "policy_level_reflection", "ab" * 32)
@@ -113,3 +114,33 @@ def test_cassette_payload_with_an_unknown_field_is_refused():
     payload = {"call": record_reply(QUESTION, REPLY, 1.0).payload() | {"verdict": "pass"}}
     with pytest.raises(ValueError, match="verdict"):
         recorded_call(payload, None)
+
+
+def test_cassette_edited_by_hand_is_refused_with_its_line_and_not_played(tmp_path):
+    path = tmp_path / "c.jsonl"
+    writer = CassetteWriter(path)
+    for repeat in (1, 2):
+        writer.keep(record_reply(replace(QUESTION, repeat=repeat), REPLY, 1.0))
+    good = path.read_text("utf-8")
+    first, second = good.rstrip("\n").split("\n")
+    row = json.loads(second)
+    del row["digest"]
+    for edited in (
+        good.replace("pass", "block"),
+        good.replace('"latency_ms":1', '"latency_ms":2'),
+        f"{first}\n{json.dumps(row)}\n",
+    ):
+        assert edited != good
+        path.write_text(edited, "utf-8")
+        with pytest.raises(ConfigError, match=r"line [12]: it was changed after it was recorded"):
+            read_cassette(path)
+
+
+def test_cassette_of_before_forms_of_replies_answers_the_same_question_asked_with_one():
+    old = record_reply(QUESTION, REPLY, 1.0)
+    asked = replace(QUESTION, caller=replace(CALLER, form=FORM))
+    assert asked.key != QUESTION.key == asked.formless_key
+    assert Cassette("old", [old]).find(asked) == old
+    assert {"lost", "status"} & old.payload().keys() == set(), "rows of before keep their bytes"
+    with pytest.raises(CassetteMiss):
+        Cassette("new", [record_reply(asked, REPLY, 1.0)]).find(QUESTION)

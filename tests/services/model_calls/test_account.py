@@ -8,7 +8,7 @@ from services.clock import SimulatedClock
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount, price_for
 from services.model_calls.budget import DAY_NS
-from services.model_calls.record import Caller, RecordedCall, record_reply
+from services.model_calls.record import Caller, RecordedCall, record_failure, record_reply
 from services.ports import ModelReply
 
 
@@ -93,3 +93,30 @@ def test_account_default_models_have_prices():
     settings = LlmSettings()
     for model in (settings.fast_model, settings.slow_model):
         assert price_for(settings, model).output_usd > 0
+
+
+def fails(made: ModelAccount, prompt: str, text: str | None) -> str | None:
+    """What keeps the next question at a prompt from being asked, after one that failed or was answered so."""
+    caller = Caller("anthropic", "m", prompt, "ab" * 32, reads=lambda text: text == "good")
+    try:
+        question = made.admit(caller, "", "", 1)
+    except ModelError as error:
+        return str(error)
+    if text is None:
+        made.settle(record_failure(question, ModelError("no", kind="server"), 1.0), question)
+    else:
+        made.settle(record_reply(question, ModelReply(text, "m", 1, 1, 0.0), 1.0), question)
+    return None
+
+
+def test_account_breaker_counts_for_each_prompt_and_counts_what_cannot_be_read():
+    made, journal = account(
+        breaker_failures=3, breaker_pause=5, per_run={"usd": None}, per_event={"calls": None}
+    )
+    assert [fails(made, "a", text) for text in (None, "prose", "[]")] == [None] * 3
+    refused = fails(made, "a", "good")
+    assert refused is not None
+    assert "3 times in a row at prompt 'a'" in refused
+    assert [fails(made, "b", text) for text in ("prose", "good", "prose", "prose")] == [None] * 4
+    assert (made.opened, made.document()["unusable"], made.document()["outcomes"]["reply"]) == (1, 5, 6)
+    assert journal.counts["model_breaker"] == 1

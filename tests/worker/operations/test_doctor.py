@@ -13,6 +13,9 @@ import pytest
 
 from schemas.config import Settings
 from services.store import open_store
+from tests.agents.language_models.wire_formats import FORMATS, saying
+from tests.agents.language_models.wire_server import answer
+from tests.worker.wire import wire
 from worker.operations import machine_checks, store_checks
 from worker.operations.checks import Finding, Patient, run_checks
 
@@ -278,3 +281,48 @@ def test_check_that_breaks_is_a_finding_and_the_next_one_runs():
     found = asyncio.run(run_checks(Patient(Settings(), None, {}), {"a": broken, "b": machine_checks.python}))
     assert (found[0].state, found[0].found) == ("failed", "RuntimeError: bug")
     assert found[1].state == "ok"
+
+
+def asked_over_the_wire(monkeypatch, provider, handler, doctor, code, **settings):
+    monkeypatch.setenv("THINKTWICE_REFLECTION__MODE", "full")
+    monkeypatch.setenv("THINKTWICE_LLM__PROVIDER", provider)
+    for name in ("FAST", "SLOW"):
+        monkeypatch.setenv(f"THINKTWICE_LLM__{name}_MODEL", "claude-test")
+    price = '[{"model": "claude-test", "input_usd": 0, "output_usd": 0}]'
+    monkeypatch.setenv("THINKTWICE_LLM__PRICES", price)
+    for name, value in settings.items():
+        monkeypatch.setenv(f"THINKTWICE_REFLECTION__{name}", value)
+    told = FORMATS[provider]
+    streamed = told.streamed("h", stop="max_tokens")
+    with wire(monkeypatch, handler(told), streamed, provider) as server:
+        return doctor("--network", code=code)["model"], server
+
+
+@pytest.mark.parametrize("provider", sorted(FORMATS))
+def test_doctor_asks_the_model_one_token_and_says_which_deadline_it_holds(doctor, monkeypatch, provider):
+    def cut(told):
+        return saying(told, "h", stop="max_tokens")
+
+    long = {"BUDGET_EVENT_MS": "60000", "BUDGET_HEARTBEAT_MS": "60000"}
+    found, server = asked_over_the_wire(monkeypatch, provider, cut, doctor, 0, **long)
+    assert [body["max_tokens"] for _, body in server.requests] == [1, 1]
+    assert found["state"] == "ok"
+    assert (
+        "ms and holds reflection.budget_event_ms 60000, reflection.budget_heartbeat_ms 60000"
+        in found["found"]
+    )
+    short = {"BUDGET_EVENT_MS": "0.001", "BUDGET_HEARTBEAT_MS": "60000"}
+    found, _ = asked_over_the_wire(monkeypatch, provider, cut, doctor, 0, **short)
+    assert found["state"] == "warning"
+    assert "too slow for reflection.budget_event_ms 0.001" in found["found"]
+    assert "raise the deadlines" in found["next_step"]
+
+
+@pytest.mark.parametrize("provider", sorted(FORMATS))
+def test_doctor_tells_a_key_that_is_turned_away(doctor, monkeypatch, provider):
+    found, _ = asked_over_the_wire(
+        monkeypatch, provider, lambda told: answer(told.error("authentication_error", "x"), 401), doctor, 1
+    )
+    assert found["state"] == "failed"
+    assert "HTTP 401 authentication_error" in found["found"]
+    assert "check the key" in found["next_step"]
