@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents.strategies.strategist_reply import FORM
 from schemas.config import ExecutionSettings, PolicyLoopSettings, Settings
 from schemas.errors import ConfigError, ModelError
 from schemas.language_model import RunLimits
@@ -24,7 +25,7 @@ from trading_core.tick_guard import TickGuard
 from worker.models import Models, check_models, configured_models, models_in_use
 
 SLICE = ("2003-01-01", "2003-09-30")
-BAD = ("prose", "lone_surrogate", "wrong_model", "refusal", "cut_at_max_tokens", "status_401", "status_529",
+BAD = ("prose", "lone_surrogate", "wrong_model", "refusal", "cut_at_max_tokens", "status_413", "status_529",
        "reset", "hang")  # fmt: skip
 
 
@@ -54,7 +55,7 @@ def test_run_with_a_model_strategist_freezes_the_plans_it_chose(monkeypatch):
     assert document["errors"] == 0
     assert document["model"]["calls"] == len(strategist.asked) > 10
     assert document["strategist"] == {
-        "name": "anthropic",
+        "name": "model",
         "answers": {"claude-test": len(strategist.asked)},
         "fallbacks": {},
     }
@@ -113,7 +114,7 @@ def test_run_asks_a_model_not_to_think_only_where_the_settings_say_so_and_keys_i
     assert {call["thinking"] for call in calls} == {not off}
     first = calls[0]
     other = Caller(
-        first["provider"], first["model"], first["prompt"], first["prompt_hash"], not first["thinking"]
+        first["provider"], first["model"], first["prompt"], first["prompt_hash"], not first["thinking"], FORM
     )
     body = strategist.asked[0]
     asked = (body["system"][0]["text"], body["messages"][0]["content"], body["max_tokens"])
@@ -286,7 +287,7 @@ def test_run_with_a_strategist_behind_a_bad_wire_trades_as_the_rules_and_says_wh
 @pytest.mark.parametrize("text", ["I would buy everything.", json.dumps(propose("0" * 16))])
 def test_run_with_a_strategist_that_talks_nonsense_trades_as_the_rules(text, by_rules, monkeypatch):
     with wire(monkeypatch, answer(message(text))):
-        made = run()
+        made = run(proposing(breaker_failures=NEVER_OPENS))
     strategist = made.document["strategist"]
     assert set(strategist["fallbacks"]) <= {"reply_malformed", "unknown_base", "position_open"}
     assert made.document["model"]["outcomes"] == {"reply": 2 * sum(strategist["fallbacks"].values())}
@@ -338,9 +339,7 @@ def test_run_without_a_reflection_takes_parameters_from_the_model_but_no_rules(m
 
 
 def test_session_with_a_strategist_and_no_key_says_what_to_set():
-    with pytest.raises(
-        ConfigError, match=r"strategist 'anthropic' needs a key: set ANTHROPIC_API_KEY.*'rules'"
-    ):
+    with pytest.raises(ConfigError, match=r"strategist 'model' needs a key: set ANTHROPIC_API_KEY.*'rules'"):
         configured_models(proposing(), TickGuard(), {})
 
 

@@ -237,7 +237,7 @@ def test_prompts_diff_of_the_strategist_that_cannot_be_asked_is_missing_and_kept
     templates, monkeypatch
 ):
     def down_when_bold(asked: Question, bold: bool) -> Said:
-        return "status_401" if bold else rules_first(asked, bold)
+        return "status_413" if bold else rules_first(asked, bold)
 
     result, _ = compared(templates, monkeypatch, down_when_bold, "--limit", "3", "--json")
     document = json.loads(result.stdout)
