@@ -1,6 +1,6 @@
 """A proposal is one hypothesis, complete enough to trade without asking anybody again."""
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,7 @@ class PolicyProposal(OrderTerms):
     """Typed plan of a strategist for one symbol; rules are texts of the rule language.
 
     The fields without a default are the least that a strategist has to say; see `OrderTerms` for the others.
+    `argues_for` is what the author of thesis and rationale says they argue for; None where nobody was asked.
     """
 
     playbook_id: str = Field(max_length=64)
@@ -30,6 +31,7 @@ class PolicyProposal(OrderTerms):
     rationale: str = Field(max_length=4_000)
     entry: str | None = Field(default=None, max_length=1_000)
     trail: str | None = Field(default=None, max_length=1_000)
+    argues_for: Direction | Literal["neither"] | None = None
 
     @model_validator(mode="after")
     def _rules_fit_terms(self) -> Self:

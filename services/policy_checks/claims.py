@@ -2,14 +2,14 @@
 
 A claim is what the writer says is so. What would have to happen ("if sellers return"), what is granted
 ("despite the decline"), and a question are no claims; a question that is answered with a no, or that asks
-who would, claims the opposite. No word here has a direction. Called by `direction_words`.
+who would, claims the opposite. No word here has a direction.
 """
 
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from services.policy_checks.lexicon import (
+from services.policy_checks.claim_words import (
     BACKGROUND,
     CONCESSIVE,
     CONDITIONAL,
@@ -34,7 +34,6 @@ BREAKS = frozenset(',:()"')
 RHETORICAL = re.compile(
     r"^\W*(?:who|why|what|how|where)\b.*\b(?:would|should|could|on earth|else|anyone|bother)\b"
 )
-TAIL_JOINTS = frozenset(("and", "who", "which", "that", "as"))
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,7 @@ class Clause:
         background: it tells what went before.
         hedged: it says that something may be so.
         turn: how many "but" stand before it in its sentence.
+        conditional: its sentence goes on with a condition for it.
     """
 
     words: tuple[str, ...]
@@ -54,6 +54,7 @@ class Clause:
     background: bool = False
     hedged: bool = False
     turn: int = 0
+    conditional: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,10 @@ def _clauses(part: str) -> list[Clause]:
     words: list[str] = []
     joint, turn, granted = "", 0, False
 
-    def close() -> None:
+    def close(*, conditional: bool = False) -> None:
         if words and not granted:
             hedged = not HEDGES.isdisjoint(words)
-            found.append(Clause(tuple(words), joint, joint in BACKGROUND, hedged, turn))
+            found.append(Clause(tuple(words), joint, joint in BACKGROUND, hedged, turn, conditional))
         words.clear()
 
     before = ""
@@ -117,6 +118,7 @@ def _clauses(part: str) -> list[Clause]:
         before = token
         if token in CONDITIONAL:
             words.extend({token} & OWN_RISK)
+            close(conditional=True)
             break
         if token == "than" or token in CONCESSIVE and not (token == "while" and words):
             close()

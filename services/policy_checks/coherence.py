@@ -10,7 +10,6 @@ from functools import lru_cache
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
 from services.playbooks.rendering import KIND_OF_ROLE
-from services.policy_checks.direction_words import read_direction, terms_stated
 from services.policy_checks.geometry import (
     LevelCritic,
     entry_is_on_wrong_side,
@@ -23,6 +22,8 @@ from services.policy_checks.geometry import (
 from services.policy_checks.plan_levels import PlanLevels, rule_text
 from services.policy_checks.playbook_rules import differences
 from services.policy_checks.remedies import own_rule, own_term
+from services.policy_checks.stated_stance import terms_stated, words_against
+from services.policy_checks.text_facts import text_cites_the_future, text_claims_unknown_fact
 from trading_core.rules import LintFinding, parse
 from trading_core.rules.bounds import possible
 
@@ -109,16 +110,18 @@ def plan_outgrows_playbook(request: PolicyLevelReflectionRequest, levels: PlanLe
 def text_contradicts_direction(
     request: PolicyLevelReflectionRequest, levels: PlanLevels
 ) -> tuple[Finding, ...]:
-    """A thesis or a rationale that argues more against the direction than for it."""
-    direction, terms = request.proposal.direction, request.playbook.rationale_terms
-    own = terms.get(direction, ())
-    other = tuple(term for side, words in sorted(terms.items()) if side != direction for term in words)
+    """A text that tells to trade the other way, or not at all; or its author says it argues otherwise."""
+    proposal = request.proposal
+    direction, argues_for = proposal.direction, proposal.argues_for
     found = []
     for field in ("thesis", "rationale"):
-        reading = read_direction(getattr(request.proposal, field), direction, own, other)
-        if reading.contradicts:
-            message = f"the {field} of a {direction} plan argues against it: {', '.join(reading.opposing)}"
+        if said := words_against(getattr(proposal, field), direction):
+            quoted = ", ".join(repr(words) for words in said)
+            message = f"the {field} of a {direction} plan says outright: {quoted}"
             found.append(_major("text_contradicts_direction", message, field))
+    if argues_for not in (None, direction):
+        message = f"its author says that the text argues for {argues_for!r}; the plan is {direction!r}"
+        found.append(_major("text_contradicts_direction", message, "argues_for"))
     return tuple(found)
 
 
@@ -180,6 +183,8 @@ COHERENCE_CRITICS: tuple[LevelCritic, ...] = (
     plan_outgrows_playbook,
     text_contradicts_direction,
     rationale_misses_playbook,
+    text_cites_the_future,
+    text_claims_unknown_fact,
     playbook_is_not_eligible,
     level_is_unknown,
     entry_is_on_wrong_side,

@@ -1,11 +1,14 @@
-"""What is a model asked, and what may its reply change? It may lower the verdict, with findings that exist.
+"""What is a model asked, and what may its reply change? It may ask for a revision, on evidence that exists.
 
-The wire model is closed, so it has no place for a trigger, a feature, a hypothesis or a playbook; free
-text that brings one in is refused as well, and the refusal is a finding. A need for something new goes
-to the slow loop. Pure functions over request and reply; the call and its deadline are the service's.
+Evidence is a finding of at least minor severity, or words of thesis or rationale that code finds there, with
+the reason why they speak against the plan. No reply blocks: that is the rules' alone. The wire model is
+closed, so it has no place for a trigger, a feature, a hypothesis or a playbook; free text that brings one in
+is refused as well, and the refusal is a finding. A need for something new goes to the slow loop. Pure
+functions over request and reply; the call and its deadline are the service's.
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,22 +29,41 @@ from trading_core.features import FEATURES
 
 LONGEST_REPLY = 8_000
 STRICTNESS = {ReflectionStatus.PASS: 0, ReflectionStatus.REVISE: 1, ReflectionStatus.BLOCK: 2}
-SEVERITY = {ReflectionStatus.REVISE: Severity.MAJOR, ReflectionStatus.BLOCK: Severity.BLOCKER}
+OF_WEIGHT = (Severity.MINOR, Severity.MAJOR, Severity.BLOCKER)  # what a stricter verdict may rest on
+QuotationCode = Literal[
+    "text_contradicts_direction",
+    "text_not_about_this_plan",
+    "text_cites_the_future",
+    "text_claims_unknown_fact",
+]
+SHORTEST_QUOTATION = 2  # words
+MARKS = {"'": "‘’‚‛", '"': "“”„‟", "-": "–—−‐‑"}
+PLAIN_MARKS = {ord(mark): plain for plain, marks in MARKS.items() for mark in marks}
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 COMPARISON = re.compile(r"([\w.]+)\s*(<=|>=|==|!=|<|>)\s*(-?[\w.]+)")
 PLAIN_WORDS = frozenset({"highest", "lowest", "efficiency"})  # indicators whose name is also an ordinary word
 
 
+class Quotation(BaseModel):
+    """Words of thesis or rationale as they stand there, and why they speak against the plan."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    text: str = Field(min_length=1, max_length=300)
+    code: QuotationCode
+
+
 class ConsolidationReply(BaseModel):
-    """The closed wire model of the consolidation."""
+    """The closed wire model of the consolidation; `findings` holds ids, and block asks for a revision."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     verdict: Literal["pass", "revise", "block"]
     summary: str = Field(max_length=600)
-    cited_findings: tuple[str, ...] = Field(max_length=20)
+    findings: tuple[str, ...] = Field(max_length=20)
+    quotations: tuple[Quotation, ...] = Field(default=(), max_length=5)
     deferred_needs: tuple[Annotated[str, StringConstraints(min_length=1, max_length=300)], ...] = Field(
-        max_length=5
+        default=(), max_length=5
     )
 
 
@@ -87,19 +109,23 @@ def weigh_reply(
     reply = _read(text)
     if isinstance(reply, Finding):
         return Consolidation((reply,), refused=reply.code)
-    refusal = _scope_refusal(reply, request, findings) or _citation_refusal(reply, findings)
+    floor, needs = status_of(findings), reply.deferred_needs
+    stricter = floor is ReflectionStatus.PASS and reply.verdict != "pass"
+    refusal = (
+        _scope_refusal(reply, request, findings)
+        or _citation_refusal(reply, findings)
+        or _quotation_refusal(reply, request)
+        or (_evidence_refusal(reply, findings) if stricter else None)
+    )
     if refusal is not None:
         return Consolidation((refusal,), refused=refusal.code)
-    summary = _finding("model_summary", Severity.INFO, reply.summary, reply.cited_findings)
-    verdict, floor = ReflectionStatus(reply.verdict), status_of(findings)
-    if STRICTNESS[verdict] > STRICTNESS[floor]:
-        lowered = _finding("model_lowered_verdict", SEVERITY[verdict], reply.summary, reply.cited_findings)
-        return Consolidation((lowered,), reply.deferred_needs)
-    if STRICTNESS[verdict] < STRICTNESS[floor]:
-        message = f"the model answered {verdict.value!r}; the rules' {floor.value!r} stands"
-        milder = _finding("model_raised_verdict", Severity.INFO, message)
-        return Consolidation((milder, summary), reply.deferred_needs)
-    return Consolidation((summary,), reply.deferred_needs)
+    if stricter:
+        return Consolidation(_objections(reply), needs)
+    summary = _finding("model_summary", Severity.INFO, reply.summary, reply.findings)
+    if STRICTNESS[ReflectionStatus(reply.verdict)] < STRICTNESS[floor]:
+        message = f"the model answered {reply.verdict!r}; the rules' {floor.value!r} holds"
+        return Consolidation((_finding("model_raised_verdict", Severity.INFO, message), summary), needs)
+    return Consolidation((summary,), needs)
 
 
 def stated_verdict(text: str) -> ReflectionStatus | None:
@@ -125,17 +151,53 @@ def _read(text: str) -> ConsolidationReply | Finding:
         return _malformed("nested too deeply")
 
 
+def _objections(reply: ConsolidationReply) -> tuple[Finding, ...]:
+    """A major finding for the summary, and one for each quotation under its own code."""
+    lowered = _finding("model_lowered_verdict", Severity.MAJOR, reply.summary, reply.findings)
+    return lowered, *(
+        _finding(quoted.code, Severity.MAJOR, f"the second reader objects to {quoted.text!r}")
+        for quoted in reply.quotations
+    )
+
+
 def _citation_refusal(reply: ConsolidationReply, findings: Sequence[Finding]) -> Finding | None:
     ids = finding_ids(findings)
-    unknown = sorted(set(reply.cited_findings) - set(ids))
-    if unknown:
-        message = f"cited {', '.join(repr(id_[:60]) for id_ in unknown)}; there are {list(ids)}"
-        return _finding("model_cited_unknown_finding", Severity.MINOR, message)
-    stricter = STRICTNESS[ReflectionStatus(reply.verdict)] > STRICTNESS[status_of(findings)]
-    if stricter and not reply.cited_findings:
-        message = f"answered {reply.verdict!r} without citing a finding"
-        return _finding("model_lowered_without_evidence", Severity.MINOR, message)
+    unknown = sorted(set(reply.findings) - set(ids))
+    if not unknown:
+        return None
+    message = f"cited {', '.join(repr(id_[:60]) for id_ in unknown)}; there are {list(ids)}"
+    return _finding("model_cited_unknown_finding", Severity.MINOR, message)
+
+
+def _quotation_refusal(reply: ConsolidationReply, request: PolicyLevelReflectionRequest) -> Finding | None:
+    texts = [_as_read(request.proposal.thesis), _as_read(request.proposal.rationale)]
+    for quoted in reply.quotations:
+        words = _as_read(quoted.text)
+        if len(words.split()) < SHORTEST_QUOTATION and words not in texts:
+            message = f"quoted {quoted.text!r}: a quotation has at least {SHORTEST_QUOTATION} words"
+            return _finding("model_quoted_too_little", Severity.MINOR, message)
+        if not any(re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) for text in texts):
+            message = f"quoted {quoted.text!r}, which neither thesis nor rationale holds"
+            return _finding("model_quoted_what_is_not_there", Severity.MINOR, message)
     return None
+
+
+def _evidence_refusal(reply: ConsolidationReply, findings: Sequence[Finding]) -> Finding | None:
+    named = zip(finding_ids(findings), findings, strict=True)
+    weighty = {id_ for id_, found in named if found.severity in OF_WEIGHT}
+    if reply.quotations or weighty.intersection(reply.findings):
+        return None
+    message = (
+        f"answered {reply.verdict!r} without evidence: a quotation of thesis or rationale, or a finding that "
+        f"is at least minor; those are {sorted(weighty)}"
+    )
+    return _finding("model_lowered_without_evidence", Severity.MINOR, message)
+
+
+def _as_read(text: str) -> str:
+    """The text as it reads: compatible characters, marks, case and blanks made one, nothing unseen."""
+    folded = unicodedata.normalize("NFKC", text).translate(PLAIN_MARKS).casefold()
+    return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
 
 
 def _scope_refusal(

@@ -1,9 +1,9 @@
 """Ways to spoil a right plan, one at a time: each a pure function with the codes that must be found.
 
-A fault that has no place in a plan returns None. The wordings of a bank are faults too: `worded_faults`.
+A fault that has no place in a plan returns None.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +13,7 @@ from schemas.vocabulary import Direction, Structure, Trend, VolatilityBand
 from services.playbooks.rendering import number_text, render_rules, rule_texts
 from services.policy_checks.expectation import expectation_of
 from services.policy_checks.plan_levels import PlanLevels, read_levels
-from tests.services.policy_checks.plans import (
-    DAY,
-    NOW,
-    PLAYBOOKS,
-    account,
-    changed,
-    held,
-    playbook_named,
-    summary,
-)
-from tests.services.policy_checks.wording import PhraseBank, worded
+from tests.services.policy_checks.plans import DAY, NOW, PLAYBOOKS, account, changed, held, summary
 
 Request = PolicyLevelReflectionRequest
 Spoil = Callable[[Request], Request | None]
@@ -31,22 +21,22 @@ Spoil = Callable[[Request], Request | None]
 
 @dataclass(frozen=True)
 class Fault:
-    """One way to spoil a plan, and the codes that all have to be found; `evidence`: of the first code."""
+    """One way to spoil a plan, the codes that all have to be found, and whether it is sent back for them."""
 
     name: str
     codes: tuple[str, ...]
     spoil: Spoil
-    evidence: tuple[str, ...] | None = None
+    sent_back: bool = True
 
 
 FAULTS: list[Fault] = []
 
 
-def fault(*codes: str) -> Callable[[Spoil], Spoil]:
+def fault(*codes: str, sent_back: bool = True) -> Callable[[Spoil], Spoil]:
     """Register an operator with the codes that it must bring about."""
 
     def register(spoil: Spoil) -> Spoil:
-        FAULTS.append(Fault(spoil.__name__, codes, spoil))
+        FAULTS.append(Fault(spoil.__name__, codes, spoil, sent_back))
         return spoil
 
     return register
@@ -497,27 +487,33 @@ def text_of_the_other_direction(request: Request) -> Request:
     return plan(request, thesis=f"Go {other}: {terms}.", rationale=f"The picture is {terms}.")
 
 
-@fault("text_contradicts_direction", "rationale_misses_playbook")
+@fault("rationale_misses_playbook")
 def terms_of_the_playbook_denied(request: Request) -> Request:
     terms = request.playbook.rationale_terms[request.proposal.direction]
     text = " ".join(f"There is no {term}." for term in terms)
     return plan(request, thesis=text, rationale=text)
 
 
-def worded_faults(bank: PhraseBank) -> Iterator[Fault]:
-    """Each wording against the direction and each denial of the bank: as the thesis, and as the rationale."""
-    for kind, sentences in (("against", bank.against), ("negated", bank.negated)):
-        for sentence in sentences:
-            for field in ("thesis", "rationale"):
-                name = f"{field} {kind}: {sentence}"
-                yield Fault(name, ("text_contradicts_direction",), _instead(field, sentence), (field,))
+@fault("text_contradicts_direction")
+def text_against_the_trade(request: Request) -> Request:
+    return plan(request, rationale=f"{request.proposal.rationale} I would not take this trade.")
 
 
-def _instead(field: str, sentence: str) -> Spoil:
-    def spoil(request: Request) -> Request:
-        playbook = playbook_named(request.playbook.id)
-        text = worded(sentence, playbook, request.proposal.direction)
-        spoken = request.proposal.model_copy(update={field: text})  # thousands of them: nothing to validate
-        return request.model_copy(update={"proposal": spoken})
+@fault("text_contradicts_direction")
+def author_who_argues_for_neither(request: Request) -> Request:
+    return plan(request, argues_for="neither")
 
-    return spoil
+
+@fault("text_contradicts_direction")
+def author_who_argues_for_the_other_direction(request: Request) -> Request:
+    return plan(request, argues_for="short" if request.proposal.direction == "long" else "long")
+
+
+@fault("text_cites_the_future", sent_back=False)
+def text_of_a_day_to_come(request: Request) -> Request:
+    return plan(request, rationale=f"{request.proposal.rationale} It gapped up on 14 March 2044.")
+
+
+@fault("text_claims_unknown_fact", sent_back=False)
+def text_with_cases_of_its_own(request: Request) -> Request:
+    return plan(request, thesis=f"{request.proposal.thesis} It won in 8,713 of 9,127 cases.")

@@ -27,7 +27,7 @@ MAJOR = Finding(check=CheckName.EXPECTATION, code="over_confident", severity=Sev
 
 
 def reply(**changes) -> str:
-    values = {"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []}
+    values = {"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []}
     return json.dumps(values | changes)
 
 
@@ -40,7 +40,7 @@ def status_after(text, findings=(MINOR,)):
 
 
 def test_consolidation_agreeing_reply_adds_its_summary_only():
-    weighed = weigh(reply(cited_findings=["failure_pattern_recurs"]))
+    weighed = weigh(reply(findings=["failure_pattern_recurs"]))
     assert codes(weighed.findings) == ["model_summary"]
     assert weighed.refused is None
     assert status_after(reply()) is ReflectionStatus.PASS
@@ -48,7 +48,7 @@ def test_consolidation_agreeing_reply_adds_its_summary_only():
 
 @pytest.mark.parametrize("verdict", ["revise", "block"])
 def test_consolidation_stricter_reply_with_evidence_lowers_the_verdict(verdict):
-    text = reply(verdict=verdict, summary="The failures repeat.", cited_findings=["failure_pattern_recurs"])
+    text = reply(verdict=verdict, summary="The failures repeat.", findings=["failure_pattern_recurs"])
     weighed = weigh(text)
     assert codes(weighed.findings) == ["model_lowered_verdict"]
     assert weighed.findings[0].evidence == ("failure_pattern_recurs",)
@@ -56,7 +56,7 @@ def test_consolidation_stricter_reply_with_evidence_lowers_the_verdict(verdict):
 
 
 def test_consolidation_milder_reply_leaves_the_verdict_and_is_recorded():
-    text = reply(verdict="pass", cited_findings=["over_confident"])
+    text = reply(verdict="pass", findings=["over_confident"])
     assert codes(weigh(text, (MAJOR,)).findings) == ["model_raised_verdict", "model_summary"]
     assert status_after(text, (MAJOR,)) is ReflectionStatus.REVISE
 
@@ -68,7 +68,7 @@ def test_consolidation_stricter_reply_without_evidence_is_refused():
 
 
 def test_consolidation_reply_citing_a_finding_that_does_not_exist_is_refused():
-    text = reply(verdict="block", cited_findings=["failure_pattern_recurs", "insider_knowledge"])
+    text = reply(verdict="block", findings=["failure_pattern_recurs", "insider_knowledge"])
     assert weigh(text).refused == "model_cited_unknown_finding"
     assert status_after(text) is ReflectionStatus.PASS
 
@@ -92,7 +92,7 @@ def test_consolidation_findings_that_share_a_code_are_told_apart_by_id():
     ],
 )
 def test_consolidation_citation_counts_only_as_the_whole_id_of_one_finding(cited, refused):
-    weighed = weigh(reply(verdict="block", cited_findings=[cited]), (MINOR, MAJOR, MINOR))
+    weighed = weigh(reply(verdict="block", findings=[cited]), (MINOR, MAJOR, MINOR))
     assert weighed.refused == refused
     if refused is None:
         assert weighed.findings[0].evidence == (cited,)
@@ -101,9 +101,9 @@ def test_consolidation_citation_counts_only_as_the_whole_id_of_one_finding(cited
 def test_consolidation_longest_legal_reply_fits_into_the_bound_of_tokens():
     ids = [f"{'x' * 36}#{i:02}" for i in range(20)]
     longest = reply(
-        verdict="revise", summary="s" * 600, cited_findings=ids, deferred_needs=["n" * 300 for _ in range(5)]
+        verdict="revise", summary="s" * 600, findings=ids, deferred_needs=["n" * 300 for _ in range(5)]
     )
-    assert ConsolidationReply.model_validate_json(longest).cited_findings == tuple(ids)
+    assert ConsolidationReply.model_validate_json(longest).findings == tuple(ids)
     assert len(longest) <= MAX_TOKENS * BYTES_PER_TOKEN <= LONGEST_REPLY
 
 
@@ -117,7 +117,7 @@ def test_consolidation_longest_legal_reply_fits_into_the_bound_of_tokens():
     ],
 )
 def test_consolidation_reply_with_a_place_for_something_new_is_refused(extra):
-    weighed = weigh(reply(verdict="block", cited_findings=["failure_pattern_recurs"], **extra))
+    weighed = weigh(reply(verdict="block", findings=["failure_pattern_recurs"], **extra))
     assert weighed.refused == "model_scope_refused"
     assert next(iter(extra)) in weighed.findings[0].message
     assert weighed.deferred == ()
@@ -139,7 +139,7 @@ def test_consolidation_summary_that_brings_something_new_is_refused(summary):
     request = right_request()
     others = (expected(request.playbook), expected(playbook_named("mean_reversion")))
     request = changed(request, {"snapshot.expectations": others})
-    text = reply(verdict="revise", summary=summary, cited_findings=["failure_pattern_recurs"])
+    text = reply(verdict="revise", summary=summary, findings=["failure_pattern_recurs"])
     weighed = weigh_reply(text, request, (MINOR,))
     assert weighed.refused == "model_scope_refused"
     assert weighed.findings[0].severity is Severity.MINOR
@@ -180,11 +180,11 @@ def test_consolidation_need_for_something_new_is_deferred():
         reply(verdict="approve"),
         reply(verdict=None),
         reply(summary="x" * 601),
-        reply(cited_findings="failure_pattern_recurs"),
+        reply(findings="failure_pattern_recurs"),
         reply(deferred_needs=["x"] * 6),
         reply(deferred_needs=[""]),
         '{"verdict": "pass"}',
-        '{"verdict": "block", "verdict": "pass", "summary": "", "cited_findings": [], "deferred_needs": []}',
+        '{"verdict": "block", "verdict": "pass", "summary": "", "findings": [], "deferred_needs": []}',
         reply() + " " + reply(verdict="block"),
         "[" * 5_000,
         " " * 9_000,
@@ -202,7 +202,7 @@ def test_consolidation_reply_of_the_longest_length_is_still_read():
 
 
 def test_consolidation_repeated_key_error_names_it():
-    text = '{"summary": "", "verdict": "block", "verdict": "pass", "cited_findings": []}'
+    text = '{"summary": "", "verdict": "block", "verdict": "pass", "findings": []}'
     assert weigh(text).findings[0].message == "the key 'verdict' stands twice"
 
 
@@ -213,7 +213,7 @@ def test_consolidation_repeated_key_error_names_it():
     findings=st.sampled_from([(), (MINOR,), (MAJOR,), (MINOR, MAJOR)]),
 )
 def test_consolidation_any_reply_never_raises_the_verdict(verdict, summary, cited, findings):
-    text = reply(verdict=verdict, summary=summary, cited_findings=cited)
+    text = reply(verdict=verdict, summary=summary, findings=cited)
     assert STRICTNESS[status_after(text, findings)] >= STRICTNESS[status_of(findings)]
 
 

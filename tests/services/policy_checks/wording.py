@@ -41,8 +41,6 @@ class PhraseBank:
         counterfactual: what would prove the plan wrong, in words of the other side.
         hedges: doubt, cost and size, without a direction.
         context: of the market, without a direction.
-        against: whole rationales that argue for the other side.
-        negated: whole rationales that take back the playbook's terms.
     """
 
     thesis: Mapping[str, tuple[str, ...]]
@@ -52,8 +50,6 @@ class PhraseBank:
     counterfactual: tuple[str, ...]
     hedges: tuple[str, ...]
     context: tuple[str, ...]
-    against: tuple[str, ...]
-    negated: tuple[str, ...]
 
 
 def worded(sentence: str, playbook: PlaybookDefinition, direction: Direction) -> str:

@@ -1,120 +1,121 @@
-"""How often texts are read right, by bank: `uv run python -m tests.services.policy_checks.wording_rates`."""
+"""How texts are read, by bank: `uv run python -m tests.services.policy_checks.wording_rates`."""
 
 import asyncio
+import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from schemas.config import ReflectionSettings
 from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
-from services.policy_checks.direction_words import read_direction
+from schemas.vocabulary import Direction, ReflectionStatus
+from services.policy_checks.stated_stance import words_against
 from services.policy_level_reflection_service import PolicyLevelReflectionService
+from services.ports import ModelReply
 from tests.services.policy_checks import wordings_whole as whole
-from tests.services.policy_checks.plans import PLANS, changed, right_request
-from tests.services.policy_checks.right_plans import right_plans
-from tests.services.policy_checks.wording import PhraseBank, worded
-from tests.services.policy_checks.wordings_first import FIRST
-from tests.services.policy_checks.wordings_held_out import HELD_OUT
-from tests.services.policy_checks.wordings_second import SECOND
-from tests.services.policy_checks.wordings_third import THIRD
-from tests.services.policy_checks.wordings_tuned import TUNED
+from tests.services.policy_checks.plans import changed, playbook_named, right_request
 
-BANKS = {"tuned": TUNED, "first": FIRST, "second": SECOND, "third": THIRD, "held_out": HELD_OUT}
-WHOLE = "whole"
-SERVICE = PolicyLevelReflectionService(ReflectionSettings())
+Texts = dict[tuple[str, Direction], tuple[str, ...]]
+RIGHT_BANKS: dict[str, tuple[Texts, Texts]] = {
+    "whole": (dict(whole.RIGHT), {key: (*whole.AGAINST[key], *whole.DENIED[key]) for key in whole.AGAINST}),
+}
+HEADER = (
+    "| bank | right | refused by rules | contrary | found by rules | sent back by a reader that quotes"
+    " | sent back on a quotation that is not there |"
+)
 
 
 @dataclass(frozen=True)
-class Share:
-    """How many of how many."""
+class Rates:
+    """Texts of one bank, and what became of them."""
 
-    found: int
-    of: int
+    right: int
+    right_refused: int
+    contrary: int
+    contrary_found: int
+    sent_back_by_reader: int
+    sent_back_on_false_quotation: int
 
-    def __str__(self) -> str:
-        return f"{self.found} of {self.of}"
+    def row(self, name: str) -> str:
+        """One row of the table."""
+        figures = (
+            self.right, self.right_refused, self.contrary, self.contrary_found, self.sent_back_by_reader,
+            self.sent_back_on_false_quotation,
+        )  # fmt: skip
+        return f"| {name} | {' | '.join(map(str, figures))} |"
 
 
-def reflected(requests: list[PolicyLevelReflectionRequest]) -> list[PolicyLevelReflectionResult]:
+class Reader:
+    """A second reader that objects to one text, with a quotation from it."""
+
+    def __init__(self, quotation: str) -> None:
+        """Take the words that it quotes."""
+        self._reply = {
+            "verdict": "block",
+            "summary": "The text argues against its plan.",
+            "findings": [],
+            "quotations": [{"text": quotation, "code": "text_contradicts_direction"}],
+        }
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        """The objection, whatever is asked."""
+        return ModelReply(json.dumps(self._reply), "scripted", 1, 1, 0.0)
+
+
+def reflected(
+    requests: list[PolicyLevelReflectionRequest], reader: Reader | None = None
+) -> list[PolicyLevelReflectionResult]:
     """The verdicts on requests, in order."""
+    settings = ReflectionSettings(mode="deterministic" if reader is None else "full")
+    service = PolicyLevelReflectionService(settings, model=reader)
 
     async def all_of_them() -> list[PolicyLevelReflectionResult]:
-        return [await SERVICE.reflect(request, source="heartbeat") for request in requests]
+        return [await service.reflect(request, source="heartbeat") for request in requests]
 
     return asyncio.run(all_of_them())
 
 
-def passing(name: str) -> Share:
-    """Right plans worded from a bank that pass."""
-    requests = [plan.request for plan in right_plans(name, BANKS[name])] if name != WHOLE else right_whole()
-    results = reflected(requests)
-    return Share(sum(result.status.value == "pass" for result in results), len(results))
-
-
-def contradicting(sentences: tuple[str, ...], *, after_terms: bool = False) -> Share:
-    """Sentences against a plan that are read so, over every playbook and direction.
-
-    `after_terms` lets each follow what the rules say for the plan: its direction and the playbook's terms.
-    """
-    found = []
-    for sentence in sentences:
-        for playbook, direction in PLANS:
-            own, other = _terms(playbook, direction)
-            text = worded(sentence, playbook, direction)
-            said = _listed(own, direction) + text if after_terms else text
-            found.append(read_direction(said, direction, own, other))
-    return Share(sum(reading.contradicts for reading in found), len(found))
-
-
-def right_whole() -> list[PolicyLevelReflectionRequest]:
-    """A right plan for each whole rationale that argues for it."""
-    return [
-        changed(right_request(playbook, direction), {"proposal.rationale": text})
-        for playbook, direction in PLANS
-        for text in whole.RIGHT[playbook.id, direction]
-    ]
-
-
-def contradicting_whole(texts: whole.Texts, *, after_terms: bool = False) -> Share:
-    """Whole rationales against their plan that are read so."""
-    found = []
-    for playbook, direction in PLANS:
-        own, other = _terms(playbook, direction)
-        for text in texts[playbook.id, direction]:
-            said = _listed(own, direction) + text if after_terms else text
-            found.append(read_direction(said, direction, own, other))
-    return Share(sum(reading.contradicts for reading in found), len(found))
-
-
-def rates(name: str) -> dict[str, Share]:
+@lru_cache(maxsize=8)
+def rates(name: str) -> Rates:
     """Every rate of one bank."""
-    if name == WHOLE:
-        return {
-            "right plans that pass": passing(name),
-            "against": contradicting_whole(whole.AGAINST),
-            "against after the terms": contradicting_whole(whole.AGAINST, after_terms=True),
-            "negated": contradicting_whole(whole.DENIED),
-        }
-    bank: PhraseBank = BANKS[name]
-    return {
-        "right plans that pass": passing(name),
-        "against": contradicting(bank.against),
-        "against after the terms": contradicting(bank.against, after_terms=True),
-        "negated": contradicting(bank.negated),
-    }
+    right, contrary = RIGHT_BANKS[name]
+    right_requests = [_request(key, text, keeps_terms=False) for key in right for text in right[key]]
+    texts = [(key, text) for key in contrary for text in contrary[key]]
+    refused = [result for result in reflected(right_requests) if result.status is not ReflectionStatus.PASS]
+    found = [bool(words_against(text, key[1])) for key, text in texts]
+    return Rates(
+        right=len(right_requests),
+        right_refused=len(refused),
+        contrary=len(texts),
+        contrary_found=sum(found),
+        sent_back_by_reader=sum(_sent_back(key, text, _first_words(text)) for key, text in texts),
+        sent_back_on_false_quotation=sum(
+            _sent_back(key, text, "the moon is made of cheese") for key, text in texts
+        ),
+    )
 
 
-def _listed(terms, direction):
-    return f"Go {direction}: {', '.join(terms)}. "
+def _sent_back(key: tuple[str, Direction], text: str, quotation: str) -> bool:
+    (result,) = reflected([_request(key, text, keeps_terms=True)], Reader(quotation))
+    return result.status is ReflectionStatus.REVISE
 
 
-def _terms(playbook, direction):
-    other = "short" if direction == "long" else "long"
-    return playbook.rationale_terms[direction], playbook.rationale_terms[other]
+def _first_words(text: str) -> str:
+    return " ".join(text.split()[:6])
+
+
+def _request(key: tuple[str, Direction], text: str, *, keeps_terms: bool) -> PolicyLevelReflectionRequest:
+    """The right plan of a playbook and direction with this rationale; a thesis that names terms, or none."""
+    request = right_request(playbook_named(key[0]), key[1])
+    thesis = request.proposal.thesis if keeps_terms else "See the rationale."
+    return changed(request, {"proposal.thesis": thesis, "proposal.rationale": text})
 
 
 def main() -> None:
-    """Print one line for each bank."""
-    for name in (*BANKS, WHOLE):
-        print(f"{name:<9}", ", ".join(f"{what}: {share}" for what, share in rates(name).items()))
+    """Print the table, one row for each bank."""
+    print(HEADER)
+    print("| --- |" + " ---: |" * 6)
+    for name in RIGHT_BANKS:
+        print(rates(name).row(name))
 
 
 if __name__ == "__main__":
