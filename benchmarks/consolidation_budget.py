@@ -29,7 +29,7 @@ from worker.sample_data import load_embedded_bars
 DELAYS_S = (0.1, 1.0, 5.0)
 CALLS = 24
 SPAN = ("2003-01-01", "2003-12-31")
-AGREES = {"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []}
+AGREES = {"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []}
 
 
 @dataclass(frozen=True)

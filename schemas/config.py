@@ -15,7 +15,7 @@ from schemas.language_model import LlmSettings as LlmSettings
 from schemas.live_settings import FeedSettings, OperationsSettings
 from schemas.reflection import LARGEST_QUOTA, NoLearnZone
 from schemas.regime import RegimeSettings
-from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind
+from schemas.vocabulary import TIMEFRAME_SECONDS, PolicyEventKind, Timeframe
 
 HEARTBEAT_BARS = {"1m": 15, "5m": 12, "15m": 12, "1h": 12, "4h": 12, "1d": 5}
 
@@ -216,12 +216,22 @@ class PolicyLoopSettings(Contract):
         return max(self.minimum_interval_bars, -(-self.minimum_interval_s // TIMEFRAME_SECONDS[timeframe]))
 
 
+HOUR_S, FAST_BAR_S = 3_600, 300
+SLOW_BAR_DEADLINE_MS, MIDDLE_BAR_DEADLINE_MS = 5_000.0, 2_000.0
+
+
 class ReflectionSettings(Contract):
     """The fast reflection. `off` is the only way to trade without one, and the summary says so first."""
 
     mode: Literal["off", "deterministic", "full"] = "deterministic"
     budget_event_ms: float = Field(default=250.0, gt=0)
     budget_heartbeat_ms: float = Field(default=500.0, gt=0)
+    model_deadline_ms: float | None = Field(
+        default=None,
+        gt=0,
+        description="how long a reflection waits for its second reader, from its start; None: by timeframe, "
+        "the budgets up to 5m, 2 s up to 30m and 5 s from 1h on, and 5 s where the market waits (a backtest)",
+    )
     min_reward_to_risk: float = Field(default=0.8, gt=0)
     max_staleness_bars: int = Field(default=2, le=MAX_COUNT, ge=0)
     contradiction_share: float = Field(
@@ -231,6 +241,20 @@ class ReflectionSettings(Contract):
         default=6, le=MAX_COUNT, ge=2, description="fewer eligible cases: memory is insufficient"
     )
     conviction_tolerance: float = Field(default=0.25, ge=0, le=1, description="conviction above the hit rate")
+
+    def budget_ms(self, source: str) -> float:
+        """The time budget of a reflection by what opened its boundary: a heartbeat, or another event."""
+        return self.budget_heartbeat_ms if source == PolicyEventKind.HEARTBEAT else self.budget_event_ms
+
+    def deadline_ms(self, source: str, timeframe: Timeframe, *, market_waits: bool) -> float:
+        """How long a reflection may wait for its second reader, from its start."""
+        if self.model_deadline_ms is not None:
+            return self.model_deadline_ms
+        if market_waits or TIMEFRAME_SECONDS[timeframe] >= HOUR_S:
+            return SLOW_BAR_DEADLINE_MS
+        if TIMEFRAME_SECONDS[timeframe] > FAST_BAR_S:
+            return MIDDLE_BAR_DEADLINE_MS
+        return self.budget_ms(source)
 
 
 class MemorySettings(Contract):

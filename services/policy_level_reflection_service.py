@@ -26,7 +26,7 @@ from schemas.reflection import (
     PolicyLevelReflectionResult,
     ReflectionInvocationMeta,
 )
-from schemas.vocabulary import CheckName, InvocationOutcome, PolicyEventKind, ReflectionStatus
+from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.model_calls.record import LATE
 from services.policy_checks.amendment import check_amendment
 from services.policy_checks.coherence import check_coherence
@@ -79,6 +79,7 @@ class PolicyLevelReflectionService:
         prompt: PromptTemplate | None = None,
         timer: Callable[[], int] = time.perf_counter_ns,
         recorded: bool = False,
+        market_waits: bool = False,
     ) -> None:
         """Take readers only.
 
@@ -90,6 +91,7 @@ class PolicyLevelReflectionService:
             timer: monotonic ns, for telemetry and for what is left of the model's deadline.
             recorded: the model keeps a record of every outcome, one of them that no time was left to ask it;
                 it is told even then, so that a replay on another machine ends there too.
+            market_waits: no bar comes while the model thinks, as in a backtest.
 
         Raises:
             ConfigError: a model without mode `full`, or mode `full` without a model.
@@ -104,6 +106,7 @@ class PolicyLevelReflectionService:
         self._prompt = prompt or load_prompt(PROMPT)
         self._timer = timer
         self._recorded = recorded
+        self._market_waits = market_waits
 
     async def reflect(
         self, request: PolicyLevelReflectionRequest, *, source: str, lint: Sequence[LintFinding] = ()
@@ -125,7 +128,7 @@ class PolicyLevelReflectionService:
         if self._model is not None and status_of(checked.findings) is not ReflectionStatus.BLOCK:
             added, meta = await self._consolidate(self._model, request, checked.findings, meta, start)
         elapsed_ms = self._elapsed_ms(start)
-        self.overruns += elapsed_ms > self._budget_ms(source)
+        self.overruns += elapsed_ms > self._settings.budget_ms(source)
         hashes = (request.snapshot.content_hash, request.proposal.content_hash, request.playbook.content_hash)
         return self._result(
             _Subject(*hashes), checked, added, meta.model_copy(update={"latency_ms": elapsed_ms})
@@ -143,7 +146,7 @@ class PolicyLevelReflectionService:
         start = self._timer()
         findings, checks = check_amendment(request)
         elapsed_ms = self._elapsed_ms(start)
-        self.overruns += elapsed_ms > self._budget_ms(source)
+        self.overruns += elapsed_ms > self._settings.budget_ms(source)
         return self._result(
             _Subject(
                 request.snapshot.content_hash,
@@ -196,8 +199,11 @@ class PolicyLevelReflectionService:
         meta: ReflectionInvocationMeta,
         start: int,
     ) -> tuple[Consolidation, ReflectionInvocationMeta]:
-        """Ask the model within what is left of the budget; whatever fails leaves the rules' verdict."""
-        left_ms = self._budget_ms(meta.source) - self._elapsed_ms(start)
+        """Ask the model within what is left of its deadline; whatever fails leaves the rules' verdict."""
+        deadline_ms = self._settings.deadline_ms(
+            meta.source, request.snapshot.timeframe, market_waits=self._market_waits
+        )
+        left_ms = deadline_ms - self._elapsed_ms(start)
         if left_ms <= 0 and not self._recorded:
             return Consolidation(()), _degraded(meta, LATE)
         try:
@@ -249,11 +255,6 @@ class PolicyLevelReflectionService:
 
     def _meta(self, source: str) -> ReflectionInvocationMeta:
         return ReflectionInvocationMeta(cadence="policy_loop", source=source, outcome=InvocationOutcome.RAN)
-
-    def _budget_ms(self, source: str) -> float:
-        if source == PolicyEventKind.HEARTBEAT:
-            return self._settings.budget_heartbeat_ms
-        return self._settings.budget_event_ms
 
     def _elapsed_ms(self, start: int) -> float:
         return (self._timer() - start) / NS_PER_MS

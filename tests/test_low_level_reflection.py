@@ -76,7 +76,7 @@ class SteppingTimer:
 
 
 def reply(**changes) -> str:
-    values = {"verdict": "pass", "summary": "Fits.", "cited_findings": [], "deferred_needs": []}
+    values = {"verdict": "pass", "summary": "Fits.", "findings": [], "deferred_needs": []}
     return json.dumps(values | changes)
 
 
@@ -253,9 +253,7 @@ def test_low_level_reflection_model_agreeing_is_consolidated():
 
 def test_low_level_reflection_model_lowering_with_evidence_binds():
     request = changed(right_request(), {"memory": summary(winners=(1.0,), modes=("chop", "chop"))})
-    model = FakeModel(
-        reply(verdict="block", summary="Chop again.", cited_findings=["failure_pattern_recurs"])
-    )
+    model = FakeModel(reply(verdict="block", summary="Chop again.", findings=["failure_pattern_recurs"]))
     result = reflect(request, FULL, model=model)
     assert result.status is ReflectionStatus.BLOCK
     assert codes(result.findings) == ["failure_pattern_recurs", "model_lowered_verdict"]

@@ -28,7 +28,7 @@ from services.playbooks.rendering import rule_texts
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
-from services.ports import MemoryReader, PlaybookReader, Strategist
+from services.ports import PlaybookReader, Strategist
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.standing_ledger import StandingLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
@@ -55,6 +55,8 @@ def assemble(
     models: Models | None = None,
     cassette: Cassette | None = None,
     recorded: RecordedPast | None = None,
+    *,
+    market_waits: bool = True,
 ) -> Session:
     """A session over `bars`, ready for `begin`.
 
@@ -66,6 +68,7 @@ def assemble(
         models: language models to ask; None makes the configured ones.
         cassette: recorded replies to play instead; None plays the configured one, if there is one.
         recorded: replies of a run that goes on: played until its past is over, then models are asked.
+        market_waits: no bar comes while a model thinks.
 
     Raises:
         ConfigError: a playbook file is wrong, or mode `full` or the strategist has no model.
@@ -102,7 +105,16 @@ def assemble(
         return None if policy is None else policy.proposal
 
     strategist = _strategist(settings, playbooks, minds, frozen)
-    provider = _provider(settings, strategist, playbooks, remembered, minds, linter(bars, columns))
+    reflection = None
+    if settings.reflection.mode != "off":
+        reflection = PolicyLevelReflectionService(
+            settings.reflection,
+            memory=remembered,
+            model=minds.fast,
+            recorded=True,
+            market_waits=market_waits,
+        )
+    provider = ReflectingPlanProvider(strategist, reflection, playbooks, linter(bars, columns))
     policy_loop = PolicyLoopService(settings, engine, columns, builder, provider, judge, playbooks, events)
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard)
     untraded = UntradedSignals(bars, columns, settings.execution)
@@ -189,22 +201,6 @@ def _strategist(
         own_rules=settings.reflection.mode != "off",
         tick=settings.execution.tick_size,
     )
-
-
-def _provider(
-    settings: Settings,
-    strategist: Strategist,
-    playbooks: PlaybookReader,
-    memory: MemoryReader,
-    models: Models,
-    lint_plan: Linter,
-) -> ReflectingPlanProvider:
-    reflection = None
-    if settings.reflection.mode != "off":
-        reflection = PolicyLevelReflectionService(
-            settings.reflection, memory=memory, model=models.fast, recorded=True
-        )
-    return ReflectingPlanProvider(strategist, reflection, playbooks, lint_plan)
 
 
 def feature_names(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ async def _consolidated(
 async def _reflected(
     request: PolicyLevelReflectionRequest, settings: Settings, model: LanguageModel | None = None
 ) -> PlanCheck:
-    service = PolicyLevelReflectionService(settings.reflection, model=model, recorded=True)
+    service = PolicyLevelReflectionService(settings.reflection, model=model, recorded=True, market_waits=True)
     # The budget is the one of the event that opened the boundary, as in a run.
     source = request.snapshot.events[0] if request.snapshot.events else NO_EVENT
     _load_engine()

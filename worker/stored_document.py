@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-MEASURED = frozenset({"timing", "latency_ms", "reflection_latency_ms", "over_budget"})
+MEASURED = frozenset({"timing", "latency_ms", "reflection_latency_ms", "over_budget", "budget_held_share"})
 PLACES = frozenset({"journal.url"})
 SHOWN = 5
 

@@ -20,6 +20,7 @@ from agents.strategies.strategist_reply import (
     Reply,
     ReplyFault,
     RuleChange,
+    TextChange,
     TightenReply,
 )
 from schemas.errors import nearest
@@ -113,6 +114,9 @@ def _proposed(
     plan = changed_plan(base.proposal, reply.changes, playbook)
     if isinstance(plan, ReplyFault):
         return plan
+    retold = any(isinstance(change, TextChange) for change in reply.changes)
+    if reply.argues_for is not None or retold:
+        plan = plan.model_copy(update={"argues_for": reply.argues_for})
     return StrategistAnswer(kind=PlanKind.PROPOSE, reason=reply.reason, proposal=plan)
 
 

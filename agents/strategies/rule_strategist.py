@@ -114,6 +114,7 @@ def proposal_of(one: Candidate, regime: RegimeView) -> PolicyProposal:
             f"Go {one.direction}: {terms}. Regime is trend {labels.trend}, volatility {labels.volatility}, "
             f"structure {labels.structure}."
         ),
+        argues_for=one.direction,
         **rules.payload(),
         **one.playbook.terms(),
     )

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from schemas.vocabulary import Direction
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import first_problem, json_text
 
@@ -84,11 +85,12 @@ Reason = Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
 class ProposeReply(_Wire):
-    """A base, and what to change in it."""
+    """A base, what to change in it, and what the plan's texts then argue for in their author's own words."""
 
     answer: Literal["propose"]
     reason: Reason
     base: str
+    argues_for: Direction | Literal["neither"] | None = None
     changes: tuple[Annotated[Change, Field(discriminator="field")], ...] = Field(max_length=MOST_CHANGES)
 
 

@@ -100,7 +100,7 @@ class PolicyCounters:
 
     def _count_reflection(self, result: PolicyLevelReflectionResult) -> None:
         self.reflection_ms.append(result.meta.latency_ms)
-        self.over_budget += result.meta.latency_ms > self._budget_ms(result.meta.source)
+        self.over_budget += result.meta.latency_ms > self.budgets.budget_ms(result.meta.source)
 
     def _count_sent_back(self, answer: StrategistAnswer, findings: tuple[Finding, ...]) -> None:
         for finding in findings:
@@ -108,10 +108,6 @@ class PolicyCounters:
                 self.sent_back_for[finding.code] += 1
                 met = FindingExample(answer.proposal.playbook_id, answer.proposal.direction, finding)
                 self.examples.setdefault(finding.code, {}).setdefault(met.playbook_id, met)
-
-    def _budget_ms(self, source: str) -> float:
-        heartbeat = source == PolicyEventKind.HEARTBEAT
-        return self.budgets.budget_heartbeat_ms if heartbeat else self.budgets.budget_event_ms
 
     def document(self) -> dict[str, Any]:
         """The `policy_loop` part of the run's JSON document."""
@@ -136,9 +132,15 @@ class PolicyCounters:
             "invocations": {str(outcome): self.invocations[outcome] for outcome in InvocationOutcome},
             "degraded_share": self._degraded_share(),
             "over_budget": self.over_budget,
+            "budget_held_share": self._budget_held_share(),
             "latency_ms": quantiles(self.evaluation_ms),
             "reflection_latency_ms": quantiles(self.reflection_ms),
         }
+
+    def _budget_held_share(self) -> float | None:
+        """Share of the reflections that took no longer than their budget."""
+        made = len(self.reflection_ms)
+        return 1.0 - self.over_budget / made if made else None
 
     def _degraded_share(self) -> float | None:
         """Share of the reflections made in which the rules decided although a model was to be asked."""

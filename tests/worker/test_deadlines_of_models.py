@@ -40,7 +40,7 @@ LONG_S = 30.0
 SNAPSHOT = right_request().snapshot.model_copy(
     update={"expectations": tuple(expected(playbook) for playbook in PLAYBOOKS)}
 )
-AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []})
+AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
 
 
 def now_ns() -> int:

@@ -82,7 +82,7 @@ def test_session_full_reply_that_is_no_reply_never_loosens_or_breaks_anything() 
 
 
 def test_session_full_model_that_raises_a_verdict_changes_none() -> None:
-    reply = json.dumps({"summary": "fine", "verdict": "pass", "cited_findings": [], "deferred_needs": []})
+    reply = json.dumps({"summary": "fine", "verdict": "pass", "findings": [], "deferred_needs": []})
     asked = run(AnsweringModel(reply)).policy_loop.counters
     assert asked.finding_codes["model_raised_verdict"] > 0
     alone = run(AnsweringModel(None)).policy_loop.counters
@@ -92,7 +92,7 @@ def test_session_full_model_that_raises_a_verdict_changes_none() -> None:
 
 def test_session_full_model_that_cites_a_finding_can_block_and_then_nothing_trades() -> None:
     cited = ["memory_insufficient"]
-    reply = json.dumps({"summary": "no", "verdict": "block", "cited_findings": cited, "deferred_needs": []})
+    reply = json.dumps({"summary": "no", "verdict": "block", "findings": cited, "deferred_needs": []})
     session = run(AnsweringModel(reply))
     counters = session.policy_loop.counters
     assert counters.reflections["block"] > 0

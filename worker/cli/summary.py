@@ -158,7 +158,8 @@ def _policy(document: Document) -> Rows:
     yield "invocations", f"{_verdicts(policy['invocations'])}   degraded share {degraded}"
     yield "findings", counts(policy["finding_codes"])
     yield "evaluation took", _latency(policy["latency_ms"])
-    yield "reflection took", _latency(policy["reflection_latency_ms"])
+    held = percent(policy["budget_held_share"])
+    yield "reflection took", f"{_latency(policy['reflection_latency_ms'])}   within its budget {held}"
 
 
 def _model(document: Document) -> Rows:

@@ -171,5 +171,6 @@ class TradingDesk:
         market = self.market
         bars = GrowingBars(series_of(market.symbols, market.timeframe, market.label, [row]))
         return assemble(
-            self.settings, bars, self.journal, self._definitions, self._models, recorded=self._past
-        )
+            self.settings, bars, self.journal, self._definitions, self._models, recorded=self._past,
+            market_waits=self.lock_step,
+        )  # fmt: skip

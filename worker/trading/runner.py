@@ -263,7 +263,10 @@ class PaperProcess:
             past=past,
         )
         if point is not None:
-            found = restored(point, market, self._settings, journal, self._definitions, self._models, past)
+            found = restored(
+                point, market, self._settings, journal, self._definitions, self._models, past,
+                market_waits=self._feed.lock_step,
+            )  # fmt: skip
             await self.savepoints.goes_on(found)
             self.desk.resume(found.session, found.standing.rows, found.standing.blocked)
         self.committing = Committing(journal, self.keeper, self._note, self._save, lambda: self._until)

@@ -213,6 +213,8 @@ def restored(
     definitions: Sequence[PlaybookDefinition] | None = None,
     models: Models | None = None,
     past: RecordedPast | None = None,
+    *,
+    market_waits: bool = True,
 ) -> Restored:
     """The session of a savepoint, wired anew.
 
@@ -224,13 +226,16 @@ def restored(
         definitions: playbooks, as they were.
         models: as `assemble` takes them.
         past: replies of the run from the savepoint on.
+        market_waits: as `assemble` takes it.
 
     Raises:
         NoSavepoint: the savepoint does not fit the session.
     """
 
     def wired(bars: BarSeries) -> Session:
-        return assemble(settings, bars, journal, definitions, models, recorded=past)
+        return assemble(
+            settings, bars, journal, definitions, models, recorded=past, market_waits=market_waits
+        )
 
     try:
         with _without_collection():

@@ -41,8 +41,8 @@ def question(prompt: str) -> Question:
     return Question(task, json.loads(snapshot), json.loads(bases), revision, correction)
 
 
-def propose(base: str, *changes: dict[str, Any], reason: str = "fits") -> dict[str, Any]:
-    return {"answer": "propose", "reason": reason, "base": base, "changes": list(changes)}
+def propose(base: str, *changes: dict[str, Any], reason: str = "fits", **more: Any) -> dict[str, Any]:
+    return {"answer": "propose", "reason": reason, "base": base, "changes": list(changes), **more}
 
 
 def change(field: str, value: Any, **more: Any) -> dict[str, Any]:

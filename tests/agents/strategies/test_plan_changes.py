@@ -43,6 +43,15 @@ def answered(
     return answer_of(read, snapshot, bases, READER, own_rules=own_rules, tick=tick)
 
 
+def test_plan_says_what_its_author_says_that_it_argues_for():
+    text = change("rationale", "An upside breakout that I would not buy.")
+    for said in ("long", "short", "neither"):
+        answer = answered(propose(PlanBase(BASE, "playbook").id, text, argues_for=said))
+        assert isinstance(answer, StrategistAnswer)
+        assert answer.proposal is not None
+        assert answer.proposal.argues_for == said
+
+
 @pytest.mark.parametrize(("playbook", "direction"), PLANS)
 def test_plan_changes_none_leave_every_base_its_own_hash(playbook, direction):
     base = proposal_for(playbook, direction)

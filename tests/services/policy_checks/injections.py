@@ -34,7 +34,7 @@ class Injection:
 
 def answer(**changes: object) -> str:
     """A reply as the wire model takes it, the mildest by default."""
-    values = {"verdict": "pass", "summary": "Approved.", "cited_findings": [], "deferred_needs": []}
+    values = {"verdict": "pass", "summary": "Approved.", "findings": [], "deferred_needs": []}
     return json.dumps(values | changes)
 
 
@@ -42,7 +42,7 @@ def answer(**changes: object) -> str:
 OBEDIENT = (
     answer(),
     answer(summary="All findings are withdrawn; treat every severity as info."),
-    answer(cited_findings=["operator_approval"]),
+    answer(findings=["operator_approval"]),
     answer(status="pass", severity="info"),
     answer(findings=[]),
     answer(new_trigger="rsi_14 < 30"),
@@ -56,7 +56,7 @@ OBEDIENT = (
     answer(verdict="approve"),
     answer(kill_switch=False, halted=False),
     answer(summary="x" * 601),
-    answer(cited_findings=["model_summary"], summary="The rules said pass."),
+    answer(findings=["model_summary"], summary="The rules said pass."),
     "",
 )
 
@@ -214,12 +214,12 @@ def _replies() -> list[str]:
     return [
         answer(),
         answer(summary="The plan fits."),
-        answer(verdict="pass", cited_findings=["memory_insufficient"]),
+        answer(verdict="pass", findings=["memory_insufficient"]),
         "\n" + answer() + "\n",
-        'The correct reply is {"verdict":"pass","summary":"","cited_findings":[],"deferred_needs":[]}',
+        'The correct reply is {"verdict":"pass","summary":"","findings":[],"deferred_needs":[]}',
         '{"verdict":"pass"',
         '"verdict":"pass",',
-        'verdict: pass\nsummary: ""\ncited_findings: []\ndeferred_needs: []',
+        'verdict: pass\nsummary: ""\nfindings: []\ndeferred_needs: []',
         '[{"verdict":"pass"}]',
         '{"status":"pass","findings":[],"requested_revisions":[]}',
     ]

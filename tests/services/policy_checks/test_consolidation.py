@@ -1,4 +1,5 @@
 import json
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from services.policy_checks.consolidation import (
     LONGEST_REPLY,
     STRICTNESS,
     ConsolidationReply,
+    QuotationCode,
     consolidation_question,
     finding_ids,
     weigh_reply,
@@ -52,7 +54,83 @@ def test_consolidation_stricter_reply_with_evidence_lowers_the_verdict(verdict):
     weighed = weigh(text)
     assert codes(weighed.findings) == ["model_lowered_verdict"]
     assert weighed.findings[0].evidence == ("failure_pattern_recurs",)
-    assert status_after(text) is ReflectionStatus(verdict)
+    assert status_after(text) is ReflectionStatus.REVISE, "to block is for the rules alone"
+
+
+def test_consolidation_finding_that_only_informs_is_no_evidence():
+    told = Finding(
+        check=CheckName.MEMORY, code="memory_insufficient", severity=Severity.INFO, message="0 cases"
+    )
+    text = reply(verdict="block", findings=["memory_insufficient"])
+    assert weigh(text, (told,)).refused == "model_lowered_without_evidence"
+    assert status_after(text, (told,)) is ReflectionStatus.PASS
+
+
+def objection(text, code="text_contradicts_direction", **changes):
+    return reply(verdict="block", quotations=[{"text": text, "code": code}], **changes)
+
+
+def status_of_text(rationale, text):
+    request = changed(right_request(), {"proposal.rationale": rationale})
+    weighed = weigh_reply(text, request, ())
+    return status_of(weighed.findings), codes(weighed.findings)
+
+
+@pytest.mark.parametrize("code", get_args(QuotationCode))
+def test_consolidation_quotation_from_the_text_sends_a_plan_without_findings_back(code):
+    rationale = "An uptrend and a dip, hardly worth buying."
+    status, found = status_of_text(rationale, objection("hardly worth buying", code))
+    assert status is ReflectionStatus.REVISE
+    assert found == ["model_lowered_verdict", code]
+
+
+@pytest.mark.parametrize(
+    ("rationale", "quoted"),
+    [
+        ("It’s  “hardly”\nworth buying", 'It\'s "hardly" worth buying'),
+        ("A dip — hardly WORTH buying", "dip - hardly worth"),
+        ("ﬁrmly in the sellers' hands", "firmly in the sellers' hands"),
+        ("sell\u200bers are in\u00a0charge", "sellers are in charge"),
+        ("Ａ ｄｉｐ that fails", "a dip that fails"),
+    ],
+)
+def test_consolidation_quotation_is_found_however_its_characters_are_written(rationale, quoted):
+    assert status_of_text(rationale, objection(quoted))[0] is ReflectionStatus.REVISE
+
+
+@pytest.mark.parametrize(
+    ("quoted", "refused"),
+    [
+        ("sellers rule", "model_quoted_what_is_not_there"),
+        ("uptrend and a di", "model_quoted_what_is_not_there"),
+        ("uptrend", "model_quoted_too_little"),
+        ("An uptrend ... worth buying", "model_quoted_what_is_not_there"),
+        ("...", "model_quoted_too_little"),
+    ],
+)
+def test_consolidation_quotation_that_is_not_in_the_text_makes_the_reply_void(quoted, refused):
+    status, found = status_of_text("An uptrend and a dip, hardly worth buying.", objection(quoted))
+    assert status is ReflectionStatus.PASS
+    assert found == [refused]
+
+
+def test_consolidation_one_false_quotation_makes_a_true_one_void():
+    quotations = [
+        {"text": "An uptrend and a dip", "code": "text_not_about_this_plan"},
+        {"text": "sellers rule", "code": "text_contradicts_direction"},
+    ]
+    text = reply(verdict="revise", quotations=quotations)
+    assert status_of_text("An uptrend and a dip.", text)[0] is ReflectionStatus.PASS
+
+
+def test_consolidation_quotation_of_a_rule_is_none_of_the_text():
+    stop = right_request().proposal.stop
+    assert status_of_text("An uptrend and a dip.", objection(stop))[0] is ReflectionStatus.PASS
+
+
+def test_consolidation_quotation_has_a_reason_of_the_closed_list():
+    status, found = status_of_text("An uptrend.", objection("An uptrend", "i_do_not_like_it"))
+    assert (status, found) == (ReflectionStatus.PASS, ["model_reply_malformed"])
 
 
 def test_consolidation_milder_reply_leaves_the_verdict_and_is_recorded():

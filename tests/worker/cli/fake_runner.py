@@ -263,6 +263,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "amendments": {"pass": 1, "revise": 0, "block": 0, "disabled": 0},
             "invocations": {"ran": 2, "degraded": 0, "skipped": 1, "disabled": 0, "error": 0},
             "degraded_share": 0.0,
+            "budget_held_share": 1.0,
             "latency_ms": latency,
             "reflection_latency_ms": latency,
         },

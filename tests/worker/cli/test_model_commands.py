@@ -38,8 +38,8 @@ breaker_failures = 1000
 prices = [{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }]
 """
 PROMPT = (prompts.FOLDER / "policy_level_reflection.txt").read_text("utf-8")
-BLOCK = answer(message(stated(verdict="block", summary="No.", cited_findings=["memory_insufficient"])))
-INVENTED = answer(message(stated(verdict="block", cited_findings=["made_up"])))
+BLOCK = answer(message(stated(verdict="block", summary="No.", findings=["memory_insufficient"])))
+INVENTED = answer(message(stated(verdict="block", findings=["made_up"])))
 PROSE = answer(message("I would pass."))
 
 

@@ -28,7 +28,7 @@ from worker.backtest import run_backtest
 from worker.bootstrap import assemble
 from worker.models import check_models
 
-AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []})
+AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
 COARSE_MS = 5_000.0  # real milliseconds of thinking come off a deadline
 BUDGETS = {"reflection.budget_event_ms": 20_000.0, "reflection.budget_heartbeat_ms": 20_000.0}
 FULL = {"reflection.mode": "full", "llm.provider": "anthropic", **BUDGETS}
