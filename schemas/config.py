@@ -230,7 +230,8 @@ class ReflectionSettings(Contract):
         default=None,
         gt=0,
         description="how long a reflection waits for its second reader, from its start; None: by timeframe, "
-        "the budgets up to 5m, 2 s up to 30m and 5 s from 1h on, and 5 s where the market waits (a backtest)",
+        "the budget up to 5m, at least 2 s up to 30m, at least 5 s from 1h on and where the market waits "
+        "(a backtest)",
     )
     min_reward_to_risk: float = Field(default=0.8, gt=0)
     max_staleness_bars: int = Field(default=2, le=MAX_COUNT, ge=0)
@@ -250,11 +251,10 @@ class ReflectionSettings(Contract):
         """How long a reflection may wait for its second reader, from its start."""
         if self.model_deadline_ms is not None:
             return self.model_deadline_ms
-        if market_waits or TIMEFRAME_SECONDS[timeframe] >= HOUR_S:
-            return SLOW_BAR_DEADLINE_MS
-        if TIMEFRAME_SECONDS[timeframe] > FAST_BAR_S:
-            return MIDDLE_BAR_DEADLINE_MS
-        return self.budget_ms(source)
+        budget_ms, bar_s = self.budget_ms(source), TIMEFRAME_SECONDS[timeframe]
+        if market_waits or bar_s >= HOUR_S:
+            return max(budget_ms, SLOW_BAR_DEADLINE_MS)
+        return max(budget_ms, MIDDLE_BAR_DEADLINE_MS) if bar_s > FAST_BAR_S else budget_ms
 
 
 class MemorySettings(Contract):

@@ -19,6 +19,7 @@ from tests.services.policy_checks.plans import (
     account,
     changed,
     codes,
+    on_timeframe,
     right_request,
     summary,
 )
@@ -255,7 +256,7 @@ def test_low_level_reflection_model_lowering_with_evidence_binds():
     request = changed(right_request(), {"memory": summary(winners=(1.0,), modes=("chop", "chop"))})
     model = FakeModel(reply(verdict="block", summary="Chop again.", findings=["failure_pattern_recurs"]))
     result = reflect(request, FULL, model=model)
-    assert result.status is ReflectionStatus.BLOCK
+    assert result.status is ReflectionStatus.REVISE
     assert codes(result.findings) == ["failure_pattern_recurs", "model_lowered_verdict"]
     assert any("Chop again." in line for line in result.requested_revisions)
 
@@ -305,14 +306,14 @@ def test_low_level_reflection_model_failure_degrades_to_the_deterministic_verdic
 
 def test_low_level_reflection_model_that_hangs_ends_within_the_budget_as_degraded():
     settings = ReflectionSettings(mode="full", budget_event_ms=30.0)
-    result = reflect(right_request(), settings, source="regime_change", model=FakeModel(hangs=True))
+    result = reflect(on_timeframe("5m"), settings, source="regime_change", model=FakeModel(hangs=True))
     assert result.status is ReflectionStatus.PASS
     assert (result.meta.outcome, result.meta.skip_reason) == (InvocationOutcome.DEGRADED, "llm_timeout")
 
 
 def test_low_level_reflection_budget_spent_by_the_checks_asks_no_model():
     model = FakeModel(reply())
-    result = reflect(right_request(), FULL, model=model, timer=SteppingTimer(600.0))
+    result = reflect(on_timeframe("5m"), FULL, model=model, timer=SteppingTimer(600.0))
     assert model.calls == []
     assert (result.meta.outcome, result.meta.skip_reason) == (InvocationOutcome.DEGRADED, "budget_spent")
 

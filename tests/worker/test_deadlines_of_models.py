@@ -28,7 +28,7 @@ from services.policy_level_reflection_service import GRACE_MS, PolicyLevelReflec
 from services.ports import ModelReply
 from tests.agents.strategies.questions import propose, question
 from tests.agents.test_judge_model import REPORT, RULES
-from tests.services.policy_checks.plans import PLAYBOOKS, expected, right_request
+from tests.services.policy_checks.plans import PLAYBOOKS, expected, on_timeframe, right_request
 from tests.worker.runs import embedded_bars
 from tests.worker.trading.virtual_time import run_virtually
 from trading_core.tick_guard import TickGuard
@@ -93,7 +93,7 @@ def timed(ask: Callable[[], Awaitable[Any]]) -> tuple[Any, float]:
 def consolidated(model: Boundless, timer: Callable[[], int] = now_ns, source: str = "regime_change") -> Any:
     settings = ReflectionSettings(mode="full", budget_event_ms=BUDGET_MS, budget_heartbeat_ms=2 * BUDGET_MS)
     service = PolicyLevelReflectionService(settings, model=model, timer=timer)
-    return timed(lambda: service.reflect(right_request(), source=source))
+    return timed(lambda: service.reflect(on_timeframe("5m"), source=source))
 
 
 def proposed(model: Boundless, timer: Callable[[], int] = now_ns) -> Any:

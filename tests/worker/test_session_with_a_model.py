@@ -90,13 +90,21 @@ def test_session_full_model_that_raises_a_verdict_changes_none() -> None:
     assert asked.reflections["pass"] == alone.reflections["pass"]
 
 
-def test_session_full_model_that_cites_a_finding_can_block_and_then_nothing_trades() -> None:
+def test_session_full_model_that_only_cites_what_informs_changes_nothing() -> None:
     cited = ["memory_insufficient"]
-    reply = json.dumps({"summary": "no", "verdict": "block", "findings": cited, "deferred_needs": []})
-    session = run(AnsweringModel(reply))
+    session = run(AnsweringModel(json.dumps({"summary": "no", "verdict": "block", "findings": cited})))
     counters = session.policy_loop.counters
-    assert counters.reflections["block"] > 0
-    assert counters.finding_codes["model_lowered_verdict"] == counters.reflections["block"]
+    assert counters.finding_codes["model_lowered_without_evidence"] > 0
+    assert counters.finding_codes["model_lowered_verdict"] == 0
+
+
+def test_session_full_model_that_quotes_every_text_sends_all_back_and_then_nothing_trades() -> None:
+    quoted = [{"text": "Regime is trend", "code": "text_not_about_this_plan"}]
+    reply = {"summary": "no", "verdict": "block", "findings": [], "quotations": quoted}
+    session = run(AnsweringModel(json.dumps(reply)))
+    counters = session.policy_loop.counters
+    assert counters.reflections["revise"] > 0
+    assert counters.finding_codes["model_lowered_verdict"] > 0
     assert counters.reflections["pass"] == counters.outcomes["frozen"] == 0
     assert session.journal.counts["order_accepted"] == 0
 

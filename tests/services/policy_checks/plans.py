@@ -17,7 +17,7 @@ from schemas.snapshot import (
     PositionView,
     RiskState,
 )
-from schemas.vocabulary import Direction, PolicyState
+from schemas.vocabulary import Direction, PolicyState, Timeframe
 from services.playbooks.registry import load_playbooks, render_rules
 from services.playbooks.rendering import rule_texts
 from trading_core.rules import parse
@@ -52,6 +52,13 @@ def right_request(playbook: PlaybookDefinition | None = None, direction: Directi
     )
 
 
+def on_timeframe(timeframe: Timeframe, request: PolicyLevelReflectionRequest | None = None) -> Any:
+    """The request (a right one) with a decision bar of another length; its values stay as they are."""
+    request = request or right_request()
+    bar = {"timeframe": timeframe, "bar_label": request.snapshot.ts_event}
+    return changed(request, {"snapshot": changed(request.snapshot, bar)})
+
+
 def proposal_for(playbook: PlaybookDefinition, direction: Direction) -> PolicyProposal:
     terms = playbook.rationale_terms[direction]
     return PolicyProposal(
@@ -62,6 +69,7 @@ def proposal_for(playbook: PlaybookDefinition, direction: Direction) -> PolicyPr
         activation_window_bars=playbook.activation_window_bars,
         horizon_bars=playbook.horizon_bars,
         conviction=playbook.expectation.hit_rate,
+        argues_for=direction,
         **render_rules(playbook, direction).payload(),
         **playbook.terms(),
     )

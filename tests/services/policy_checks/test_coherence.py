@@ -326,8 +326,7 @@ def test_coherence_plan_longer_than_the_playbook_is_found(field, playbook, direc
 @EVERY_PLAN
 @pytest.mark.parametrize("field", ["thesis", "rationale"])
 def test_coherence_text_for_the_other_direction_is_found(field, playbook, direction):
-    terms = playbook.rationale_terms[other(direction)]
-    text = f"The picture is {', '.join(terms)}."
+    text = f"I would go {other(direction)} here."
     found = check(changed(right_request(playbook, direction), {f"proposal.{field}": text}))
     assert [f.evidence for f in found if f.code == "text_contradicts_direction"] == [(field,)]
 
@@ -339,7 +338,7 @@ def test_coherence_negated_rationale_is_found(playbook, direction):
     found = check(
         changed(right_request(playbook, direction), {"proposal.rationale": text, "proposal.thesis": text})
     )
-    assert {"text_contradicts_direction", "rationale_misses_playbook"} <= set(codes(found))
+    assert codes(found) == ["rationale_misses_playbook"]
 
 
 @EVERY_PLAN

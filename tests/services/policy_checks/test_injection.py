@@ -398,7 +398,7 @@ def place_value_of(section: Any, rest: list[str], value: str) -> bool:
 PROSE = {
     "text_contradicts_direction": {
         "proposal.thesis": "A breakdown: the price is falling, sellers press it lower.",
-        "proposal.rationale": "Lower highs and a breakdown; a sharp drop, more weakness ahead.",
+        "proposal.rationale": "Lower highs and a breakdown. I would not take this trade. It is weak.",
     },
     "rationale_misses_playbook": {
         "proposal.thesis": "It is Tuesday.",

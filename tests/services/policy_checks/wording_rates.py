@@ -107,7 +107,10 @@ def _request(key: tuple[str, Direction], text: str, *, keeps_terms: bool) -> Pol
     """The right plan of a playbook and direction with this rationale; a thesis that names terms, or none."""
     request = right_request(playbook_named(key[0]), key[1])
     thesis = request.proposal.thesis if keeps_terms else "See the rationale."
-    return changed(request, {"proposal.thesis": thesis, "proposal.rationale": text})
+    spoken: PolicyLevelReflectionRequest = changed(
+        request, {"proposal.thesis": thesis, "proposal.rationale": text}
+    )
+    return spoken
 
 
 def main() -> None:
