@@ -230,7 +230,7 @@ class ReflectionSettings(Contract):
         default=None,
         gt=0,
         description="how long a reflection waits for its second reader, from its start; None: by timeframe, "
-        "the budget up to 5m, at least 2 s up to 30m, at least 5 s from 1h on and where the market waits "
+        "the budget up to 5m, at least 2 s below 1h, at least 5 s from 1h on and where the market waits "
         "(a backtest)",
     )
     min_reward_to_risk: float = Field(default=0.8, gt=0)
