@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from schemas.vocabulary import Direction
-from services.policy_checks.claims import SENTENCE, Clause, Sentence, claimed
+from services.policy_checks.claims import Clause, Sentence, claimed
 
 WORD = re.compile(r"[a-z][a-z']*")
+CLAUSE = re.compile(r"[^.!?;:,()\n–—]+")
 SHORTEST = 3
 # Joints behind which somebody else may be the one who acts: "sellers press and go short".
 OWN_OPENINGS = frozenset(("", "so", "but", "yet", "then", "however", "("))
@@ -85,10 +86,9 @@ def words_against(text: str, direction: Direction) -> tuple[str, ...]:
 
 
 def terms_stated(text: str, terms: Iterable[str]) -> tuple[str, ...]:
-    """The terms that a text names in any form and not behind a negation, in the order of `terms`."""
-    parts = [
-        _stems(part.replace("n't", " not")) for part in SENTENCE.findall(text.casefold().replace("’", "'"))
-    ]
+    """The terms that a text names in any form, not behind a negation of its clause; in their order."""
+    plain = text.casefold().replace("’", "'").replace("n't", " not")
+    parts = [_stems(part) for part in CLAUSE.findall(plain)]
     return tuple(term for term in terms if any(_names(stems, _stems(term.casefold())) for stems in parts))
 
 

@@ -35,7 +35,8 @@ OTHER_UNIT = (
     r"|cases|trades|to\s+\d|of\s+\d|am\b|pm\b|st\b|nd\b|rd\b|th\b|-)"
 )
 PRICE = re.compile(
-    rf"(?:[$€£]\s?|\b(?:{PLACE}|{LEVEL})\s+[$€£]?){NUMBER}(?![\d:%/]|[.,]\d|\s?{OTHER_UNIT})", re.IGNORECASE
+    rf"(?:[$€£]\s?|(?<!\d\s)\b(?:{PLACE}|{LEVEL})\s+[$€£]?){NUMBER}(?![\d:%/]|[.,]\d|\s?{OTHER_UNIT})",
+    re.IGNORECASE,
 )
 SENTENCE = re.compile(r"(?:[^.!?;\n]|\.(?=\d))+")
 OSCILLATOR = re.compile(r"\b(?:rsi|adx|rank|percentile|score|index|efficiency|year|volume)\b", re.IGNORECASE)

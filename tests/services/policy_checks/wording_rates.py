@@ -11,12 +11,14 @@ from schemas.vocabulary import Direction, ReflectionStatus
 from services.policy_checks.stated_stance import words_against
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import ModelReply
+from tests.services.policy_checks import wordings_fresh as fresh
 from tests.services.policy_checks import wordings_whole as whole
 from tests.services.policy_checks.plans import changed, playbook_named, right_request
 
 Texts = dict[tuple[str, Direction], tuple[str, ...]]
 RIGHT_BANKS: dict[str, tuple[Texts, Texts]] = {
     "whole": (dict(whole.RIGHT), {key: (*whole.AGAINST[key], *whole.DENIED[key]) for key in whole.AGAINST}),
+    "fresh": (fresh.RIGHT, fresh.CONTRARY),
 }
 HEADER = (
     "| bank | right | refused by rules | contrary | found by rules | sent back by a reader that quotes"
