@@ -37,7 +37,7 @@ from trading_core.tick_guard import TickGuard
 from worker.models import provider_model
 
 KEY = "test-key-that-must-not-leak"
-AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []})
+AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
 PRICE = ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0)
 TOLD_USD = (11 * 1.0 + 7 * 5.0) / 1e6
 EVERY = pytest.mark.parametrize("provider", sorted(FORMATS))

@@ -14,7 +14,7 @@ from services.policy_checks.consolidation import FORM as CONSOLIDATION
 
 FORMS = [STRATEGIST, CONSOLIDATION, JUDGE, NARRATIVE]
 TAKEN = {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"}
-AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "cited_findings": [], "deferred_needs": []})
+AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
 
 
 def parts(schema: Any) -> list[dict[str, Any]]:

@@ -55,7 +55,9 @@ def right_request(playbook: PlaybookDefinition | None = None, direction: Directi
 def on_timeframe(timeframe: Timeframe, request: PolicyLevelReflectionRequest | None = None) -> Any:
     """The request (a right one) with a decision bar of another length; its values stay as they are."""
     request = request or right_request()
-    bar = {"timeframe": timeframe, "bar_label": request.snapshot.ts_event}
+    close = request.snapshot.ts_event
+    window = changed(request.snapshot.data_window, {"last_label": close})
+    bar = {"timeframe": timeframe, "bar_label": close, "data_window": window}
     return changed(request, {"snapshot": changed(request.snapshot, bar)})
 
 
