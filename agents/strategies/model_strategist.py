@@ -17,7 +17,7 @@ from agents.strategies.plan_changes import answer_of
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import ReplyFault, read_reply
 from prompts import PromptTemplate, load_prompt
-from schemas.canonical import canonical_json
+from services.quoting import quoted_json
 from schemas.errors import ModelError
 from schemas.proposal import StrategistAnswer
 from schemas.snapshot import PolicySnapshot
@@ -133,7 +133,7 @@ class ModelStrategist:
         active = [one.definition for one in self._playbooks.active() if one.definition.enabled]
         versions = tuple(one.content_hash for one in active)
         if self._static[0] != versions:
-            shown = canonical_json([one.payload() for one in active])
+            shown = quoted_json([one.payload() for one in active])
             self._static = (versions, f"{self._prompt.system}\n\nThe playbooks (JSON):\n{shown}")
         return self._static[1]
 
@@ -145,11 +145,11 @@ class ModelStrategist:
         fault: ReplyFault | None = None,
     ) -> str:
         return self._prompt.render(
-            snapshot=canonical_json(snapshot.payload()),
-            bases=canonical_json([base.shown() for base in bases]),
-            revision=NONE if revision is None else canonical_json(_shown(revision)),
+            snapshot=quoted_json(snapshot.payload()),
+            bases=quoted_json([base.shown() for base in bases]),
+            revision=NONE if revision is None else quoted_json(_shown(revision)),
             task=_task(snapshot, revision),
-            correction=NONE if fault is None else canonical_json({"kind": fault.kind, "why": fault.message}),
+            correction=NONE if fault is None else quoted_json({"kind": fault.kind, "why": fault.message}),
         )
 
 

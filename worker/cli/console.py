@@ -47,8 +47,8 @@ def print_page(text: str) -> None:
 
 
 def print_json_line(line: str) -> None:
-    """JSON on a line of stdout, byte for byte as given unless a terminal reads it."""
-    sys.stdout.write((visible_json(line) if sys.stdout.isatty() else line) + "\n")
+    """JSON on a line of stdout, with everything unseen in it escaped: no part of it ends the line elsewhere."""
+    sys.stdout.write(visible_json(line) + "\n")
 
 
 def stdout_console() -> "PlainConsole":

@@ -60,7 +60,7 @@ async def _print(
 
 
 def json_line(row: JournalRow, *, telemetry: bool) -> str:
-    """The row as one JSON object; the payload is the stored text, byte for byte."""
+    """The row as one JSON object; the payload is the stored text."""
     head = {
         "seq": row.seq,
         "ts_event": row.ts_event,
