@@ -17,12 +17,12 @@ from agents.strategies.plan_changes import answer_of
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import ReplyFault, read_reply
 from prompts import PromptTemplate, load_prompt
-from services.quoting import quoted_json
 from schemas.errors import ModelError
 from schemas.proposal import StrategistAnswer
 from schemas.snapshot import PolicySnapshot
 from services.model_calls.record import TIMEOUT
 from services.ports import LanguageModel, PlaybookReader, Revision
+from services.quoting import quoted_json
 
 PROMPT = "strategist"
 MAX_TOKENS = 1_500

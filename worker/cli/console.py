@@ -47,7 +47,7 @@ def print_page(text: str) -> None:
 
 
 def print_json_line(line: str) -> None:
-    """JSON on a line of stdout, with everything unseen in it escaped: no part of it ends the line elsewhere."""
+    """JSON on a line of stdout, with everything unseen escaped: no part of it ends the line."""
     sys.stdout.write(visible_json(line) + "\n")
 
 
