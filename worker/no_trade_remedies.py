@@ -45,8 +45,8 @@ FINDINGS: Final[Mapping[str, str]] = {
     "crossing, and features with enough bars behind them",
     "scale_out_beyond_target": "let scale_out_r lie before rules.{direction}.target",
     "break_even_beyond_target": "let break_even_r lie before rules.{direction}.target",
-    "text_contradicts_direction": "use words for {direction} only in title and "
-    "rationale_terms.{direction}; a contrary trend of eligibility.{direction} is such a word too",
+    "text_contradicts_direction": "say nothing outright against a {direction} trade in title and "
+    "rationale_terms.{direction}",
     "rationale_misses_playbook": "use the words of rationale_terms.{direction}",
     "timeframe_not_eligible": "add the timeframe of the bars to timeframes, or leave it empty",
     "playbook_not_eligible": "widen [eligibility.{direction}]",
