@@ -30,6 +30,7 @@ MODELS: dict[str, Entry] = {
     "llm.slow_model": Entry("other", judged, {**JUDGING, "llm.prices": OTHER}),
     "llm.strategist_model": Entry("other", asked, {**PROPOSING, "llm.prices": OTHER}),
     "llm.strategist_deadline_ms": Entry(60_000.0, asked, PROPOSING),
+    "reflection.model_deadline_ms": Entry(60_000.0, asked, FULL),
     "llm.prices": Entry([PRICE | {"input_usd": 3.0}, SLOW], asked, FULL),
     "llm.prices[].model": Entry([PRICE | {"model": "other"}, SLOW], priced, TWO),
     "llm.prices[].input_usd": Entry([PRICE | {"input_usd": 3.0}, SLOW], asked, TWO),
