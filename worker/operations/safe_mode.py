@@ -35,7 +35,9 @@ class Held:
 
 @dataclass(frozen=True)
 class Change:
-    """One step, to be journalled and told: `left` and `entered` are of safe mode as a whole."""
+    """One step, to be journalled and told: `left` and `entered` are of safe mode as a whole, with the
+    reason that was first and the one that was last.
+    """
 
     kind: Literal["raised", "gone", "ended", "entered", "left"]
     at: int
@@ -69,7 +71,7 @@ class SafeMode:
         since = at if before is None else before.since
         changed = self._with(reason, Held(reason, since, detail))
         changes = (Change("raised", at, reason, detail),)
-        return changed, changes if self.active else (Change("entered", at), *changes)
+        return changed, changes if self.active else (Change("entered", at, reason, detail), *changes)
 
     def cleared(self, reason: SafeModeReason, at: int) -> tuple["SafeMode", tuple[Change, ...]]:
         """With a reason found gone: a soft one ends, a hard one then waits for the operator."""
@@ -91,7 +93,7 @@ class SafeMode:
             return self, ()
         left = SafeMode(tuple(one for one in self.held if one.reason not in ended))
         changes = tuple(Change("ended", at, reason) for reason in ended)
-        return left, changes if left.active else (*changes, Change("left", at))
+        return left, changes if left.active else (*changes, Change("left", at, ended[-1]))
 
     def _of(self, reason: SafeModeReason) -> Held | None:
         return next((one for one in self.held if one.reason == reason), None)

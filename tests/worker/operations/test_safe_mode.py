@@ -22,12 +22,12 @@ def test_soft_reason_enters_and_its_end_leaves():
     mode, changes = SafeMode().raised(STORE, 5, "refused")
     assert mode.active
     assert mode.summary == "store_away (refused)"
-    assert kinds(changes) == [("entered", None), ("raised", STORE)]
+    assert kinds(changes) == [("entered", STORE), ("raised", STORE)]
     assert mode.raised(STORE, 6, "again") == (mode, ())
     mode, changes = mode.cleared(STORE, 7)
     assert not mode.active
     assert mode.summary is None
-    assert kinds(changes) == [("ended", STORE), ("left", None)]
+    assert kinds(changes) == [("ended", STORE), ("left", STORE)]
     assert mode.cleared(STORE, 8) == (mode, ())
 
 
@@ -40,7 +40,7 @@ def test_hard_reason_that_is_gone_waits_for_the_operator():
     assert mode.summary == "crash_loop, gone, waits for the operator"
     mode, changes = mode.released(4)
     assert not mode.active
-    assert kinds(changes) == [("ended", LOOP), ("left", None)]
+    assert kinds(changes) == [("ended", LOOP), ("left", LOOP)]
 
 
 def test_hard_reason_that_comes_back_before_the_release_holds_again():
@@ -68,7 +68,7 @@ def test_operators_release_tells_of_the_end_and_not_that_something_waits():
     guard.hold(STORE)
     guard.release()
     assert [one.reason for one in guard.mode.held] == [STORE]
-    assert told == [("entered", None), ("raised", LOOP), ("raised", STORE), ("ended", LOOP)]
+    assert told == [("entered", LOOP), ("raised", LOOP), ("raised", STORE), ("ended", LOOP)]
 
 
 class Machine(RuleBasedStateMachine):

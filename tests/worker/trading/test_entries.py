@@ -45,10 +45,10 @@ def test_safe_mode_is_entered_when_every_symbol_is_blocked_for_it_and_left_with_
     one = Guarded()
     for _ in range(3):
         assert one.takes(row(reason, reason)) == dict.fromkeys(SYMBOLS, reason)
-    assert changes(one.told) == [("entered", None), ("raised", name)]
+    assert changes(one.told) == [("entered", name), ("raised", name)]
     assert [str(held.reason) for held in one.guard.mode.held] == [name]
     assert one.takes(row()) == {}
-    assert changes(one.told)[2:] == [("ended", name), ("left", None)]
+    assert changes(one.told)[2:] == [("ended", name), ("left", name)]
 
 
 @pytest.mark.parametrize(("reason", "name"), OF_ALL)
@@ -83,4 +83,5 @@ def test_paper_run_whose_rows_are_all_blocked_is_in_safe_mode_and_says_why(tmp_p
             await process_in(store, Settings(), RunningFeed(bars, items=items), told)
 
     asyncio.run(run())
-    assert [one for one in changes(told) if one[1] == name] == [("raised", name), ("ended", name)]
+    of_it = [(kind, name) for kind in ("entered", "raised", "ended", "left")]
+    assert [one for one in changes(told) if one[1] == name] == of_it
