@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trading_core.bars import BarSeries
 
 
-LOADING = "loading the engine; the first time this may take a minute"
+LOADING = "loading the engine; the first time takes long"
 COMPILING = "compiling the engine, once for this version"
 
 

@@ -4,13 +4,16 @@ import re
 import subprocess
 import sys
 from contextlib import nullcontext
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from tests.worker.cli.terminals import in_terminal
 from tools.docs_examples import shell_environment
 from worker.cli import progress, wiring
-from worker.cli.progress import progress_bar, step
+from worker.cli.bar import made_bar
+from worker.cli.progress import Activity, progress_bar, step
 from worker.interrupts import Interrupts, RunInterrupted
 from worker.warm_up import compile_engine
 
@@ -163,3 +166,12 @@ def test_paper_run_draws_a_bar_over_its_rows(tmp_path):
     assert seen.code == 0, seen.end
     assert re.search(r"paper \d+ rows", seen.text)
     assert seen.lines[-1].startswith("errors: 0")
+
+
+def test_words_of_loading_fit_sixty_columns_with_the_clock():
+    bar = made_bar(Activity(wiring.LOADING, "", ""))
+    bar.add_task("", total=None)
+    with StringIO() as drawn:
+        Console(file=drawn, width=60).print(bar.get_renderable())
+        assert drawn.getvalue().startswith(f"{wiring.LOADING} ")
+        assert drawn.getvalue().rstrip().endswith("0:00:00")
