@@ -35,8 +35,9 @@ class Held:
 
 @dataclass(frozen=True)
 class Change:
-    """One step, to be journalled and told: `left` and `entered` are of safe mode as a whole, with the
-    reason that was first and the one that was last.
+    """One step, to be journalled and told.
+
+    `entered` and `left` are of safe mode as a whole, with the reason that began it or ended last.
     """
 
     kind: Literal["raised", "gone", "ended", "entered", "left"]
