@@ -38,7 +38,10 @@ breaker_failures = 1000
 prices = [{ model = "claude-test", input_usd = 1.0, output_usd = 5.0 }]
 """
 PROMPT = (prompts.FOLDER / "policy_level_reflection.txt").read_text("utf-8")
-BLOCK = answer(message(stated(verdict="block", summary="No.", findings=["memory_insufficient"])))
+QUOTED = [{"text": "Regime is trend", "code": "text_not_about_this_plan"}]
+OBJECTS = answer(
+    message(stated(verdict="revise", summary="No.", findings=["memory_insufficient"], quotations=QUOTED))
+)
 INVENTED = answer(message(stated(verdict="block", findings=["made_up"])))
 PROSE = answer(message("I would pass."))
 
@@ -118,11 +121,11 @@ def test_spread_of_a_model_that_always_agrees_is_none_and_asks_exactly_what_the_
 
 
 def test_spread_counts_other_verdicts_replies_that_count_for_nothing_and_failures(desk):
-    turns = in_turn(GOOD, BLOCK, INVENTED, PROSE, WHOLE["status_529"].handler, GOOD)
+    turns = in_turn(GOOD, OBJECTS, INVENTED, PROSE, WHOLE["status_529"].handler, GOOD)
     document = desk.document(turns, "model", "spread", "latest", "--samples", "6", "--limit", "1")
     (question,) = document["by_question"]
     assert question["recorded"] == "pass"
-    assert question["verdicts"] == {"pass": 4, "revise": 0, "block": 1}
+    assert question["verdicts"] == {"pass": 4, "revise": 1, "block": 0}
     assert question["refused"] == {"model_cited_unknown_finding": 1, "model_reply_malformed": 1}
     assert question["failed"] == {"overloaded": 1}
     assert (question["asked"], question["answered"], question["agreement"]) == (6, 5, 0.8)
@@ -131,23 +134,23 @@ def test_spread_counts_other_verdicts_replies_that_count_for_nothing_and_failure
 
 
 def test_spread_is_read_by_a_person(desk):
-    result, _ = desk.asked(BLOCK, "model", "spread", "latest", "--samples", "1", "--limit", "2")
+    result, _ = desk.asked(OBJECTS, "model", "spread", "latest", "--samples", "1", "--limit", "2")
     assert result.exit_code == 0
-    for part in ("spread of r0001", "claude-test", "unstable", "2 of 2 questions", "block 1", "0.0 %"):
+    for part in ("spread of r0001", "claude-test", "unstable", "2 of 2 questions", "revise 1", "0.0 %"):
         assert part in result.stdout, part
 
 
 def test_spread_recorded_into_a_cassette_replays_and_is_read_alone(desk):
     words = ("model", "spread", "latest", "--samples", "3", "--limit", "2")
     live = desk.document(
-        in_turn(GOOD, BLOCK, PROSE, GOOD), *words, "--llm", "record", "--cassette", "s.jsonl"
+        in_turn(GOOD, OBJECTS, PROSE, GOOD), *words, "--llm", "record", "--cassette", "s.jsonl"
     )
     played = json.loads(desk.run(*words, "--llm", "replay", "--cassette", "s.jsonl", "--json").stdout)
     assert played == live
     alone = json.loads(desk.run("model", "spread", "s.jsonl", "--json").stdout)
     assert (alone["basis"], alone["questions"], alone["asked"]) == ("stated", 2, 4)
     assert alone["refused"] == {"model_reply_malformed": 1}
-    assert alone["verdicts"] == {"pass": 2, "revise": 0, "block": 1}
+    assert alone["verdicts"] == {"pass": 2, "revise": 1, "block": 0}
     assert alone["agreement"] == pytest.approx(2 / 3)
     assert alone["usd"] is None
     assert "verdicts as stated" in desk.run("model", "spread", "s.jsonl").stdout
@@ -218,7 +221,7 @@ def changed_prompt(desk: Desk) -> str:
 def test_compare_with_a_changed_prompt_shows_every_verdict_that_moved_and_exits_1(desk):
     words = ("model", "compare", "latest", "--prompt", changed_prompt(desk), "--limit", "3")
     before = desk.rows()
-    result, requests = desk.asked(in_turn(BLOCK, GOOD, BLOCK), *words, "--json")
+    result, requests = desk.asked(in_turn(OBJECTS, OBJECTS, GOOD), *words, "--json")
     document = json.loads(result.stdout)
     assert result.exit_code == 1
     assert all(request["system"][0]["text"].startswith("Be kind.") for request in requests)
@@ -227,7 +230,7 @@ def test_compare_with_a_changed_prompt_shows_every_verdict_that_moved_and_exits_
     assert (document["stricter"], document["milder"], document["p_value"]) == (2, 0, 0.5)
     moves = {(one["from"], one["to"]): one for one in document["transitions"]}
     assert sum(one["count"] for one in moves.values()) == 2
-    assert moves["pass", "block"]["findings"]["memory_insufficient"] == moves["pass", "block"]["count"]
+    assert moves["pass", "revise"]["findings"]["memory_insufficient"] == moves["pass", "revise"]["count"]
     assert {(one["from"], one["to"]) for one in document["changed"]} == set(moves)
     assert {tuple(one["cited"]) for one in document["changed"]} == {("memory_insufficient",)}
     assert desk.rows() == before
@@ -261,13 +264,13 @@ def test_compare_with_another_model_asks_that_one(desk):
 
 def test_compare_is_read_by_a_person(desk):
     words = ("model", "compare", "latest", "--prompt", changed_prompt(desk), "--limit", "2")
-    result, _ = desk.asked(BLOCK, *words)
+    result, _ = desk.asked(OBJECTS, *words)
     for part in (
         "comparison with r0001",
         "stricter",
         "p = 0.5",
         "pass",
-        "block",
+        "revise",
         "memory_insufficient 2",
         "AAPL",
     ):
