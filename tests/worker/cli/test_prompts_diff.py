@@ -7,7 +7,7 @@ import pytest
 
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import in_turn
-from tests.worker.cli.test_model_commands import BLOCK, PROMPT, PROSE, Desk, desk, recorded  # noqa: F401
+from tests.worker.cli.test_model_commands import OBJECTS, PROMPT, PROSE, Desk, desk, recorded  # noqa: F401
 from tests.worker.wire import GOOD
 
 STRICTER = PROMPT.replace("You are the second reader", "You are the strict second reader", 1)
@@ -23,7 +23,7 @@ def strict(desk: Desk) -> Path:  # noqa: F811
 def test_prompts_diff_asks_both_about_the_same_plans_and_shows_what_moved(desk, strict):  # noqa: F811
     before = desk.rows()
     plans = desk.document(GOOD, "model", "spread", "latest", "--samples", "1")["questions"]
-    answers = [GOOD] * plans + [BLOCK] * plans
+    answers = [GOOD] * plans + [OBJECTS] * plans
     result, asked = desk.asked(in_turn(*answers), "prompts", "diff", "present", "strict.txt", "--json")
     assert result.exit_code == 1, result.output
     document = json.loads(result.stdout)
