@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import prompts
-from services.policy_level_reflection_service import PolicyLevelReflectionService
+from schemas.config import ReflectionSettings
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import Handler, events, in_turn, stream
 from tests.worker.wire import GOOD, wire
@@ -26,6 +26,7 @@ CONFIG = """
 mode = "full"
 budget_event_ms = {budget}
 budget_heartbeat_ms = {budget}
+model_deadline_ms = {budget}
 
 [llm]
 provider = "anthropic"
@@ -185,7 +186,7 @@ def test_budget_spent_before_the_model_is_asked_is_recorded_and_replayed(desk, m
     assert set(first["model"]["outcomes"]) == {"budget_spent"}
     assert first["model"]["cost"] == 0.0
     # The replay has time enough for a call, and still ends where the recorded run ended.
-    monkeypatch.setattr(PolicyLevelReflectionService, "_budget_ms", lambda self, source: 1e6)
+    monkeypatch.setattr(ReflectionSettings, "deadline_ms", lambda *_, **__: 1e6)
     check = desk.verified()
     assert check["ok"], check
 

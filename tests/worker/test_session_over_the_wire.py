@@ -26,7 +26,9 @@ BAD = (
 
 
 def full(budget_ms: float = 20_000.0, **llm: Any) -> Settings:
-    reflection = ReflectionSettings(mode="full", budget_event_ms=budget_ms, budget_heartbeat_ms=budget_ms)
+    reflection = ReflectionSettings(
+        mode="full", budget_event_ms=budget_ms, budget_heartbeat_ms=budget_ms, model_deadline_ms=budget_ms
+    )
     models: dict[str, Any] = {
         "provider": "anthropic",
         "fast_model": "claude-test",

@@ -53,7 +53,7 @@ def test_prompts_diff_plays_back_what_a_folder_holds_without_key_or_network(desk
 
 def test_prompts_diff_with_replies_that_fail_says_so_and_keeps_no_cassette_of_them(desk, strict):  # noqa: F811
     words = ("prompts", "diff", "present", "strict.txt", "--limit", "2", "--json")
-    refusing = WHOLE["status_401"][0]
+    refusing = WHOLE["status_413"][0]
     result, _ = desk.asked(in_turn(GOOD, PROSE, refusing, GOOD), *words)
     document = json.loads(result.stdout)
     assert result.exit_code == 1
