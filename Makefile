@@ -25,8 +25,8 @@ bench:  ## timings, other engines included, into docs/reference/benchmarks.md; n
 bench-engine:  ## print the timings of this engine alone
 	uv run python -m benchmarks --engine
 
-bench-model:  ## print how many consolidations finish in budget with a model that takes 0.1, 1 and 5 s
-	uv run python -m benchmarks.consolidation_budget
+bench-model:  ## print how many second readings are in time with a model that takes 0.1, 1 and 3 s, and token counts
+	uv run python -m benchmarks.model_deadlines
 
 parity:  ## run the other engines apart and record their trades for the tests
 	uv run python -m benchmarks.parity

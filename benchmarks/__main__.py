@@ -3,22 +3,22 @@
 See `make bench` and `make bench-engine`.
 """
 
-import asyncio
 import sys
 from pathlib import Path
 
 from benchmarks import page
 from benchmarks.cold_start import time_starts
-from benchmarks.consolidation_budget import DELAYS_S, measure
 from benchmarks.embedded import time_backtest
 from benchmarks.engine import SIZES, time_engine
 from benchmarks.gate_worlds import time_worlds
 from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
 from benchmarks.live_step import time_steps
 from benchmarks.memory import time_memory
+from benchmarks.model_deadlines import SPAN, all_shares, question_sizes
 from benchmarks.peer_table import time_peers
 from benchmarks.policy_loop import time_loops
 from benchmarks.statistics_speed import time_statistics
+from worker.sample_data import load_embedded_bars
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "benchmarks.md"
 
@@ -50,13 +50,13 @@ def all_sections() -> list[str]:
     growth.append(page.worlds_section(time_worlds()))
     tell("the policy loop")
     growth.append(page.loop_section(time_loops()))
-    tell("consolidation by a model that answers late")
-    shares = [asyncio.run(measure(delay_s, None)) for delay_s in DELAYS_S]
+    tell("models that answer late")
+    models = page.model_section(all_shares(), question_sizes(load_embedded_bars(start=SPAN[0], end=SPAN[1])))
     tell("cold and cached starts")
     starts = page.start_section(time_starts())
     tell("the embedded backtest")
     embedded = page.backtest_section(*time_backtest())
-    return [page.head(), limit, peers, *growth, page.consolidation_section(shares), starts, embedded]
+    return [page.head(), limit, peers, *growth, models, starts, embedded]
 
 
 def main(arguments: list[str]) -> int:

@@ -5,7 +5,6 @@ from typing import Any
 
 from benchmarks.clock import REPEATS
 from benchmarks.cold_start import Start
-from benchmarks.consolidation_budget import Share, budget_table
 from benchmarks.crossing import ENTRY
 from benchmarks.embedded import BacktestTiming
 from benchmarks.engine import EngineTiming
@@ -13,6 +12,7 @@ from benchmarks.gate_worlds import worlds_tables
 from benchmarks.growth import BARS_EACH, Growth, Weight
 from benchmarks.live_step import FEATURES, RULES, STEPS, Steps, steps_table
 from benchmarks.memory import RETRIEVALS, WIDTH, Retrievals, memory_table
+from benchmarks.model_deadlines import Share, Size, deadline_table, size_table
 from benchmarks.peer_table import CAP_S, Block, peer_tables
 from benchmarks.policy_loop import LoopTiming, loop_table
 from benchmarks.statistics_speed import Timed, speed_table
@@ -135,14 +135,19 @@ evaluation is snapshot, strategist, reflection with its memory, judge, freeze an
 {loop_table(timings)}"""
 
 
-def consolidation_section(shares: Sequence[Share]) -> str:
-    """The model in its time."""
-    return f"""## Consolidation by a model
+def model_section(shares: Sequence[Share], sizes: Sequence[Size]) -> str:
+    """The models in their time, and what they are asked."""
+    return f"""## Questions to models
 
-The shipped budgets per event, against a local server that speaks the Messages API and answers late. What is
-not there in time is decided by the deterministic tier. The two last columns are wall time.
+The shipped deadlines of a second reader, against a local server that speaks the Messages API and answers
+late. What is not there in time is decided by rules.
 
-{budget_table(shares)}"""
+{deadline_table(shares)}
+
+Tokens are estimated from bytes, four to a token, over the questions of a run on embedded bars. The constant
+part comes first and is the same from question to question, so that a provider may keep it.
+
+{size_table(sizes)}"""
 
 
 def statistics_section(found: list[Timed]) -> str:
