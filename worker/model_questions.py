@@ -82,17 +82,17 @@ def read_questions(run_id: str, index: JournalIndex) -> RecordedQuestions:
     )
 
 
-def read_template(path: Path | None) -> PromptTemplate:
-    """The template to ask with: the present one, or that of a file.
+def read_template(path: Path | None, name: str = PROMPT) -> PromptTemplate:
+    """The template to ask with: the present one of this name, or that of a file.
 
     Raises:
         ConfigError: the file cannot be read, or is no template of this question.
     """
-    present = load_prompt(PROMPT)
+    present = load_prompt(name)
     if path is None:
         return present
     try:
-        template = template_from_text(PROMPT, path.read_text("utf-8"))
+        template = template_from_text(name, path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--prompt {str(path)!r} cannot be read: {error}") from error
     except PromptError as error:

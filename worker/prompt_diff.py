@@ -1,21 +1,22 @@
-"""How do a model's words move from one prompt to another? Both prompts are asked the same questions of a run.
+"""How do a model's words move from one prompt or model to another? Both are asked about the same run.
 
 About plans the second reader gives verdicts, at snapshots the strategist makes decisions.
 
-Replies of a prompt are kept in a folder under the hash of its template: what is there is played back, what
-is missing is asked and kept, so the second look at two prompts needs neither key nor network. A prompt whose
-replies were not all taken down leaves no cassette. Called by `thinktwice prompts diff`.
+Replies are kept in a folder under the hash of the template: what is there is played back, what is missing is
+asked and kept, so the second look needs neither key nor network. Replies that were not all taken down leave
+no cassette.
 """
 
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from prompts import PromptTemplate
+from schemas.canonical import content_hash
 from schemas.config import Settings
 from schemas.errors import CassetteMiss, ConfigError
 from services.journal.consolidations import AnsweredConsolidation
@@ -28,10 +29,39 @@ from worker.strategist_panel import Decided, open_strategist
 from worker.strategist_questions import StrategistQuestion, StrategistQuestions
 
 NO_REPLY = "no reply"
+STEM_DIGITS = 16
+SIDES = ("first", "second")
 Q = TypeVar("Q")
 A = TypeVar("A")
 Q_in = TypeVar("Q_in", contravariant=True)
 A_out = TypeVar("A_out", covariant=True)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """One way to ask: the words, and whom.
+
+    Attributes:
+        template: words the questions.
+        settings: model, prices, limits, deadline and envelope.
+        stem: name of the cassette.
+    """
+
+    template: PromptTemplate
+    settings: Settings
+    stem: str
+
+    @classmethod
+    def of_prompt(cls, template: PromptTemplate, settings: Settings) -> "Asking":
+        """With a cassette by the template alone."""
+        return cls(template, settings, template.hash[:STEM_DIGITS])
+
+    @classmethod
+    def of_strategist(cls, template: PromptTemplate, settings: Settings) -> "Asking":
+        """With a cassette by the template and the strategist's model, wherever it answers."""
+        llm = settings.llm
+        model = content_hash([llm.provider, llm.base_url, llm.strategist_model])
+        return cls(template, settings, f"{template.hash[:STEM_DIGITS]}-{model[:STEM_DIGITS]}")
 
 
 class Panel(Protocol[Q_in, A_out]):
@@ -76,7 +106,8 @@ async def diff_prompts(
     ) -> AbstractAsyncContextManager[Panel[AnsweredConsolidation, Sample]]:
         return open_panel(values, template, questions.max_tokens, environment)
 
-    first, second = await _both(plans, settings, templates, folder, opened, _has_verdict, progress)
+    askings = tuple(Asking.of_prompt(template, settings) for template in templates)
+    first, second = await _both(plans, askings, folder, opened, _has_verdict, progress)
     pairs = [
         Pair(replace(plan, final=before.final), after)
         for plan, before, after in zip(plans, first, second, strict=True)
@@ -98,22 +129,20 @@ async def diff_prompts(
 
 async def diff_decisions(
     questions: StrategistQuestions,
-    settings: Settings,
-    templates: tuple[PromptTemplate, PromptTemplate],
+    askings: tuple[Asking, Asking],
     folder: Path,
     environment: Mapping[str, str],
     *,
     limit: int | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    """The document: decisions of both prompts of the strategist, and the snapshots on which they differ.
+    """The document: decisions of a strategist asked in two ways, and the snapshots on which they differ.
 
     Args:
         questions: snapshots of a run.
-        settings: model, prices, limits, deadline and envelope.
-        templates: the first prompt and the second.
+        askings: the first way and the second.
         folder: of the cassettes; made when it is not there.
-        environment: for a key, where a prompt has no cassette yet.
+        environment: for a key, where there is no cassette yet.
         limit: only the first snapshots.
         progress: told the replies so far and those in all.
 
@@ -127,16 +156,16 @@ async def diff_decisions(
     ) -> AbstractAsyncContextManager[Panel[StrategistQuestion, Decided]]:
         return open_strategist(values, template, environment)
 
-    first, second = await _both(asked, settings, templates, folder, opened, _has_decision, progress)
+    first, second = await _both(asked, askings, folder, opened, _has_decision, progress)
     told = list(zip(asked, first, second, strict=True))
     both = [one for one in told if one[1].replied and one[2].replied]
     pairs = [(before.decision, after.decision) for _, before, after in both]
     moved = moves(pairs)
     return {
         "run_id": questions.run_id,
-        "template": templates[0].name,
-        "prompt": {"first": templates[0].hash, "second": templates[1].hash},
-        "model": settings.llm.strategist_model,
+        "template": askings[0].template.name,
+        "prompt": {"first": askings[0].template.hash, "second": askings[1].template.hash},
+        "model": {name: one.settings.llm.strategist_model for name, one in zip(SIDES, askings, strict=True)},
         "same": not moved and len(both) == len(told),
         "questions": len(told),
         "compared": len(both),
@@ -183,42 +212,40 @@ def _has_decision(said: Decided) -> bool:
 
 async def _both(
     questions: Sequence[Q],
-    settings: Settings,
-    templates: tuple[PromptTemplate, PromptTemplate],
+    askings: Sequence[Asking],
     folder: Path,
     opened: Open[Q, A],
     whole: Callable[[A], bool],
     progress: Progress,
 ) -> tuple[list[A], list[A]]:
-    """What both templates got to hear, each from its cassette or asked and kept."""
+    """What both ways of asking got to hear, each from its cassette or asked and kept."""
     said: list[list[A]] = []
-    for template in templates:
+    for asking in askings:
         done = len(said) * len(questions)
 
         def told(number: int, done: int = done) -> None:
             progress(done + number, 2 * len(questions))
 
-        said.append(await _answers(questions, settings, template, folder, opened, whole, told))
+        said.append(await _answers(questions, asking, folder, opened, whole, told))
     return said[0], said[1]
 
 
 async def _answers(
     questions: Sequence[Q],
-    settings: Settings,
-    template: PromptTemplate,
+    asking: Asking,
     folder: Path,
     opened: Open[Q, A],
     whole: Callable[[A], bool],
     told: Callable[[int], None],
 ) -> list[A]:
     """One answer to each question, played back or asked and kept."""
-    kept, part = _files(folder, template)
+    kept, part = _files(folder, asking.stem)
     replay = kept.exists()
     source = {"llm": "replay", "cassette": str(kept)} if replay else {"llm": "record", "cassette": str(part)}
-    values = settings.payload()
+    values = asking.settings.payload()
     values["runtime"] |= source
     answers = []
-    async with opened(template, Settings.model_validate(values)) as panel:
+    async with opened(asking.template, Settings.model_validate(values)) as panel:
         for number, question in enumerate(questions):
             told(number)
             try:
@@ -234,9 +261,9 @@ async def _answers(
     return answers
 
 
-def _files(folder: Path, template: PromptTemplate) -> tuple[Path, Path]:
-    """The cassette of a prompt, and where it grows until it is whole."""
-    kept = folder / f"{template.hash[:16]}.jsonl"
+def _files(folder: Path, stem: str) -> tuple[Path, Path]:
+    """A cassette, and where it grows until it is whole."""
+    kept = folder / f"{stem}.jsonl"
     part = kept.with_suffix(".part")
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The comparison of two prompts of the strategist as a person reads it, from its JSON document alone."""
+"""Decisions of a strategist that was asked again as a person reads them, from JSON documents alone."""
 
 from typing import Any
 
@@ -8,15 +8,17 @@ from worker.figures import DASH, counts, shown_time
 Document = dict[str, Any]
 
 
-def render_decisions(document: Document) -> None:
+def render_comparison(document: Document) -> None:
     """What moved in all, the moves, the test of each decision, then snapshot by snapshot."""
     prompt, decisions, test = document["prompt"], document["decisions"], document["test"]
+    models = list(dict.fromkeys(document["model"].values()))
+    noun = "prompt" if len(models) == 1 else "model"
     p_value = test["p_value"]
     rows = [
         ("prompt", f"{prompt['first'][:16]} -> {prompt['second'][:16]}"),
-        ("model", document["model"]),
-        ("first prompt", counts(decisions["first"])),
-        ("second prompt", counts(decisions["second"])),
+        ("model", " -> ".join(models)),
+        (f"first {noun}", counts(decisions["first"])),
+        (f"second {noun}", counts(decisions["second"])),
         ("compared", f"{document['compared']:,} of {document['questions']:,} snapshots"),
         ("unchanged", f"{document['unchanged']:,} ({document['other_plan']:,} with another plan)"),
         ("moved", f"{document['moved']:,}"),
@@ -38,6 +40,31 @@ def render_decisions(document: Document) -> None:
         for one in document["changed"]
     ]
     print_table(("bar", "symbol", "state", "from", "to"), lines)
+
+
+def render_spread(document: Document) -> None:
+    """How often the decision was the usual one, then the snapshots that vary, the most uncertain first."""
+    usual = document["usual_share"]
+    rows = [
+        ("prompt", document["prompt_hash"][:16]),
+        ("model", document["model"]),
+        ("asked", f"{document['questions']:,} snapshots, {document['samples']:,} times each"),
+        ("answered", f"{document['answered']:,}"),
+        ("usual decision", DASH if usual is None else f"{usual:.1%} of the answers"),
+        ("stable", f"{document['stable']:,} snapshots with one decision only"),
+        ("decisions", counts(document["decisions"])),
+        ("cost", f"{document['tokens']:,} tokens   {document['usd']:.4f} USD"),
+    ]
+    if document["failed"]:
+        rows.append(("no answer", counts(document["failed"])))
+    if document["left_out"]:
+        rows.append(("left out", f"{counts(document['left_out'])}: no model was asked there"))
+    print_rows(f"decisions at the snapshots of {document['run_id']}, asked again", rows)
+    lines = [
+        [shown_time(one["known_at"]), one["symbol"], one["state"], counts(one["decisions"])]
+        for one in document["varying"]
+    ]
+    print_table(("bar", "symbol", "state", "decisions"), lines)
 
 
 def _p(value: float) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.config import Settings
+from schemas.config import Settings, asking_name
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
@@ -17,8 +17,10 @@ from worker.settings import load_settings
 if TYPE_CHECKING:
     from services.journal.index import JournalIndex
     from worker.model_questions import RecordedQuestions
+    from worker.strategist_questions import StrategistQuestions
 
 MOST_SAMPLES = 1_000
+KEPT = "cassettes"
 ConfigArgument = Annotated[
     Path | None,
     typer.Argument(
@@ -44,6 +46,11 @@ CassetteOption = Annotated[
     ),
 ]
 
+StrategistOption = Annotated[
+    bool,
+    typer.Option("--strategist", help="Ask a strategist at the snapshots, not a second reader about plans."),
+]
+
 app = typer.Typer(help="Ask a model again what a run asked it.", rich_markup_mode=None)
 
 
@@ -64,6 +71,7 @@ def spread(
     samples: Annotated[int, typer.Option(min=1, max=MOST_SAMPLES, help="Times to ask each question.")] = 5,
     limit: LimitOption = None,
     prompt: PromptOption = None,
+    strategist: StrategistOption = False,
     llm: LlmOption = None,
     cassette: CassetteOption = None,
     db: DbOption = None,
@@ -71,13 +79,16 @@ def spread(
 ) -> None:
     """Ask each question of a run again and show how often the verdict is the recorded one; stores nothing.
 
-    Exit 0 when anything was answered, 1 when nothing was.
+    Of a strategist: how often its decision is the usual one. Exit 0 when anything was answered, 1 when
+    nothing was.
     """
     if Path(run).is_file():
-        document = _spread_of_file(run, limit, (config, prompt, llm, cassette, db))
+        document = _spread_of_file(run, limit, (config, prompt, strategist or None, llm, cassette, db))
+    elif strategist:
+        document = run_async(_decision_spread(run, config, samples, limit, prompt, llm, cassette, db))
     else:
         document = run_async(_spread(run, config, samples, limit, prompt, llm, cassette, db))
-    _shown(document, "render_spread", json)
+    show(document, "render_spread", json)
     if document["run_id"] is not None and not document["answered"]:
         complain(f"no sample was answered ({_listed(document['failed'])})")
         raise typer.Exit(1)
@@ -89,20 +100,35 @@ def compare(
     config: ConfigArgument = None,
     prompt: PromptOption = None,
     limit: LimitOption = None,
+    strategist: StrategistOption = False,
     llm: LlmOption = None,
     cassette: CassetteOption = None,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Ask the questions of a run in other words or of another model: exit 0 unchanged, 1 changed."""
+    """Ask the questions of a run in other words or of another model: exit 0 unchanged, 1 changed.
+
+    A second reader is held against its recorded verdicts. Strategists are both asked, at every snapshot of
+    the run, and their replies kept in the folder --cassette.
+    """
     if prompt is None and config is None:
         raise ConfigError(
             "nothing to compare with: give --prompt FILE, or a CONFIG with another model; `thinktwice model "
             "spread` asks the same again"
         )
-    document = run_async(_compare(run, config, limit, prompt, llm, cassette, db))
-    _shown(document, "render_comparison", json)
-    if document["failed"]:
+    if strategist and llm is not None:
+        raise ConfigError(
+            f"--llm {llm} does not go with --strategist: replies are kept in the folder --cassette "
+            f"[{KEPT}], and played back where they are there"
+        )
+    if strategist:
+        document = run_async(_compare_strategists(run, config, limit, prompt, cassette or KEPT, db))
+    else:
+        document = run_async(_compare(run, config, limit, prompt, llm, cassette, db))
+    show(document, "render_comparison", json)
+    if document.get("missing"):
+        complain(f"{document['missing']} answers are missing; who did not give them keeps no cassette")
+    if document.get("failed"):
         complain(
             f"{document['questions'] - document['answered']} questions were not answered, so not compared"
         )
@@ -116,8 +142,8 @@ def _spread_of_file(name: str, limit: int | None, given: tuple[object, ...]) -> 
 
     if any(value is not None for value in given):
         raise ConfigError(
-            f"{name!r} is a cassette, and its replies are there already: leave CONFIG, --prompt, --llm, "
-            "--cassette and --db out"
+            f"{name!r} is a cassette, and its replies are there already: leave CONFIG, --prompt, "
+            "--strategist, --llm, --cassette and --db out"
         )
     return spread_of_cassette(read_cassette(Path(name)), name, limit)
 
@@ -148,6 +174,58 @@ async def _compare(
     questions, settings = await recorded_questions(run, db, config, llm, cassette)
     with progress_bar("compare", Interrupts(), "replies") as progress:
         return await compare_run(questions, settings, template, os.environ, limit=limit, progress=progress)
+
+
+async def _decision_spread(
+    run: str, config: Path | None, samples: int, limit: int | None, prompt: Path | None, llm: str | None,
+    cassette: str | None, db: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    from worker.decision_spread import spread_of_decisions
+    from worker.model_questions import read_template
+    from worker.prompt_kinds import STRATEGIST
+
+    template = read_template(prompt, STRATEGIST)
+    questions, settings = await strategist_questions(run, db, config, llm, cassette)
+    with progress_bar("spread", Interrupts(), "answers") as progress:
+        return await spread_of_decisions(
+            questions, settings, template, os.environ, samples=samples, limit=limit, progress=progress
+        )
+
+
+async def _compare_strategists(
+    run: str, config: Path | None, limit: int | None, prompt: Path | None, folder: str, db: str | None
+) -> dict[str, Any]:
+    from worker.model_questions import read_template
+    from worker.prompt_diff import Asking, diff_decisions
+    from worker.prompt_kinds import STRATEGIST
+
+    questions, present = await strategist_questions(run, db, None)
+    _, given = await strategist_questions(run, db, config)
+    askings = (
+        Asking.of_strategist(read_template(None, STRATEGIST), present),
+        Asking.of_strategist(read_template(prompt, STRATEGIST), given),
+    )
+    with progress_bar("compare", Interrupts(), "answers") as progress:
+        return await diff_decisions(
+            questions, askings, Path(folder), os.environ, limit=limit, progress=progress
+        )
+
+
+async def strategist_questions(
+    run: str, db: str | None, config: Path | None, llm: str | None = None, cassette: str | None = None
+) -> tuple["StrategistQuestions", Settings]:
+    """The snapshots of a run at which a strategist had a choice, and the settings to ask it with."""
+    from worker.strategist_questions import read_strategist_questions
+
+    run_id, index, values = await recorded_run(run, db, config)
+    # Nobody else is asked here, so nobody else needs a key or a price.
+    values["policy_loop"]["strategist"] = asking_name(values["llm"]["provider"])
+    values["judge"]["replan"] = "rules"
+    if values["reflection"]["mode"] == "full":
+        values["reflection"]["mode"] = "deterministic"
+    values["runtime"] |= {"llm": llm or "live", "cassette": cassette}
+    settings = valid_settings(values)
+    return read_strategist_questions(run_id, index, settings), settings
 
 
 async def recorded_questions(
@@ -204,13 +282,14 @@ def valid_settings(values: dict[str, Any]) -> Settings:
         raise ConfigError(f"{place}: {first['msg']}" if place else first["msg"]) from error
 
 
-def _shown(document: dict[str, Any], renderer: str, json: bool) -> None:
+def show(document: dict[str, Any], renderer: str, json: bool) -> None:
+    """Print a document about verdicts or decisions, as JSON or as a person reads it."""
     if json:
         print_json(document)
         return
-    from worker.cli import model_tables
+    from worker.cli import decision_tables, model_tables
 
-    getattr(model_tables, renderer)(document)
+    getattr(decision_tables if "decisions" in document else model_tables, renderer)(document)
 
 
 def _listed(counted: dict[str, int]) -> str:

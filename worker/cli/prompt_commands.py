@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.config import asking_name
-from worker.cli.console import complain, print_json
-from worker.cli.model import ConfigArgument, LimitOption, recorded_questions, recorded_run, valid_settings
+from worker.cli.console import complain
+from worker.cli.model import KEPT, ConfigArgument, LimitOption, recorded_questions, show, strategist_questions
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.progress import progress_bar
 from worker.interrupts import Interrupts, run_async
@@ -31,7 +30,7 @@ def diff(
     config: ConfigArgument = None,
     cassette: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder of replies: played back, or asked and kept.")
-    ] = Path("cassettes"),
+    ] = Path(KEPT),
     run: Annotated[str, typer.Option(help="Run whose questions are asked.")] = "latest",
     limit: LimitOption = None,
     db: DbOption = None,
@@ -44,10 +43,7 @@ def diff(
     missing. Stores nothing in the run.
     """
     document = run_async(_diff(first, second, config, cassette, run, limit, db))
-    if json:
-        print_json(document)
-    else:
-        _render(document)
+    show(document, "render_comparison", json)
     if missing := _missing(document):
         complain(f"{missing} replies are missing; the prompts they belong to keep no cassette")
     if missing or not document["same"]:
@@ -75,32 +71,12 @@ async def _decisions(
     templates: "tuple[PromptTemplate, PromptTemplate]", config: Path | None, cassette: Path, run: str,
     limit: int | None, db: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    from worker.prompt_diff import diff_decisions
-    from worker.strategist_questions import read_strategist_questions
+    from worker.prompt_diff import Asking, diff_decisions
 
-    run_id, index, values = await recorded_run(run, db, config)
-    # Nobody else is asked here, so nobody else needs a key or a price.
-    values["policy_loop"]["strategist"] = asking_name(values["llm"]["provider"])
-    values["judge"]["replan"] = "rules"
-    if values["reflection"]["mode"] == "full":
-        values["reflection"]["mode"] = "deterministic"
-    settings = valid_settings(values)
-    questions = read_strategist_questions(run_id, index, settings)
+    questions, settings = await strategist_questions(run, db, config)
+    askings = Asking.of_prompt(templates[0], settings), Asking.of_prompt(templates[1], settings)
     with progress_bar("prompts", Interrupts(), "answers") as progress:
-        return await diff_decisions(
-            questions, settings, templates, cassette, os.environ, limit=limit, progress=progress
-        )
-
-
-def _render(document: dict[str, Any]) -> None:
-    if "decisions" in document:
-        from worker.cli.decision_tables import render_decisions
-
-        render_decisions(document)
-        return
-    from worker.cli.model_tables import render_comparison
-
-    render_comparison(document)
+        return await diff_decisions(questions, askings, cassette, os.environ, limit=limit, progress=progress)
 
 
 def _missing(document: dict[str, Any]) -> int:
