@@ -13,6 +13,8 @@ from agents.language_models.wire_model import MOST_TOKENS, Fold, Message, Stream
 from services.model_calls.record import Usage
 
 COMPLETE = ("end_turn", "stop_sequence")
+# Bytes, four to a token: no published model keeps a prefix of fewer than 1,024 tokens, some none below 4,096.
+SHORTEST_CACHED = 4 * 1_024
 KIND_OF_STOP = {"refusal": "refusal", "max_tokens": "cut", "model_context_window_exceeded": "cut"}
 
 
@@ -141,7 +143,7 @@ def _index(event: dict[str, Any]) -> int:
 
 
 class AnthropicModel(WireModel):
-    """One model of the Messages API; instructions are marked for the provider's cache."""
+    """One model of the Messages API; long instructions are marked for the provider's cache."""
 
     package = "anthropic"
 
@@ -159,7 +161,7 @@ class AnthropicModel(WireModel):
         sent: AbstractAsyncContextManager[Any] = client.messages.with_streaming_response.create(
             model=self._model,
             max_tokens=max_tokens,
-            system=[{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}],
+            system=[{"type": "text", "text": system, **_mark(system)}],
             messages=[{"role": "user", "content": prompt}],
             extra_headers={"accept-encoding": "identity"},  # a compressed reply has no bound
             **further,
@@ -171,6 +173,11 @@ class AnthropicModel(WireModel):
 
     def _fold(self) -> Fold:
         return EventFold()
+
+
+def _mark(system: str) -> dict[str, Any]:
+    """The mark for the cache, where the part is long enough for the cache of any published model."""
+    return {"cache_control": {"type": "ephemeral"}} if len(system.encode()) >= SHORTEST_CACHED else {}
 
 
 MODEL = AnthropicModel
