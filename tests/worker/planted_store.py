@@ -19,7 +19,7 @@ BARS = 1_100
 
 @cache
 def world() -> BarSeries:
-    return make_world("reverting", seed=3, bars=BARS, symbols=6)
+    return make_world("reverting", seed=5, bars=BARS, symbols=6)
 
 
 @cache

@@ -11,13 +11,13 @@ from tests.worker.crashing_worlds import crashing_world
 from tests.worker.runs import Run, run_on
 from worker.scenarios import PLANTED
 
-CRASH = 146  # two longs are open there
+CRASH = 146  # longs are open there
 
 
 @cache
 def ran(*crashes: int) -> Run:
     books = (*load_playbooks(PLANTED), *load_playbooks(None))
-    return run_on(crashing_world(crashes=crashes, fall=0.5), Settings(), books)
+    return run_on(crashing_world(crashes=crashes, fall=0.52), Settings(), books)
 
 
 def early(run: Run) -> list[dict[str, Any]]:
@@ -47,4 +47,4 @@ def test_world_without_huge_losses_is_not_examined_early() -> None:
 def test_surprise_limit_of_the_settings_decides_how_much_asks() -> None:
     books = (*load_playbooks(PLANTED), *load_playbooks(None))
     patient = Settings(high_level=HighLevelSettings(surprise_limit_r=500.0))
-    assert early(run_on(crashing_world(crashes=(CRASH,), fall=0.5), patient, books)) == []
+    assert early(run_on(crashing_world(crashes=(CRASH,), fall=0.52), patient, books)) == []

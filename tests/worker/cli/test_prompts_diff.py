@@ -31,7 +31,8 @@ def test_prompts_diff_asks_both_about_the_same_plans_and_shows_what_moved(desk, 
     assert all("strict second reader" not in body["system"][0]["text"] for body in asked[:plans])
     assert all("strict second reader" in body["system"][0]["text"] for body in asked[plans:])
     assert document["questions"] == document["answered"] == plans
-    assert document["stricter"] == document["verdicts"]["second"]["block"] > 3
+    revised = {name: said.get("revise", 0) for name, said in document["verdicts"].items()}
+    assert document["stricter"] == revised["second"] - revised["first"] > 3
     assert document["milder"] == 0
     assert document["p_value"] == pytest.approx(2 * 0.5 ** document["stricter"])
     assert document["prompt"]["recorded"] != document["prompt"]["asked"]

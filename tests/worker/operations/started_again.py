@@ -55,7 +55,8 @@ class Start:
         os.close(self._pipe)
         lines = self._text.decode("utf-8", "replace").splitlines()
         records = [json.loads(line) for line in lines if line.startswith("{")]
-        modes = [one["reason"] for one in records if one["event"] == "safe_mode" and one.get("reason")]
+        raised = [one for one in records if one["event"] == "safe_mode" and one["change"] == "raised"]
+        modes = [one["reason"] for one in raised]
         return {"code": code, "safe_mode": modes, "said": lines[-1] if lines else ""}
 
 
