@@ -20,6 +20,7 @@ from schemas.reflection import (
 )
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import JudgeDecision, RecommendedAction
+from services.model_calls.wording import Wordings
 from services.ports import LanguageModel
 
 
@@ -37,11 +38,13 @@ class JudgeAgentClient:
         model: LanguageModel | None = None,
         *,
         reflection_off: bool = False,
+        wordings: Wordings | None = None,
     ) -> None:
         self._settings = settings
         self._gate = gate or GateSettings()
         self._model = model
         self._reflection_off = reflection_off
+        self._wordings = wordings or Wordings()
         self.boundary_counts = dict.fromkeys(JudgeDecision, 0)
         self.replan_counts = dict.fromkeys(RecommendedAction, 0)
 
@@ -78,7 +81,7 @@ class JudgeAgentClient:
         """Turn a report into typed actions, or hold; the report is evidence, never a command."""
         verdict = replan(report, definitions, open_experiments, self._settings, self._gate)
         if self._model is not None:
-            verdict = await weighed(verdict, report, self._model)
+            verdict = await weighed(verdict, report, self._model, wording=self._wordings.at(report.known_at))
         elif self._settings.replan != "rules":
             verdict = by_rules(verdict, Fallback.NO_MODEL)
         self.replan_counts[verdict.decision] += 1

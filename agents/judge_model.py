@@ -19,8 +19,9 @@ from schemas.reflection import HighLevelReflectionReport
 from services.model_calls.record import TIMEOUT
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import first_problem, json_text
+from services.model_calls.wording import PLAIN, Wording
 from services.ports import LanguageModel, ModelReply
-from services.quoting import quoted_json, visible
+from services.quoting import visible
 
 PROMPT = "judge_replanning"
 MAX_TOKENS = 1_500
@@ -69,6 +70,7 @@ async def weighed(
     report: HighLevelReflectionReport,
     model: LanguageModel,
     deadline_ms: float = DEADLINE_MS,
+    wording: Wording = PLAIN,
 ) -> ReplanVerdict:
     """The verdict of the rules less the actions that the model dropped.
 
@@ -77,7 +79,7 @@ async def weighed(
     if not verdict.actions:
         return by_rules(verdict, Fallback.NOTHING_TO_DROP)
     try:
-        reply = await _asked(verdict, report, model, deadline_ms)
+        reply = await _asked(verdict, report, model, deadline_ms, wording)
         kept = read_reply(reply.text, len(verdict.actions), len(verdict.refused))
     except TimeoutError:
         return by_rules(verdict, TIMEOUT)
@@ -119,15 +121,19 @@ def _wire(text: str) -> KeepReply:
 
 
 async def _asked(
-    verdict: ReplanVerdict, report: HighLevelReflectionReport, model: LanguageModel, deadline_ms: float
+    verdict: ReplanVerdict,
+    report: HighLevelReflectionReport,
+    model: LanguageModel,
+    deadline_ms: float,
+    wording: Wording,
 ) -> ModelReply:
     prompt = load_prompt(PROMPT)
     actions = zip(_names("a", len(verdict.actions)), verdict.actions, strict=True)
     refused = zip(_names("r", len(verdict.refused)), verdict.refused, strict=True)
     request = prompt.render(
-        actions=quoted_json([{"id": name, **action.payload()} for name, action in actions]),
-        refused=quoted_json([{"id": name, **one.payload()} for name, one in refused]),
-        report=quoted_json(report.payload()),
+        actions=wording.json([{"id": name, **action.payload()} for name, action in actions]),
+        refused=wording.json([{"id": name, **one.payload()} for name, one in refused]),
+        report=wording.json(report.payload()),
     )
     # The model keeps its deadline and says how it failed; this one is for a model that does not.
     async with asyncio.timeout((deadline_ms + GRACE_MS) / 1_000):

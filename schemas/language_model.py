@@ -106,6 +106,11 @@ class LlmSettings(Contract):
         description="send the closed schema of the reply with every question; off for a server that refuses "
         "it",
     )
+    anonymise: bool = Field(
+        default=False,
+        description="name no symbol, no day and no price of the market in any question, so that what a "
+        "model remembers of them does not help it; the run then has a headline",
+    )
     fast_model: str = "claude-haiku-5-5"
     slow_model: str = "claude-opus-5-5"
     strategist_model: str = Field(default="claude-haiku-5-5", description="model of the strategist")

@@ -58,6 +58,7 @@ from services.high_level.recommendations import (
     recommend,
     strongest,
 )
+from services.model_calls.wording import Wordings
 from services.ports import LanguageModel
 from services.statistics.multiplicity import Family, register_family
 
@@ -86,6 +87,7 @@ class HighLevelReflectionService:
         timer: Callable[[], float] = time.perf_counter,
         risk_limit: float = MAX_RISK_FRACTION,
         promotion_minimum: int = PROMOTION_MINIMUM,
+        wordings: Wordings | None = None,
     ) -> None:
         self._gate = gate
         self._settings = high_level
@@ -96,6 +98,7 @@ class HighLevelReflectionService:
         self._timer = timer
         self._risk_limit = risk_limit
         self._promotion_minimum = promotion_minimum
+        self._wordings = wordings or Wordings()
 
     def by_rules(self) -> "HighLevelReflectionService":
         """The same reflection without a model: the rule text is the narrative."""
@@ -126,7 +129,7 @@ class HighLevelReflectionService:
         _check_point_in_time(request, episodes, definitions)
         population = split_population(episodes, definitions, request.epoch_starts)
         report = self._report(request, population, {item.id: item for item in definitions})
-        told = await tell(report, self._prompt, self._model)
+        told = await tell(report, self._prompt, self._model, self._wordings.at(request.known_at))
         latency = (self._timer() - started) * 1_000.0
         meta = ReflectionInvocationMeta(
             cadence="high_level",

@@ -28,6 +28,7 @@ from schemas.reflection import (
 )
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.model_calls.record import LATE
+from services.model_calls.wording import Wordings
 from services.policy_checks.amendment import check_amendment
 from services.policy_checks.coherence import check_coherence
 from services.policy_checks.consolidation import Consolidation, consolidation_question, weigh_reply
@@ -80,6 +81,7 @@ class PolicyLevelReflectionService:
         timer: Callable[[], int] = time.perf_counter_ns,
         recorded: bool = False,
         market_waits: bool = False,
+        wordings: Wordings | None = None,
     ) -> None:
         """Take readers only.
 
@@ -92,6 +94,7 @@ class PolicyLevelReflectionService:
             recorded: the model keeps a record of every outcome, one of them that no time was left to ask it;
                 it is told even then, so that a replay on another machine ends there too.
             market_waits: no bar comes while the model thinks, as in a backtest.
+            wordings: how questions word their data; None: everything by its name.
 
         Raises:
             ConfigError: a model without mode `full`, or mode `full` without a model.
@@ -107,6 +110,7 @@ class PolicyLevelReflectionService:
         self._timer = timer
         self._recorded = recorded
         self._market_waits = market_waits
+        self._wordings = wordings or Wordings()
 
     async def reflect(
         self, request: PolicyLevelReflectionRequest, *, source: str, lint: Sequence[LintFinding] = ()
@@ -206,12 +210,13 @@ class PolicyLevelReflectionService:
         left_ms = deadline_ms - self._elapsed_ms(start)
         if left_ms <= 0 and not self._recorded:
             return Consolidation(()), _degraded(meta, LATE)
+        wording = self._wordings.of(request.snapshot)
         try:
             # The model keeps its deadline and says how it failed; this one is for a model that does not.
             async with asyncio.timeout((left_ms + GRACE_MS) / 1_000):
                 reply = await model.complete(
                     system=self._prompt.system,
-                    prompt=consolidation_question(self._prompt, request, findings),
+                    prompt=consolidation_question(self._prompt, request, findings, wording),
                     max_tokens=MAX_TOKENS,
                     deadline_ms=left_ms,
                 )
@@ -220,7 +225,7 @@ class PolicyLevelReflectionService:
         except ModelError as error:
             kind = error.context.get("kind", "error")
             return Consolidation(()), _degraded(meta, LATE if kind == LATE else f"llm_{kind}")
-        added = weigh_reply(reply.text, request, findings)
+        added = weigh_reply(reply.text, request, findings, wording)
         if added.refused is not None:
             return added, _degraded(meta, added.refused)
         return added, meta.model_copy(update={"tier": "consolidated"})

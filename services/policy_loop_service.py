@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from schemas.background import DecisionBackground
 from schemas.config import Settings
 from schemas.errors import (
     CassetteMiss,
@@ -23,6 +24,7 @@ from schemas.reflection import DeferredItem, TickValidationEvent
 from schemas.regime import RegimeView
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import AmendmentKind, EvaluationOutcome, InvocationOutcome
+from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.compiler import compile_policy, volatility_rule
 from services.policy_loop.counters import PolicyCounters
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
@@ -46,6 +48,8 @@ class PolicyLoopService:
 
     Attributes:
         provider: where plans come from.
+        background: gathers what a model strategist is shown; None where rules propose.
+        backgrounds: what was gathered for the evaluations that are out, by the hash of their snapshot.
         policies: every frozen policy by id.
         decided_in: told the regime of each evaluation; the slow loop listens.
         tick_seen: told each tick event that this loop causes; the session listens.
@@ -62,8 +66,11 @@ class PolicyLoopService:
         judge: Judge,
         playbooks: PlaybookReader,
         journal: EventJournal,
+        background: BackgroundBuilder | None = None,
     ) -> None:
         self._settings = settings
+        self.background = background
+        self.backgrounds: dict[str, DecisionBackground] = {}
         self._engine = engine
         self._columns = columns
         self._builder = builder
@@ -157,8 +164,15 @@ class PolicyLoopService:
                 boundary, self.in_force(boundary.s), self.opened_by(boundary.s)
             )
             self.decided_in(evaluation.snapshot.regime)
+            if self.background is not None:
+                self._gather(evaluation, self.background.build(evaluation.snapshot))
         except Exception as error:  # noqa: BLE001 - the boundary of the policy loop, see `think`
             self._failed(evaluation, error)
+
+    def _gather(self, evaluation: Evaluation, background: DecisionBackground | None) -> None:
+        evaluation.background = background
+        if background is not None:
+            self.backgrounds[background.snapshot_hash] = background
 
     async def think(self, evaluation: Evaluation) -> None:
         """Ask strategist, reflection and judge; the engine is neither read nor changed meanwhile."""
@@ -166,6 +180,8 @@ class PolicyLoopService:
         if snapshot is not None and evaluation.error is None:
             try:
                 evaluation.record.snapshot(snapshot)
+                if evaluation.background is not None:
+                    evaluation.record.background(evaluation.background)
                 evaluation.conclusion = await self._evaluator.conclude(evaluation, snapshot)
             except (
                 CassetteMiss,
@@ -185,6 +201,8 @@ class PolicyLoopService:
         evaluation.record.arrived(self._now())
         ending = self._ending(evaluation)
         self._in_flight.discard(boundary.s)
+        if evaluation.background is not None:
+            self.backgrounds.pop(evaluation.background.snapshot_hash, None)
         for missed in self._missed.pop(boundary.s, ()):
             self._engine.reopen(missed)
         self.counters.revisions += evaluation.budget.used
@@ -334,6 +352,8 @@ class PolicyLoopService:
         sizing = volatility_rule(self._settings.execution)
         orders = compile_policy(policy, boundary.s, self._columns, self._engine.columns, sizing)
         self.policies[policy.policy_id] = policy
+        if self.background is not None:
+            self.background.plans.frozen(policy, self._now())
         if snapshot.regime is not None:
             self.structures[policy.policy_id] = str(snapshot.regime.labels.structure)
         for event in self._engine.install(boundary.s, orders):

@@ -6,10 +6,12 @@ The fast path receives readers only: they have no method that writes, so a write
 runs (R8).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from schemas.background import DecisionBackground
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.proposal import PolicyProposal, StrategistAnswer
@@ -165,6 +167,10 @@ class Plan:
         """The last round with a proposal that met a reflection; None without one."""
         met = (one for one in reversed(self.rounds) if one.answer.proposal and one.reflection)
         return next(met, None)
+
+
+# What a model strategist is shown beside a snapshot; None where nothing was gathered for it.
+BackgroundReader = Callable[[PolicySnapshot], DecisionBackground | None]
 
 
 class EventJournal(Protocol):

@@ -10,6 +10,8 @@ from agents.strategies.model_strategist import ModelStrategist
 from agents.strategies.plan_bases import FrozenPlan
 from agents.strategies.plan_provider import Linter, ReflectingPlanProvider
 from agents.strategies.rule_strategist import RuleStrategist
+from prompts import PromptTemplate
+from schemas.background import DecisionBackground
 from schemas.config import Settings
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
@@ -21,14 +23,17 @@ from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.account import ModelAccount
+from services.model_calls.wording import Wordings
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry, load_playbooks, render_rules
 from services.playbooks.rendering import rule_texts
 from services.policy_level_reflection_service import PolicyLevelReflectionService
+from services.policy_loop.background import BackgroundBuilder
+from services.policy_loop.invariant_context import tolerances
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
-from services.ports import PlaybookReader, Strategist
+from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Strategist
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.standing_ledger import StandingLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
@@ -96,15 +101,23 @@ def assemble(
     )
     if settings.judge.replan != "rules" and minds.judge is None:
         raise ConfigError("judge.replan asks a model but none was given: use 'rules'")
+    wordings = Wordings.of_run(bars.symbols, anonymise=settings.llm.anonymise)
     judge = JudgeAgentClient(
-        settings.judge, settings.gate, minds.judge, reflection_off=settings.reflection.mode == "off"
+        settings.judge,
+        settings.gate,
+        minds.judge,
+        reflection_off=settings.reflection.mode == "off",
+        wordings=wordings,
     )
 
     def frozen(policy_id: str) -> PolicyProposal | None:
         policy = policy_loop.policies.get(policy_id)
         return None if policy is None else policy.proposal
 
-    strategist = _strategist(settings, playbooks, minds, frozen)
+    def background(snapshot: PolicySnapshot) -> DecisionBackground | None:
+        return policy_loop.backgrounds.get(snapshot.content_hash)
+
+    strategist = _strategist(settings, playbooks, minds, frozen, background, wordings)
     reflection = None
     if settings.reflection.mode != "off":
         reflection = PolicyLevelReflectionService(
@@ -113,9 +126,17 @@ def assemble(
             model=minds.fast,
             recorded=True,
             market_waits=market_waits,
+            wordings=wordings,
         )
     provider = ReflectingPlanProvider(strategist, reflection, playbooks, linter(bars, columns))
-    policy_loop = PolicyLoopService(settings, engine, columns, builder, provider, judge, playbooks, events)
+    gatherer = None
+    if settings.policy_loop.strategist != "rules":
+        gatherer = BackgroundBuilder(
+            bars, memory.reader(), playbooks, settings.envelope, lambda: slow_loop.last_report
+        )
+    policy_loop = PolicyLoopService(
+        settings, engine, columns, builder, provider, judge, playbooks, events, gatherer
+    )
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard)
     untraded = UntradedSignals(bars, columns, settings.execution)
     ledgers = StandingLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
@@ -127,6 +148,7 @@ def assemble(
             settings.high_level,
             grid=ledgers,
             model=minds.slow,
+            wordings=wordings,
             risk_limit=settings.envelope.risk_fraction,
             promotion_minimum=settings.judge.promotion_minimum_trades,
         ),
@@ -184,7 +206,12 @@ def _engine(
 
 
 def _strategist(
-    settings: Settings, playbooks: PlaybookReader, models: Models, frozen: FrozenPlan
+    settings: Settings,
+    playbooks: PlaybookReader,
+    models: Models,
+    frozen: FrozenPlan,
+    background: BackgroundReader,
+    wordings: Wordings,
 ) -> Strategist:
     envelope = settings.envelope
     rules = RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks)
@@ -192,14 +219,32 @@ def _strategist(
         return rules
     if models.strategist is None:
         raise ConfigError("policy_loop.strategist asks a model but none was given: use 'rules'")
+    return model_strategist(settings, models.strategist, rules, playbooks, frozen, background, wordings)
+
+
+def model_strategist(
+    settings: Settings,
+    model: LanguageModel,
+    rules: RuleStrategist,
+    playbooks: PlaybookReader,
+    frozen: FrozenPlan,
+    background: BackgroundReader,
+    wordings: Wordings,
+    prompt: PromptTemplate | None = None,
+) -> ModelStrategist:
+    """A strategist of a model as the settings have it; `prompt` None is the one in use."""
     return ModelStrategist(
-        models.strategist,
+        model,
         rules,
         playbooks,
         frozen,
         deadline_ms=settings.llm.strategist_deadline_ms,
+        background=background,
+        tolerances=tolerances(settings),
+        wordings=wordings,
         own_rules=settings.reflection.mode != "off",
         tick=settings.execution.tick_size,
+        prompt=prompt,
     )
 
 

@@ -57,7 +57,7 @@ async def compare_run(
     """
     plans = first_of_each(questions, template, limit)
     pairs = []
-    async with open_panel(settings, template, questions.max_tokens, environment) as panel:
+    async with open_panel(settings, template, questions, environment) as panel:
         for number, plan in enumerate(plans):
             progress(number, len(plans))
             pairs.append(Pair(plan, await panel.sample(plan)))

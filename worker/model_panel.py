@@ -20,9 +20,10 @@ from services.journal.consolidations import AnsweredConsolidation
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
-from services.policy_checks.consolidation import FORM, consolidation_question, weigh_reply
+from services.policy_checks.consolidation import FORM, weigh_reply
 from services.policy_checks.findings import status_of
 from trading_core.tick_guard import TickGuard
+from worker.model_questions import RecordedQuestions
 from worker.models import Models, caller_of, check_models, configured_cassette, configured_models
 
 PATIENCE_MS = 60_000.0
@@ -57,7 +58,7 @@ class Panel:
         self,
         settings: Settings,
         template: PromptTemplate,
-        max_tokens: int,
+        questions: RecordedQuestions,
         source: ReplySource,
     ) -> None:
         """Open the account.
@@ -65,12 +66,12 @@ class Panel:
         Args:
             settings: model, prices, limits and budgets.
             template: words the question.
-            max_tokens: bound of a reply.
+            questions: of the run: how they are worded, and the bound of a reply.
             source: of replies.
         """
         self._reflection = settings.reflection
         self._template = template
-        self._max_tokens = max_tokens
+        self._questions = questions
         self._clock = SimulatedClock()
         self.account = ModelAccount(settings.llm, JournalWriter(MemorySink()), self._clock)
         caller = caller_of(settings, settings.llm.fast_model, FORM, template.hash)
@@ -94,13 +95,14 @@ class Panel:
         try:
             reply = await self._model.complete(
                 system=self._template.system,
-                prompt=consolidation_question(self._template, plan.request, plan.findings),
-                max_tokens=self._max_tokens,
+                prompt=self._questions.text(self._template, plan),
+                max_tokens=self._questions.max_tokens,
                 deadline_ms=PATIENCE_MS,
             )
         except ModelError as error:
             return Sample(failure=str(error.context.get("kind", "error")))
-        added = weigh_reply(reply.text, plan.request, plan.findings)
+        wording = self._questions.wordings.of(plan.request.snapshot)
+        added = weigh_reply(reply.text, plan.request, plan.findings, wording)
         final = status_of((*plan.findings, *added.findings))
         cited = added.findings[0].evidence if final is not plan.rules else ()
         late = reply.latency_ms > self._budget_ms(plan.source)
@@ -113,7 +115,10 @@ class Panel:
 
 @asynccontextmanager
 async def open_panel(
-    settings: Settings, template: PromptTemplate, max_tokens: int, environment: Mapping[str, str]
+    settings: Settings,
+    template: PromptTemplate,
+    questions: RecordedQuestions,
+    environment: Mapping[str, str],
 ) -> AsyncIterator[Panel]:
     """The configured model of the fast reflection, live or from a cassette; closed at the end.
 
@@ -124,7 +129,7 @@ async def open_panel(
     cassette = configured_cassette(settings)
     asked = Models() if cassette is not None else configured_models(settings, TickGuard(), environment)
     try:
-        panel = Panel(settings, template, max_tokens, _source(cassette, asked))
+        panel = Panel(settings, template, questions, _source(cassette, asked))
         if settings.runtime.llm == "record":
             panel.account.keep = CassetteWriter(Path(str(settings.runtime.cassette))).keep
         yield panel

@@ -13,7 +13,9 @@ from prompts import PromptError, PromptTemplate, load_prompt, template_from_text
 from schemas.errors import ConfigError, StoreError
 from services.journal.consolidations import AnsweredConsolidation, recorded_consolidations
 from services.journal.index import JournalIndex
+from services.journal.kinds import GENESIS
 from services.model_calls.record import Caller, Question, RecordedCall
+from services.model_calls.wording import Wordings
 from services.policy_checks.consolidation import FORM, consolidation_question
 from services.policy_level_reflection_service import PROMPT
 
@@ -26,6 +28,7 @@ class RecordedQuestions:
         calls: every recorded call about a plan, the vain ones too.
         unanswered: how many calls ended otherwise, by kind.
         left_out: recorded calls that are about something else, by prompt.
+        wordings: of its questions.
     """
 
     run_id: str
@@ -33,6 +36,12 @@ class RecordedQuestions:
     calls: tuple[RecordedCall, ...]
     unanswered: dict[str, int]
     left_out: dict[str, int]
+    wordings: Wordings = Wordings()
+
+    def text(self, template: PromptTemplate, plan: AnsweredConsolidation) -> str:
+        """The question about a plan in a template's words."""
+        wording = self.wordings.of(plan.request.snapshot)
+        return consolidation_question(template, plan.request, plan.findings, wording)
 
     @property
     def model(self) -> str:
@@ -50,8 +59,8 @@ class RecordedQuestions:
         return self.calls[0].prompt_hash
 
 
-def read_questions(run_id: str, index: JournalIndex) -> RecordedQuestions:
-    """What a run asked about plans.
+def read_questions(run_id: str, index: JournalIndex, *, anonymise: bool = False) -> RecordedQuestions:
+    """What a run asked about plans; `anonymise` words it as a run of that setting does.
 
     Raises:
         ConfigError: no model ever answered it.
@@ -79,7 +88,14 @@ def read_questions(run_id: str, index: JournalIndex) -> RecordedQuestions:
         about_plans,
         dict(sorted(plans.unanswered.items())),
         dict(sorted(others.items())),
+        run_wordings(index, anonymise=anonymise),
     )
+
+
+def run_wordings(index: JournalIndex, *, anonymise: bool) -> Wordings:
+    """How the questions of a stored run word their data."""
+    symbols = (event.payload["symbols"] for event in index.events if event.row.kind == GENESIS)
+    return Wordings.of_run(next(symbols, ()), anonymise=anonymise)
 
 
 def read_template(path: Path | None, name: str = PROMPT) -> PromptTemplate:
@@ -117,7 +133,7 @@ def demand_same_questions(questions: RecordedQuestions, template: PromptTemplate
         )
     keys = {call.key for call in questions.calls}
     for plan in questions.plans:
-        text = consolidation_question(template, plan.request, plan.findings)
+        text = questions.text(template, plan)
         if not _keys(questions.calls[0], template, text) & keys:
             raise ConfigError(
                 f"row {plan.seq} of run {questions.run_id!r} was asked in other words than this version "
@@ -138,5 +154,5 @@ def first_of_each(
     """The plans whose questions differ, in order, at most `limit`."""
     unique: dict[str, AnsweredConsolidation] = {}
     for plan in questions.plans:
-        unique.setdefault(consolidation_question(template, plan.request, plan.findings), plan)
+        unique.setdefault(questions.text(template, plan), plan)
     return tuple(unique.values())[:limit]

@@ -68,7 +68,7 @@ async def spread_of_run(
     demand_same_questions(questions, template)
     plans = first_of_each(questions, template, limit)
     asked = []
-    async with open_panel(settings, template, questions.max_tokens, environment) as panel:
+    async with open_panel(settings, template, questions, environment) as panel:
         for number, plan in enumerate(plans):
             progress(number * samples, len(plans) * samples)
             one = Asked(about_plan(plan), plan.final)

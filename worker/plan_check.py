@@ -16,6 +16,7 @@ from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflecti
 from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.model_calls.wording import Wordings
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import LanguageModel
 from trading_core.rules import evaluate_for_symbol, parse
@@ -80,7 +81,14 @@ async def _consolidated(
 async def _reflected(
     request: PolicyLevelReflectionRequest, settings: Settings, model: LanguageModel | None = None
 ) -> PlanCheck:
-    service = PolicyLevelReflectionService(settings.reflection, model=model, recorded=True, market_waits=True)
+    symbols, anonymise = (request.snapshot.symbol,), settings.llm.anonymise
+    service = PolicyLevelReflectionService(
+        settings.reflection,
+        model=model,
+        recorded=True,
+        market_waits=True,
+        wordings=Wordings.of_run(symbols, anonymise=anonymise),
+    )
     # The budget is the one of the event that opened the boundary, as in a run.
     source = request.snapshot.events[0] if request.snapshot.events else NO_EVENT
     _load_engine()

@@ -104,7 +104,7 @@ async def diff_prompts(
     def opened(
         template: PromptTemplate, values: Settings
     ) -> AbstractAsyncContextManager[Panel[AnsweredConsolidation, Sample]]:
-        return open_panel(values, template, questions.max_tokens, environment)
+        return open_panel(values, template, questions, environment)
 
     askings = tuple(Asking.of_prompt(template, settings) for template in templates)
     first, second = await _both(plans, askings, folder, opened, _has_verdict, progress)
@@ -154,7 +154,7 @@ async def diff_decisions(
     def opened(
         template: PromptTemplate, values: Settings
     ) -> AbstractAsyncContextManager[Panel[StrategistQuestion, Decided]]:
-        return open_strategist(values, template, environment)
+        return open_strategist(values, template, questions.wordings, environment)
 
     first, second = await _both(asked, askings, folder, opened, _has_decision, progress)
     told = list(zip(asked, first, second, strict=True))
@@ -183,6 +183,7 @@ async def diff_decisions(
         "tokens": sum(one.tokens for one in (*first, *second)),
         "usd": sum(one.usd for one in (*first, *second)),
         "left_out": questions.left_out,
+        "without_background": questions.without_background,
     }
 
 

@@ -19,6 +19,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
+from services.model_calls.wording import Wordings
 from worker.models import accounted_models, check_models, configured_models
 from worker.rebuilding import Rebuilt
 from worker.session import Session
@@ -75,7 +76,8 @@ async def judged(
     definitions = tuple(version.definition for version in session.registry.reader().active())
     experiments = sum(1 for trial in session.lifecycle.shadows() if trial.kind == "experiment")
     try:
-        client = JudgeAgentClient(settings.judge, settings.gate, model)
+        wordings = Wordings.of_run(session.bars.symbols, anonymise=settings.llm.anonymise)
+        client = JudgeAgentClient(settings.judge, settings.gate, model, wordings=wordings)
         verdict = await client.replan(report, definitions, experiments)
     finally:
         if judge == "model":

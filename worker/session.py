@@ -164,6 +164,8 @@ class Session:
         self.untraded.observe(event, row, self.policy_loop.policies)
         policy = self.policy_loop.policies.get(str(event.detail.get("policy_id")))
         self.slow_loop.drift.observe(event, None if policy is None else policy.proposal.direction)
+        if self.policy_loop.background is not None:
+            self.policy_loop.background.plans.observe(event)
         if event.kind is TickEventKind.ENVELOPE_BREACH:
             killed = event.detail["limit"] == "kill_switch"
             self.slow_loop.note_override(

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from agents.language_models.accounted import AccountedModel, LiveSource, RecordedSource, ReplySource
 from agents.language_models.cassette import CassetteWriter
-from agents.strategies.model_strategist import ModelStrategist
 from agents.strategies.strategist_reply import FORM, FaultKind
 from prompts import PromptTemplate
 from schemas.config import Settings
@@ -24,7 +23,9 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.record import LATE, TIMEOUT
+from services.model_calls.wording import Wordings
 from trading_core.tick_guard import TickGuard
+from worker.bootstrap import model_strategist
 from worker.models import Models, caller_of, check_models, configured_cassette, configured_models
 from worker.strategist_questions import StrategistQuestion
 
@@ -64,16 +65,20 @@ def decided(answer: StrategistAnswer) -> Decided:
 class StrategistPanel:
     """One strategist with one template; its account has counted what was asked."""
 
-    def __init__(self, settings: Settings, template: PromptTemplate, source: ReplySource) -> None:
+    def __init__(
+        self, settings: Settings, template: PromptTemplate, wordings: Wordings, source: ReplySource
+    ) -> None:
         """Open the account.
 
         Args:
             settings: model, prices, limits, deadline and envelope.
             template: words the question.
+            wordings: of the data in it.
             source: of replies.
         """
         self._settings = settings
         self._template = template
+        self._wordings = wordings
         self._clock = SimulatedClock()
         self.account = ModelAccount(settings.llm, JournalWriter(MemorySink()), self._clock)
         caller = caller_of(settings, settings.llm.strategist_model, FORM, template.hash)
@@ -89,15 +94,15 @@ class StrategistPanel:
         self._clock.advance(question.snapshot.known_at)
         self.account.open_event(question.snapshot.symbol)
         before = replace(self.account.ledger.run)
-        strategist = ModelStrategist(
+        strategist = model_strategist(
+            settings,
             self._model,
             question.rules(settings),
             question.playbooks,
             question.frozen.get,
-            deadline_ms=settings.llm.strategist_deadline_ms,
-            own_rules=settings.reflection.mode != "off",
-            tick=settings.execution.tick_size,
-            prompt=self._template,
+            lambda snapshot: question.background,
+            self._wordings,
+            self._template,
         )
         said = decided(await strategist.answer(question.snapshot, None))
         spent = self.account.ledger.run
@@ -106,7 +111,7 @@ class StrategistPanel:
 
 @asynccontextmanager
 async def open_strategist(
-    settings: Settings, template: PromptTemplate, environment: Mapping[str, str]
+    settings: Settings, template: PromptTemplate, wordings: Wordings, environment: Mapping[str, str]
 ) -> AsyncIterator[StrategistPanel]:
     """The configured strategist, live or from a cassette; closed at the end.
 
@@ -121,7 +126,7 @@ async def open_strategist(
         source = live if cassette is None else RecordedSource(cassette)
         if source is None:
             raise ConfigError("no model is configured for the strategist: set policy_loop.strategist")
-        panel = StrategistPanel(settings, template, source)
+        panel = StrategistPanel(settings, template, wordings, source)
         if settings.runtime.llm == "record":
             panel.account.keep = CassetteWriter(Path(str(settings.runtime.cassette))).keep
         yield panel

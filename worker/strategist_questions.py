@@ -1,12 +1,12 @@
 """What the strategist of a stored run was asked: each recorded snapshot with the playbooks of its moment.
 
-The question is made of the snapshot, the playbook versions that were active when it was taken, and the plans
-frozen before it, so a run by rules holds questions as well as one that asked a model. Revisions are left out:
-they depend on what was answered first. Called by `thinktwice prompts diff`.
+The question is made of the snapshot, what was gathered beside it, the playbook versions that were active
+when it was taken, and the plans frozen before it. A run by rules holds questions as well as one that asked a
+model, but nothing was gathered there. Revisions are left out: they depend on what was answered first. Called by `thinktwice prompts diff`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from pydantic import ValidationError
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from agents.strategies.model_strategist import NOTHING_TO_CHOOSE
 from agents.strategies.plan_bases import plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
+from schemas.background import DecisionBackground
 from schemas.config import Settings
 from schemas.errors import ConfigError, StoreError
 from schemas.playbook import PlaybookVersion
@@ -21,7 +22,9 @@ from schemas.proposal import PolicyProposal
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import VersionState
 from services.journal.index import Event, JournalIndex
+from services.model_calls.wording import Wordings
 from services.playbooks.registry import RegistryReader
+from worker.model_questions import run_wordings
 
 Plans = Mapping[str, PolicyProposal]
 
@@ -33,12 +36,14 @@ class StrategistQuestion:
     Attributes:
         playbooks: versions active at the snapshot.
         frozen: plans frozen in the run so far, by policy id.
+        background: what was gathered beside the snapshot; None in a run by rules.
     """
 
     seq: int
     snapshot: PolicySnapshot
     playbooks: RegistryReader
     frozen: Plans
+    background: DecisionBackground | None = None
 
     def rules(self, settings: Settings) -> RuleStrategist:
         """The rules as they ranked the bases of this question."""
@@ -48,11 +53,20 @@ class StrategistQuestion:
 
 @dataclass(frozen=True)
 class StrategistQuestions:
-    """The questions of one run in order; `left_out` counts snapshots that leave nothing to choose."""
+    """The questions of one run in order; `left_out` counts snapshots that leave nothing to choose.
+
+    `wordings` is how they word their data.
+    """
 
     run_id: str
     asked: tuple[StrategistQuestion, ...]
     left_out: dict[str, int]
+    wordings: Wordings = Wordings()
+
+    @property
+    def without_background(self) -> int:
+        """Questions beside whose snapshot nothing was gathered."""
+        return sum(one.background is None for one in self.asked)
 
 
 def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settings) -> StrategistQuestions:
@@ -78,6 +92,10 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
                 one = _question(event, active, frozen)
                 idle += not _has_choice(one, settings)
                 found += [one] if _has_choice(one, settings) else []
+            elif event.row.kind == "strategist_background":
+                gathered = DecisionBackground.model_validate(event.payload["background"])
+                if found and found[-1].snapshot.content_hash == gathered.snapshot_hash:
+                    found[-1] = replace(found[-1], background=gathered)
         except (ValidationError, KeyError) as error:
             raise StoreError(
                 f"row {event.row.seq} ({event.row.kind}) does not fit this version: read it with the version "
@@ -85,7 +103,8 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
             ) from error
     if not found:
         raise ConfigError(f"run {run_id!r} holds no snapshot on which a strategist had anything to choose")
-    return StrategistQuestions(run_id, tuple(found), {NOTHING_TO_CHOOSE: idle} if idle else {})
+    wordings = run_wordings(index, anonymise=settings.llm.anonymise)
+    return StrategistQuestions(run_id, tuple(found), {NOTHING_TO_CHOOSE: idle} if idle else {}, wordings)
 
 
 def _question(

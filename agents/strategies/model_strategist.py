@@ -1,27 +1,32 @@
 """The strategist that asks a language model, within one deadline; where that fails, the rules answer.
 
-What stays the same from call to call (instructions, playbooks) goes first, as the part that the provider
-caches; snapshot, bases and revision follow as quoted data. The prompt is a pure function of what the
-snapshot and the readers hold, so a recorded run is played back question by question. The model picks a base
+What stays the same from call to call (instructions, tolerances, playbooks) goes first, as the part that the
+provider caches; snapshot, background, bases and revision follow as quoted data. The prompt is a pure function
+of what the snapshot and the readers hold, so a recorded run is played back question by question. The model picks a base
 and says what to change; it never writes a plan from nothing, sizes, or moves a stop away.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from agents.strategies.plan_bases import ID_DIGITS, FrozenPlan, PlanBase, plan_bases
 from agents.strategies.plan_changes import answer_of
 from agents.strategies.rule_strategist import RuleStrategist
-from agents.strategies.strategist_reply import ReplyFault, read_reply
+from agents.strategies.strategist_reply import ReplyFault, TightenReply, read_reply
 from prompts import PromptTemplate, load_prompt
+from schemas.background import DecisionBackground
 from schemas.errors import ModelError
+from schemas.playbook import PlaybookDefinition
 from schemas.proposal import StrategistAnswer
+from schemas.reflection import BUCKETS
 from schemas.snapshot import PolicySnapshot
 from services.model_calls.record import TIMEOUT
-from services.ports import LanguageModel, PlaybookReader, Revision
+from services.model_calls.wording import PRICED, Wording, Wordings
+from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Revision
 from services.quoting import quoted_json
 
 PROMPT = "strategist"
@@ -30,6 +35,13 @@ GRACE_MS = 20.0
 NOTHING_TO_CHOOSE = "nothing_to_choose"
 NONE = "none"
 NS_PER_MS = 1_000_000
+SHOWN_OF_CASE = ("symbol", "r", "distance", "failure_mode", "known_at")
+PLAIN_RUN = Wordings()
+
+
+def no_background(snapshot: PolicySnapshot) -> DecisionBackground | None:
+    """Where nothing was gathered."""
+    return None
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,9 @@ class ModelStrategist:
         frozen: FrozenPlan,
         *,
         deadline_ms: float,
+        background: BackgroundReader = no_background,
+        tolerances: Mapping[str, Any] = MappingProxyType({}),
+        wordings: Wordings = PLAIN_RUN,
         own_rules: bool = True,
         tick: float = 0.0,
         timer: Callable[[], int] = time.perf_counter_ns,
@@ -64,6 +79,9 @@ class ModelStrategist:
             playbooks: read-only registry.
             frozen: the plan of a policy frozen earlier in the run, by policy id.
             deadline_ms: of one answer, its correction included.
+            background: what was gathered beside a snapshot.
+            tolerances: what plans are measured by; the same for all of a run.
+            wordings: how questions word their data.
             own_rules: whether a plan may have rules in the model's own words; only with a reflection.
             tick: grid of stops; 0: none.
             timer: monotonic ns, for what is left of the deadline.
@@ -73,6 +91,9 @@ class ModelStrategist:
         self._rules = rules
         self._playbooks = playbooks
         self._frozen = frozen
+        self._background = background
+        self._tolerances = dict(tolerances)
+        self._wordings = wordings
         self._deadline_ms = deadline_ms
         self._own_rules = own_rules
         self._tick = tick
@@ -123,6 +144,9 @@ class ModelStrategist:
         read = read_reply(reply.text)
         if isinstance(read, ReplyFault):
             return read
+        if isinstance(read, TightenReply):
+            level = self._wordings.of(snapshot).price_back(read.stop)
+            read = read.model_copy(update={"stop": level})
         said = answer_of(read, snapshot, bases, self._playbooks, own_rules=self._own_rules, tick=self._tick)
         if isinstance(said, ReplyFault):
             return said
@@ -133,9 +157,16 @@ class ModelStrategist:
         active = [one.definition for one in self._playbooks.active() if one.definition.enabled]
         versions = tuple(one.content_hash for one in active)
         if self._static[0] != versions:
-            shown = quoted_json([one.payload() for one in active])
-            self._static = (versions, f"{self._prompt.system}\n\nThe playbooks (JSON):\n{shown}")
+            # Numbers as they are: a parameter is named by the very value on its grid.
+            shown = quoted_json([self._shown(one) for one in active])
+            measures = quoted_json(self._tolerances)
+            told = f"What every plan is measured by (JSON):\n{measures}\n\nThe playbooks (JSON):\n{shown}"
+            self._static = (versions, f"{self._prompt.system}\n\n{told}")
         return self._static[1]
+
+    def _shown(self, playbook: PlaybookDefinition) -> dict[str, Any]:
+        """A playbook without the time of its version: the snapshot's lessons say since when."""
+        return {name: value for name, value in playbook.payload().items() if name != "known_at"}
 
     def _request_text(
         self,
@@ -144,13 +175,32 @@ class ModelStrategist:
         bases: tuple[PlanBase, ...],
         fault: ReplyFault | None = None,
     ) -> str:
+        wording, background = self._wordings.of(snapshot), self._background(snapshot)
         return self._prompt.render(
-            snapshot=quoted_json(snapshot.payload()),
-            bases=quoted_json([base.shown() for base in bases]),
-            revision=NONE if revision is None else quoted_json(_shown(revision)),
+            snapshot=wording.json(snapshot.payload()),
+            background=NONE if background is None else wording.json(shown_background(background)),
+            bases=wording.json([base.shown() for base in bases]),
+            revision=NONE if revision is None else wording.json(_shown(revision)),
             task=_task(snapshot, revision),
-            correction=NONE if fault is None else quoted_json({"kind": fault.kind, "why": fault.message}),
+            correction=NONE if fault is None else wording.json(_corrected(fault, wording)),
         )
+
+
+def shown_background(background: DecisionBackground) -> dict[str, Any]:
+    """A background as the prompt carries it: each plan's cases once, without what all of them share."""
+    told = background.payload()
+    del told["snapshot_hash"]
+    for plan in told["cases"]:
+        memory = plan.pop("memory")
+        plan |= {name: memory[name] for name in ("base_rates", "insufficient")}
+        for bucket in BUCKETS:
+            plan[bucket] = [{name: case[name] for name in SHOWN_OF_CASE} for case in memory[bucket]]
+    return told
+
+
+def _corrected(fault: ReplyFault, wording: Wording) -> dict[str, str]:
+    why = wording.with_prices(fault.message) if fault.kind in PRICED else fault.message
+    return {"kind": str(fault.kind), "why": why}
 
 
 def _task(snapshot: PolicySnapshot, revision: Revision | None) -> str:

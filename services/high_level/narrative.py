@@ -19,6 +19,7 @@ from schemas.reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import EvidenceGrade
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import first_problem, json_text
+from services.model_calls.wording import PLAIN, Wording
 from services.ports import LanguageModel
 from services.quoting import quoted_json
 
@@ -174,14 +175,20 @@ def _told(reply: str) -> NarrativeReply | str:
 FORM = ReplyFormat("high_level_reflection", NarrativeReply, lambda text: not isinstance(_told(text), str))
 
 
-async def tell(report: HighLevelReflectionReport, prompt: Prompt, model: LanguageModel | None) -> Narrative:
+async def tell(
+    report: HighLevelReflectionReport,
+    prompt: Prompt,
+    model: LanguageModel | None,
+    wording: Wording = PLAIN,
+) -> Narrative:
     """The narrative of a report whose `narrative` already holds the rule text.
 
-    Without a model, or when the model fails or its text does not hold, the rule text stands.
+    Without a model, or when the model fails or its text does not hold, the rule text stands. What the model
+    may say is what it was shown, in the same words.
     """
     if model is None:
         return Narrative(report.narrative, False)
-    body = report.payload()
+    body = wording.worded(report.payload())
     offered = sorted({ref for finding in report.clusters for ref in finding.evidence})
     # A deferred need is a model's own text: a number in it was computed by nobody.
     source = canonical_json({"report": {key: body[key] for key in body if key != QUOTED}})

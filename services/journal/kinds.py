@@ -15,6 +15,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "policy_event",
         "policy_skip",
         "policy_snapshot",
+        "strategist_background",
         "policy_proposal",
         "policy_reflection",
         "proposal_clamped",

@@ -22,6 +22,7 @@ AMENDED = {"amendment_id": "policy_amended"}
 REFERENCES: dict[str, dict[str, str]] = {
     "policy_skip": {"event_id": "policy_event"},
     "policy_snapshot": {"event_id": "policy_event"},
+    "strategist_background": {"snapshot_hash": "policy_snapshot"},
     "policy_proposal": {"snapshot_hash": "policy_snapshot", "amendment.policy_id": "policy_frozen"},
     "policy_reflection": {
         "proposal_hash": "policy_proposal",

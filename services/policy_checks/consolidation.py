@@ -23,8 +23,8 @@ from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import first_problem, json_text
+from services.model_calls.wording import PLAIN, Wording
 from services.policy_checks.findings import status_of
-from services.quoting import quoted_json
 from trading_core.features import FEATURES
 
 LONGEST_REPLY = 8_000
@@ -77,7 +77,10 @@ class Consolidation:
 
 
 def consolidation_question(
-    template: PromptTemplate, request: PolicyLevelReflectionRequest, findings: Sequence[Finding]
+    template: PromptTemplate,
+    request: PolicyLevelReflectionRequest,
+    findings: Sequence[Finding],
+    wording: Wording = PLAIN,
 ) -> str:
     """The request to a model: everything that somebody wrote stands in it as quoted JSON, a line each."""
     named = [
@@ -85,10 +88,10 @@ def consolidation_question(
     ]
     return template.render(
         verdict=status_of(findings).value,
-        findings=quoted_json(named),
-        proposal=quoted_json(request.proposal.payload()),
-        playbook=quoted_json(request.playbook.payload()),
-        snapshot=quoted_json(request.snapshot.payload()),
+        findings=wording.json(named),
+        proposal=wording.json(request.proposal.payload()),
+        playbook=wording.json(request.playbook.payload()),
+        snapshot=wording.json(request.snapshot.payload()),
     )
 
 
@@ -103,18 +106,21 @@ def finding_ids(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def weigh_reply(
-    text: str, request: PolicyLevelReflectionRequest, findings: Sequence[Finding]
+    text: str,
+    request: PolicyLevelReflectionRequest,
+    findings: Sequence[Finding],
+    wording: Wording = PLAIN,
 ) -> Consolidation:
-    """Findings and needs that a reply may add to the deterministic `findings`."""
+    """Findings and needs that a reply may add to the deterministic `findings`, as they were worded."""
     reply = _read(text)
     if isinstance(reply, Finding):
         return Consolidation((reply,), refused=reply.code)
     floor, needs = status_of(findings), reply.deferred_needs
     stricter = floor is ReflectionStatus.PASS and reply.verdict != "pass"
     refusal = (
-        _scope_refusal(reply, request, findings)
+        _scope_refusal(reply, request, findings, wording)
         or _citation_refusal(reply, findings)
-        or _quotation_refusal(reply, request)
+        or _quotation_refusal(reply, request, wording)
         or (_evidence_refusal(reply, findings) if stricter else None)
     )
     if refusal is not None:
@@ -169,8 +175,11 @@ def _citation_refusal(reply: ConsolidationReply, findings: Sequence[Finding]) ->
     return _finding("model_cited_unknown_finding", Severity.MINOR, message)
 
 
-def _quotation_refusal(reply: ConsolidationReply, request: PolicyLevelReflectionRequest) -> Finding | None:
-    texts = [_as_read(request.proposal.thesis), _as_read(request.proposal.rationale)]
+def _quotation_refusal(
+    reply: ConsolidationReply, request: PolicyLevelReflectionRequest, wording: Wording
+) -> Finding | None:
+    said = request.proposal.thesis, request.proposal.rationale
+    texts = [_as_read(text) for text in (*said, *map(wording.text, said))]
     for quoted in reply.quotations:
         words = _as_read(quoted.text)
         if len(words.split()) < SHORTEST_QUOTATION and words not in texts:
@@ -201,11 +210,15 @@ def _as_read(text: str) -> str:
 
 
 def _scope_refusal(
-    reply: ConsolidationReply, request: PolicyLevelReflectionRequest, findings: Sequence[Finding]
+    reply: ConsolidationReply,
+    request: PolicyLevelReflectionRequest,
+    findings: Sequence[Finding],
+    wording: Wording,
 ) -> Finding | None:
     """Refuse a summary that names an indicator, rule or playbook which plan and findings do not."""
     known = canonical_json([request.proposal.payload(), request.playbook.payload()]).casefold()
     known += " ".join(f"{found.code} {found.message} {found.remedy}" for found in findings).casefold()
+    known += wording.json([found.payload() for found in findings]).casefold()
     text = reply.summary.casefold()
     news = [*_new_names(text, known), *_new_rules(text, known), *_other_playbooks(text, request)]
     return _refused(f"the summary brings {', '.join(repr(item[:60]) for item in news)}") if news else None

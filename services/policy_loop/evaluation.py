@@ -6,6 +6,7 @@ there. What may be carried out holds its evidence, so that freeze can demand it.
 
 from dataclasses import dataclass, field
 
+from schemas.background import DecisionBackground
 from schemas.judge import BoundaryVerdict
 from schemas.policy import PolicyAmendment
 from schemas.proposal import PolicyProposal
@@ -59,6 +60,7 @@ class Evaluation:
     Attributes:
         boundary, record, budget, event_id: fixed when it begins.
         asked, snapshot: what it looked at; None when that failed.
+        background: what a model strategist is shown beside it; None: rules decide, or nothing can be chosen.
         conclusion: what is to be done; None until it was thought about, or after a failure.
         error: the failure that it came to instead.
         deferred: what the fast path wanted and may not do.
@@ -72,6 +74,7 @@ class Evaluation:
     event_id: str
     asked: Standing | None = None
     snapshot: PolicySnapshot | None = None
+    background: DecisionBackground | None = None
     conclusion: Conclusion | None = None
     error: Exception | None = None
     deferred: list[DeferredItem] = field(default_factory=list)

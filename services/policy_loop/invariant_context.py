@@ -1,8 +1,11 @@
 """The deterministic guardrails in force at a boundary, gathered from the settings and the portfolio."""
 
+from typing import Any
+
 from schemas.config import ExecutionSettings, Settings
 from schemas.reflection import InvariantContext
 from schemas.snapshot import PolicySnapshot
+from services.policy_checks.expectation import FARTHEST_TARGET_MFE
 from services.ports import PlaybookReader
 
 # A playbook above it and above the envelope is blocked; one above the envelope alone is clamped by the
@@ -32,6 +35,30 @@ def invariant_context(
         tick_size=settings.execution.tick_size,
         no_learn_zones=envelope.no_learn_zones,
     )
+
+
+def tolerances(settings: Settings) -> dict[str, Any]:
+    """What the checks measure every plan by, as a strategist is told it; the same for all of a run.
+
+    A tick says what prices are like, so a run whose questions are anonymised does not name it.
+    """
+    execution, reflection, bounds = settings.execution, settings.reflection, InvariantContext.model_fields
+    tick = {} if settings.llm.anonymise else {"tick_size": execution.tick_size}
+    return {
+        "conviction_at_most_hit_rate_plus": reflection.conviction_tolerance,
+        "reward_to_risk_after_costs_at_least": reflection.min_reward_to_risk,
+        "cost_bps_per_side": cost_bps(execution),
+        "spread_bps": execution.spread_bps,
+        "target_at_most_median_best_excursions": FARTHEST_TARGET_MFE,
+        "horizon_bars_at_most": bounds["max_horizon_bars"].default,
+        "activation_window_bars_at_most": bounds["max_activation_window_bars"].default,
+        "staleness_bars_at_most": reflection.max_staleness_bars,
+        "share_of_lost_nearest_cases_below": reflection.contradiction_share,
+        "cases_needed": reflection.minimum_cases,
+        "revisions_at_most": settings.policy_loop.max_revisions,
+        "directions": list(settings.envelope.allowed_directions),
+        **tick,
+    }
 
 
 def cost_bps(execution: ExecutionSettings) -> float:

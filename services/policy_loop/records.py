@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from schemas.background import DecisionBackground
 from schemas.canonical import content_id
 from schemas.judge import BoundaryVerdict
 from schemas.policy import AmendedPolicy, FrozenPolicy, PolicyAmendment
@@ -110,6 +111,13 @@ class PolicyJournal:
                 "event_id": self.event_id,
                 "snapshot": snapshot.payload(),
             },
+        )
+
+    def background(self, background: DecisionBackground) -> None:
+        """What a model strategist is shown beside the snapshot."""
+        self._append(
+            "strategist_background",
+            {"snapshot_hash": background.snapshot_hash, "background": background.payload()},
         )
 
     def round(self, number: int, snapshot: PolicySnapshot, answered: PlanRound) -> None:

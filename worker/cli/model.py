@@ -235,10 +235,10 @@ async def recorded_questions(
     from worker.model_questions import read_questions
 
     run_id, index, values = await recorded_run(run, db, config)
-    questions = read_questions(run_id, index)
     values["runtime"] |= {"llm": llm or "live", "cassette": cassette}
     values["policy_loop"]["strategist"] = "rules"  # it is not asked here, so it needs neither key nor price
-    return questions, valid_settings(values)
+    settings = valid_settings(values)
+    return read_questions(run_id, index, anonymise=settings.llm.anonymise), settings
 
 
 async def recorded_run(

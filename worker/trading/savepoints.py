@@ -25,12 +25,14 @@ from pydantic import BaseModel
 from agents.judge_agent_client import JudgeAgentClient
 from agents.language_models.accounted import LiveSource, RecordedSource, SplicedSource
 from agents.language_models.cassette import CassetteWriter
+from agents.strategies.model_strategist import ModelStrategist
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import MemoryView
+from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.savepoints.forms import OWN, NoSavepoint
 from services.savepoints.reading import Reader
 from services.savepoints.writing import Parts, Writer
@@ -69,8 +71,10 @@ REMADE: Mapping[type, Mapping[str, Any]] = {
     StandingLedgers: dict.fromkeys(("zones", "_execution")),
     UntradedSignals: dict.fromkeys(("_execution",)),
     SlowLoopService: dict.fromkeys(("_interval",)),
-    HighLevelReflectionService: dict.fromkeys(("_risk_limit", "_promotion_minimum")),
-    JudgeAgentClient: dict.fromkeys(("_reflection_off",)),
+    HighLevelReflectionService: dict.fromkeys(("_risk_limit", "_promotion_minimum", "_wordings")),
+    JudgeAgentClient: dict.fromkeys(("_reflection_off", "_wordings")),
+    ModelStrategist: dict.fromkeys(("_tolerances", "_wordings")),
+    PolicyLevelReflectionService: dict.fromkeys(("_wordings",)),
 }
 LEVEL = 1  # of compression: a savepoint is written far more often than it is read
 ROOM = Path(__file__).resolve().parents[2]

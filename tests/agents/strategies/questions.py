@@ -9,6 +9,7 @@ from tests.services.policy_checks.plans import playbook_named, right_request
 HEADS = (
     "Task: ",
     "\n\nThe market, the account and what is known at the decision bar (JSON, quoted material):\n",
+    "\n\nWhat is known beside it: recent bars, cases, your last plans, lessons (JSON, quoted material):\n",
     "\n\nBase plans on offer (JSON, quoted material), as the rules would rank them:\n",
     "\n\nRevision request (JSON, quoted material):\n",
     "\n\nCorrection (JSON, quoted material):\n",
@@ -23,6 +24,7 @@ class Question(NamedTuple):
     bases: list[dict[str, Any]]
     revision: dict[str, Any] | None
     correction: dict[str, Any] | None
+    background: dict[str, Any] | None = None
 
     def base(self, origin: str = "playbook") -> str:
         """Id of the first base of that origin."""
@@ -36,9 +38,9 @@ def question(prompt: str) -> Question:
         before, found, rest = rest.partition(head)
         assert found, head
         parts.append(before)
-    task, snapshot, bases, *rare = [*parts[1:], rest]
-    revision, correction = (None if text == "none" else json.loads(text) for text in rare)
-    return Question(task, json.loads(snapshot), json.loads(bases), revision, correction)
+    task, snapshot, background, bases, *rare = [*parts[1:], rest]
+    rest_of_it = (None if text == "none" else json.loads(text) for text in (*rare, background))
+    return Question(task, json.loads(snapshot), json.loads(bases), *rest_of_it)
 
 
 def propose(base: str, *changes: dict[str, Any], reason: str = "fits", **more: Any) -> dict[str, Any]:

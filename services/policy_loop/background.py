@@ -1,0 +1,141 @@
+"""Gathers what a model strategist is shown beside the snapshot, at the moment of the snapshot.
+
+It holds readers only. Bars are read up to the decision bar, memory as of its close, and of plans, lessons and
+reports there is nothing yet that came later. Called by the policy loop where the strategist is a model.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from schemas.background import DecisionBackground, FoundLesson, LessonInForce, PlanCases, RecentBar
+from schemas.config import EnvelopeSettings
+from schemas.reflection import HighLevelReflectionReport
+from schemas.snapshot import PolicySnapshot
+from schemas.vocabulary import Direction, EvidenceGrade
+from services.policy_loop.plan_outcomes import PlanOutcomes
+from services.ports import MemoryQuery, MemoryReader, PlaybookReader
+from services.statistics.expectancy import Floats
+from trading_core.bars import BarSeries
+
+SHOWN_BARS = 20
+RANKED_BARS = 250
+MOST_FINDINGS = 10
+DIGITS = 6
+GRADED = (EvidenceGrade.SUGGESTIVE, EvidenceGrade.SIGNIFICANT)
+LastReport = Callable[[], HighLevelReflectionReport | None]
+
+
+class BackgroundBuilder:
+    """Builder of one run.
+
+    Args:
+        bars: of the run; they may grow.
+        memory: a reader of its own, so that no other reader's answers are touched.
+        playbooks: active versions.
+        envelope: what may be proposed at all.
+        last_report: the newest report of the slow loop that has arrived.
+
+    Attributes:
+        plans: what became of frozen plans; told by whoever sees tick events.
+    """
+
+    def __init__(
+        self,
+        bars: BarSeries,
+        memory: MemoryReader,
+        playbooks: PlaybookReader,
+        envelope: EnvelopeSettings,
+        last_report: LastReport,
+    ) -> None:
+        self._bars = bars
+        self._memory = memory
+        self._playbooks = playbooks
+        self._envelope = envelope
+        self._last_report = last_report
+        self.plans = PlanOutcomes()
+
+    def build(self, snapshot: PolicySnapshot) -> DecisionBackground | None:
+        """The background of a snapshot; None where no plan can be chosen and no position managed."""
+        considered = tuple(self._considered(snapshot))
+        if snapshot.position is None and not considered:
+            return None
+        return DecisionBackground(
+            snapshot_hash=snapshot.content_hash,
+            recent_bars=recent_bars(self._bars, snapshot),
+            cases=tuple(self._cases(snapshot, name, direction) for name, direction in considered),
+            last_plans=self.plans.of(snapshot),
+            lessons=tuple(self._lessons()),
+            findings=tuple(self._findings(snapshot.known_at)),
+        )
+
+    def _considered(self, snapshot: PolicySnapshot) -> Iterator[tuple[str, Direction]]:
+        """Playbook and direction of the position, else of every plan that may be proposed."""
+        if snapshot.regime is None:
+            return
+        if snapshot.position is not None:
+            yield snapshot.position.playbook_id, snapshot.position.direction
+            return
+        allowed = self._envelope.allowed_playbooks
+        for playbook, direction in self._playbooks.eligible(snapshot.regime.labels, snapshot.timeframe):
+            if direction in self._envelope.allowed_directions and (not allowed or playbook.id in allowed):
+                yield playbook.id, direction
+
+    def _cases(self, snapshot: PolicySnapshot, playbook_id: str, direction: Direction) -> PlanCases:
+        fingerprint = () if snapshot.regime is None else snapshot.regime.fingerprint
+        query = MemoryQuery(snapshot.symbol, playbook_id, direction, fingerprint)
+        memory = self._memory.retrieve(query, snapshot.known_at)
+        return PlanCases(playbook_id=playbook_id, direction=direction, memory=memory)
+
+    def _lessons(self) -> Iterator[LessonInForce]:
+        for version in self._playbooks.active():
+            if version.report_id is not None:
+                yield LessonInForce(
+                    playbook_id=version.definition.id,
+                    version=version.definition.version,
+                    since=version.since,
+                    expires_at=version.expires_at,
+                    reason=version.reason,
+                )
+
+    def _findings(self, known_at: int) -> Iterator[FoundLesson]:
+        report = self._last_report()
+        if report is None or report.known_at > known_at:
+            return
+        shown = [found for found in report.clusters if found.grade in GRADED]
+        for found in shown[:MOST_FINDINGS]:
+            yield FoundLesson(**{name: getattr(found, name) for name in FoundLesson.model_fields})
+
+
+def recent_bars(bars: BarSeries, snapshot: PolicySnapshot) -> tuple[RecentBar, ...]:
+    """The symbol's own last bars up to the decision bar, oldest first, ranked among its last known ones."""
+    s = bars.symbols.index(snapshot.symbol)
+    end = int(bars.close_times.searchsorted(snapshot.known_at, side="right"))
+    own = np.flatnonzero(bars.present[:end, s])[-RANKED_BARS - 1 :]
+    close = bars.close[own, s]
+    before = np.concatenate(([np.nan], close[:-1]))
+    columns = {
+        "close_return": close / before - 1.0,
+        "range_share": (bars.high[own, s] - bars.low[own, s]) / close,
+        "volume": bars.volume[own, s].astype(float),
+    }
+    shown: list[dict[str, Any]] = [{} for _ in own[-SHOWN_BARS:]]
+    for name, values in columns.items():
+        known = np.sort(values[-RANKED_BARS:][np.isfinite(values[-RANKED_BARS:])])
+        for bar, value in zip(shown, values[-SHOWN_BARS:], strict=True):
+            bar[name], bar[f"{name}_rank"] = _ranked(float(value), known)
+    return tuple(RecentBar(bars_ago=len(shown) - 1 - place, **bar) for place, bar in enumerate(shown))
+
+
+def _ranked(value: float, known: Floats) -> tuple[float | None, float | None]:
+    """A value and its rank among the others of the sorted `known`, which hold it; None where unknown."""
+    if not np.isfinite(value):
+        return None, None
+    below, up_to = known.searchsorted(value, "left"), known.searchsorted(value, "right")
+    rank = None if known.size < 2 else _rounded((below + 0.5 * (up_to - below - 1)) / (known.size - 1))
+    return _rounded(value), rank
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
