@@ -2,7 +2,8 @@
 
 The question is made of the snapshot, what was gathered beside it, the playbook versions that were active
 when it was taken, and the plans frozen before it. A run by rules holds questions as well as one that asked a
-model, but nothing was gathered there. Revisions are left out: they depend on what was answered first. Called by `thinktwice prompts diff`.
+model, but nothing was gathered there. Revisions are left out: they depend on what was answered first. Called
+by `thinktwice prompts diff`.
 """
 
 from collections.abc import Mapping

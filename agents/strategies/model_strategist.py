@@ -2,8 +2,8 @@
 
 What stays the same from call to call (instructions, tolerances, playbooks) goes first, as the part that the
 provider caches; snapshot, background, bases and revision follow as quoted data. The prompt is a pure function
-of what the snapshot and the readers hold, so a recorded run is played back question by question. The model picks a base
-and says what to change; it never writes a plan from nothing, sizes, or moves a stop away.
+of what the snapshot and the readers hold, so a recorded run is played back question by question. The model
+picks a base and says what to change; it never writes a plan from nothing, sizes, or moves a stop away.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from agents.strategies.plan_changes import answer_of
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import ReplyFault, TightenReply, read_reply
 from prompts import PromptTemplate, load_prompt
-from schemas.background import DecisionBackground
+from schemas.background import DecisionBackground, RecentBar
 from schemas.errors import ModelError
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import StrategistAnswer
@@ -187,9 +187,11 @@ class ModelStrategist:
 
 
 def shown_background(background: DecisionBackground) -> dict[str, Any]:
-    """A background as the prompt carries it: each plan's cases once, without what all of them share."""
+    """A background as the prompt carries it: bars by column, and of cases only what tells them apart."""
     told = background.payload()
     del told["snapshot_hash"]
+    bars = told["recent_bars"]
+    told["recent_bars"] = {name: [bar[name] for bar in bars] for name in RecentBar.model_fields}
     for plan in told["cases"]:
         memory = plan.pop("memory")
         plan |= {name: memory[name] for name in ("base_rates", "insufficient")}

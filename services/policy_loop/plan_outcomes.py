@@ -54,7 +54,8 @@ class PlanOutcomes:
         plans = tuple(reversed(self._plans.get(snapshot.symbol, ())))
         managed = snapshot.managed_policy_id
         if plans and plans[0].policy_id != managed and plans[0].became not in OVER:
-            return plans[0].model_copy(update={"became": RETIRED}), *plans[1:]
+            gone = {"became": RETIRED, "became_at": snapshot.known_at}
+            return plans[0].model_copy(update=gone), *plans[1:]
         return plans
 
 

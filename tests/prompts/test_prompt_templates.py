@@ -27,7 +27,8 @@ def test_load_prompt_embedded_templates_name_what_their_callers_give():
     }
     assert load_prompt("high_level_reflection").placeholders == {"report", "evidence"}
     assert load_prompt("judge_replanning").placeholders == {"actions", "refused", "report"}
-    assert load_prompt("strategist").placeholders == {"task", "snapshot", "bases", "revision", "correction"}
+    parts = {"task", "snapshot", "background", "bases", "revision", "correction"}
+    assert load_prompt("strategist").placeholders == parts
 
 
 def test_load_prompt_unknown_name_error_lists_the_known_ones():

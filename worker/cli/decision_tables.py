@@ -28,8 +28,8 @@ def render_comparison(document: Document) -> None:
     if document["left_out"]:
         rows.append(("left out", f"{counts(document['left_out'])}: no model was asked there"))
     if document["without_background"]:
-        shown = f"{document['without_background']:,} snapshots: nothing was gathered beside them, as in a run by rules"
-        rows.append(("no background", shown))
+        bare = f"{document['without_background']:,} snapshots: nothing was gathered beside them"
+        rows.append(("no background", f"{bare}, as in a run by rules"))
     print_rows(f"decisions at the snapshots of {document['run_id']}", rows)
     moves = [[one["from"], one["to"], str(one["count"])] for one in document["moves"]]
     print_table(("from", "to", "snapshots"), moves)

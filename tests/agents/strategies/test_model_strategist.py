@@ -18,6 +18,7 @@ from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.reflection import Finding, Remedy
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import CheckName, PlanKind, Severity, VersionState
+from services.model_calls.wording import PLAIN
 from services.playbooks.registry import PlaybookRegistry
 from services.ports import ModelReply, Revision
 from tests.agents.language_models.misbehaviour import WHOLE, Case
@@ -115,7 +116,7 @@ def test_model_strategist_offers_what_the_rules_would_propose_in_their_order():
     answered(mind)
     asked = mind.questions[0]
     assert (asked.task, asked.revision, asked.correction) == ("choose", None, None)
-    assert asked.snapshot == json.loads(json.dumps(SNAPSHOT.payload()))
+    assert asked.snapshot == json.loads(PLAIN.json(SNAPSHOT.payload()))
     assert len(asked.bases) > 1
     assert asked.bases[0]["plan"] == by_rules().proposal.payload()  # type: ignore[union-attr]
     assert len({base["id"] for base in asked.bases}) == len(asked.bases)
@@ -380,5 +381,5 @@ def test_model_strategist_request_on_the_wire_marks_the_static_part_for_the_cach
     assert block["cache_control"] == {"type": "ephemeral"}
     assert str(SNAPSHOT.ts_event) not in json.dumps(body["system"])
     assert [part["role"] for part in body["messages"]] == ["user"]
-    assert question(body["messages"][0]["content"]).snapshot["ts_event"] == SNAPSHOT.ts_event
+    assert question(body["messages"][0]["content"]).snapshot["close"] == SNAPSHOT.close
     assert "tools" not in body
