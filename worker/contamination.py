@@ -2,7 +2,8 @@
 
 The last day that any model in use may know divides the bars; figures before and after it stand apart, and no
 headline comes from the part before. A run by rules alone has no such part: its playbooks and rules are
-written by hand from general principles, never fitted to the embedded bars. Nothing here decides anything.
+written by hand from general principles, never fitted to the embedded bars. A run whose questions were
+anonymised has its headline whole, and says so. Nothing here decides anything.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,7 +22,8 @@ from trading_core.accounting import max_drawdown, sharpe
 from trading_core.bars import BarSeries
 from worker.models import models_in_use
 
-Label = Literal["clean", "contaminated", "mixed", "unknown"]
+Label = Literal["clean", "anonymised", "contaminated", "mixed", "unknown"]
+WHOLE: tuple[Label, ...] = ("clean", "anonymised")
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ def contamination(
     models = cutoffs(spoke, settings.llm.knowledge_cutoff)
     known = [one.date for one in models if one.date is not None]
     row, label = _divided(models, course.bars)
+    if settings.llm.anonymise and label != "clean":
+        row, label = 0, "anonymised"  # they may have read about the window, and were not told that it is this
     before = int(course.bars.present[:row].sum())
     return {
         "label": label,
@@ -69,7 +73,7 @@ def headline(found: dict[str, Any]) -> dict[str, Any] | None:
     if found["label"] in ("contaminated", "unknown"):
         return None
     figures: dict[str, Any] = found["after"]
-    return {"window": "whole" if found["label"] == "clean" else "after_cutoff"} | figures
+    return {"window": "whole" if found["label"] in WHOLE else "after_cutoff"} | figures
 
 
 def _divided(models: Sequence[Cutoff], bars: BarSeries) -> tuple[int, Label]:
@@ -87,9 +91,11 @@ def _divided(models: Sequence[Cutoff], bars: BarSeries) -> tuple[int, Label]:
 
 
 def _reason(label: Label, models: Sequence[Cutoff]) -> str | None:
-    """Why there is no headline, or why it is not the whole run; None for a clean run."""
+    """Why there is no headline, why it is not the whole run or is it all the same; None for a clean run."""
     if label == "clean":
         return None
+    if label == "anonymised":
+        return "no question named a symbol, a day or a price (llm.anonymise)"
     if label == "unknown":
         names = ", ".join(one.model for one in models if one.date is None)
         return f"no knowledge cutoff is known for {names}: set llm.knowledge_cutoff"

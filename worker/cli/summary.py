@@ -90,8 +90,9 @@ def _table(title: str, rows: Rows) -> Table:
 def _performance_parts(document: Document) -> Iterable[tuple[str, Rows]]:
     """The headline first; what models may have read about stands below it and says so."""
     found, whole = document["contamination"], document["performance"]
-    if found["label"] == "clean":
-        yield "Performance", _performance(whole, document["open_positions"])
+    if found["label"] in ("clean", "anonymised"):
+        told = [] if found["reason"] is None else [("questions", found["reason"])]
+        yield "Performance", [*_performance(whole, document["open_positions"]), *told]
         return
     if document["headline"] is None:
         yield "Performance: no headline", [("why", found["reason"])]

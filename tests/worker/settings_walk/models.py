@@ -26,6 +26,7 @@ MODELS: dict[str, Entry] = {
     "llm.base_url": Entry("http://127.0.0.1:9/v1", asked, FULL),
     "llm.accept_models": Entry(["other"], asked, FULL),
     "llm.structured_output": Entry(False, asked, FULL),
+    "llm.anonymise": Entry(True, asked, PROPOSING),
     "llm.fast_model": Entry("other", asked, {**FULL, "llm.prices": OTHER}),
     "llm.slow_model": Entry("other", judged, {**JUDGING, "llm.prices": OTHER}),
     "llm.strategist_model": Entry("other", asked, {**PROPOSING, "llm.prices": OTHER}),
