@@ -191,7 +191,8 @@ async def tell(
     body = wording.worded(report.payload())
     offered = sorted({ref for finding in report.clusters for ref in finding.evidence})
     # A deferred need is a model's own text: a number in it was computed by nobody.
-    source = canonical_json({"report": {key: body[key] for key in body if key != QUOTED}})
+    told = {key: body[key] for key in body if key != QUOTED}
+    source = canonical_json({"report": told, "symbols": list(wording.symbols.values())})
     request = prompt.render(report=quoted_json(body), evidence=quoted_json(offered))
     try:
         # A model that keeps no deadline of its own is cut off here.
@@ -203,5 +204,5 @@ async def tell(
         return Narrative(report.narrative, False, f"model failed: no answer within {DEADLINE_MS:g} ms")
     except ModelError as error:
         return Narrative(report.narrative, False, f"model failed: {error}")
-    told = read_reply(reply.text, source, offered)
-    return told if told.by_model else Narrative(report.narrative, False, told.refused)
+    read = read_reply(reply.text, source, offered)
+    return read if read.by_model else Narrative(report.narrative, False, read.refused)

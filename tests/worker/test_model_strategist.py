@@ -13,6 +13,7 @@ from schemas.config import ExecutionSettings, PolicyLoopSettings, Settings
 from schemas.errors import ConfigError, ModelError
 from schemas.language_model import RunLimits
 from services.model_calls.record import Caller, question_key
+from services.model_calls.wording import PLAIN
 from services.ports import ModelReply
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, events, message, stream
@@ -79,10 +80,10 @@ def test_run_with_a_model_strategist_marks_one_static_part_and_keeps_the_snapsho
     assert len({json.dumps(body["system"]) for body in strategist.asked}) == 1
     block = strategist.asked[0]["system"][0]
     assert block["cache_control"] == {"type": "ephemeral"}
-    moments = {str(row["snapshot"]["ts_event"]) for row in made.of("policy_snapshot")}
+    moments = {PLAIN.time(row["snapshot"]["ts_event"]) for row in made.of("policy_snapshot")}
     assert not any(moment in block["text"] for moment in moments)
     assert len({body["messages"][0]["content"] for body in strategist.asked}) == len(strategist.asked)
-    snapshots = [row["snapshot"] for row in made.of("policy_snapshot")]
+    snapshots = [json.loads(PLAIN.json(row["snapshot"])) for row in made.of("policy_snapshot")]
     assert all(asked.snapshot in snapshots for asked in strategist.questions)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StrategistDesk:
 
 def uneven(asked: Question) -> dict[str, Any] | str:
     """Sometimes no reply, sometimes too sure, else a plan."""
-    day = int(asked.snapshot["ts_event"]) // (86_400 * 10**9) % 3
+    day = datetime.fromisoformat(asked.snapshot["ts_event"]).toordinal() % 3
     if day == 0 and asked.correction is None:
         return "Let me think about it."
     if day == 1 and asked.task == "choose":

@@ -1,0 +1,59 @@
+"""A strategist's model inside the process: it agrees with the rules and remembers what it was asked."""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from schemas.config import LlmSettings, PolicyLoopSettings, Settings
+from schemas.language_model import ModelPrice
+from services.ports import ModelReply
+from tests.agents.strategies.questions import HOLD, Question, propose, question
+from tests.worker.runs import Run, embedded_bars, run_on
+from worker.models import Models
+
+PERIOD = ("2003-01-01", "2004-06-30")
+PRICES = (ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0),)
+
+
+def agreeing(asked: Question) -> dict[str, Any]:
+    """The rules' first choice that was not refused; a position is held."""
+    if asked.task == "manage":
+        return HOLD
+    books = [base["id"] for base in asked.bases if base["origin"] == "playbook"]
+    return propose(books[0] if books else asked.bases[-1]["id"])
+
+
+class Asked:
+    """Stands for a model: answers as told, or always the same, and keeps every request."""
+
+    def __init__(self, decide: Callable[[Question], dict[str, Any]] | str = agreeing) -> None:
+        self.decide = decide
+        self.requests: list[dict[str, Any]] = []
+
+    async def complete(self, **request: Any) -> ModelReply:
+        self.requests.append(request)
+        decide = self.decide
+        said = decide if isinstance(decide, str) else json.dumps(decide(question(request["prompt"])))
+        return ModelReply(said, "claude-test", 1, 1, 0.1)
+
+    @property
+    def questions(self) -> list[Question]:
+        return [question(request["prompt"]) for request in self.requests]
+
+
+def asking(**llm: Any) -> Settings:
+    """Settings of a run whose strategist is the model `claude-test`."""
+    models = dict.fromkeys(("fast_model", "slow_model", "strategist_model"), "claude-test")
+    settings = {"provider": "anthropic", "prices": PRICES, **models, **llm}
+    return Settings(
+        policy_loop=PolicyLoopSettings(strategist="model"), llm=LlmSettings.model_validate(settings)
+    )
+
+
+@cache
+def agreeing_run(anonymise: bool = False) -> tuple[Run, Asked]:
+    """A run whose model agrees with the rules, and what it was asked."""
+    model = Asked()
+    bars = embedded_bars(*PERIOD)
+    return run_on(bars, asking(anonymise=anonymise), models=Models(strategist=model)), model

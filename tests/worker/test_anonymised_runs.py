@@ -1,0 +1,199 @@
+"""`llm.anonymise`: no question of a run names a symbol, a day or a price, and the run trades as it did."""
+
+import asyncio
+import json
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+
+from agents.judge_agent_client import JudgeAgentClient
+from prompts import load_prompt
+from schemas.config import ReflectionSettings, Settings
+from schemas.judge import JudgeAction, ReplanVerdict
+from schemas.reflection import DeferredItem
+from schemas.vocabulary import RecommendedAction
+from services.high_level_reflection_service import HighLevelReflectionService
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.model_calls.wording import Wordings
+from services.policy_checks.consolidation import consolidation_question, weigh_reply
+from tests.agents.strategies.questions import Question, tighten
+from tests.services.policy_checks.plans import right_request
+from tests.services.store.artefacts import report, request
+from tests.worker.asking_models import PERIOD, Asked, agreeing, agreeing_run, asking
+from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.test_session_over_the_wire import trades
+from worker.bootstrap import assemble
+from worker.models import Models
+
+BARS = embedded_bars(*PERIOD)
+AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
+ID = re.compile(r"\b[0-9a-f]{12,64}\b")
+PRICE_DIGITS = 5
+
+
+def full(anonymise: bool = True) -> Settings:
+    patience = {"budget_event_ms": 20_000.0, "budget_heartbeat_ms": 20_000.0}
+    reflection = ReflectionSettings.model_validate({"mode": "full", **patience})
+    return asking(anonymise=anonymise).model_copy(update={"reflection": reflection})
+
+
+@cache
+def everybody(anonymise: bool = True) -> tuple[Run, Models]:
+    """A run whose strategist, second reader and narrator are models."""
+    models = Models(strategist=Asked(), fast=Asked(AGREES), slow=Asked("no narrative"))
+    return run_on(BARS, full(anonymise), models=models), models
+
+
+def names_what_it_hides(text: str, closes: set[str]) -> list[str]:
+    """Symbols, years and closes of the run that a text holds outside of hashes."""
+    plain = ID.sub("#", text)
+    words = set(re.findall(r"[A-Z]{2,5}", plain)) & set(BARS.symbols)
+    years = re.findall(r"(?<![\w.])(?:19|20)\d\d(?=-\d\d)|\d{18,19}", plain)
+    numbers = set(re.findall(r"\d+\.\d+", plain))
+    return [*words, *years, *(numbers & closes)]
+
+
+def closes_of(run: Run) -> set[str]:
+    """Closes as a question that hides nothing shows them, where their digits tell them from other numbers."""
+    shown = (str(float(f"{row['snapshot']['close']:.6g}")) for row in run.of("policy_snapshot"))
+    return {one for one in shown if len(one.replace(".", "")) >= PRICE_DIGITS}
+
+
+@pytest.mark.parametrize("who", ["strategist", "fast"])
+def test_question_of_an_anonymised_run_names_no_symbol_no_year_and_no_close(who: str) -> None:
+    run, models = everybody()
+    closes = closes_of(run)
+    asked = getattr(models, who).requests
+    assert len(asked) > 50
+    assert len(closes) > 50
+    for one in asked:
+        assert names_what_it_hides(one["prompt"], closes) == []
+        assert names_what_it_hides(one["system"], closes) == []
+    plain, by_name = everybody(False)
+    told = [names_what_it_hides(one["prompt"], closes_of(plain)) for one in getattr(by_name, who).requests]
+    assert all(told), "the same look finds them where nothing is hidden"
+
+
+def test_anonymised_run_trades_as_the_same_run_that_hides_nothing() -> None:
+    (hidden, model), (plain, by_name) = agreeing_run(anonymise=True), agreeing_run()
+    assert len(model.requests) == len(by_name.requests) > 100
+    assert trades(hidden) == trades(plain)
+    assert len(trades(plain)) > 3
+    assert hidden.document["errors"] == 0
+
+
+def test_anonymised_questions_call_symbols_assets_and_the_decision_bar_t() -> None:
+    _, model = agreeing_run(anonymise=True)
+    names = {f"asset_{number}" for number, _ in enumerate(BARS.symbols, 1)}
+    assert {asked.snapshot["symbol"] for asked in model.questions} <= names
+    assert {asked.snapshot["known_at"] for asked in model.questions} == {"T"}
+    assert {asked.snapshot["close"] for asked in model.questions} == {100.0}
+    assert "tick_size" not in model.requests[0]["system"]
+
+
+def test_stop_that_an_anonymised_model_tightens_lands_at_the_price_of_the_market() -> None:
+    def halfway(asked: Question) -> dict[str, Any]:
+        position = asked.snapshot["position"]
+        if position is None:
+            return agreeing(asked)
+        return tighten(0.5 * (position["stop"] + asked.snapshot["close"]))
+
+    run = run_on(BARS, asking(anonymise=True), models=Models(strategist=Asked(halfway)))
+    snapshots = {one["snapshot_hash"]: one["snapshot"] for one in run.of("policy_snapshot")}
+    moved = [one for one in run.of("policy_amended") if one["amended"]["amendment"]["kind"] == "tighten"]
+    assert len(moved) > 3
+    for one in moved:
+        seen = snapshots[one["amended"]["snapshot_hash"]]
+        wanted = 0.5 * (seen["position"]["stop"] + seen["close"])
+        assert one["amended"]["amendment"]["stop"] == pytest.approx(wanted, rel=1e-5)
+        assert abs(wanted / 100.0 - 1.0) > 0.1, "a price of the disguise would be another one"
+
+
+def test_stop_that_is_not_tighter_is_sent_back_in_the_prices_of_the_question() -> None:
+    def looser(asked: Question) -> dict[str, Any]:
+        position = asked.snapshot["position"]
+        return agreeing(asked) if position is None else tighten(position["stop"] * 0.9)
+
+    model = Asked(looser)
+    run_on(BARS, asking(anonymise=True), models=Models(strategist=model))
+    corrected = [one for one in model.questions if one.correction is not None]
+    assert len(corrected) > 3
+    for one in corrected:
+        level = float(f"{one.snapshot['position']['stop'] * 0.9:.6g}")
+        said = [float(number) for number in re.findall(r"\d+\.?\d*", one.correction["why"])]  # type: ignore[index]
+        assert said == pytest.approx([level, one.snapshot["position"]["stop"], 100.0], rel=1e-4)
+
+
+def test_second_reader_may_quote_the_words_that_an_anonymised_question_showed_it() -> None:
+    asked = right_request()
+    plan = asked.proposal.model_copy(update={"thesis": f"Sell {asked.snapshot.symbol} short before it falls"})
+    asked = asked.model_copy(update={"proposal": plan})
+    wording = Wordings.of_run(("ELSE", asked.snapshot.symbol), anonymise=True).of(asked.snapshot)
+    question = consolidation_question(load_prompt("policy_level_reflection"), asked, (), wording)
+    assert "Sell asset_2 short before it falls" in question
+    quoted = {"text": "sell asset_2 short", "code": "text_contradicts_direction"}
+    reply = {"verdict": "revise", "summary": "It argues short.", "findings": [], "quotations": [quoted]}
+    added = weigh_reply(json.dumps(reply), asked, (), wording)
+    assert [one.code for one in added.findings] == ["model_lowered_verdict", "text_contradicts_direction"]
+
+
+TOLD = report(
+    request(),
+    narrative="AAPL lost from 2003-01-02 to 2003-05-30, as of 1075593600000000000 ns.",
+    drift_findings=("AAPL drifted",),
+    deferred_seen=("review AAPL",),
+)
+
+
+def test_narrator_of_an_anonymised_run_is_told_no_symbol_and_no_day() -> None:
+    narrator = Asked(json.dumps({"narrative": "asset_1 drifted.", "cited_evidence": []}))
+    models = Models(Asked(AGREES), narrator, Asked())
+    made = assemble(full(), BARS, JournalWriter(MemorySink()), models=models)
+    service: HighLevelReflectionService = made.slow_loop._reflection
+    made.clock.advance(int(BARS.close_times[-1]))
+    now = int(BARS.close_times[-1])
+    deferred = DeferredItem(raised_at=now, symbol="AAPL", text="review AAPL", reflection_hash="h")
+    asked = request(now, deferred_items=(deferred,), episode_ids=(), new_episodes=0)
+    told = asyncio.run(service.reflect(asked, (), ()))
+    assert told.narrative == "asset_1 drifted."
+    (one,) = narrator.requests
+    assert "review asset_1" in one["prompt"]
+    assert '"known_at":"T"' in one["prompt"]
+    assert names_what_it_hides(one["prompt"], set()) == []
+
+
+def test_judge_of_an_anonymised_run_is_told_no_symbol_and_no_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    action = JudgeAction(kind="replan", reason="AAPL lost on 2003-05-30")
+    verdict = ReplanVerdict(
+        decision=RecommendedAction.HOLD, report_id="r", actions=(action,), reason="r", known_at=TOLD.known_at
+    )
+    monkeypatch.setattr("agents.judge_agent_client.replan", lambda *_: verdict)
+    judge = Asked(json.dumps({"keep": ["a1"], "reason": "stays"}))
+    settings = asking(anonymise=True)
+    settings = settings.model_copy(update={"judge": settings.judge.model_copy(update={"replan": "model"})})
+    models = Models(strategist=Asked(), judge=judge)
+    made = assemble(settings, BARS, JournalWriter(MemorySink()), models=models)
+    client: JudgeAgentClient = made.slow_loop._judge  # type: ignore[assignment]
+    decided = asyncio.run(client.replan(TOLD, (), 0))
+    assert decided.actions == (action,), "what it keeps is the action as it is"
+    (one,) = judge.requests
+    assert "asset_1 lost on T" in one["prompt"]
+    assert names_what_it_hides(one["prompt"], set()) == []
+
+
+def test_anonymised_run_has_its_headline_and_says_why() -> None:
+    document = agreeing_run(anonymise=True)[0].document
+    assert document["contamination"]["label"] == "anonymised"
+    assert "llm.anonymise" in document["contamination"]["reason"]
+    assert document["headline"]["window"] == "whole"
+    assert document["headline"]["trades"] == document["performance"]["trades"]
+    plain = agreeing_run()[0].document
+    assert (plain["contamination"]["label"], plain["headline"]) == ("unknown", None)
+
+
+def test_setting_that_is_off_keeps_the_hash_of_older_configurations() -> None:
+    assert asking().config_hash == asking(anonymise=False).config_hash != asking(anonymise=True).config_hash
+    assert "anonymise" not in asking().hashed()["llm"]
