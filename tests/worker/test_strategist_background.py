@@ -83,7 +83,7 @@ def plain_bars(bars: BarSeries, snapshot: dict[str, Any]) -> list[list[float | N
             if value is None:
                 line += [None, None]
                 continue
-            rank = sum((one < value) + 0.5 * (one == value) for one in known) - 0.5  # type: ignore[operator]
+            rank = sum((one < value) + 0.5 * (one == value) for one in known) - 0.5
             line += [value, rank / others if others else None]
         shown.append(line)
     return shown

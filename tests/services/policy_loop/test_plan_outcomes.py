@@ -27,7 +27,7 @@ def event(kind: TickEventKind, of: FrozenPolicy, at: int = 5, **detail: object) 
     )
 
 
-def in_force(of: FrozenPolicy | None):  # type: ignore[no-untyped-def]
+def in_force(of: FrozenPolicy | None):
     return SNAPSHOT.model_copy(update={"active_policy_id": None if of is None else of.policy_id})
 
 
