@@ -144,8 +144,9 @@ class ModelStrategist:
         read = read_reply(reply.text)
         if isinstance(read, ReplyFault):
             return read
-        if isinstance(read, TightenReply):
-            level = self._wordings.of(snapshot).price_back(read.stop)
+        if isinstance(read, TightenReply) and (held := snapshot.position) is not None:
+            shown = held.stop, held.entry_price, snapshot.close
+            level = self._wordings.of(snapshot).price_back(read.stop, *shown)
             read = read.model_copy(update={"stop": level})
         said = answer_of(read, snapshot, bases, self._playbooks, own_rules=self._own_rules, tick=self._tick)
         if isinstance(said, ReplyFault):

@@ -99,9 +99,13 @@ class Wording:
             return message
         return NUMBER.sub(lambda found: f"{float(found[0]) * self.scale:.{DIGITS}g}", self.text(message))
 
-    def price_back(self, level: float) -> float:
-        """The price of the market that a price of the question stands for."""
-        return level / self.scale
+    def price_back(self, level: float, *shown: float) -> float:
+        """The price of the market that a price of the question stands for.
+
+        One of `shown` is given back as it is, and not as the question rounded it.
+        """
+        meant = (price for price in shown if self._rounded(price * self.scale) == level)
+        return next(meant, level / self.scale)
 
     @cached_property
     def _names(self) -> re.Pattern[str]:

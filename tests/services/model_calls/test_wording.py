@@ -83,6 +83,13 @@ def test_disguise_gives_a_price_back_as_exactly_as_it_was_shown(close: float, sh
     wording = Wordings.of_run(("AAA",), anonymise=True).of(SNAPSHOT.model_copy(update={"close": close}))
     level = shown({"stop": close * share}, wording)["stop"]
     assert wording.price_back(level) == pytest.approx(close * share, rel=1e-5)
+    assert wording.price_back(level, close, close * share) in (close, close * share)
+
+
+def test_stop_that_is_answered_as_it_was_shown_is_that_very_stop_and_not_a_tighter_one():
+    stop = 1.206_751_249
+    assert shown({"stop": stop}) == {"stop": 1.20675}
+    assert (PLAIN.price_back(1.20675, stop), PLAIN.price_back(1.20676, stop)) == (stop, 1.20676)
 
 
 def test_disguise_tells_times_from_the_decision_bar():

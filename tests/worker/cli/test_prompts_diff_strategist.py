@@ -12,6 +12,7 @@ import pytest
 from typer.testing import Result
 
 import prompts
+from services.model_calls.wording import PLAIN
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, message
 from tests.agents.strategies.questions import ABSTAIN, HOLD, Question, change, propose, question, tighten
@@ -101,7 +102,8 @@ class Late:
 
 def snapshots(found: Desk) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in found.rows().splitlines()]
-    return [row["payload"]["snapshot"] for row in rows if row["kind"] == "policy_snapshot"]
+    found_ones = [row["payload"]["snapshot"] for row in rows if row["kind"] == "policy_snapshot"]
+    return [json.loads(PLAIN.json(one)) for one in found_ones]
 
 
 def test_prompts_diff_asks_the_strategist_at_each_snapshot_of_the_run_with_both_prompts(
