@@ -23,6 +23,7 @@ from trading_core.features.registry import resolve
 
 DIGITS = 6
 SPLIT_CLOSE = 100.0
+BEYOND = "beyond the calendar"
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 NS = 1_000_000_000
 TIMES = frozenset({"ts_event", "at", "since", "slot", "label"})
@@ -77,7 +78,10 @@ class Wording:
     def time(self, ns: int) -> str:
         """A moment: ISO 8601 in UTC, or like `T-3d` before the decision bar."""
         if self.now is None:
-            return ns_to_datetime(ns).isoformat().replace("+00:00", "Z")
+            try:
+                return ns_to_datetime(ns).isoformat().replace("+00:00", "Z")
+            except (OverflowError, ValueError):
+                return BEYOND  # a lesson may be set to end after a million years
         away, sign = abs(ns - self.now) // NS, "-" if ns < self.now else "+"
         size, unit = next((unit for unit in UNITS if away % unit[0] == 0), UNITS[-1])
         return f"T{sign}{away // size}{unit}" if away else "T"

@@ -38,6 +38,12 @@ def test_wording_tells_every_time_in_iso_8601_utc():
     assert shown({"passed_over_at": 0.5, "bars_ago": 3}) == {"passed_over_at": 0.5, "bars_ago": 3}
 
 
+def test_wording_of_a_time_that_no_calendar_has_is_a_word_and_no_error():
+    far = 1_000_000_000 * DAY
+    assert shown({"expires_at": far}) == {"expires_at": "beyond the calendar"}
+    assert shown({"expires_at": far}, HIDDEN)["expires_at"].startswith("T+")
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_wording_shows_six_digits_of_every_float_and_every_int_whole(number: float):
     assert shown({"r": [number]}) == {"r": [float(f"{number:.6g}")]}
