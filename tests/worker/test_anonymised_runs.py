@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +26,9 @@ from tests.services.store.artefacts import report, request
 from tests.worker.asking_models import PERIOD, Asked, agreeing, agreeing_run, asking
 from tests.worker.runs import Run, embedded_bars, run_on
 from tests.worker.test_session_over_the_wire import trades
+from worker.ablation.worth import _unfit
 from worker.bootstrap import assemble
+from worker.cli.summary import _performance_parts
 from worker.models import Models
 
 BARS = embedded_bars(*PERIOD)
@@ -190,8 +193,13 @@ def test_anonymised_run_has_its_headline_and_says_why() -> None:
     assert "llm.anonymise" in document["contamination"]["reason"]
     assert document["headline"]["window"] == "whole"
     assert document["headline"]["trades"] == document["performance"]["trades"]
+    ((title, rows),) = _performance_parts(document)
+    assert (title, ("questions", document["contamination"]["reason"]) in rows) == ("Performance", True)
     plain = agreeing_run()[0].document
     assert (plain["contamination"]["label"], plain["headline"]) == ("unknown", None)
+    sides: Any = [SimpleNamespace(document=one) for one in (document, plain)]
+    assert _unfit(sides[:1]) is None
+    assert str(_unfit(sides)).startswith("contaminated: no knowledge cutoff")
 
 
 def test_setting_that_is_off_keeps_the_hash_of_older_configurations() -> None:
