@@ -19,7 +19,6 @@ from services.statistics.sample import sample
 from worker.ablation.arms import MEANING, NO_MODEL, Arm, ArmResult
 from worker.ablation.refused_plans import PaperTrades
 from worker.ablation.runner import Ablation
-from worker.contamination import WHOLE
 
 Worth = Literal["helped", "hurt", "unknown", "no better than chance at the same rate"]
 CHANCE: Worth = "no better than chance at the same rate"
@@ -119,7 +118,8 @@ def _unfit(sides: Sequence[ArmResult]) -> str | None:
     if failed:
         return f"errors in {', '.join(failed)}"
     found = [one.document["contamination"] for one in sides]
-    return next((f"contaminated: {one['reason']}" for one in found if one["label"] not in WHOLE), None)
+    reasons = [one["reason"] for one in found if one["label"] != "anonymised"]
+    return next((f"contaminated: {reason}" for reason in reasons if reason is not None), None)
 
 
 def answer_of(alone: PairedResult, chance: PairedResult | None) -> Worth:
