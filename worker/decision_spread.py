@@ -30,7 +30,7 @@ async def spread_of_decisions(
     """
     asked = questions.asked[:limit]
     told: list[list[Decided]] = []
-    async with open_strategist(settings, template, environment) as panel:
+    async with open_strategist(settings, template, questions.wordings, environment) as panel:
         for number, question in enumerate(asked):
             told.append([])
             for taken in range(samples):

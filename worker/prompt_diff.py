@@ -20,6 +20,7 @@ from schemas.canonical import content_hash
 from schemas.config import Settings
 from schemas.errors import CassetteMiss, ConfigError
 from services.journal.consolidations import AnsweredConsolidation
+from services.model_calls.wording import Wordings
 from worker.decision_moves import distribution, moves, paired_test
 from worker.model_comparison import Pair, compared
 from worker.model_panel import Sample, open_panel
@@ -31,6 +32,7 @@ from worker.strategist_questions import StrategistQuestion, StrategistQuestions
 NO_REPLY = "no reply"
 STEM_DIGITS = 16
 SIDES = ("first", "second")
+PLAIN_RUN = Wordings()
 Q = TypeVar("Q")
 A = TypeVar("A")
 Q_in = TypeVar("Q_in", contravariant=True)
@@ -45,23 +47,27 @@ class Asking:
         template: words the questions.
         settings: model, prices, limits, deadline and envelope.
         stem: name of the cassette.
+        wordings: of the data in a strategist's questions.
     """
 
     template: PromptTemplate
     settings: Settings
     stem: str
+    wordings: Wordings = PLAIN_RUN
 
     @classmethod
-    def of_prompt(cls, template: PromptTemplate, settings: Settings) -> "Asking":
+    def of_prompt(
+        cls, template: PromptTemplate, settings: Settings, wordings: Wordings = PLAIN_RUN
+    ) -> "Asking":
         """With a cassette by the template alone."""
-        return cls(template, settings, template.hash[:STEM_DIGITS])
+        return cls(template, settings, template.hash[:STEM_DIGITS], wordings)
 
     @classmethod
-    def of_strategist(cls, template: PromptTemplate, settings: Settings) -> "Asking":
+    def of_strategist(cls, template: PromptTemplate, settings: Settings, wordings: Wordings) -> "Asking":
         """With a cassette by the template and the strategist's model, wherever it answers."""
         llm = settings.llm
-        model = content_hash([llm.provider, llm.base_url, llm.strategist_model])
-        return cls(template, settings, f"{template.hash[:STEM_DIGITS]}-{model[:STEM_DIGITS]}")
+        model = content_hash([llm.provider, llm.base_url, llm.strategist_model, llm.anonymise])
+        return cls(template, settings, f"{template.hash[:STEM_DIGITS]}-{model[:STEM_DIGITS]}", wordings)
 
 
 class Panel(Protocol[Q_in, A_out]):
@@ -72,7 +78,7 @@ class Panel(Protocol[Q_in, A_out]):
         ...
 
 
-Open = Callable[[PromptTemplate, Settings], AbstractAsyncContextManager[Panel[Q, A]]]
+Open = Callable[[Asking, Settings], AbstractAsyncContextManager[Panel[Q, A]]]
 
 
 async def diff_prompts(
@@ -102,9 +108,9 @@ async def diff_prompts(
     plans = first_of_each(questions, templates[0], limit)
 
     def opened(
-        template: PromptTemplate, values: Settings
+        asking: Asking, values: Settings
     ) -> AbstractAsyncContextManager[Panel[AnsweredConsolidation, Sample]]:
-        return open_panel(values, template, questions, environment)
+        return open_panel(values, asking.template, questions, environment)
 
     askings = tuple(Asking.of_prompt(template, settings) for template in templates)
     first, second = await _both(plans, askings, folder, opened, _has_verdict, progress)
@@ -152,9 +158,9 @@ async def diff_decisions(
     asked = questions.asked[:limit]
 
     def opened(
-        template: PromptTemplate, values: Settings
+        asking: Asking, values: Settings
     ) -> AbstractAsyncContextManager[Panel[StrategistQuestion, Decided]]:
-        return open_strategist(values, template, questions.wordings, environment)
+        return open_strategist(values, asking.template, asking.wordings, environment)
 
     first, second = await _both(asked, askings, folder, opened, _has_decision, progress)
     told = list(zip(asked, first, second, strict=True))
@@ -246,7 +252,7 @@ async def _answers(
     values = asking.settings.payload()
     values["runtime"] |= source
     answers = []
-    async with opened(asking.template, Settings.model_validate(values)) as panel:
+    async with opened(asking, Settings.model_validate(values)) as panel:
         for number, question in enumerate(questions):
             told(number)
             try:

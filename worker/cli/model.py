@@ -200,10 +200,10 @@ async def _compare_strategists(
     from worker.prompt_kinds import STRATEGIST
 
     questions, present = await strategist_questions(run, db, None)
-    _, given = await strategist_questions(run, db, config)
+    others, given = await strategist_questions(run, db, config)
     askings = (
-        Asking.of_strategist(read_template(None, STRATEGIST), present),
-        Asking.of_strategist(read_template(prompt, STRATEGIST), given),
+        Asking.of_strategist(read_template(None, STRATEGIST), present, questions.wordings),
+        Asking.of_strategist(read_template(prompt, STRATEGIST), given, others.wordings),
     )
     with progress_bar("compare", Interrupts(), "answers") as progress:
         return await diff_decisions(

@@ -74,9 +74,12 @@ async def _decisions(
     from worker.prompt_diff import Asking, diff_decisions
 
     questions, settings = await strategist_questions(run, db, config)
-    askings = Asking.of_prompt(templates[0], settings), Asking.of_prompt(templates[1], settings)
+    first, second = (Asking.of_prompt(template, settings, questions.wordings) for template in templates)
+    asked = questions, (first, second), cassette
     with progress_bar("prompts", Interrupts(), "answers") as progress:
-        return await diff_decisions(questions, askings, cassette, os.environ, limit=limit, progress=progress)
+        return await diff_decisions(
+            questions, (first, second), cassette, os.environ, limit=limit, progress=progress
+        )
 
 
 def _missing(document: dict[str, Any]) -> int:

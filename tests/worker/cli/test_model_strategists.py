@@ -85,6 +85,19 @@ def test_model_compare_asks_two_strategists_at_each_snapshot_and_tests_them_in_p
         assert part in shown
 
 
+def test_model_compare_words_the_second_models_questions_as_its_settings_say(templates, monkeypatch):  # noqa: F811
+    def any_name(name: str, asked: Question, turn: int) -> dict[str, Any]:
+        return HOLD if asked.task == "manage" else propose(asked.base())
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tests.worker.cli.test_model_strategists.OTHER", f"{OTHER}anonymise = true\n")
+        result, models = run(templates, monkeypatch, any_name, *COMPARE, "--limit", "3", "--json")
+    assert result.exit_code == 0, result.output
+    seen = {(name == "claude-other", asked.snapshot["symbol"][:6]) for name, asked in models.asked}
+    assert {symbol for other, symbol in seen if other} == {"asset_"}
+    assert "asset_" not in {symbol for other, symbol in seen if not other}
+
+
 def test_model_compare_of_a_strategist_that_does_not_answer_says_what_is_missing(templates, monkeypatch):  # noqa: F811
     def down(name: str, asked: Question, turn: int) -> dict[str, Any] | str:
         return "status_413" if name == "claude-other" else rules_first(asked)
