@@ -75,7 +75,6 @@ async def _decisions(
 
     questions, settings = await strategist_questions(run, db, config)
     first, second = (Asking.of_prompt(template, settings, questions.wordings) for template in templates)
-    asked = questions, (first, second), cassette
     with progress_bar("prompts", Interrupts(), "answers") as progress:
         return await diff_decisions(
             questions, (first, second), cassette, os.environ, limit=limit, progress=progress
