@@ -61,7 +61,8 @@ def planted(series: BarSeries) -> list[Item]:
             items.append(BarRow(row.label, row.bars, history=True))
             continue
         if number % ODD_ROWS == 7 and (kind := next(told, None)) is not None:
-            items.append(FeedAnomaly(kind, first, row.label, {"count": number}, {"lag_s": 0.25}))
+            found = {"blocked": {first: "implausible bar"}} if kind is KINDS.WITHHELD else {"count": number}
+            items.append(FeedAnomaly(kind, first, row.label, found, {"lag_s": 0.25}))
         if number in ALONE:
             items.append(FeedAnomaly(KINDS.MISSING, second, row.label, {}))
             row = BarRow(row.label, {first: row.bars[first]})
