@@ -201,6 +201,8 @@ class Endpoint:
                 await writer.wait_closed()
         except (TimeoutError, OSError):
             pass
+        except asyncio.CancelledError:
+            pass  # its place is needed, or the process ends: Python 3.11 logs a handler that ends cancelled
         finally:
             writer.transport.abort()  # nothing happens where it is closed already
             self._serving.pop(task, None)

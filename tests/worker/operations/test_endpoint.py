@@ -261,6 +261,23 @@ def test_request_that_takes_too_long_is_cut_off_and_others_are_served():
     assert isinstance(cut, ConnectionError) or not cut
 
 
+def test_connections_that_say_nothing_are_broken_off_without_a_word_when_the_process_ends():
+    """Also one whose place was taken: an error on the log would be an alarm about a probe."""
+
+    async def closed() -> list[dict[str, object]]:
+        wrong: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: wrong.append(context))
+        async with endpoint() as one:
+            idle = [await asyncio.open_connection("127.0.0.1", one.port) for _ in range(MOST_CONNECTIONS + 1)]
+            assert await asyncio.wait_for(idle[0][0].read(), 20) == b""
+        await asyncio.sleep(0.05)
+        for _, writer in idle:
+            writer.close()
+        return wrong
+
+    assert asyncio.run(closed()) == []
+
+
 def test_connection_beyond_the_limit_takes_the_place_of_the_oldest():
     async def ask():
         async with endpoint(deadline_s=30.0) as one:
