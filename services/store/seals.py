@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.journal.chain import GENESIS_HASH
 from services.store.failures import MEND, StoreDamaged
 from services.store.opening import transaction
+from services.store.report_problems import report_problems
 from services.store.tables import ORDER_KINDS, journal, paper_bars, paper_orders, runs, seals, venue_orders
 from services.store.urls import StoreUrl
 
@@ -214,6 +215,7 @@ async def run_problems(
     if traded:
         problems += await _bar_problems(connection, run_id, parts, covered=bool(parts[RUN]))
         problems += await _order_problems(connection, run, parts)
+        problems += await report_problems(connection, run_id)
     return problems[:SHOWN]
 
 
