@@ -64,6 +64,16 @@ class Unlocking(sqlite3.Connection):
 
     watch: FileWatch | None = None
 
+    def cursor(self, *args: Any, **named: Any) -> Any:
+        """A cursor; for what begins a transaction only while the files are those that were opened.
+
+        Raises:
+            FileLost: they are not, and whatever is read from them says nothing of the store.
+        """
+        if self.watch is not None and not self.in_transaction:
+            self.watch.check()
+        return super().cursor(*args, **named)
+
     def commit(self) -> None:
         """Commit, unless the files of the store are not there any more.
 

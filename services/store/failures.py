@@ -107,7 +107,7 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
     for cause in chain:
         if isinstance(cause, FileLost):
             told = f"store {url.text}: {cause}: {NOT_STORED}"
-            return StoreLost(told, path=cause.path, open_still=cause.open_still)
+            return StoreLost(told, lost=cause)
     state, said = _told(chain)
     found = _worded(said, CLEARER) or meaning_of(state) or _worded(said, CAUSES)
     if is_refused(error) or said.lower().startswith(UNABLE):
@@ -115,8 +115,9 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
         if limited is not None:
             return StoreError(f"store {url.text} cannot be opened: {limited}")
     if found is not None:
-        kind = StoreDamaged if found is DAMAGED else StoreError
-        return kind(f"store {url.text} {found.text}", retryable=found.retryable)
+        if found is DAMAGED:
+            return StoreDamaged(f"store {url.text} {found.text}", file=url.path)
+        return StoreError(f"store {url.text} {found.text}", retryable=found.retryable)
     if any(isinstance(one, (OSError, PoolTimeout)) for one in chain):
         return StoreError(
             f"store {url.text} cannot be reached: check host, port and that the server runs", retryable=True

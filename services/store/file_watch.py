@@ -5,24 +5,32 @@ before and after each commit: the file at the address, and the log and the index
 its first commit. The last connection of all processes removes log and index when it closes, so they may
 change while none of ours has them open, and at no other time.
 
-Whoever copies another store over the file leaves it the same file. Between two checkpoints nothing writes it:
-when its time has changed, the runs in it are held against those that were there and those that are known.
+Whoever copies another store over the file, cuts it off or writes into it leaves it the same file. SQLite
+writes it only in a checkpoint, which the index tells of: when the file has changed and there was none,
+another program wrote. Where there was one, its runs are held against those that were there and are known.
 """
 
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 from weakref import WeakSet
 
 from schemas.errors import StoreError
+from services.store.wal_index import Brought, Identity, OpenFile
 
 COMPANIONS = ("-wal", "-shm")
 PRIVATE = 0o600
+REST_S = 0.05  # a file that was not written for so long is looked into
+LONGEST_REST_S = 2.0
+CHECK_S = 5.0  # longest check of a file, whatever its size
+STEPS = 10_000  # of SQLite's machine between two looks at the time
+
+OVERWRITTEN = "was overwritten with another file"
+DAMAGED = "was damaged, cut off or written to by another program"
 
 # With the version of the schema, which a copy by VACUUM INTO has one higher: its pages lie elsewhere.
 RUNS = (
@@ -30,7 +38,6 @@ RUNS = (
     "UNION ALL SELECT '', 0, schema_version FROM pragma_schema_version"
 )
 
-Identity = tuple[int, int] | None  # device and number of a file; None where there is none
 Stamp = tuple[int, int]  # size and time of a file
 Runs = dict[str, tuple[int, int]]  # when each run was made, ns, and how many rows it has
 
@@ -39,13 +46,29 @@ class FileLost(sqlite3.OperationalError):
     """A commit that must not be acknowledged: it went, or would go, to a file that nobody finds again.
 
     `open_still` says that only log or index is lost: SQLite may bring what was committed into the file when
-    the last connection closes, so that before then nothing can be said of what it will hold.
+    the last connection closes, so that before then nothing can be said of what it will hold. `overwritten`
+    and `damaged` say that it is the same file with other bytes; `file` is the one that was lost, `runs` what
+    was known of it.
     """
 
-    def __init__(self, path: Path, what: str, *, open_still: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        what: str,
+        *,
+        open_still: bool = False,
+        overwritten: bool = False,
+        damaged: bool = False,
+        file: Identity = None,
+        runs: Runs | None = None,
+    ) -> None:
         super().__init__(f"{what} under the running process")
         self.path = path
         self.open_still = open_still
+        self.overwritten = overwritten
+        self.damaged = damaged
+        self.file = file
+        self.runs = runs or {}
 
 
 class StoreLost(StoreError):
@@ -66,8 +89,12 @@ class FileWatch:
         self._companions: dict[str, Identity] = {}
         self._stamp: Stamp | None = None
         self._runs: Runs = {}
+        self._seen: Stamp | None = None
+        self._brought: Brought | None = None
+        self._index = OpenFile()
+        self._lost: FileLost | None = None
         self._users: WeakSet[sqlite3.Connection] = WeakSet()
-        self._alone = threading.Lock()  # every connection lives in a thread of its own
+        self._alone = threading.RLock()  # every connection lives in a thread of its own
 
     def check(self, user: sqlite3.Connection | None = None) -> None:
         """Compare what lies there with what was found first.
@@ -79,18 +106,51 @@ class FileWatch:
             FileLost: something is gone, or is another file.
         """
         with self._alone:
-            main = _identity(self._path)
+            main = identity_of(self._path)
             if self._beside is None or self._main is None:
                 if user is None:
                     return
                 if main is None:
-                    raise FileLost(self._path, f"{str(self._path)!r} was deleted or moved away")
+                    raise self._loss(_became(main))
                 self._main, self._beside = main, Path(os.path.realpath(self._path))
             if main != self._main:
-                raise FileLost(self._path, f"{str(self._path)!r} {_became(main)}")
+                raise self._loss(_became(main))
             self._check_companions(self._beside, user)
+            self._check_writer(self._beside)
             if user is not None:
                 self._check_contents(self._beside, user)
+
+    def _loss(self, became: str) -> FileLost:
+        told = f"{str(self._path)!r} {became}"
+        return FileLost(
+            self._path, told, overwritten=became == OVERWRITTEN, damaged=became == DAMAGED,
+            file=self._main, runs=self._runs,
+        )  # fmt: skip
+
+    def _check_writer(self, beside: Path) -> None:
+        """Whether a checkpoint explains that the file has changed since the last look.
+
+        One that wrote after that look had begun before it and was not through, or has been noted since.
+        """
+        if self._lost is not None:
+            raise self._lost
+        index = self._companions.get("-shm")
+        before = self._index.brought(index)
+        stamp = _stamp(beside)
+        known, changed = self._brought, self._seen is not None and self._seen != stamp
+        if changed and known is not None and known.settled and self._index.brought(index) == known:
+            self._lost = self._written_by_another(beside)
+            raise self._lost
+        self._brought, self._seen = before, stamp
+
+    def _written_by_another(self, beside: Path) -> FileLost:
+        """What another program has made of the file, once that has come to rest."""
+        _wait_for_rest(beside)
+        found = _runs_in(beside)
+        other = found is not None and not _goes_on(self._runs, found)
+        if other or _is_whole(beside):
+            return self._loss(OVERWRITTEN)
+        return self._loss(DAMAGED)
 
     def _check_contents(self, beside: Path, user: sqlite3.Connection) -> None:
         """Whether the file still holds the runs that it held; one that is being written is read later."""
@@ -106,13 +166,14 @@ class FileWatch:
         now = _asked(user)
         lost = whole and known == now and found != now
         if lost or not (_goes_on(self._runs, found) and _goes_on(found, now)):
-            raise FileLost(self._path, f"{str(self._path)!r} was overwritten with another file")
+            self._lost = self._loss(OVERWRITTEN)
+            raise self._lost
         self._stamp, self._runs = stamp if idle else self._stamp, found
 
     def _check_companions(self, beside: Path, user: sqlite3.Connection | None) -> None:
-        found = {suffix: _identity(beside.with_name(beside.name + suffix)) for suffix in COMPANIONS}
+        found = {suffix: identity_of(beside.with_name(beside.name + suffix)) for suffix in COMPANIONS}
         if not self._users:
-            self._companions = {}
+            self._companions, self._seen, self._brought = {}, None, None
         for suffix, known in self._companions.items():
             if known is not None and found[suffix] != known:
                 name = str(beside.with_name(beside.name + suffix))
@@ -131,7 +192,8 @@ def _became(found: Identity) -> str:
     return "was deleted or moved away" if found is None else "was replaced by another file"
 
 
-def _identity(path: Path) -> Identity:
+def identity_of(path: Path) -> Identity:
+    """Which file lies there; None where none does."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -174,72 +236,49 @@ def _all_in_file(connection: sqlite3.Connection) -> bool:
 def _runs_in(path: Path) -> Runs | None:
     """The runs in the file itself, without its log; None while they cannot be read."""
     try:
-        with closing(sqlite3.connect(_alone(path), uri=True)) as file:
+        with closing(sqlite3.connect(alone_address(path), uri=True)) as file:
             return _asked(file)
     except sqlite3.Error as error:
         return {} if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB else None
 
 
-def _alone(path: Path) -> str:
+def alone_address(path: Path) -> str:
     """The address of a file without its log; reading it leaves nothing behind."""
     return f"file:{quote(str(path))}?mode=ro&immutable=1"
 
 
-@contextmanager
-def losses_of(run_id: str, last: int | None = None) -> Iterator[None]:
-    """Say of a loss which rows of a run it takes along.
+def _wait_for_rest(path: Path) -> None:
+    """Until nothing writes a file any more; a copy of a large one takes its time."""
+    until, before = time.monotonic() + LONGEST_REST_S, None
+    while (stamp := _stamp(path)) != before and time.monotonic() < until:
+        before = stamp
+        time.sleep(REST_S)
 
-    Args:
-        run_id: the run that is written.
-        last: number of the last row that was to be stored.
 
-    Raises:
-        StoreLost: with what is left of the run in the file at the address, or with what will tell it.
-    """
+def _is_whole(path: Path) -> bool:
+    """Whether SQLite finds nothing wrong with the file itself, without its log."""
     try:
-        yield
-    except StoreLost as error:
-        path = error.context.get("path")
-        if path is None:
+        with closing(sqlite3.connect(alone_address(path), uri=True)) as file:
+            return not damage_in(file)
+    except sqlite3.Error:  # what cannot be read is not whole
+        return False
+
+
+def damage_in(connection: sqlite3.Connection) -> str | None:
+    """What SQLite finds wrong in the pages of a store; None when nothing, or nothing in the time for it."""
+    until = time.monotonic() + CHECK_S
+    connection.set_progress_handler(lambda: time.monotonic() > until, STEPS)
+    try:
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            return None
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise
-        loss = _later(run_id) if error.context.get("open_still") else _loss(path, run_id, last)
-        told = f"{error}; {loss}"
-        raise StoreLost(told, run_id=run_id) from error
-
-
-def _later(run_id: str) -> str:
-    return (
-        f"which rows of run {run_id} are in the file is known only when this process has ended: "
-        f"`thinktwice verify {run_id}` tells it then"
-    )
-
-
-def _loss(path: Path, run_id: str, last: int | None) -> str:
-    end = "" if last is None else f" to {last}"
-    left = _left(path, run_id)
-    if left is None:
-        return f"run {run_id} is lost with it, rows 0{end}: the file at the address does not hold it"
-    rows, known_at = left
-    since = "" if known_at is None else f", what was decided since {_moment(known_at)}"
-    return f"run {run_id}: rows {rows}{end}{since} are not in the file at the address"
-
-
-def _left(path: Path, run_id: str) -> tuple[int, int | None] | None:
-    """Rows of a run in the file itself, and when the last was known; None when it holds no such run."""
-    try:
-        with closing(sqlite3.connect(_alone(path), uri=True)) as file:
-            run = file.execute("SELECT events FROM runs WHERE run_id = ?", (run_id,)).fetchone()
-            if run is None:
-                return None
-            query = "SELECT known_at FROM journal WHERE run_id = ? AND seq = ?"
-            last = file.execute(query, (run_id, run[0] - 1)).fetchone()
-    except sqlite3.Error:  # nothing there can be read, which is what is said of it
-        return None
-    return int(run[0]), None if last is None else int(last[0])
-
-
-def _moment(known_at: int) -> str:
-    return datetime.fromtimestamp(known_at // 1_000_000_000, UTC).isoformat().replace("+00:00", "Z")
+        return str(error)
+    finally:
+        connection.set_progress_handler(None, 0)
+    return None if found == "ok" else str(found)
 
 
 def made_private(path: Path) -> None:

@@ -11,7 +11,7 @@ from schemas.errors import StoreError
 from services.journal.chain import GENESIS_HASH, JournalRow, damage, misfit
 from services.store.engine import WRITES
 from services.store.failures import MEND, NO_TEXT, StoreDamaged, store_errors
-from services.store.file_watch import losses_of
+from services.store.losses import losses_of
 from services.store.tables import journal, runs
 from services.store.urls import StoreUrl
 

@@ -10,8 +10,8 @@ from schemas.errors import ConfigError, StoreError, nearest
 from services.journal.chain import GENESIS_HASH
 from services.store.engine import WRITES
 from services.store.failures import MEND, StoreDamaged, store_errors
-from services.store.file_watch import losses_of
 from services.store.leases import Lease, demand_tenure
+from services.store.losses import losses_of
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
 from services.store.seals import seal_end, seal_run
 from services.store.tables import runs

@@ -20,9 +20,9 @@ from services.journal.chain import JournalRow
 from services.store.database_time import now_ms
 from services.store.engine import WRITES
 from services.store.failures import MEND, StoreDamaged, store_errors
-from services.store.file_watch import losses_of
 from services.store.journal_repository import append_rows
 from services.store.leases import Lease, demand_tenure
+from services.store.losses import losses_of
 from services.store.opening import transaction
 from services.store.records import Closing
 from services.store.run_repository import close_run, is_closed

@@ -20,6 +20,7 @@ from services.market_feed import BarRow, FeedAnomaly, MarketFeed
 from services.policy_loop.evaluation import Evaluation
 from services.savepoints.forms import NoSavepoint
 from services.store import RunRecord, Store
+from services.store.failures import StoreDamaged
 from services.store.file_watch import StoreLost
 from services.store.leases import Lease, LeaseLost
 from services.store.records import Closing
@@ -414,7 +415,7 @@ class PaperProcess:
             try:
                 await self._look()
             except StoreError as error:
-                if isinstance(error, (LeaseLost, StoreLost)):
+                if isinstance(error, (LeaseLost, StoreDamaged, StoreLost)):
                     raise
                 self.committing.away(error)
             else:
