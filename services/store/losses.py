@@ -1,13 +1,15 @@
 """What a loss of the store's file takes along: which rows of the run that was written are where."""
 
+import asyncio
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from services.store.failures import StoreDamaged
-from services.store.file_watch import FileLost, StoreLost, alone_address, identity_of
+from services.store.failures import MEND, StoreDamaged, store_error
+from services.store.file_watch import FileLost, StoreLost, alone_address, damage_in, identity_of
+from services.store.urls import StoreUrl
 
 
 @contextmanager
@@ -33,6 +35,24 @@ def losses_of(run_id: str, last: int | None = None) -> Iterator[None]:
         if "file" not in error.context:
             raise
         raise StoreDamaged(f"{error}; {_unknown(run_id, last)}", run_id=run_id) from error
+
+
+async def demand_readable(url: StoreUrl) -> None:
+    """Look once through the pages of a SQLite store, so that no run ends well in one that cannot be read.
+
+    Raises:
+        StoreDamaged: SQLite finds something wrong.
+        StoreError: the file cannot be read at all.
+    """
+    if url.path is None:
+        return
+    try:
+        damage = await asyncio.to_thread(damage_in, url.path)
+    except (OSError, sqlite3.Error) as error:
+        raise store_error(error, url) from error
+    if damage is not None:
+        told = damage.splitlines()[-1]
+        raise StoreDamaged(f"store {url.text} is damaged: {told}: {MEND}", file=url.path)
 
 
 def _loss(lost: FileLost, run_id: str, last: int | None) -> str:

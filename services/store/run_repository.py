@@ -11,7 +11,7 @@ from services.journal.chain import GENESIS_HASH
 from services.store.engine import WRITES
 from services.store.failures import MEND, StoreDamaged, store_errors
 from services.store.leases import Lease, demand_tenure
-from services.store.losses import losses_of
+from services.store.losses import demand_readable, losses_of
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
 from services.store.seals import seal_end, seal_run
 from services.store.tables import runs
@@ -56,6 +56,7 @@ class RunRepository:
 
         Raises:
             StoreError: the run is not running.
+            StoreDamaged: the store cannot be read to its end.
         """
         values = {"status": status, "document": None if document is None else _json(document)}
         running = (runs.c.run_id == run_id) & (runs.c.status == "running")
@@ -66,6 +67,8 @@ class RunRepository:
                     await seal_end(connection, run_id, status, values["document"])
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not running: it cannot be marked {status}")
+        with losses_of(run_id):
+            await demand_readable(self._url)
 
     async def reopen(self, run_id: str, lease: Lease) -> None:
         """Let an interrupted run go on.

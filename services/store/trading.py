@@ -22,7 +22,7 @@ from services.store.engine import WRITES
 from services.store.failures import MEND, StoreDamaged, store_errors
 from services.store.journal_repository import append_rows
 from services.store.leases import Lease, demand_tenure
-from services.store.losses import losses_of
+from services.store.losses import demand_readable, losses_of
 from services.store.opening import transaction
 from services.store.records import Closing
 from services.store.run_repository import close_run, is_closed
@@ -123,6 +123,8 @@ class TradingRepository:
                     await close_run(connection, run_id, closing, seals=self._seals)
                     if closing.status == "finished":
                         await connection.execute(delete(savepoints).where(savepoints.c.run_id == run_id))
+            if closing is not None:
+                await demand_readable(self._url)
 
     async def rows(self, run_id: str, start: int = 0) -> AsyncIterator["BarRow"]:
         """The rows of bars that a run took from row `start` on, in order, each held against its seal.

@@ -7,8 +7,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,11 +19,13 @@ from services.journal.writer import JournalWriter
 from services.store import file_watch, open_store
 from services.store.backup import back_up
 from services.store.examination import examine
+from services.store.failures import StoreDamaged
 from services.store.file_watch import FileWatch, StoreLost
 from services.store.records import Closing
 from tests.services.store.stores import new_run
 
 HOUR = 3_600_000
+PAGE = 4_096
 NAME = "store.db"
 
 
@@ -93,17 +96,22 @@ def overwritten(file: Path, other: Path) -> str:
     return "was overwritten"
 
 
-def other_store_copied_over(file: Path) -> str:
+def other_store_copied_over(file: Path, **changes: Any) -> str:
     other = file.with_name("other.db")
 
     async def made() -> None:
         async with await open_store(f"sqlite:///{other}", create=True) as store:
             for _ in range(3):
-                run_id = (await store.runs.create(new_run(created_at=77))).run_id
+                run_id = (await store.runs.create(new_run(**({"created_at": 77} | changes)))).run_id
                 await store.journal.append(run_id, ROWS)
 
     asyncio.run(made())
     return overwritten(file, other)
+
+
+def further_store_of_the_same_run_copied_over(file: Path) -> str:
+    """Its runs go on with those that were lost: nothing in them tells that it is another file."""
+    return other_store_copied_over(file, mode="paper", created_at=new_run().created_at)
 
 
 def text_written_over(file: Path) -> str:
@@ -115,6 +123,18 @@ def text_written_over(file: Path) -> str:
 def emptied(file: Path) -> str:
     os.truncate(file, 0)
     return "was overwritten"
+
+
+def cut_off(file: Path) -> str:
+    os.truncate(file, file.stat().st_size // 2)
+    return "was damaged"
+
+
+def written_into(file: Path) -> str:
+    with file.open("r+b", buffering=0) as damaged:
+        damaged.seek(file.stat().st_size // 2)
+        damaged.write(bytes(range(256)) * 80)
+    return "was damaged"
 
 
 def folder_moved(file: Path) -> str:
@@ -130,7 +150,7 @@ def folder_removed(file: Path) -> str:
 LOSSES = (
     all_deleted, main_deleted, log_deleted, index_deleted, log_replaced, copy_put_in_place,
     backup_put_in_place, folder_moved, folder_removed, other_store_copied_over, text_written_over,
-    emptied,
+    emptied, further_store_of_the_same_run_copied_over, cut_off, written_into,
 )  # fmt: skip
 
 
@@ -258,6 +278,84 @@ def test_loss_of_log_or_index_names_no_row_lost_before_the_file_is_closed(file, 
     assert asyncio.run(closed())[:10] == [row.hash for row in ROWS[:10]]
 
 
+@pytest.mark.parametrize("lose", [cut_off, written_into, other_store_copied_over])
+def test_store_written_to_from_outside_stays_lost_though_a_checkpoint_follows(file, lose):
+    async def scenario():
+        async with await open_store(f"sqlite:///{file}", create=True) as store:
+            run_id = (await store.runs.create(new_run())).run_id
+            await store.journal.append(run_id, ROWS[:10])
+            await asyncio.to_thread(lose, file)
+            for first in (10, 20):
+                with pytest.raises(StoreLost, match="under the running process"):
+                    await store.journal.append(run_id, ROWS[first : first + 10])
+                with closing(sqlite3.connect(file)) as other, suppress(sqlite3.Error):
+                    other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    asyncio.run(scenario())
+
+
+def test_loss_of_a_damaged_file_says_that_its_rows_are_not_known_and_what_will_tell_them(file):
+    error, _ = losing(file, cut_off, append)
+    assert "which rows of run r0001, 0 to 19, can still be read is not known" in str(error)
+    assert "`thinktwice db check --full`" in str(error)
+
+
+@pytest.mark.parametrize("lose", [other_store_copied_over, further_store_of_the_same_run_copied_over])
+def test_loss_to_a_store_with_another_run_of_that_id_counts_no_rows_of_it_as_ours(file, lose):
+    error, _ = losing(file, lose, append)
+    assert "run r0001 is lost with it, rows 0 to 19" in str(error)
+    assert "the file at the address holds another run of that id, with 40 rows" in str(error)
+
+
+def test_loss_of_a_file_that_is_back_by_then_calls_no_row_lost(file, monkeypatch):
+    moved = beside(file, "-moved")
+
+    def away(path: Path) -> str:
+        path.rename(moved)
+        found = FileWatch._loss
+
+        def told(self, became):
+            if moved.exists():
+                moved.rename(path)
+            return found(self, became)
+
+        monkeypatch.setattr(FileWatch, "_loss", told)
+        return "was deleted or moved away"
+
+    error, told = losing(file, away, append)
+    assert told in str(error)
+    assert "the file is back at the address" in str(error)
+    assert "is lost" not in str(error)
+    assert "`thinktwice verify r0001`" in str(error)
+
+
+def test_loss_of_a_file_that_is_away_says_that_nothing_lies_there(file):
+    error, _ = losing(file, lambda path: str(path.rename(beside(path, "-moved"))), append)
+    assert "rows 0 to 19, unless the file was moved: nothing lies at the address" in str(error)
+
+
+@pytest.mark.parametrize("end", ["closed", "closed_paper"])
+def test_run_does_not_end_well_in_a_store_with_pages_that_cannot_be_read(file, end):
+    """The damage lies in an older run, was there before, and is read by nothing that the newer one does."""
+
+    async def scenario():
+        async with await open_store(f"sqlite:///{file}", create=True) as store:
+            older = (await store.runs.create(new_run())).run_id
+            for first in range(0, len(ROWS), 10):
+                await store.journal.append(older, ROWS[first : first + 10])
+        page = file.read_bytes().index(ROWS[20].hash.encode()) // PAGE
+        with file.open("r+b", buffering=0) as damaged:
+            damaged.seek(page * PAGE)
+            damaged.write(b"\xff" * PAGE)
+        async with await open_store(f"sqlite:///{file}", create=True) as store:
+            run_id = (await store.runs.create(new_run())).run_id
+            lease = await store.leases.take("trading", "me", HOUR)
+            await (close_backtest if end == "closed" else close_paper)(store, run_id, lease)
+
+    with pytest.raises(StoreDamaged, match=r"is damaged: .*restore a backup.*run r0002.*db check --full"):
+        asyncio.run(scenario())
+
+
 def test_loss_says_which_rows_are_not_in_the_file_that_lies_there(file):
     def replaced(path: Path) -> str:
         with closing(sqlite3.connect(path)) as other:
@@ -359,6 +457,44 @@ def test_healthy_run_is_not_stopped_by_what_others_do_with_its_file(file, tmp_pa
             return (await store.runs.find(run_id)).events
 
     assert asyncio.run(scenario()) == len(ROWS)
+
+
+BUSY_PROCESS = """
+import sqlite3, sys
+store = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+store.execute("PRAGMA wal_autocheckpoint=3")
+store.execute("CREATE TABLE busy (number INTEGER, text TEXT)")
+for number in range(400):
+    store.execute("INSERT INTO busy VALUES (?, ?)", (number, "x" * 3000))
+    if number % 7 == 0:
+        store.execute("DELETE FROM busy WHERE number % 3 = 0")
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    if number % 90 == 0:
+        store.execute("VACUUM")
+store.close()
+"""
+
+
+def test_healthy_run_is_not_stopped_by_checkpoints_of_a_busy_process(file):
+    async def scenario():
+        async with await open_store(f"sqlite:///{file}", create=True) as store:
+            run_id = (await store.runs.create(new_run())).run_id
+            command = (sys.executable, "-c", BUSY_PROCESS, str(file))
+            busy = await asyncio.create_subprocess_exec(*command)
+            ended = asyncio.create_task(busy.wait())
+            commits = 0
+            while not ended.done():
+                await asyncio.gather(
+                    store.leases.take("trading", "me", HOUR),
+                    *(store.runs.find(run_id) for _ in range(3)),
+                )
+                commits += 1
+            await store.journal.append(run_id, ROWS)
+            return ended.result(), commits
+
+    code, commits = asyncio.run(scenario())
+    assert code == 0
+    assert commits > 10
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
