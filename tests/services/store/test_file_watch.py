@@ -388,9 +388,20 @@ def test_link_that_leads_to_another_file_is_a_loss_and_one_that_stays_is_none(fi
     assert f"{str(file)}-wal" in str(error)
 
 
-@pytest.mark.parametrize("moment", [1, 2])
-def test_loss_just_before_and_just_after_the_commit_is_not_acknowledged(file, moment, monkeypatch):
+def copied_over_by_then(file: Path) -> str:
+    return overwritten(file, file.with_name("other.db"))
+
+
+@pytest.mark.parametrize("moment", [1, 2, 3])
+@pytest.mark.parametrize("loss", [main_deleted, copied_over_by_then, written_into])
+@pytest.mark.parametrize("write", [append, commit])
+def test_loss_before_a_transaction_and_around_its_commit_is_not_acknowledged(
+    file, tmp_path, moment, loss, write, monkeypatch
+):
     looks = []
+    (tmp_path / "other").mkdir()
+    further_store_of_the_same_run_copied_over(file_of(tmp_path / "other"))
+    (tmp_path / "other" / "other.db").replace(file.with_name("other.db"))
 
     def lose(path: Path) -> str:
         check = FileWatch.check
@@ -398,15 +409,21 @@ def test_loss_just_before_and_just_after_the_commit_is_not_acknowledged(file, mo
         def checked(self, user=None):
             looks.append(user)
             if len(looks) == moment:
-                path.unlink()
+                loss(path)
             check(self, user)
 
         monkeypatch.setattr(FileWatch, "check", checked)
-        return "was deleted"
+        return "under the running process"
 
-    error, told = losing(file, lose, append)
+    error, told = losing(file, lose, write)
     assert told in str(error)
     assert len(looks) == moment
+
+
+def file_of(folder: Path) -> Path:
+    """An empty file, to be overwritten."""
+    (folder / NAME).touch()
+    return folder / NAME
 
 
 def test_connection_made_after_the_loss_makes_no_new_file(file):
