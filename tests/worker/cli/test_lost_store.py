@@ -37,11 +37,21 @@ def copy_over(folder: Path) -> None:
     shutil.copyfile(folder / "other.db", folder / STORE)
 
 
+def cut_off(folder: Path) -> None:
+    os.truncate(folder / STORE, (folder / STORE).stat().st_size // 2)
+
+
+def write_into(folder: Path) -> None:
+    with (folder / STORE).open("r+b", buffering=0) as file:
+        file.seek((folder / STORE).stat().st_size // 2)
+        file.write(bytes(range(256)) * 80)
+
+
 def delete_log(folder: Path) -> None:
     (folder / f"{STORE}-wal").unlink()
 
 
-@pytest.mark.parametrize("lose", [delete, replace, delete_log])
+@pytest.mark.parametrize("lose", [delete, replace, delete_log, cut_off, write_into])
 @pytest.mark.parametrize("stopped_by", [None, signal.SIGINT, signal.SIGTERM])
 def test_backtest_whose_store_is_lost_ends_with_two_and_never_with_stored(shell, lose, stopped_by):
     def at_bar(t: int) -> None:
@@ -102,6 +112,9 @@ def lost_under(
         ("paper", replace, signal.SIGINT),
         ("worker", delete_log, None),
         ("paper", copy_over, None),
+        ("paper", cut_off, None),
+        ("paper", write_into, signal.SIGINT),
+        ("worker", write_into, None),
     ],
 )
 def test_paper_process_whose_store_is_lost_ends_with_two_and_never_with_stored(tmp_path, command, lose, stop):
