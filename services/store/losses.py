@@ -11,6 +11,9 @@ from services.store.failures import MEND, StoreDamaged, store_error
 from services.store.file_watch import FileLost, StoreLost, alone_address, damage_in, identity_of
 from services.store.urls import StoreUrl
 
+# SQLite writes its log into whatever lies in the file when the last connection closes.
+MIXED = "what was copied there is damaged when this process ends, copy it again then"
+
 
 @contextmanager
 def losses_of(run_id: str, last: int | None = None) -> Iterator[None]:
@@ -66,7 +69,9 @@ def _loss(lost: FileLost, run_id: str, last: int | None) -> str:
             f"run {run_id} is lost with it, rows 0{_to(last)}, unless the file was moved: "
             "nothing lies at the address"
         )
-    if found == lost.file and not lost.overwritten:
+    if lost.overwritten:
+        return f"{_left_there(lost, run_id, last)}; {MIXED}"
+    if found == lost.file:
         return f"the file is back at the address; {_later(run_id)}"
     return _left_there(lost, run_id, last)
 

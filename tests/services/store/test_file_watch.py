@@ -305,6 +305,7 @@ def test_loss_to_a_store_with_another_run_of_that_id_counts_no_rows_of_it_as_our
     error, _ = losing(file, lose, append)
     assert "run r0001 is lost with it, rows 0 to 19" in str(error)
     assert "the file at the address holds another run of that id, with 40 rows" in str(error)
+    assert "copy it again then" in str(error)
 
 
 def test_loss_of_a_file_that_is_back_by_then_calls_no_row_lost(file, monkeypatch):
