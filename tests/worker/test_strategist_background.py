@@ -313,7 +313,7 @@ def test_question_of_a_run_by_rules_is_asked_without_a_background_and_says_so_on
     assert found.without_background == len(found.asked) > 10
     printed = io.StringIO()
     document = {
-        "run_id": "r", "prompt": {"first": "a", "second": "b"}, "model": "m",
+        "run_id": "r", "prompt": {"first": "a", "second": "b"}, "model": {"first": "m", "second": "m"},
         "decisions": {"first": {}, "second": {}}, "test": {"p_value": None, "by_decision": []},
         "compared": 0, "questions": 12, "unchanged": 0, "other_plan": 0, "moved": 0, "tokens": 0, "usd": 0.0,
         "left_out": {}, "without_background": 12, "moves": [], "changed": [],
