@@ -80,7 +80,8 @@ class ParameterChange(_Wire):
     value: float
 
 
-Change = ConvictionChange | BarsChange | TextChange | RuleChange | ParameterChange
+OfferedChange = ConvictionChange | BarsChange | TextChange | ParameterChange
+Change = OfferedChange | RuleChange
 Reason = Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
@@ -147,4 +148,15 @@ def _malformed(message: str) -> ReplyFault:
     return ReplyFault(FaultKind.MALFORMED, message)
 
 
-FORM = ReplyFormat("strategist", ClosedReply, lambda text: not isinstance(read_reply(text), ReplyFault))
+class OfferedProposeReply(ProposeReply):
+    """As the question offers it: without rules in the model's own words, which no plan passes with."""
+
+    changes: tuple[Annotated[OfferedChange, Field(discriminator="field")], ...] = Field(
+        max_length=MOST_CHANGES
+    )
+
+
+OfferedReply = Annotated[
+    OfferedProposeReply | HoldReply | TightenReply | AbstainReply, Field(discriminator="answer")
+]
+FORM = ReplyFormat("strategist", OfferedReply, lambda text: not isinstance(read_reply(text), ReplyFault))

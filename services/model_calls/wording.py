@@ -37,7 +37,7 @@ PRICED = frozenset(
      "stop_inside_winner_mae", "target_beyond_mfe", "stop_not_tighter"}
 )  # fmt: skip
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*\w)(?! median)")
-MOMENT = re.compile(r"(?<!\w)\d{18,19}(?= ns\b)")
+MOMENT = re.compile(r"(?<!\w)\d{18,19}(?!\w)")  # ns, as in `slot 1130371200000000000`
 PROSE = re.compile(r"[^a-z0-9_]")  # an id, a hash or a word of a closed set has no such character
 
 

@@ -182,7 +182,7 @@ def _quotation_refusal(
     texts = [_as_read(text) for text in (*said, *map(wording.text, said))]
     for quoted in reply.quotations:
         words = _as_read(quoted.text)
-        if len(words.split()) < SHORTEST_QUOTATION and words not in texts:
+        if not words or (len(words.split()) < SHORTEST_QUOTATION and words not in texts):
             message = f"quoted {quoted.text!r}: a quotation has at least {SHORTEST_QUOTATION} words"
             return _finding("model_quoted_too_little", Severity.MINOR, message)
         if not any(re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) for text in texts):
@@ -215,8 +215,12 @@ def _scope_refusal(
     findings: Sequence[Finding],
     wording: Wording,
 ) -> Finding | None:
-    """Refuse a summary that names an indicator, rule or playbook which plan and findings do not."""
-    known = canonical_json([request.proposal.payload(), request.playbook.payload()]).casefold()
+    """Refuse a summary that names an indicator, rule or playbook which the request does not.
+
+    Another playbook of the snapshot may be named where the plan's own texts speak of it.
+    """
+    parts = request.proposal.payload(), request.playbook.payload(), dict(request.snapshot.features)
+    known = canonical_json(parts).casefold()
     known += " ".join(f"{found.code} {found.message} {found.remedy}" for found in findings).casefold()
     known += wording.json([found.payload() for found in findings]).casefold()
     text = reply.summary.casefold()
@@ -242,7 +246,12 @@ def _new_rules(text: str, known: str) -> list[str]:
 
 def _other_playbooks(text: str, request: PolicyLevelReflectionRequest) -> list[str]:
     others = {summary.playbook_id for summary in request.snapshot.expectations} - {request.playbook.id}
-    return [other for other in sorted(others) if other in text or other.replace("_", " ") in text]
+    own = _as_read(f"{request.proposal.thesis} {request.proposal.rationale}")
+    return [other for other in sorted(others) if _speaks_of(text, other) and not _speaks_of(own, other)]
+
+
+def _speaks_of(text: str, playbook_id: str) -> bool:
+    return playbook_id in text or playbook_id.replace("_", " ") in text
 
 
 @lru_cache(maxsize=1)

@@ -165,6 +165,7 @@ def test_narrator_of_an_anonymised_run_is_told_no_symbol_and_no_day() -> None:
     (one,) = narrator.requests
     assert "review asset_1" in one["prompt"]
     assert '"known_at":"T"' in one["prompt"]
+    assert '"source":"slot T' in one["prompt"]
     assert names_what_it_hides(one["prompt"], set()) == []
 
 

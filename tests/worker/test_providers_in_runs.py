@@ -149,3 +149,15 @@ def test_run_whose_model_never_answered_says_so_first_and_exits_1(provider, desk
     assert first.endswith(" questions: HTTP 401")
     assert "the rules decided alone" in done.stderr
     assert "no headline" not in done.stdout, "a model that never answered contaminates nothing"
+
+
+@EVERY
+def test_run_whose_model_gave_no_usable_answer_says_so_first_and_exits_1(provider, desk, monkeypatch):
+    told = FORMATS[provider]
+    with wire(monkeypatch, saying(told, "I would rather wait and see."), provider=provider):
+        done = desk.backtest("--reflection", "full", provider=provider)
+    assert done.exit_code == 1, done.output
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("the model gave a usable answer to 0 of ")
+    assert first.endswith(" could not be read")
+    assert "the rules decided alone" in done.stderr

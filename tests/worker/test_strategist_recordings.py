@@ -95,12 +95,14 @@ def test_recorded_failures_of_a_strategist_are_replayed_where_they_happened(desk
     refusal, overload = WHOLE["refusal"].handler, WHOLE["status_529"].handler
     mixed = in_turn(nonsense, nonsense, overload, nonsense, late, refusal)
     with wire(monkeypatch, mixed):
-        first = desk.document(*RECORD, budget=400.0)
+        done = desk.backtest("--json", *RECORD, budget=400.0)
+    assert done.exit_code == 1, "no answer of the model was of use"
+    first = json.loads(done.stdout)
     assert {"refusal", "overloaded"} <= set(first["strategist"]["fallbacks"])
     assert set(first["strategist"]["answers"]) == {"rules"}
     check = desk.verified()
     assert check["ok"], check
-    again = desk.document(*REPLAY, budget=400.0)
+    again = json.loads(desk.backtest("--json", *REPLAY, budget=400.0).stdout)
     assert again["journal"]["head_hash"] == first["journal"]["head_hash"]
 
 

@@ -10,11 +10,13 @@ Document = dict[str, Any]
 
 
 def model_silence(document: Document) -> str | None:
-    """That no model answered although questions were asked, and why; None where one did."""
+    """That no model gave an answer of use although questions were asked, and why; None where one did."""
     model = document["model"]
-    questions = model["calls"] + sum(model["cut_overs"].values())
-    if not questions or model["outcomes"].get("reply"):
+    questions, replies = model["calls"] + sum(model["cut_overs"].values()), model["outcomes"].get("reply", 0)
+    if not questions or replies > model["unusable"]:
         return None
+    if replies:
+        return f"the model gave a usable answer to 0 of {questions} questions: {replies} could not be read"
     return f"the model answered 0 of {questions} questions: {model.get('failed_because') or 'none was asked'}"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agents.strategies.strategist_reply import (
+    FORM,
     FaultKind,
     ProposeReply,
     ReplyFault,
@@ -52,3 +53,13 @@ def test_strategist_reply_that_does_not_fit_is_a_malformed_one_with_a_short_reas
 
 def test_strategist_reply_reason_of_a_fault_is_the_same_each_time():
     assert len({read_reply(BAD["unknown_field"]) for _ in range(3)}) == 1  # it goes into hashed rows
+
+
+def test_strategist_schema_that_is_sent_offers_no_rule_and_a_reply_with_one_is_still_read():
+    """No plan passes with a rule of the model's own, so a model that fills a form is not led to one."""
+    sent = json.dumps(FORM.schema)
+    assert '"parameter"' in sent
+    assert '"invalidation"' not in sent
+    rule = {"field": "stop", "value": "close - 2 * atr_14"}
+    said = {"answer": "propose", "reason": "r", "base": "b", "changes": [rule]}
+    assert isinstance(read_reply(json.dumps(said)), ProposeReply)

@@ -106,8 +106,8 @@ def test_disguise_tells_times_from_the_decision_bar():
         "known_at": "T", "since": "T-3d", "expires_at": "T+1h", "entry_label": "T-90m",
     }  # fmt: skip
     day = datetime.fromtimestamp((now - 2 * DAY) / 1e9, UTC).date().isoformat()
-    words = f"fell on {day}; as of {now - DAY} ns"
-    assert shown({"message": words}, HIDDEN) == {"message": "fell on T-2d; as of T-1d ns"}
+    words = f"fell on {day}; as of {now - DAY} ns; slot {now - DAY}"
+    assert shown({"message": words}, HIDDEN) == {"message": "fell on T-2d; as of T-1d ns; slot T-1d"}
 
 
 def test_disguise_hides_symbols_in_fields_keys_and_prose_and_leaves_our_own_words():

@@ -84,6 +84,21 @@ def test_consolidation_quotation_from_the_text_sends_a_plan_without_findings_bac
     assert found == ["model_lowered_verdict", code]
 
 
+def test_consolidation_objection_may_name_another_playbook_of_which_the_plans_text_speaks():
+    """That a text is not about its plan can hardly be said without saying what it is about."""
+    quoted = "a mean reversion lower is due"
+    request = right_request()
+    others = (expected(request.playbook), expected(playbook_named("mean_reversion")))
+    texts = {"proposal.rationale": f"An uptrend and a dip, yet {quoted}."}
+    request = changed(request, {"snapshot.expectations": others, **texts})
+    said = {"text": quoted, "code": "text_not_about_this_plan"}
+    summary = "The rationale argues for a mean reversion lower, not for this pullback."
+    text = reply(verdict="revise", summary=summary, findings=[], quotations=[said])
+    weighed = weigh_reply(text, request, ())
+    assert weighed.refused is None
+    assert "text_not_about_this_plan" in [found.code for found in weighed.findings]
+
+
 @pytest.mark.parametrize(
     ("rationale", "quoted"),
     [
@@ -106,6 +121,7 @@ def test_consolidation_quotation_is_found_however_its_characters_are_written(rat
         ("uptrend", "model_quoted_too_little"),
         ("An uptrend ... worth buying", "model_quoted_what_is_not_there"),
         ("...", "model_quoted_too_little"),
+        ("\u200b\u200b", "model_quoted_too_little"),
     ],
 )
 def test_consolidation_quotation_that_is_not_in_the_text_makes_the_reply_void(quoted, refused):
