@@ -57,8 +57,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.seconds
 
     def create_future(self) -> asyncio.Future[Any]:
-        future = super().create_future()
-        if sys._getframe(1).f_globals.get("__name__") == "aiosqlite.core":
+        future, caller = super().create_future(), sys._getframe(1)
+        joins = caller.f_code.co_name == "shutdown_default_executor"  # which waits for the threads to end
+        if joins or caller.f_globals.get("__name__") == "aiosqlite.core":
             self.threads.add(future)
             future.add_done_callback(self.threads.discard)
         return future
