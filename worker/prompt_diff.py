@@ -20,7 +20,7 @@ from schemas.canonical import content_hash
 from schemas.config import Settings
 from schemas.errors import CassetteMiss, ConfigError
 from services.journal.consolidations import AnsweredConsolidation
-from services.model_calls.wording import Wordings
+from services.model_calls.wording import PLAIN_RUN, Wordings
 from worker.decision_moves import distribution, moves, paired_test
 from worker.model_comparison import Pair, compared
 from worker.model_panel import Sample, open_panel
@@ -32,7 +32,6 @@ from worker.strategist_questions import StrategistQuestion, StrategistQuestions
 NO_REPLY = "no reply"
 STEM_DIGITS = 16
 SIDES = ("first", "second")
-PLAIN_RUN = Wordings()
 Q = TypeVar("Q")
 A = TypeVar("A")
 Q_in = TypeVar("Q_in", contravariant=True)

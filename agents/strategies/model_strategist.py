@@ -25,7 +25,7 @@ from schemas.proposal import StrategistAnswer
 from schemas.reflection import BUCKETS
 from schemas.snapshot import PolicySnapshot
 from services.model_calls.record import TIMEOUT
-from services.model_calls.wording import PRICED, Wording, Wordings
+from services.model_calls.wording import PLAIN_RUN, PRICED, Wording, Wordings
 from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Revision
 from services.quoting import quoted_json
 
@@ -36,7 +36,6 @@ NOTHING_TO_CHOOSE = "nothing_to_choose"
 NONE = "none"
 NS_PER_MS = 1_000_000
 SHOWN_OF_CASE = ("symbol", "r", "distance", "failure_mode", "known_at")
-PLAIN_RUN = Wordings()
 
 
 def no_background(snapshot: PolicySnapshot) -> DecisionBackground | None:

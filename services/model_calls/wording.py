@@ -172,3 +172,6 @@ class Wordings:
             return PLAIN
         names = {symbol: f"asset_{number}" for number, symbol in enumerate(self.symbols, 1)}
         return Wording(MappingProxyType(names), now, scale)
+
+
+PLAIN_RUN = Wordings()

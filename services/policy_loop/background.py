@@ -1,7 +1,7 @@
 """Gathers what a model strategist is shown beside the snapshot, at the moment of the snapshot.
 
 It holds readers only. Bars are read up to the decision bar, memory as of its close, and of plans, lessons and
-reports there is nothing yet that came later. Called by the policy loop where the strategist is a model.
+reports there is nothing yet that came later.
 """
 
 from collections.abc import Callable, Iterator

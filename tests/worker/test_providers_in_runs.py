@@ -161,3 +161,16 @@ def test_run_whose_model_gave_no_usable_answer_says_so_first_and_exits_1(provide
     assert first.startswith("the model gave a usable answer to 0 of ")
     assert first.endswith(" could not be read")
     assert "the rules decided alone" in done.stderr
+
+
+@EVERY
+def test_run_whose_strategist_gave_no_usable_answer_says_so_although_its_reader_answers(
+    provider, desk, monkeypatch
+):
+    """The replies are a second reader's: of use to it, and of none to the strategist."""
+    with wire(monkeypatch, saying(FORMATS[provider], json.dumps(AGREES)), provider=provider):
+        done = desk.backtest("--reflection", "full", "--strategist", "model", provider=provider)
+    assert done.exit_code == 1, done.output
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("the strategist gave a usable answer to 0 of ")
+    assert "reply_malformed" in first

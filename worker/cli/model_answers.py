@@ -5,8 +5,10 @@ from typing import Any
 import typer
 
 from worker.cli.console import complain
+from worker.figures import counts
 
 Document = dict[str, Any]
+NOTHING_TO_CHOOSE = "nothing_to_choose"  # nobody was asked
 
 
 def model_silence(document: Document) -> str | None:
@@ -14,10 +16,18 @@ def model_silence(document: Document) -> str | None:
     model = document["model"]
     questions, replies = model["calls"] + sum(model["cut_overs"].values()), model["outcomes"].get("reply", 0)
     if not questions or replies > model["unusable"]:
-        return None
+        return _strategist_silence(document["strategist"])
     if replies:
         return f"the model gave a usable answer to 0 of {questions} questions: {replies} could not be read"
     return f"the model answered 0 of {questions} questions: {model.get('failed_because') or 'none was asked'}"
+
+
+def _strategist_silence(strategist: Document) -> str | None:
+    """That a strategist never came to an answer of its own, although other questions were answered."""
+    failed = {why: count for why, count in strategist["fallbacks"].items() if why != NOTHING_TO_CHOOSE}
+    if not failed or set(strategist["answers"]) - {"rules"}:
+        return None
+    return f"the strategist gave a usable answer to 0 of {sum(failed.values())} questions: {counts(failed)}"
 
 
 def demand_an_answer(document: Document) -> None:
