@@ -9,11 +9,15 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from schemas.errors import StoreError
+from services.store.failures import StoreDamaged
+from services.store.file_watch import StoreLost
+from services.store.leases import LeaseLost
 from tests.worker.operations.operated_paper import ask, free_port, logged, news, operated, settings_of
 from tests.worker.operations.receiver import receiving
 from tests.worker.operations.test_paper_is_operated import value
@@ -22,6 +26,7 @@ from tests.worker.operations.test_worker_is_operated import Process, stored
 from worker.operations import store_outage
 from worker.operations.metrics import PREFIX
 from worker.operations.store_outage import OncePerOutage, watch_store
+from worker.trading.runner import PaperProcess
 
 LONGEST_S = 60
 Statements = tuple[str, str]
@@ -30,6 +35,29 @@ BROKEN: Statements = (
     "ALTER TABLE gone RENAME TO trading_processes",
 )
 LOCKED: Statements = ("BEGIN IMMEDIATE", "ROLLBACK")
+
+
+@pytest.mark.parametrize("ends", [StoreDamaged, StoreLost, LeaseLost])
+def test_look_between_two_bars_ends_the_run_over_what_waiting_will_not_mend(ends: type[StoreError]) -> None:
+    """Nothing is written there: only the look sees it, and a store that is away would be waited for."""
+    away: list[StoreError] = []
+
+    async def look() -> None:
+        raise ends("gone for good")
+
+    calm = SimpleNamespace(check=lambda: None, away=away.append)
+    process: Any = SimpleNamespace(
+        _over=asyncio.Event(),
+        _look=look,
+        committing=calm,
+        answers=None,
+        guard=SimpleNamespace(weigh_store=lambda behind: process._over.set()),
+        _store_behind=False,
+        _look_s=0.01,
+    )
+    with pytest.raises(ends):
+        asyncio.run(PaperProcess._look_around(process))
+    assert away == []
 
 
 def connected(folder: Path) -> sqlite3.Connection:
