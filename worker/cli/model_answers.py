@@ -15,7 +15,9 @@ def model_silence(document: Document) -> str | None:
     """That no model gave an answer of use although questions were asked, and why; None where one did."""
     model = document["model"]
     questions, replies = model["calls"] + sum(model["cut_overs"].values()), model["outcomes"].get("reply", 0)
-    if not questions or replies > model["unusable"]:
+    if not questions:
+        return None
+    if replies > model["unusable"]:
         return _strategist_silence(document["strategist"])
     if replies:
         return f"the model gave a usable answer to 0 of {questions} questions: {replies} could not be read"
