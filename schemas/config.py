@@ -169,6 +169,9 @@ class EnvelopeSettings(Contract):
     max_symbol_losses: int = Field(default=8, le=MAX_COUNT, ge=1, description="of one symbol; it pauses")
     loss_pause_bars: int = Field(default=20, le=MAX_COUNT, ge=1)
     max_entries_per_hour: int = Field(default=0, ge=0, le=64, description="accepted orders; 0: any number")
+    max_entries_per_block: int = Field(
+        default=0, ge=0, le=100_000, description="accepted orders per block of `gate.block`; 0: any number"
+    )
     no_trade_windows: tuple[NoTradeWindow, ...] = ()
     cooldown_bars: int = Field(default=3, le=MAX_COUNT, ge=0)
     kill_switch: bool = Field(default=False, description="the operator's switch: flat, and no entries")
@@ -295,6 +298,15 @@ class GateSettings(Contract):
     minimum_trades: int = Field(default=20, le=MAX_COUNT, ge=20)
     regime_minimum: int = Field(default=20, le=MAX_COUNT, ge=20)
     bet_unit: Literal["auto", "trade", "overlap", "day", "week", "month"] = "auto"
+    block: Literal["", "day", "week", "month", "quarter"] = Field(
+        default="",
+        description="calendar period whose entries make one block; empty: a day up to 30m, a week to 4h, a month "
+        "from 1d on",
+    )
+    strict: bool = Field(
+        default=False,
+        description="stakes so small that each claim is a true e-process; it needs about twice the blocks",
+    )
     winsor_low: float = Field(default=-3.0, lt=0)
     winsor_high: float = Field(default=4.0, gt=0)
     reference_r: float = 0.0
@@ -311,6 +323,16 @@ class JudgeSettings(Contract):
     minimum_eligible_playbooks: int = Field(default=2, le=MAX_COUNT, ge=2)
     action_ttl_bars: int = Field(default=252, le=MAX_COUNT, ge=1)
     shadow_ttl_bars: int = Field(default=756, le=MAX_COUNT, ge=1)
+    shadow_life_blocks: int = Field(
+        default=80, le=10_000, ge=1, description="blocks of `gate.block` that a trial on paper has to prove itself"
+    )
+    action_life_blocks: int = Field(
+        default=26,
+        le=10_000,
+        ge=1,
+        description="blocks after which a ban or a risk cut is weighed again: it goes on unless its ledger "
+        "contradicts it",
+    )
     promotion_minimum_trades: int = Field(default=20, le=MAX_COUNT, ge=20)
     promotion_alpha: float = Field(default=0.05, gt=0, lt=0.5)
     max_open_experiments: int = Field(default=3, le=MAX_COUNT, ge=0)
