@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Literal
 
 Direction = Literal["long", "short"]
+Claim = Literal["losing", "gaining"]
 Timeframe = Literal["1m", "5m", "15m", "1h", "4h", "1d"]
 TIMEFRAME_SECONDS: dict[str, int] = {"1m": 60, "5m": 300, "15m": 900, "1h": 3_600, "4h": 14_400, "1d": 86_400}
 

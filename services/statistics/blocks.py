@@ -1,0 +1,121 @@
+"""Blocks of trades by entry: what one bet of the gate is settled on.
+
+A block holds the trades that were entered in one calendar period. It counts when the period is over and all of
+its trades have exited, and all blocks before it have: only then does the sum of its outcomes say nothing about
+which of them end first. Of each block the sums of R are kept twice, cut on the side that favours a claim: at
+`low` for "losing", at `high` for "gaining"; the other side is cut at 20R against bad data alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.errors import DataError
+from services.statistics.calendar_units import BlockUnit, Integers, unit_numbers, unit_starts
+
+Floats = NDArray[np.float64]
+
+LOSING, GAINING = 0, 1
+ADVERSE_CUT_R = 20.0
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Trades:
+    """Resolved trades of one cluster in any order: times in ns UTC and R after costs, each (n,)."""
+
+    entry_ns: Integers
+    exit_ns: Integers
+    r: Floats
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int, float]]) -> "Trades":
+        """From rows (exit label, entry label, R).
+
+        Raises:
+            DataError: an exit lies before its entry, or an R is not finite.
+        """
+        exits = np.array([row[0] for row in rows], dtype=np.int64)
+        entries = np.array([row[1] for row in rows], dtype=np.int64)
+        r = np.array([row[2] for row in rows], dtype=np.float64)
+        if np.any(exits < entries):
+            first = int(np.argmax(exits < entries))
+            raise DataError(f"trade {first}: exit {exits[first]} lies before entry {entries[first]}")
+        if not np.all(np.isfinite(r)):
+            raise DataError(f"trade {int(np.argmin(np.isfinite(r)))}: R is not a finite number")
+        return cls(entries, exits, r)
+
+    def __len__(self) -> int:
+        return len(self.r)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of one cluster in order of their period; arrays of shape (b,), of claims (2, b).
+
+    Attributes:
+        numbers: of the periods, see `unit_numbers`.
+        sizes: trades.
+        complete_at: when the block counts, ns UTC; `NEVER` while one of its positions is open.
+        raw, winsorised: sums of R, as it is and cut on both sides.
+        sums, squares: of R as each claim sees it, and of its square.
+        worst: largest R against the claim: R itself for losing, -R for gaining.
+    """
+
+    numbers: Integers
+    sizes: Integers
+    complete_at: Integers
+    raw: Floats
+    winsorised: Floats
+    sums: Floats
+    squares: Floats
+    worst: Floats
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+def winsorise(r: Any, low: float, high: float) -> Floats:
+    """R clipped to [low, high], elementwise."""
+    return np.clip(np.asarray(r, dtype=np.float64), low, high)
+
+
+def blocks_of(
+    trades: Trades, unit: BlockUnit, low: float, high: float, open_since: int | None = None
+) -> Blocks:
+    """The blocks of a cluster.
+
+    Args:
+        trades: resolved ones.
+        unit: calendar period of the entries.
+        low: winsor bound of R.
+        high: winsor bound of R.
+        open_since: earliest entry among the cluster's open positions, ns; blocks from its period on wait.
+    """
+    periods = unit_numbers(trades.entry_ns, unit)
+    order = np.lexsort((trades.r, periods))  # sums run in value order: the order of rows reaches no bit
+    numbers, r = periods[order], trades.r[order]
+    starts = np.flatnonzero(np.concatenate(([True], numbers[1:] != numbers[:-1]))[: len(numbers)])
+    own = numbers[starts]
+    if not len(starts):
+        nothing = np.zeros((2, 0))
+        return Blocks(own, own, own, nothing[0], nothing[0], nothing, nothing, nothing)
+    claims = np.stack((winsorise(r, low, ADVERSE_CUT_R), winsorise(r, -ADVERSE_CUT_R, high)))
+    complete = np.maximum.accumulate(
+        np.maximum(unit_starts(own + 1, unit), np.maximum.reduceat(trades.exit_ns[order], starts))
+    )
+    if open_since is not None:
+        complete = np.where(own >= unit_numbers(open_since, unit), NEVER, complete)
+    return Blocks(
+        own,
+        np.diff(np.append(starts, len(r))),
+        complete,
+        np.add.reduceat(r, starts),
+        np.add.reduceat(winsorise(r, low, high), starts),
+        np.add.reduceat(claims, starts, axis=1),
+        np.add.reduceat(claims**2, starts, axis=1),
+        np.maximum.reduceat(claims * np.array([[1.0], [-1.0]]), starts, axis=1),
+    )

@@ -1,0 +1,263 @@
+"""The compiled walk over the blocks of one claim: stakes fixed before each block, wealth after it.
+
+Let y be the sum over a block of R less the reference, as the claim sees it, positive where it favours the claim.
+From the blocks before it alone, with n rows a block, mean mu and mean square V of a row,
+
+    icc = (P + SS_block - SS_row) / (P + pairs v),  P = 4 V (pairs a block), in [0, 1]; 1 without a pair
+    s^2 = [n (1 + (n - 1) icc) V + sum (y - n mu)^2] / (blocks + 1)
+    a   = max(A (1 + (n_max - 1) icc), the worst y so far)
+
+where A is the largest R against the claim that one row may bring. A bettor with fraction f multiplies their wealth
+by max(0, 1 + min(f / s, 1 / a) min(y, 3 s)); what favours the claim is cut at three s, what speaks against it never.
+There is no bet on the first block. The e-value is half the mean wealth over f in {.05, .1, .2, .4, .8} from the first block
+on, and half a mixture that starts anew at each of the first 156 blocks, whose capital stays cash until then.
+
+Where a block resembles the one before (r_1 sqrt(blocks) > 1), the value is the smaller one of single blocks and of four
+calendar periods together. The idea of betting on a bounded mean is that of Waudby-Smith and Ramdas, "Estimating means of
+bounded random variables by betting" (JRSS-B 2024); sums and stakes learned inside are ours, and no proof covers a block that
+is worse than a. `strict` takes icc = 1.
+
+Everything compiled lies in this file: numba does not notice an edited helper in another.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+import trading_core  # noqa: F401 - it names the folder of compiled code before anything is compiled
+
+FRACTIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
+START_BLOCKS = 156
+PRIOR_BLOCKS = 4.0
+CUT_SPREADS = 3.0
+LARGEST_ROW_R = 10.0
+SMALLEST_ROW_R = 0.05
+MOST_WEALTH = 1e280
+STEPS = 22
+
+WITH_RESTARTS, PLAIN, DETECTOR, SPREAD, ADVERSE = 0, 1, 2, 3, 4
+ROWS = 5
+
+# Sums over the blocks so far.
+_N, _Y, _Q, _YY, _YN, _NN, _PAIRS, _MOST, _WORST, _ROW, _BLOCKS = range(11)
+_SUMS = 11
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class ClaimBlocks(NamedTuple):
+    """Blocks as one claim sees them, each (b,).
+
+    Attributes:
+        sizes: float64, rows of a block.
+        totals: float64, sums of R.
+        squares: float64, sums of squared R.
+        worst: float64, largest R against the claim.
+    """
+
+    sizes: FloatArray
+    totals: FloatArray
+    squares: FloatArray
+    worst: FloatArray
+
+
+class Terms(NamedTuple):
+    """What is bet on, and on what terms.
+
+    Attributes:
+        side: 1 for gaining, -1 for losing.
+        bound: largest R against the claim that a row is believed to bring.
+        most_trades: rows of a block that the account allows; 0 where nothing is declared.
+        strict: whether the rows of a block count as one bet.
+    """
+
+    side: float
+    bound: float
+    most_trades: float
+    strict: bool
+
+
+class Widening(NamedTuple):
+    """Where single blocks resemble each other, and how many groups of four periods are over; each (b,)."""
+
+    flagged: BoolArray
+    groups: IntArray
+
+
+@njit(cache=True, error_model="numpy")
+def _stake(sums: FloatArray, row_r: float, claim: Terms) -> tuple[float, float]:
+    """Spread s of a block's sum and the largest adverse sum a, from the blocks so far; s is 0 without one."""
+    blocks = sums[_BLOCKS]
+    if blocks == 0.0:
+        return 0.0, 1.0
+    n, mean = sums[_N], sums[_Y] / sums[_N]
+    square = sums[_Q] / n
+    within = max(sums[_Q] - sums[_Y] * mean, 0.0)
+    between = max(sums[_YY] - 2.0 * mean * sums[_YN] + mean * mean * sums[_NN], 0.0)
+    icc = 1.0
+    if sums[_PAIRS] > 0.0 and not claim.strict:
+        prior = PRIOR_BLOCKS * square * sums[_PAIRS] / blocks
+        total = prior + sums[_PAIRS] * within / n
+        if total > 0.0:
+            icc = min(max((prior + between - within) / total, 0.0), 1.0)
+    rows = n / blocks
+    spread = np.sqrt((rows * (1.0 + (rows - 1.0) * icc) * square + between) / (blocks + 1.0))
+    most = max(sums[_MOST], claim.most_trades)
+    adverse = max(max(row_r, SMALLEST_ROW_R) * (1.0 + (most - 1.0) * icc), sums[_WORST])
+    return spread, adverse
+
+
+@njit(cache=True, error_model="numpy")
+def _add(sums: FloatArray, y: float, n: float, q: float, worst_row: float) -> None:
+    """One block more: its sum, its rows, the sum of their squares, and the worst of them in R."""
+    sums[_N] += n
+    sums[_Y] += y
+    sums[_Q] += q
+    sums[_YY] += y * y
+    sums[_YN] += y * n
+    sums[_NN] += n * n
+    sums[_PAIRS] += n * (n - 1.0)
+    sums[_MOST] = max(sums[_MOST], n)
+    sums[_WORST] = max(sums[_WORST], -y)
+    sums[_ROW] = worst_row if sums[_BLOCKS] == 0.0 else max(sums[_ROW], worst_row)
+    sums[_BLOCKS] += 1.0
+
+
+@njit(cache=True, error_model="numpy")
+def _row_bound(sums: FloatArray, bound: float) -> float:
+    """The largest R that a row may bring against the claim: what is believed, or what was seen, up to 10R."""
+    if sums[_BLOCKS] == 0.0:
+        return bound
+    return max(bound, min(sums[_ROW], LARGEST_ROW_R))
+
+
+@njit(cache=True, error_model="numpy")
+def walk(blocks: ClaimBlocks, claim: Terms, reference: float, out: FloatArray) -> None:
+    """What each block did to the wealth of one claim against `reference`.
+
+    Args:
+        blocks: in order.
+        claim: which side, and on what terms.
+        reference: mean R under the hypothesis.
+        out: float64 (5, b), written: e-value with restarts, without, level of the detector, s and a.
+    """
+    sums, fractions = np.zeros(_SUMS), np.array(FRACTIONS)
+    plain, begun, detector = np.ones(fractions.size), np.zeros(fractions.size), np.zeros(fractions.size)
+    for t in range(blocks.sizes.size):
+        n, total = blocks.sizes[t], blocks.totals[t]
+        y = claim.side * (total - n * reference)
+        spread, adverse = _stake(sums, _row_bound(sums, claim.bound) + claim.side * reference, claim)
+        gain = min(y, CUT_SPREADS * spread)
+        share = 1.0 / START_BLOCKS if t < START_BLOCKS else 0.0
+        for f in range(fractions.size):
+            factor = 1.0
+            if spread > 0.0:
+                factor = max(0.0, 1.0 + min(fractions[f] / spread, 1.0 / adverse) * gain)
+            plain[f] = min(plain[f] * factor, MOST_WEALTH)
+            begun[f] = min((begun[f] + share) * factor, MOST_WEALTH)
+            detector[f] = min((detector[f] + 1.0) * factor, MOST_WEALTH)
+        cash = 1.0 - min(t + 1, START_BLOCKS) / START_BLOCKS
+        out[WITH_RESTARTS, t] = 0.5 * plain.mean() + 0.5 * (begun.mean() + cash)
+        out[PLAIN, t], out[DETECTOR, t] = plain.mean(), detector.mean()
+        out[SPREAD, t], out[ADVERSE, t] = spread, adverse
+        _add(sums, y, n, blocks.squares[t] - 2.0 * reference * total + n * reference * reference, blocks.worst[t])
+
+
+@njit(cache=True, error_model="numpy")
+def _wealth(blocks: ClaimBlocks, claim: Terms, mean: float, out: FloatArray) -> None:
+    """Wealth without restarts of the claim "beyond `mean`" after each block, written to `out` (b,)."""
+    sums, fractions = np.zeros(_SUMS), np.array(FRACTIONS)
+    wealth = np.ones(fractions.size)
+    for t in range(blocks.sizes.size):
+        n, total = blocks.sizes[t], blocks.totals[t]
+        y = claim.side * (total - n * mean)
+        spread, adverse = _stake(sums, _row_bound(sums, claim.bound) + claim.side * mean, claim)
+        if spread > 0.0:
+            gain = min(y, CUT_SPREADS * spread)
+            for f in range(fractions.size):
+                factor = max(0.0, 1.0 + min(fractions[f] / spread, 1.0 / adverse) * gain)
+                wealth[f] = min(wealth[f] * factor, MOST_WEALTH)
+        out[t] = wealth.mean()
+        _add(sums, y, n, blocks.squares[t] - 2.0 * mean * total + n * mean * mean, blocks.worst[t])
+
+
+@njit(cache=True, error_model="numpy")
+def resembling(blocks: ClaimBlocks, out: BoolArray) -> None:
+    """Where r_1 sqrt(blocks) of the block sums so far exceeds 1, of sums less n times the rows' mean.
+
+    Args:
+        blocks: in order.
+        out: bool (b,), written.
+    """
+    n = y = nn = yy = yn = n_lag = y_lag = yn_lag = 0.0
+    for t in range(blocks.sizes.size):
+        rows, total = blocks.sizes[t], blocks.totals[t]
+        n, y, nn, yy, yn = n + rows, y + total, nn + rows * rows, yy + total * total, yn + rows * total
+        if t:
+            before, earlier = blocks.sizes[t - 1], blocks.totals[t - 1]
+            n_lag, y_lag = n_lag + rows * before, y_lag + total * earlier
+            yn_lag += rows * earlier + before * total
+        mean = y / n
+        around = yy - 2.0 * mean * yn + mean * mean * nn
+        lagged = y_lag - mean * yn_lag + mean * mean * n_lag
+        out[t] = around > 0.0 and lagged * np.sqrt(t + 1.0) > around
+
+
+@njit(cache=True, error_model="numpy")
+def _refuted(
+    blocks: ClaimBlocks,
+    grouped: ClaimBlocks,
+    widening: Widening,
+    claim: Terms,
+    mean: float,
+    limit: float,
+    since: int,
+    scratch: FloatArray,
+) -> bool:
+    """Whether the claim "beyond `mean`" reaches `limit` at a look from block `since` on; scratch (2, b)."""
+    single, together = scratch[0], scratch[1]
+    _wealth(blocks, claim, mean, single)
+    known = False
+    for t in range(since, blocks.sizes.size):
+        if single[t] < limit:
+            continue
+        if not widening.flagged[t]:
+            return True
+        if not known:
+            _wealth(grouped, claim, mean, together)
+            known = True
+        groups = widening.groups[t]
+        if groups and together[groups - 1] >= limit:
+            return True
+    return False
+
+
+@njit(cache=True, error_model="numpy")
+def edge(
+    blocks: ClaimBlocks,
+    grouped: ClaimBlocks,
+    widening: Widening,
+    claim: Terms,
+    outside: float,
+    inside: float,
+    limit: float,
+    since: int,
+) -> float:
+    """Where the means that the claim refutes end, between `outside` and `inside`; on the refuted side.
+
+    `outside` itself where it is not refuted, and `inside` where everything is. Looks from block `since` on.
+    """
+    scratch = np.empty((2, blocks.sizes.size))
+    if not _refuted(blocks, grouped, widening, claim, outside, limit, since, scratch):
+        return outside
+    for _ in range(STEPS):
+        middle = 0.5 * (outside + inside)
+        if _refuted(blocks, grouped, widening, claim, middle, limit, since, scratch):
+            outside = middle
+        else:
+            inside = middle
+    return outside

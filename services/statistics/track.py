@@ -1,0 +1,327 @@
+"""One cluster's blocks, and what they have shown after each of them.
+
+Everything is computed once, over all blocks; a look reads what stood there at its time. The slow loop, `thinktwice gate`
+and the worlds all measure here.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, floor
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from schemas.errors import DataError
+from schemas.vocabulary import Claim
+from services.statistics.blocks import GAINING, LOSING, Blocks, Floats, Trades, blocks_of
+from services.statistics.calendar_units import BlockUnit, Integers
+from services.statistics.claim_path import (
+    ADVERSE,
+    DETECTOR,
+    PLAIN,
+    ROWS,
+    SPREAD,
+    WITH_RESTARTS,
+    ClaimBlocks,
+    Terms,
+    Widening,
+    edge,
+    resembling,
+    walk,
+)
+
+CLAIMS: tuple[Claim, Claim] = ("losing", "gaining")
+INTERVAL_ALPHA = 0.05
+FIXED_TIME_BLOCKS = 10
+TOGETHER = 4
+GRAIN = 1e-6
+
+IntervalKind = Literal["anytime", "open", "open below", "open above", "moved"]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of a row of R before it is seen.
+
+    Attributes:
+        low, high: winsor bounds.
+        target: R that the playbook takes as its profit; None: `high`. What is seen beyond it widens it.
+        most_trades: rows of a block that the account allows; 0 where nothing is declared.
+        strict: whether the rows of a block count as one bet, see `claim_path`.
+    """
+
+    low: float
+    high: float
+    target: float | None = None
+    most_trades: int = 0
+    strict: bool = False
+
+    def terms(self, claim: int) -> Terms:
+        """On what terms a claim is bet on."""
+        target = self.high if self.target is None else self.target
+        side, bound = (1.0, -self.low) if claim == GAINING else (-1.0, target)
+        return Terms(side, bound, float(self.most_trades), self.strict)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Means in R that are not refuted; None where a side is open."""
+
+    lower: float | None
+    upper: float | None
+    kind: IntervalKind
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one cluster has shown at one look.
+
+    Attributes:
+        n: resolved trades.
+        counted: those of complete blocks; the means and the evidence are theirs.
+        blocks: complete ones.
+        unit: what one block is.
+        reference: the mean R under both hypotheses.
+        mean_r, mean_raw: over the counted trades, winsorised and as it is; None without a block.
+        e_values: of losing and gaining, with restarts.
+        plain: the same without restarts.
+        widened: whether single blocks resemble each other, so that four of them have to agree.
+    """
+
+    n: int
+    counted: int
+    blocks: int
+    unit: BlockUnit
+    reference: float
+    mean_r: float | None
+    mean_raw: float | None
+    e_values: tuple[float, float]
+    plain: tuple[float, float]
+    widened: bool
+
+    @property
+    def leaning(self) -> Claim | None:
+        """The claim on whose side both means lie."""
+        if self.mean_r is None or self.mean_raw is None:
+            return None
+        if max(self.mean_r, self.mean_raw) < self.reference:
+            return "losing"
+        return "gaining" if min(self.mean_r, self.mean_raw) > self.reference else None
+
+    @property
+    def e_value(self) -> float:
+        """Evidence for what the cluster leans to; 1 while it leans to nothing."""
+        return 1.0 if self.leaning is None else self.e_values[CLAIMS.index(self.leaning)]
+
+    def proof_of(self, claim: Claim) -> float:
+        """Evidence for a claim without restarts; 1 where the means do not lie on its side."""
+        return self.plain[CLAIMS.index(claim)] if self.leaning == claim else 1.0
+
+    @property
+    def note(self) -> str:
+        """Why four blocks were held together; empty where they were not."""
+        if not self.widened:
+            return ""
+        return f"{self.unit}s resemble each other: what four of them show together counts where it is less"
+
+
+class Track:
+    """The blocks of one cluster and the path of its evidence."""
+
+    def __init__(
+        self,
+        trades: Trades,
+        unit: BlockUnit,
+        reference: float,
+        bounds: Bounds,
+        open_since: int | None = None,
+    ) -> None:
+        """Take trades in any order; see `blocks_of` for `open_since`.
+
+        Raises:
+            DataError: the reference does not lie strictly between the winsor bounds.
+        """
+        if not bounds.low < reference < bounds.high:
+            raise DataError(
+                f"reference {reference!r} must lie strictly between the winsor bounds {bounds.low!r} and "
+                f"{bounds.high!r}"
+            )
+        self.unit, self.reference, self.bounds = unit, reference, bounds
+        self.blocks = blocks_of(trades, unit, bounds.low, bounds.high, open_since)
+        self._exits = np.sort(trades.exit_ns)
+        self._seen = [_claim_blocks(self.blocks, claim, None) for claim in (LOSING, GAINING)]
+
+    def complete(self, at_ns: int) -> int:
+        """Blocks that count at a time."""
+        return int(np.searchsorted(self.blocks.complete_at, at_ns, side="right"))
+
+    def at(self, at_ns: int) -> Sample:
+        """What is known at a time, ns."""
+        blocks = self.complete(at_ns)
+        n = int(np.searchsorted(self._exits, at_ns, side="right"))
+        if not blocks:
+            return Sample(n, 0, 0, self.unit, self.reference, None, None, (1.0, 1.0), (1.0, 1.0), False)
+        last = blocks - 1
+        restarted, plain = (
+            (_printed(self._paths[which][LOSING, last]), _printed(self._paths[which][GAINING, last]))
+            for which in (0, 1)
+        )
+        return Sample(
+            n,
+            int(self._counted[last]),
+            blocks,
+            self.unit,
+            self.reference,
+            round(float(self._means[0, last]), 9),
+            round(float(self._means[1, last]), 9),
+            restarted,
+            plain,
+            bool(self._widening.flagged[last]),
+        )
+
+    def log_e_at(self, looks: Integers) -> Floats:
+        """Log of the e-values of losing and gaining at each look, shape (looks, 2); -inf on the wrong side."""
+        blocks = np.searchsorted(self.blocks.complete_at, looks, side="right")
+        with np.errstate(divide="ignore"):
+            logs = np.log(self._paths[0])
+        below, above = (np.all(sides, axis=0) for sides in (self._means < self.reference, self._means > self.reference))
+        logs = np.where(np.stack((below, above)), logs, -np.inf)
+        return np.where(blocks > 0, logs[:, np.maximum(blocks - 1, 0)] if len(self.blocks) else 0.0, 0.0).T
+
+    def interval(self, blocks: int, alpha: float = INTERVAL_ALPHA) -> Interval:
+        """The trade-weighted mean R of cut outcomes after so many blocks, valid at every look up to there at once."""
+        if not blocks:
+            return Interval(None, None, "open")
+        kind: IntervalKind = "anytime"
+        lower, upper = self._edges(blocks, 2.0 / alpha, 0)
+        if lower > upper:
+            kind = "moved"
+            lower, upper = self._edges(blocks, 2.0 / alpha, blocks - 1)
+            if lower > upper:
+                return Interval(None, None, kind)
+        shown = (
+            None if lower <= self.bounds.low else round(floor(lower / GRAIN) * GRAIN, 6),
+            None if upper >= self.bounds.high else round(ceil(upper / GRAIN) * GRAIN, 6),
+        )
+        if kind == "anytime" and None in shown:
+            kind = "open" if shown == (None, None) else "open below" if shown[0] is None else "open above"
+        return Interval(*shown, kind)
+
+    def fixed_time(self, blocks: int, alpha: float = INTERVAL_ALPHA) -> tuple[float, float] | None:
+        """Student's t over blocks for one declared look at the same mean; None below ten blocks."""
+        if blocks < FIXED_TIME_BLOCKS:
+            return None
+        sizes, sums = self.blocks.sizes[:blocks], self.blocks.winsorised[:blocks]
+        mean = float(sums.sum() / sizes.sum())
+        error = float(np.sqrt(blocks / (blocks - 1) * ((sums - sizes * mean) ** 2).sum()) / sizes.sum())
+        reach = float(stdtrit(blocks - 1, 1.0 - alpha / 2.0)) * error
+        return round(mean - reach, 9), round(mean + reach, 9)
+
+    @property
+    def decay(self) -> Floats:
+        """Level of the e-detector for a loss against the reference after each block, shape (b,)."""
+        return self._walks[LOSING][DETECTOR]
+
+    def stakes(self, claim: int, blocks: int) -> tuple[float, float]:
+        """Spread of a block's sum and the largest adverse sum behind the bet on block `blocks` (from 1)."""
+        path = self._walks[claim]
+        return float(path[SPREAD, blocks - 1]), float(path[ADVERSE, blocks - 1])
+
+    @cached_property
+    def _walks(self) -> list[Floats]:
+        return [self._walked(seen, claim) for claim, seen in enumerate(self._seen)]
+
+    def _walked(self, seen: ClaimBlocks, claim: int) -> Floats:
+        out = np.empty((ROWS, len(seen.sizes)))
+        walk(seen, self.bounds.terms(claim), self.reference, out)
+        return out
+
+    @cached_property
+    def _paths(self) -> tuple[Floats, Floats]:
+        """E-values of both claims after each block, with and without restarts, each (2, b)."""
+        flagged, groups = self._widening
+        found = []
+        for row in (WITH_RESTARTS, PLAIN):
+            alone = np.stack([path[row] for path in self._walks])
+            if flagged.any():
+                together = np.stack(
+                    [
+                        np.concatenate(([1.0], self._walked(seen, claim)[row]))[groups]
+                        for claim, seen in enumerate(self._grouped)
+                    ]
+                )
+                alone = np.where(flagged, np.minimum(alone, together), alone)
+            found.append(alone)
+        return found[0], found[1]
+
+    @cached_property
+    def _widening(self) -> Widening:
+        """Where four periods have to agree, and how many groups of four are over."""
+        flagged = np.zeros(len(self.blocks), dtype=np.bool_)
+        for seen in self._seen:
+            own = np.zeros(len(self.blocks), dtype=np.bool_)
+            resembling(seen, own)
+            flagged |= own
+        numbers = self.blocks.numbers
+        group = numbers // TOGETHER
+        distinct = np.cumsum(np.concatenate(([True], group[1:] != group[:-1]))[: len(group)])
+        over = distinct - (numbers % TOGETHER != TOGETHER - 1)
+        return Widening(flagged, over.astype(np.int64))
+
+    @cached_property
+    def _grouped(self) -> list[ClaimBlocks]:
+        group = self.blocks.numbers // TOGETHER
+        starts = np.flatnonzero(np.concatenate(([True], group[1:] != group[:-1]))[: len(group)])
+        return [_claim_blocks(self.blocks, claim, starts) for claim in (LOSING, GAINING)]
+
+    @cached_property
+    def _counted(self) -> Integers:
+        return np.asarray(self.blocks.sizes.cumsum(), dtype=np.int64)
+
+    @cached_property
+    def _means(self) -> Floats:
+        """Winsorised and raw mean of the trades so far after each block, shape (2, b)."""
+        return np.stack((self.blocks.winsorised, self.blocks.raw)).cumsum(axis=1) / self._counted
+
+    def _edges(self, blocks: int, limit: float, since: int) -> tuple[float, float]:
+        low, high = self.bounds.low, self.bounds.high
+        flagged, groups = self._widening.flagged[:blocks], self._widening.groups[:blocks]
+        first, last = (
+            edge(
+                _first(self._seen[claim], blocks),
+                _first(self._grouped[claim], int(groups[-1])),
+                Widening(flagged, groups),
+                self.bounds.terms(claim),
+                outside,
+                inside,
+                limit,
+                since,
+            )
+            for claim, outside, inside in ((GAINING, low, high), (LOSING, high, low))
+        )
+        return float(first), float(last)
+
+
+def _claim_blocks(blocks: Blocks, claim: int, starts: npt.NDArray[np.int64] | None) -> ClaimBlocks:
+    sizes = blocks.sizes.astype(np.float64)
+    if starts is None:
+        return ClaimBlocks(sizes, blocks.sums[claim], blocks.squares[claim], blocks.worst[claim])
+    if not len(starts):
+        return ClaimBlocks(*(np.zeros(0) for _ in range(4)))
+    return ClaimBlocks(
+        np.add.reduceat(sizes, starts),
+        np.add.reduceat(blocks.sums[claim], starts),
+        np.add.reduceat(blocks.squares[claim], starts),
+        np.maximum.reduceat(blocks.worst[claim], starts),
+    )
+
+
+def _first(blocks: ClaimBlocks, count: int) -> ClaimBlocks:
+    return ClaimBlocks(*(one[:count] for one in blocks))
+
+
+def _printed(e_value: float) -> float:
+    """Nine significant digits: what reports print and hashes keep."""
+    return float(f"{float(e_value):.9g}")
