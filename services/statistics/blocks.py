@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 
 LOSING, GAINING = 0, 1
 ADVERSE_CUT_R = 20.0
+WORST_ROWS = 3
 NEVER = np.iinfo(np.int64).max
 
 
@@ -62,7 +63,8 @@ class Blocks:
         complete_at: when the block counts, ns UTC; `NEVER` while one of its positions is open.
         raw, winsorised: sums of R, as it is and cut on both sides.
         sums, squares: of R as each claim sees it, and of its square.
-        worst: largest R against the claim: R itself for losing, -R for gaining.
+        worst: the three largest R against the claim, (2, 3, b): of R itself for losing, of -R for gaining; -20 where
+            a block has fewer rows.
     """
 
     numbers: Integers
@@ -84,7 +86,12 @@ def winsorise(r: Any, low: float, high: float) -> Floats:
 
 
 def blocks_of(
-    trades: Trades, unit: BlockUnit, low: float, high: float, open_since: int | None = None
+    trades: Trades,
+    unit: BlockUnit,
+    low: float,
+    high: float,
+    open_since: int | None = None,
+    together: int = 1,
 ) -> Blocks:
     """The blocks of a cluster.
 
@@ -94,28 +101,37 @@ def blocks_of(
         low: winsor bound of R.
         high: winsor bound of R.
         open_since: earliest entry among the cluster's open positions, ns; blocks from its period on wait.
+        together: periods of one block, counted from the epoch; their numbers are those of such groups.
     """
-    periods = unit_numbers(trades.entry_ns, unit)
+    periods = unit_numbers(trades.entry_ns, unit) // together
     order = np.lexsort((trades.r, periods))  # sums run in value order: the order of rows reaches no bit
     numbers, r = periods[order], trades.r[order]
     starts = np.flatnonzero(np.concatenate(([True], numbers[1:] != numbers[:-1]))[: len(numbers)])
     own = numbers[starts]
     if not len(starts):
         nothing = np.zeros((2, 0))
-        return Blocks(own, own, own, nothing[0], nothing[0], nothing, nothing, nothing)
+        return Blocks(own, own, own, nothing[0], nothing[0], nothing, nothing, np.zeros((2, WORST_ROWS, 0)))
+    ends = np.append(starts[1:], len(r))
     claims = np.stack((winsorise(r, low, ADVERSE_CUT_R), winsorise(r, -ADVERSE_CUT_R, high)))
     complete = np.maximum.accumulate(
-        np.maximum(unit_starts(own + 1, unit), np.maximum.reduceat(trades.exit_ns[order], starts))
+        np.maximum(unit_starts((own + 1) * together, unit), np.maximum.reduceat(trades.exit_ns[order], starts))
     )
     if open_since is not None:
-        complete = np.where(own >= unit_numbers(open_since, unit), NEVER, complete)
+        complete = np.where(own >= unit_numbers(open_since, unit) // together, NEVER, complete)
     return Blocks(
         own,
-        np.diff(np.append(starts, len(r))),
+        ends - starts,
         complete,
         np.add.reduceat(r, starts),
         np.add.reduceat(winsorise(r, low, high), starts),
         np.add.reduceat(claims, starts, axis=1),
         np.add.reduceat(claims**2, starts, axis=1),
-        np.maximum.reduceat(claims * np.array([[1.0], [-1.0]]), starts, axis=1),
+        np.stack((_largest(claims[LOSING], starts), _largest(-claims[GAINING][::-1], len(r) - ends[::-1])[:, ::-1])),
     )
+
+
+def _largest(rising: Floats, starts: Integers) -> Floats:
+    """The three largest values of each block (3, b) of values that rise within their block."""
+    ends = np.append(starts[1:], len(rising))
+    places = ends - np.arange(1, WORST_ROWS + 1)[:, None]
+    return np.where(places >= starts, rising[np.maximum(places, 0)], -ADVERSE_CUT_R)

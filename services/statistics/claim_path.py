@@ -30,9 +30,10 @@ import trading_core  # noqa: F401 - it names the folder of compiled code before 
 
 FRACTIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
 START_BLOCKS = 156
+PLAIN_SHARE = 0.5
 PRIOR_BLOCKS = 4.0
 CUT_SPREADS = 3.0
-LARGEST_ROW_R = 10.0
+SPLIT_BLOCKS = 12
 SMALLEST_ROW_R = 0.05
 MOST_WEALTH = 1e280
 STEPS = 22
@@ -41,8 +42,8 @@ WITH_RESTARTS, PLAIN, DETECTOR, SPREAD, ADVERSE = 0, 1, 2, 3, 4
 ROWS = 5
 
 # Sums over the blocks so far.
-_N, _Y, _Q, _YY, _YN, _NN, _PAIRS, _MOST, _WORST, _ROW, _BLOCKS = range(11)
-_SUMS = 11
+_N, _Y, _Q, _YY, _YN, _NN, _PAIRS, _MOST, _WORST, _BLOCKS = range(10)
+_SUMS = 10
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -56,13 +57,13 @@ class ClaimBlocks(NamedTuple):
         sizes: float64, rows of a block.
         totals: float64, sums of R.
         squares: float64, sums of squared R.
-        worst: float64, largest R against the claim.
+        row: float64, the largest R against the claim that a row is believed to bring, from what was known before.
     """
 
     sizes: FloatArray
     totals: FloatArray
     squares: FloatArray
-    worst: FloatArray
+    row: FloatArray
 
 
 class Terms(NamedTuple):
@@ -70,13 +71,11 @@ class Terms(NamedTuple):
 
     Attributes:
         side: 1 for gaining, -1 for losing.
-        bound: largest R against the claim that a row is believed to bring.
         most_trades: rows of a block that the account allows; 0 where nothing is declared.
         strict: whether the rows of a block count as one bet.
     """
 
     side: float
-    bound: float
     most_trades: float
     strict: bool
 
@@ -112,8 +111,8 @@ def _stake(sums: FloatArray, row_r: float, claim: Terms) -> tuple[float, float]:
 
 
 @njit(cache=True, error_model="numpy")
-def _add(sums: FloatArray, y: float, n: float, q: float, worst_row: float) -> None:
-    """One block more: its sum, its rows, the sum of their squares, and the worst of them in R."""
+def _add(sums: FloatArray, y: float, n: float, q: float) -> None:
+    """One block more: its sum, its rows, and the sum of their squares."""
     sums[_N] += n
     sums[_Y] += y
     sums[_Q] += q
@@ -123,16 +122,23 @@ def _add(sums: FloatArray, y: float, n: float, q: float, worst_row: float) -> No
     sums[_PAIRS] += n * (n - 1.0)
     sums[_MOST] = max(sums[_MOST], n)
     sums[_WORST] = max(sums[_WORST], -y)
-    sums[_ROW] = worst_row if sums[_BLOCKS] == 0.0 else max(sums[_ROW], worst_row)
     sums[_BLOCKS] += 1.0
 
 
 @njit(cache=True, error_model="numpy")
-def _row_bound(sums: FloatArray, bound: float) -> float:
-    """The largest R that a row may bring against the claim: what is believed, or what was seen, up to 10R."""
-    if sums[_BLOCKS] == 0.0:
-        return bound
-    return max(bound, min(sums[_ROW], LARGEST_ROW_R))
+def third_largest(rows: FloatArray, out: FloatArray) -> None:
+    """The third largest row up to each block: rows (3, b), the largest of a block first; written to `out` (b,)."""
+    first = second = third = -np.inf
+    for t in range(out.size):
+        for place in range(rows.shape[0]):
+            row = rows[place, t]
+            if row > first:
+                first, second, third = row, first, second
+            elif row > second:
+                second, third = row, second
+            elif row > third:
+                third = row
+        out[t] = third
 
 
 @njit(cache=True, error_model="numpy")
@@ -150,7 +156,7 @@ def walk(blocks: ClaimBlocks, claim: Terms, reference: float, out: FloatArray) -
     for t in range(blocks.sizes.size):
         n, total = blocks.sizes[t], blocks.totals[t]
         y = claim.side * (total - n * reference)
-        spread, adverse = _stake(sums, _row_bound(sums, claim.bound) + claim.side * reference, claim)
+        spread, adverse = _stake(sums, blocks.row[t] + claim.side * reference, claim)
         gain = min(y, CUT_SPREADS * spread)
         share = 1.0 / START_BLOCKS if t < START_BLOCKS else 0.0
         for f in range(fractions.size):
@@ -161,10 +167,11 @@ def walk(blocks: ClaimBlocks, claim: Terms, reference: float, out: FloatArray) -
             begun[f] = min((begun[f] + share) * factor, MOST_WEALTH)
             detector[f] = min((detector[f] + 1.0) * factor, MOST_WEALTH)
         cash = 1.0 - min(t + 1, START_BLOCKS) / START_BLOCKS
-        out[WITH_RESTARTS, t] = 0.5 * plain.mean() + 0.5 * (begun.mean() + cash)
+        restarted = begun.mean() + cash
+        out[WITH_RESTARTS, t] = PLAIN_SHARE * plain.mean() + (1.0 - PLAIN_SHARE) * restarted
         out[PLAIN, t], out[DETECTOR, t] = plain.mean(), detector.mean()
         out[SPREAD, t], out[ADVERSE, t] = spread, adverse
-        _add(sums, y, n, blocks.squares[t] - 2.0 * reference * total + n * reference * reference, blocks.worst[t])
+        _add(sums, y, n, blocks.squares[t] - 2.0 * reference * total + n * reference * reference)
 
 
 @njit(cache=True, error_model="numpy")
@@ -175,36 +182,54 @@ def _wealth(blocks: ClaimBlocks, claim: Terms, mean: float, out: FloatArray) -> 
     for t in range(blocks.sizes.size):
         n, total = blocks.sizes[t], blocks.totals[t]
         y = claim.side * (total - n * mean)
-        spread, adverse = _stake(sums, _row_bound(sums, claim.bound) + claim.side * mean, claim)
+        spread, adverse = _stake(sums, blocks.row[t] + claim.side * mean, claim)
         if spread > 0.0:
             gain = min(y, CUT_SPREADS * spread)
             for f in range(fractions.size):
                 factor = max(0.0, 1.0 + min(fractions[f] / spread, 1.0 / adverse) * gain)
                 wealth[f] = min(wealth[f] * factor, MOST_WEALTH)
         out[t] = wealth.mean()
-        _add(sums, y, n, blocks.squares[t] - 2.0 * mean * total + n * mean * mean, blocks.worst[t])
+        _add(sums, y, n, blocks.squares[t] - 2.0 * mean * total + n * mean * mean)
 
 
 @njit(cache=True, error_model="numpy")
 def resembling(blocks: ClaimBlocks, out: BoolArray) -> None:
-    """Where r_1 sqrt(blocks) of the block sums so far exceeds 1, of sums less n times the rows' mean.
+    """Where blocks so far resemble their neighbours: r_1 sqrt(blocks) > 1 of sums less n times the rows' mean.
+
+    A mean that moved once is a finding and no dependence: from 12 blocks on the levels before and after the best
+    split are taken out first; either stretch holds at least a tenth.
 
     Args:
         blocks: in order.
         out: bool (b,), written.
     """
-    n = y = nn = yy = yn = n_lag = y_lag = yn_lag = 0.0
-    for t in range(blocks.sizes.size):
-        rows, total = blocks.sizes[t], blocks.totals[t]
-        n, y, nn, yy, yn = n + rows, y + total, nn + rows * rows, yy + total * total, yn + rows * total
-        if t:
-            before, earlier = blocks.sizes[t - 1], blocks.totals[t - 1]
-            n_lag, y_lag = n_lag + rows * before, y_lag + total * earlier
-            yn_lag += rows * earlier + before * total
-        mean = y / n
-        around = yy - 2.0 * mean * yn + mean * mean * nn
-        lagged = y_lag - mean * yn_lag + mean * mean * n_lag
-        out[t] = around > 0.0 and lagged * np.sqrt(t + 1.0) > around
+    size = blocks.sizes.size
+    values, sums = np.empty(size), np.empty(size)
+    n = y = 0.0
+    for t in range(size):
+        n, y = n + blocks.sizes[t], y + blocks.totals[t]
+        count, total = t + 1, 0.0
+        for i in range(count):
+            values[i] = blocks.totals[i] - blocks.sizes[i] * y / n
+            total += values[i]
+            sums[i] = total
+        first, second = total / count, total / count
+        split = count
+        if count >= SPLIT_BLOCKS:
+            best = -1.0
+            for k in range(count // 10 + 1, count - count // 10):
+                apart = sums[k - 1] - k * total / count
+                gained = apart * apart / (k * (count - k))
+                if gained > best:
+                    best, split = gained, k
+            first, second = sums[split - 1] / split, (total - sums[split - 1]) / (count - split)
+        around = lagged = before = 0.0
+        for i in range(count):
+            value = values[i] - (first if i < split else second)
+            around += value * value
+            lagged += value * before
+            before = value
+        out[t] = around > 0.0 and lagged * np.sqrt(count) > around
 
 
 @njit(cache=True, error_model="numpy")

@@ -10,7 +10,6 @@ from math import ceil, floor
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
 from schemas.errors import DataError
@@ -29,6 +28,7 @@ from services.statistics.claim_path import (
     Widening,
     edge,
     resembling,
+    third_largest,
     walk,
 )
 
@@ -36,6 +36,7 @@ CLAIMS: tuple[Claim, Claim] = ("losing", "gaining")
 INTERVAL_ALPHA = 0.05
 FIXED_TIME_BLOCKS = 10
 TOGETHER = 4
+LARGEST_ROW_R = 10.0
 GRAIN = 1e-6
 
 IntervalKind = Literal["anytime", "open", "open below", "open above", "moved"]
@@ -60,9 +61,12 @@ class Bounds:
 
     def terms(self, claim: int) -> Terms:
         """On what terms a claim is bet on."""
+        return Terms(1.0 if claim == GAINING else -1.0, float(self.most_trades), self.strict)
+
+    def usual(self, claim: int) -> float:
+        """The largest R against a claim that a row is believed to bring before anything is seen."""
         target = self.high if self.target is None else self.target
-        side, bound = (1.0, -self.low) if claim == GAINING else (-1.0, target)
-        return Terms(side, bound, float(self.most_trades), self.strict)
+        return -self.low if claim == GAINING else target
 
 
 @dataclass(frozen=True)
@@ -137,8 +141,11 @@ class Track:
         reference: float,
         bounds: Bounds,
         open_since: int | None = None,
+        teacher: Blocks | None = None,
     ) -> None:
         """Take trades in any order; see `blocks_of` for `open_since`.
+
+        `teacher` holds more trades of the same playbook, whose rows show how large a row may be.
 
         Raises:
             DataError: the reference does not lie strictly between the winsor bounds.
@@ -150,8 +157,10 @@ class Track:
             )
         self.unit, self.reference, self.bounds = unit, reference, bounds
         self.blocks = blocks_of(trades, unit, bounds.low, bounds.high, open_since)
+        self._trades = trades
         self._exits = np.sort(trades.exit_ns)
-        self._seen = [_claim_blocks(self.blocks, claim, None) for claim in (LOSING, GAINING)]
+        self._teacher = self.blocks if teacher is None else teacher
+        self._seen = self._claim_blocks(self.blocks)
 
     def complete(self, at_ns: int) -> int:
         """Blocks that count at a time."""
@@ -272,9 +281,34 @@ class Track:
 
     @cached_property
     def _grouped(self) -> list[ClaimBlocks]:
-        group = self.blocks.numbers // TOGETHER
-        starts = np.flatnonzero(np.concatenate(([True], group[1:] != group[:-1]))[: len(group)])
-        return [_claim_blocks(self.blocks, claim, starts) for claim in (LOSING, GAINING)]
+        bounds = self.bounds
+        groups = blocks_of(self._trades, self.unit, bounds.low, bounds.high, together=TOGETHER)
+        return self._claim_blocks(groups)
+
+    def _claim_blocks(self, blocks: Blocks) -> list[ClaimBlocks]:
+        sizes = blocks.sizes.astype(np.float64)
+        return [
+            ClaimBlocks(
+                sizes,
+                blocks.sums[claim],
+                blocks.squares[claim],
+                self._rows(blocks, claim),
+            )
+            for claim in (LOSING, GAINING)
+        ]
+
+    def _rows(self, blocks: Blocks, claim: int) -> Floats:
+        """The largest R against a claim that a row of each block is believed to bring, (b,), from what was known before.
+
+        What is usual, or what three rows of the teacher's complete blocks have reached, up to 10R: once may be an
+        outlier, the target of a bracket order comes again and again.
+        """
+        usual = self.bounds.usual(claim)
+        thrice = np.empty(len(self._teacher))
+        third_largest(self._teacher.worst[claim], thrice)
+        before = np.searchsorted(self._teacher.complete_at, blocks.complete_at[:-1], side="right")
+        known = np.concatenate(([0], before))[: len(blocks)]
+        return np.maximum(usual, np.minimum(np.concatenate(([usual], thrice))[known], LARGEST_ROW_R))
 
     @cached_property
     def _counted(self) -> Integers:
@@ -304,22 +338,8 @@ class Track:
         return float(first), float(last)
 
 
-def _claim_blocks(blocks: Blocks, claim: int, starts: npt.NDArray[np.int64] | None) -> ClaimBlocks:
-    sizes = blocks.sizes.astype(np.float64)
-    if starts is None:
-        return ClaimBlocks(sizes, blocks.sums[claim], blocks.squares[claim], blocks.worst[claim])
-    if not len(starts):
-        return ClaimBlocks(*(np.zeros(0) for _ in range(4)))
-    return ClaimBlocks(
-        np.add.reduceat(sizes, starts),
-        np.add.reduceat(blocks.sums[claim], starts),
-        np.add.reduceat(blocks.squares[claim], starts),
-        np.maximum.reduceat(blocks.worst[claim], starts),
-    )
-
-
 def _first(blocks: ClaimBlocks, count: int) -> ClaimBlocks:
-    return ClaimBlocks(*(one[:count] for one in blocks))
+    return ClaimBlocks(*(one[..., :count] for one in blocks))
 
 
 def _printed(e_value: float) -> float:
