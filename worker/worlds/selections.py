@@ -79,11 +79,15 @@ class Selections:
 
     @cached_property
     def tracks(self) -> list[Track]:
-        """The evidence of each hypothesis."""
-        return [
-            Track(pooled([self.drawn[cell] for cell in cells]), "week", self.gate.reference_r, self.bounds)
-            for cells in self.hypotheses.cells
-        ]
+        """The evidence of each hypothesis; a cell learns from its playbook how large a row may be."""
+        found: list[Track] = []
+        parent: Track | None = None
+        for name, cells in zip(self.hypotheses.names, self.hypotheses.cells, strict=True):
+            trades = pooled([self.drawn[cell] for cell in cells])
+            teacher = None if "|" not in name or parent is None else parent.blocks
+            found.append(Track(trades, "week", self.gate.reference_r, self.bounds, teacher=teacher))
+            parent = found[-1] if teacher is None else parent
+        return found
 
     @cached_property
     def selected(self) -> Flagged:
