@@ -86,6 +86,7 @@ class HighLevelReflectionService:
         model: LanguageModel | None = None,
         timer: Callable[[], float] = time.perf_counter,
         risk_limit: float = MAX_RISK_FRACTION,
+        most_trades: int = 0,
         promotion_minimum: int = PROMOTION_MINIMUM,
         wordings: Wordings | None = None,
     ) -> None:
@@ -97,6 +98,7 @@ class HighLevelReflectionService:
         self._model = model
         self._timer = timer
         self._risk_limit = risk_limit
+        self._most_trades = most_trades
         self._promotion_minimum = promotion_minimum
         self._wordings = wordings or Wordings()
 
@@ -109,6 +111,7 @@ class HighLevelReflectionService:
             self._grid,
             timer=self._timer,
             risk_limit=self._risk_limit,
+            most_trades=self._most_trades,
             promotion_minimum=self._promotion_minimum,
         )
 
@@ -148,7 +151,15 @@ class HighLevelReflectionService:
         population: Population,
         definitions: Mapping[str, PlaybookDefinition],
     ) -> HighLevelReflectionReport:
-        measures = self._measure(population, definitions, request.timeframe)
+        measures = measure(
+            build_clusters(population.tested),
+            self._gate,
+            definitions,
+            request.timeframe,
+            request.known_at,
+            request.open_entries,
+            self._most_trades,
+        )
         declared = declared_hypotheses(
             definitions.values(), [request.timeframe, *(item.timeframe for item in population.tested)]
         )
@@ -215,19 +226,6 @@ class HighLevelReflectionService:
             ),
         )
         return draft.model_copy(update={"narrative": write_narrative(draft)})
-
-    def _measure(
-        self, population: Population, definitions: Mapping[str, PlaybookDefinition], timeframe: str
-    ) -> tuple[Measure, ...]:
-        return tuple(
-            measure(
-                cluster,
-                self._gate,
-                reference_of(definitions.get(cluster.playbook_id), self._gate),
-                cluster.timeframe or timeframe,
-            )
-            for cluster in build_clusters(population.tested)
-        )
 
     def _grade(
         self,

@@ -44,6 +44,7 @@ from services.slow_loop.cadence import (
     structural_permission,
 )
 from services.slow_loop.drift_window import DriftWindow
+from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.promotion_levels import Key
 from services.slow_loop.requests import (
     LoopStanding,
@@ -117,6 +118,8 @@ class SlowLoopService:
         self._tested: list[str] = []
         self.drift = DriftWindow()
         policy_loop.decided_in = self.drift.decided_in
+        self.positions = OpenPositions()
+        self._told_trials: tuple[dict[str, Any], ...] = ()
         self._judge_history: list[JudgeActionSeen] = []
         self._learnable: list[Episode] = []
         self._known: list[int] = []
@@ -143,6 +146,7 @@ class SlowLoopService:
         """A resolved episode; evidence from its `known_at` on, which never falls from one to the next."""
         self.episodes.append(episode)
         self.drift.resolved(episode)
+        self.positions.resolved(episode)
         if not episode.no_learn:
             self._learnable.append(episode)
             self._known.append(episode.known_at)
@@ -222,6 +226,17 @@ class SlowLoopService:
         self._failed = False
         self.retire_changed(self._trials.step(row, now), now)
         self.retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
+        self._tell_trials(now)
+
+    def _tell_trials(self, now: int) -> None:
+        """Journal what the open trials have shown, where that has changed.
+
+        Reports read nothing else of them.
+        """
+        shown = self._trials.summaries()
+        if shown != self._told_trials:
+            self._told_trials = shown
+            self._append(now, "shadow_trials", {"trials": shown})
 
     def _contain(self, error: Exception, now: int) -> None:
         self._failed = True
@@ -372,7 +387,8 @@ class SlowLoopService:
             judge_history=tuple(self._judge_history),
             deferred=tuple(item for _, item in self._policy_loop.deferred),
             untraded=self._new_untraded(row),
-            shadow_trials=self._trials.summaries(),
+            shadow_trials=self._told_trials,
+            open_entries=self.positions.at(now),
             drift_inputs=self.drift.inputs(run.trigger),
             epochs=self._epochs,
             epoch_starts={version.definition.id: version.since for version in self._playbooks.active()},
@@ -435,6 +451,7 @@ class SlowLoopService:
         if changes_structure(done):
             self._last_structural = run.slot
         self.retire_changed(changed, now)
+        self._tell_trials(now)
         if any(action.kind == "replan" for action in verdict.actions):
             self._policy_loop.replan()
 

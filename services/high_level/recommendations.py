@@ -52,13 +52,13 @@ class Context:
 
 
 def losing(finding: ClusterFinding) -> bool:
-    """Whether a cluster's mean lies below its reference."""
-    return finding.mean_r is not None and finding.mean_r < finding.reference_r
+    """Whether a cluster leans to losing: both of its means lie below the reference."""
+    return finding.leaning == "losing"
 
 
 def gaining(finding: ClusterFinding) -> bool:
-    """Whether a cluster's mean lies above its reference, and above nothing."""
-    return finding.mean_r is not None and finding.mean_r > max(finding.reference_r, 0.0)
+    """Whether a cluster leans to gaining, and its mean lies above nothing."""
+    return finding.leaning == "gaining" and (finding.mean_r or 0.0) > 0.0
 
 
 def may(finding: ClusterFinding, action: RecommendedAction) -> bool:
@@ -116,10 +116,13 @@ def _order(item: Recommendation) -> tuple[int, str, str]:
 
 
 def confidence(finding: ClusterFinding) -> float:
-    """1 - (q / alpha) / E, at least 0: what is left after paying the family; 1 - q at the gate's price."""
-    if not finding.e_value or not finding.family_size:
+    """1 - 1 / E, at least 0.
+
+    The level at which the claim alone holds at every look, before the family is paid.
+    """
+    if not finding.e_value:
         return 0.0
-    return round(max(0.0, 1.0 - finding.family_q / finding.alpha / finding.e_value), 6)
+    return round(max(0.0, 1.0 - 1.0 / finding.e_value), 6)
 
 
 def _based_on(
@@ -189,7 +192,8 @@ def lift_is_due(trial: Mapping[str, Any], minimum: int) -> bool:
     needed, shown, mean = (trial.get(name) for name in ("e_needed", "e_value", "mean_r"))
     if trial.get("kind") != "banned_cell" or needed is None or shown is None or mean is None:
         return False
-    return bool(trial["n"] >= minimum and shown >= needed and mean > trial["reference_r"])
+    lowest = min(mean, trial.get("mean_raw_r", mean))
+    return bool(trial["n"] >= minimum and shown >= needed and lowest > trial["reference_r"])
 
 
 def _lift(trial: Mapping[str, Any]) -> Recommendation:
@@ -274,7 +278,8 @@ def _watch(finding: ClusterFinding, context: Context) -> Recommendation:
         return _based_on(finding, RecommendedAction.HOLD, {}, reason)
     definition = context.definitions.get(finding.playbook_id)
     mean = finding.reference_r if finding.mean_r is None else finding.mean_r
-    if definition is not None and mean <= finding.reference_r - MATERIAL_R and may(finding, RESEARCH):
+    loses = losing(finding) and mean <= finding.reference_r - MATERIAL_R
+    if definition is not None and loses and may(finding, RESEARCH):
         step = neighbour_value(definition)
         if step is not None:
             change = {"kind": "open_experiment", "parameter": step[0], "value": step[1]}

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from schemas.canonical import content_id
 from schemas.errors import DataError, InvariantViolation
+from services.statistics.blocks import Floats
 from services.statistics.epochs import share
-from services.statistics.expectancy import Floats
 
 LEVEL_WEIGHTS = (4.0, 2.0, 1.0)
+CLAIMS = 2
 ROUNDING = 1e-9  # e-values are printed to nine digits, and the judge selects again from print
 
 
@@ -43,7 +44,7 @@ class Family:
         return len(self.members)
 
     def alpha(self, member: str, selected: int = 1) -> float:
-        """Level of one member when `selected` are: q x weight x share of its epoch x selected.
+        """Level of one claim of a member when `selected` are: q x weight / 2 x share of its epoch x selected.
 
         A member is selected by e-BH exactly when E reaches 1 / alpha at the number that e-BH selects.
 
@@ -59,8 +60,13 @@ class Family:
 
     @cached_property
     def charged(self) -> Floats:
-        """Weight of each member times what its epoch may spend; sums to at most one half."""
-        return np.array([w * share(epoch) for w, epoch in zip(self.weights, self.epochs, strict=True)])
+        """What each of a member's two claims, losing and gaining, may spend: half its weight's share.
+
+        The share is that of its epoch; both claims of all members together sum to at most one half.
+        """
+        return np.array(
+            [w * share(epoch) / CLAIMS for w, epoch in zip(self.weights, self.epochs, strict=True)]
+        )
 
     @cached_property
     def _position(self) -> dict[str, int]:

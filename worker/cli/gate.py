@@ -8,6 +8,7 @@ import typer
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
+from services.high_level.interval_text import interval_text
 from worker.cli import wiring
 from worker.cli.console import print_json, print_table, stdout_console
 from worker.cli.options import JsonOption
@@ -163,12 +164,21 @@ def _cluster(item: "GradedCluster") -> dict[str, Any]:
         "timeframe": item.cluster.timeframe,
         "grade": str(decision.grade),
         "n": seen.n,
-        "blocks": len(seen.observations),
+        "blocks": seen.blocks,
+        "block": seen.unit,
+        "counted": seen.counted,
+        "claim": item.verdict.claim,
+        "leaning": seen.leaning,
         "mean": seen.mean_r,
-        "reference": seen.observations.reference,
+        "mean_raw": seen.mean_raw,
+        "reference": seen.reference,
         "e_value": seen.e_value,
-        "lower": item.shown.lower,
-        "upper": item.shown.upper,
+        "e_losing": seen.e_values[0],
+        "e_gaining": seen.e_values[1],
+        "lower": item.shown.interval.lower,
+        "upper": item.shown.interval.upper,
+        "interval_kind": item.shown.interval.kind,
+        "fixed_time": None if item.shown.fixed_time is None else list(item.shown.fixed_time),
         "smallest_detectable": item.shown.smallest_detectable,
         "alpha": _rounded(item.verdict.alpha or 0.0),
         "strongest_action": str(decision.strongest_action),
@@ -195,7 +205,7 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
         console.print(f"{left_out:,} trades of no-learn zones are left out")
     table = Table(box=None, pad_edge=False, show_edge=False)
     table.add_column("cluster", overflow="fold")
-    for name in ("n", "blocks", "mean R", "against", "interval", "E", "detectable"):
+    for name in ("n", "blocks", "mean R", "against", "95 % at every look", "E", "detectable"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("grade", no_wrap=True)
     table.add_column("may lead to", no_wrap=True)
@@ -238,8 +248,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['blocks']:,}",
         mean,
         f"{row['reference']:+.2f}",
-        f"{row['lower']:+.2f} {row['upper']:+.2f}",
-        f"{row['e_value']:.3g}",
+        interval_text(row["lower"], row["upper"]),
+        "-" if row["leaning"] is None else f"{row['leaning']} {row['e_value']:.3g}",
         least,
         row["grade"],
         row["strongest_action"],
