@@ -65,6 +65,10 @@ def gate(
             show_default=False,
         ),
     ] = None,
+    keep_copies: Annotated[
+        bool,
+        typer.Option("--keep-copies", help="Rows that are equal in every column are positions of their own."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Grade resolved trades: what they have proven, what they could have, and what may follow."""
@@ -82,10 +86,11 @@ def gate(
     books = wiring.playbooks(settings) if settings.runtime.playbooks is not None else ()
     definitions = {item.id: item for item in books}
     with step(f"reading {file}"):
-        trades = read_trades(file, settings.runtime.tz, reference, _references(settings, definitions))
+        usual = _references(settings, definitions)
+        trades = read_trades(file, settings.runtime.tz, reference, usual, keep_copies=keep_copies)
     times = _looks(looks, trades, settings)
     graded = grade_table(trades.trades, settings.gate, times, definitions, tell=_watched)
-    document = gate_document(graded, settings, trades.no_learn)
+    document = gate_document(graded, settings, trades)
     if json:
         print_json(document)
     else:
@@ -130,15 +135,19 @@ def _watched(looks: Iterable[int]) -> Iterator[int]:
             draw(done, len(given))
 
 
-def gate_document(graded: "GradedTable", settings: "Settings", no_learn: int | None = None) -> dict[str, Any]:
+def gate_document(
+    graded: "GradedTable", settings: "Settings", file: "TradeFile | None" = None
+) -> dict[str, Any]:
     """The JSON document: the family with its selection, and every cluster at the last look.
 
     Args:
         graded: the clusters with their grades.
         settings: the configuration in force.
-        no_learn: trades of no-learn zones that were left out; None for a table that does not say.
+        file: the table that was read: what was left out of it, and which rows were one position.
     """
     family = graded.family
+    no_learn = None if file is None else file.no_learn
+    positions = None if file is None else file.positions
     return {
         "family": {
             "id": family.family_id,
@@ -152,6 +161,7 @@ def gate_document(graded: "GradedTable", settings: "Settings", no_learn: int | N
         },
         "clusters": [_cluster(item) for item in graded.clusters],
         **({} if no_learn is None else {"left_out": {"no_learn": no_learn}}),
+        **({} if positions is None else {"positions": {**vars(positions), "merged": positions.merged}}),
     }
 
 
@@ -203,6 +213,12 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     left_out = document.get("left_out", {}).get("no_learn")
     if left_out:
         console.print(f"{left_out:,} trades of no-learn zones are left out")
+    held = document.get("positions")
+    if held is not None and held["merged"]:
+        console.print(
+            f"{held['rows']:,} rows are {held['positions']:,} positions, held together by {held['by']}",
+            soft_wrap=True,
+        )
     table = Table(box=None, pad_edge=False, show_edge=False)
     table.add_column("cluster", overflow="fold")
     for name in ("n", "blocks", "mean R", "against", "95 % at every look", "E", "detectable"):
