@@ -224,10 +224,17 @@ class HighLevelReflectionRequest(Contract):
         default=None, description="the safety override that alone allows structural changes, if one does"
     )
     epochs: dict[str, int] = Field(
-        default={}, description="accepted changes so far, by playbook: what its family may still spend"
+        default={},
+        description="changes of the rules so far by playbook, of what trades at all (`playbook|*`), and of "
+        "cells that were opened again (`playbook|regime`): what the family may still spend",
     )
     epoch_starts: dict[str, int] = Field(
-        default={}, description="ns by playbook: trades entered before are not tested"
+        default={},
+        description="ns: trades entered before are not tested; by playbook, of all its open cells together "
+        "(`playbook|*`), or of one cell (`playbook|regime`)",
+    )
+    same_rules: dict[str, tuple[str, ...]] = Field(
+        default={}, description="versions whose trades count as those of the one in force, by playbook"
     )
     tested_before: tuple[str, ...] = Field(
         default=(), description="grid trials of earlier reports in this epoch"

@@ -130,7 +130,7 @@ class HighLevelReflectionService:
         """
         started = self._timer()
         _check_point_in_time(request, episodes, definitions)
-        population = split_population(episodes, definitions, request.epoch_starts)
+        population = split_population(episodes, definitions, request.epoch_starts, request.same_rules)
         report = self._report(request, population, {item.id: item for item in definitions})
         told = await tell(report, self._prompt, self._model, self._wordings.at(request.known_at))
         latency = (self._timer() - started) * 1_000.0
@@ -152,7 +152,7 @@ class HighLevelReflectionService:
         definitions: Mapping[str, PlaybookDefinition],
     ) -> HighLevelReflectionReport:
         measures = measure(
-            build_clusters(population.tested),
+            build_clusters(population.tested, request.epoch_starts),
             self._gate,
             definitions,
             request.timeframe,
@@ -250,7 +250,7 @@ class HighLevelReflectionService:
         if self._grid is None or not request.structural_allowed:
             return _Search((), {})
         start_ns = datetime_to_ns(request.window_start)
-        for finding in playbooks_to_adjust(findings):
+        for finding in playbooks_to_adjust(findings, definitions):
             definition = definitions[finding.playbook_id]
             reference = reference_of(definition, self._gate)
             tried = run_grid(

@@ -44,6 +44,7 @@ from services.slow_loop.cadence import (
     structural_permission,
 )
 from services.slow_loop.drift_window import DriftWindow
+from services.slow_loop.evidence_epochs import EvidenceEpochs
 from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.promotion_levels import Key
 from services.slow_loop.requests import (
@@ -114,7 +115,7 @@ class SlowLoopService:
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._failed = False
         self._in_hand: str | None = None
-        self._epochs: Counter[str] = Counter()
+        self._epochs = EvidenceEpochs(playbooks.active())
         self._tested: list[str] = []
         self.drift = DriftWindow()
         policy_loop.decided_in = self.drift.decided_in
@@ -390,8 +391,9 @@ class SlowLoopService:
             shadow_trials=self._told_trials,
             open_entries=self.positions.at(now),
             drift_inputs=self.drift.inputs(run.trigger),
-            epochs=self._epochs,
-            epoch_starts={version.definition.id: version.since for version in self._playbooks.active()},
+            epochs=self._epochs.epochs,
+            epoch_starts=self._epochs.starts,
+            same_rules=self._epochs.same_rules,
             tested=tuple(self._tested),
         )
 
@@ -459,12 +461,12 @@ class SlowLoopService:
         """Journal every transition.
 
         Policies of a replaced version go out of force, positions keep their exits. A version that becomes
-        active begins a new epoch of its playbook.
+        active may begin a new epoch of its playbook, see `EvidenceEpochs`.
         """
         for version in changed:
             journal_version(self._journal, version, now)
             if version.state is VersionState.ACTIVE:
-                self._epochs[version.definition.id] += 1
+                self._epochs.entered(version)
                 self._policy_loop.retire_playbook(version.definition.id)
 
     def _append(

@@ -66,6 +66,7 @@ class RequestFacts:
     epoch_starts: Mapping[str, int] = field(default_factory=dict)
     tested: tuple[str, ...] = ()
     open_entries: tuple[OpenEntry, ...] = ()
+    same_rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def batch(self) -> list[Episode]:
         """The episodes to examine."""
@@ -141,6 +142,7 @@ def build_request(run: Run, facts: RequestFacts) -> HighLevelReflectionRequest:
         epoch_starts=dict(facts.epoch_starts),
         tested_before=facts.tested,
         open_entries=facts.open_entries,
+        same_rules=dict(facts.same_rules),
     )
 
 
