@@ -17,7 +17,7 @@ from services.high_level.clusters import declared_hypotheses, hypothesis
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
 from services.high_level.grading import minimum_of, select
 from services.high_level.grid import trial_key
-from services.high_level.recommendations import gaining, lift_is_due
+from services.high_level.recommendations import gaining, lift_is_due, losing
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
 from services.statistics.multiplicity import Family, register_family
 from services.statistics.online_levels import online_level
@@ -134,7 +134,7 @@ def _evidence_refusal(
         return RefusedAction(action=action, code="grade_too_weak", reason=reason)
     if action.kind == "set_risk_fraction" and not action.lowers_exposure:
         return _raise_refusal(action, finding, grade, settings)
-    if finding.mean_r is None or finding.mean_r >= finding.reference_r:
+    if not losing(finding):
         return RefusedAction(action=action, code="not_losing", reason="the cluster does not lose")
     if item.action is RecommendedAction.REPLAN and grade is not EvidenceGrade.SIGNIFICANT:
         return RefusedAction(action=action, code="grade_too_weak", reason="replan needs a significant loss")

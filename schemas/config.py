@@ -297,11 +297,10 @@ class GateSettings(Contract):
     q: float = Field(default=0.10, gt=0, lt=0.5)
     minimum_trades: int = Field(default=20, le=MAX_COUNT, ge=20)
     regime_minimum: int = Field(default=20, le=MAX_COUNT, ge=20)
-    bet_unit: Literal["auto", "trade", "overlap", "day", "week", "month"] = "auto"
     block: Literal["", "day", "week", "month", "quarter"] = Field(
         default="",
-        description="calendar period whose entries make one block; empty: a day up to 30m, a week to 4h, a month "
-        "from 1d on",
+        description="calendar period whose entries make one block; empty: a day up to 30m, a week to 4h, a "
+        "month from 1d on",
     )
     strict: bool = Field(
         default=False,
@@ -324,7 +323,10 @@ class JudgeSettings(Contract):
     action_ttl_bars: int = Field(default=252, le=MAX_COUNT, ge=1)
     shadow_ttl_bars: int = Field(default=756, le=MAX_COUNT, ge=1)
     shadow_life_blocks: int = Field(
-        default=80, le=10_000, ge=1, description="blocks of `gate.block` that a trial on paper has to prove itself"
+        default=80,
+        le=10_000,
+        ge=1,
+        description="blocks of `gate.block` that a trial on paper has to prove itself",
     )
     action_life_blocks: int = Field(
         default=26,

@@ -44,6 +44,12 @@ class Expectation(Contract):
     hold_p90_bars: float = Field(gt=0)
     winner_mae_p80_r: float = Field(le=0, description="80 % of winners stay above this excursion, in R")
     mfe_p50_r: float = Field(ge=0, description="median best excursion, in R")
+    target_r: float | None = Field(
+        default=None,
+        gt=0,
+        le=20,
+        description="largest R that a trade takes as its profit; None: learned from trades, 4 at first",
+    )
 
     @model_validator(mode="after")
     def _quantiles_ascend(self) -> "Expectation":

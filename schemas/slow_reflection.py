@@ -7,7 +7,7 @@ from pydantic import Field
 
 from schemas.contract import Contract
 from schemas.fast_reflection import DeferredItem, ReflectionInvocationMeta
-from schemas.vocabulary import EvidenceGrade, OverrideReason, RecommendedAction
+from schemas.vocabulary import Claim, EvidenceGrade, OverrideReason, RecommendedAction
 
 
 class ClusterFinding(Contract):
@@ -17,13 +17,29 @@ class ClusterFinding(Contract):
     regime: str | None
     timeframe: str | None
     n: int = Field(ge=0)
-    blocks: int = Field(ge=0)
-    unit: str = Field(default="", description="what one block is: trade, overlap, day, week, month, quarter")
+    blocks: int = Field(
+        ge=0, description="complete ones: their period is over and all their trades have exited"
+    )
+    unit: str = Field(default="", description="period of the entries of one block: day, week, month, quarter")
+    counted: int = Field(
+        default=0, ge=0, description="trades of complete blocks: means and evidence are theirs"
+    )
+    claim: Claim | None = Field(default=None, description="what is proven at the level of the family")
+    leaning: Claim | None = Field(default=None, description="the side on which both means lie")
     mean_r: float | None
+    mean_raw_r: float | None = Field(default=None, description="as it is, not winsorised")
     reference_r: float
-    e_value: float | None
-    lower_r: float | None
+    e_value: float | None = Field(description="for what it leans to; 1 while it leans to nothing")
+    e_losing: float | None = None
+    e_gaining: float | None = None
+    lower_r: float | None = Field(description="of the winsorised mean, valid at every look; None: open")
     upper_r: float | None
+    interval_kind: str = Field(default="", description="anytime, open, open below, open above, or moved")
+    fixed_lower_r: float | None = Field(
+        default=None,
+        description="Student's t over blocks, for one look declared beforehand; from 10 blocks on",
+    )
+    fixed_upper_r: float | None = None
     smallest_detectable_r: float | None
     alpha: float = Field(description="level at which e-BH tests it: E reaches 1 / alpha when selected")
     family_id: str
@@ -177,6 +193,14 @@ class UntradedSignal(Contract):
     known_at: int
 
 
+class OpenEntry(Contract):
+    """A position that is open at the request's clock: its block waits for its exit."""
+
+    playbook_id: str
+    regime: str
+    entry_label: int
+
+
 class HighLevelReflectionRequest(Contract):
     """Batch for one slow reflection: all of it known at `known_at`, episodes by id and by value."""
 
@@ -200,14 +224,22 @@ class HighLevelReflectionRequest(Contract):
         default=None, description="the safety override that alone allows structural changes, if one does"
     )
     epochs: dict[str, int] = Field(
-        default={}, description="accepted changes so far, by playbook: what its family may still spend"
+        default={},
+        description="changes of the rules so far by playbook, of what trades at all (`playbook|*`), and of "
+        "cells that were opened again (`playbook|regime`): what the family may still spend",
     )
     epoch_starts: dict[str, int] = Field(
-        default={}, description="ns by playbook: trades entered before are not tested"
+        default={},
+        description="ns: trades entered before are not tested; by playbook, of all its open cells together "
+        "(`playbook|*`), or of one cell (`playbook|regime`)",
+    )
+    same_rules: dict[str, tuple[str, ...]] = Field(
+        default={}, description="versions whose trades count as those of the one in force, by playbook"
     )
     tested_before: tuple[str, ...] = Field(
         default=(), description="grid trials of earlier reports in this epoch"
     )
+    open_entries: tuple[OpenEntry, ...] = ()
 
 
 class HighLevelReflectionReport(Contract):

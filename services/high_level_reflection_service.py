@@ -86,6 +86,7 @@ class HighLevelReflectionService:
         model: LanguageModel | None = None,
         timer: Callable[[], float] = time.perf_counter,
         risk_limit: float = MAX_RISK_FRACTION,
+        most_trades: int = 0,
         promotion_minimum: int = PROMOTION_MINIMUM,
         wordings: Wordings | None = None,
     ) -> None:
@@ -97,6 +98,7 @@ class HighLevelReflectionService:
         self._model = model
         self._timer = timer
         self._risk_limit = risk_limit
+        self._most_trades = most_trades
         self._promotion_minimum = promotion_minimum
         self._wordings = wordings or Wordings()
 
@@ -109,6 +111,7 @@ class HighLevelReflectionService:
             self._grid,
             timer=self._timer,
             risk_limit=self._risk_limit,
+            most_trades=self._most_trades,
             promotion_minimum=self._promotion_minimum,
         )
 
@@ -127,7 +130,7 @@ class HighLevelReflectionService:
         """
         started = self._timer()
         _check_point_in_time(request, episodes, definitions)
-        population = split_population(episodes, definitions, request.epoch_starts)
+        population = split_population(episodes, definitions, request.epoch_starts, request.same_rules)
         report = self._report(request, population, {item.id: item for item in definitions})
         told = await tell(report, self._prompt, self._model, self._wordings.at(request.known_at))
         latency = (self._timer() - started) * 1_000.0
@@ -148,7 +151,15 @@ class HighLevelReflectionService:
         population: Population,
         definitions: Mapping[str, PlaybookDefinition],
     ) -> HighLevelReflectionReport:
-        measures = self._measure(population, definitions, request.timeframe)
+        measures = measure(
+            build_clusters(population.tested, request.epoch_starts),
+            self._gate,
+            definitions,
+            request.timeframe,
+            request.known_at,
+            request.open_entries,
+            self._most_trades,
+        )
         declared = declared_hypotheses(
             definitions.values(), [request.timeframe, *(item.timeframe for item in population.tested)]
         )
@@ -216,19 +227,6 @@ class HighLevelReflectionService:
         )
         return draft.model_copy(update={"narrative": write_narrative(draft)})
 
-    def _measure(
-        self, population: Population, definitions: Mapping[str, PlaybookDefinition], timeframe: str
-    ) -> tuple[Measure, ...]:
-        return tuple(
-            measure(
-                cluster,
-                self._gate,
-                reference_of(definitions.get(cluster.playbook_id), self._gate),
-                cluster.timeframe or timeframe,
-            )
-            for cluster in build_clusters(population.tested)
-        )
-
     def _grade(
         self,
         measures: Sequence[Measure],
@@ -252,7 +250,7 @@ class HighLevelReflectionService:
         if self._grid is None or not request.structural_allowed:
             return _Search((), {})
         start_ns = datetime_to_ns(request.window_start)
-        for finding in playbooks_to_adjust(findings):
+        for finding in playbooks_to_adjust(findings, definitions):
             definition = definitions[finding.playbook_id]
             reference = reference_of(definition, self._gate)
             tried = run_grid(

@@ -44,6 +44,8 @@ from services.slow_loop.cadence import (
     structural_permission,
 )
 from services.slow_loop.drift_window import DriftWindow
+from services.slow_loop.evidence_epochs import EvidenceEpochs
+from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.promotion_levels import Key
 from services.slow_loop.requests import (
     LoopStanding,
@@ -113,10 +115,12 @@ class SlowLoopService:
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._failed = False
         self._in_hand: str | None = None
-        self._epochs: Counter[str] = Counter()
+        self._epochs = EvidenceEpochs(playbooks.active())
         self._tested: list[str] = []
         self.drift = DriftWindow()
         policy_loop.decided_in = self.drift.decided_in
+        self.positions = OpenPositions()
+        self._told_trials: tuple[dict[str, Any], ...] = ()
         self._judge_history: list[JudgeActionSeen] = []
         self._learnable: list[Episode] = []
         self._known: list[int] = []
@@ -143,6 +147,7 @@ class SlowLoopService:
         """A resolved episode; evidence from its `known_at` on, which never falls from one to the next."""
         self.episodes.append(episode)
         self.drift.resolved(episode)
+        self.positions.resolved(episode)
         if not episode.no_learn:
             self._learnable.append(episode)
             self._known.append(episode.known_at)
@@ -222,6 +227,17 @@ class SlowLoopService:
         self._failed = False
         self.retire_changed(self._trials.step(row, now), now)
         self.retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
+        self._tell_trials(now)
+
+    def _tell_trials(self, now: int) -> None:
+        """Journal what the open trials have shown, where that has changed.
+
+        Reports read nothing else of them.
+        """
+        shown = self._trials.summaries()
+        if shown != self._told_trials:
+            self._told_trials = shown
+            self._append(now, "shadow_trials", {"trials": shown})
 
     def _contain(self, error: Exception, now: int) -> None:
         self._failed = True
@@ -372,10 +388,12 @@ class SlowLoopService:
             judge_history=tuple(self._judge_history),
             deferred=tuple(item for _, item in self._policy_loop.deferred),
             untraded=self._new_untraded(row),
-            shadow_trials=self._trials.summaries(),
+            shadow_trials=self._told_trials,
+            open_entries=self.positions.at(now),
             drift_inputs=self.drift.inputs(run.trigger),
-            epochs=self._epochs,
-            epoch_starts={version.definition.id: version.since for version in self._playbooks.active()},
+            epochs=self._epochs.epochs,
+            epoch_starts=self._epochs.starts,
+            same_rules=self._epochs.same_rules,
             tested=tuple(self._tested),
         )
 
@@ -435,6 +453,7 @@ class SlowLoopService:
         if changes_structure(done):
             self._last_structural = run.slot
         self.retire_changed(changed, now)
+        self._tell_trials(now)
         if any(action.kind == "replan" for action in verdict.actions):
             self._policy_loop.replan()
 
@@ -442,12 +461,12 @@ class SlowLoopService:
         """Journal every transition.
 
         Policies of a replaced version go out of force, positions keep their exits. A version that becomes
-        active begins a new epoch of its playbook.
+        active may begin a new epoch of its playbook, see `EvidenceEpochs`.
         """
         for version in changed:
             journal_version(self._journal, version, now)
             if version.state is VersionState.ACTIVE:
-                self._epochs[version.definition.id] += 1
+                self._epochs.entered(version)
                 self._policy_loop.retire_playbook(version.definition.id)
 
     def _append(

@@ -71,7 +71,6 @@ MEANING = {
     "gate.q": "share of false findings that the family of hypotheses may spend",
     "gate.minimum_trades": "resolved trades below which a count says nothing",
     "gate.regime_minimum": "resolved trades that a change of eligibility in one regime needs",
-    "gate.bet_unit": "what is one observation; `auto`: the month on daily bars, else the week",
     "gate.winsor_low": "R below it counts as it",
     "gate.winsor_high": "R above it counts as it",
     "gate.reference_r": "expectancy against which a cluster is tested",

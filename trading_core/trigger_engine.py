@@ -203,6 +203,11 @@ class TriggerEngine:
         """float64 (T,): gross exposure at every close in quote currency, NaN until validated."""
         return self._gross[: self.bars.shape[0]]
 
+    def open_entry_rows(self) -> npt.NDArray[np.int64]:
+        """Rows at which the open positions were entered, by symbol."""
+        held = self.state["quantity"] != 0.0
+        return np.asarray(self.state["entry_t"][held], dtype=np.int64)
+
     def extend(self, flags: npt.NDArray[np.uint8]) -> None:
         """Take notice of rows that the bars have gained.
 

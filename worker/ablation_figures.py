@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from services.high_level.interval_text import interval_text
 from worker.figures import DASH, percent, r_multiple
 
 Part = dict[str, Any]
@@ -66,7 +67,7 @@ def paper_row(group: Part) -> list[str]:
         f"{group['plans']:,}",
         f"{group['n']:,}",
         r_multiple(group["mean_r"]),
-        f"{group['lower_r']:+.2f} {group['upper_r']:+.2f}",
+        interval_text(group["lower_r"], group["upper_r"]),
         _PAPER[group["answer"]],
     ]
 

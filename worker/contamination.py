@@ -17,7 +17,8 @@ from agents.language_models.knowledge_cutoffs import Cutoff, cutoffs
 from schemas.canonical import datetime_to_ns
 from schemas.config import Settings
 from schemas.episode import Episode
-from services.statistics.expectancy import Floats, Integers
+from services.statistics.blocks import Floats
+from services.statistics.calendar_units import Integers
 from trading_core.accounting import max_drawdown, sharpe
 from trading_core.bars import BarSeries
 from worker.models import models_in_use

@@ -19,9 +19,10 @@ from schemas.errors import DataError, nearest
 from services.high_level.trade_table import TradeTable
 from worker.feeds.bar_tables import BarTable, read_table
 from worker.feeds.bar_times import utc_labels, zone_named
+from worker.trade_positions import BY_ID, BY_ORDER, BY_ROW, Positions, merge, numbered
 
 REQUIRED = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
-OPTIONAL = ("reference", "looks", "no_learn")
+OPTIONAL = ("reference", "looks", "no_learn", "position_id", "symbol", "direction", "quantity")
 TRUE, FALSE = ("true", "1"), ("false", "0")
 OWN_NAMES = {
     "playbook_id": "playbook",
@@ -39,13 +40,14 @@ class TradeFile:
     """The trades of a file, whether it gives references, and the times of its own looks, if it has any.
 
     Trades of a no-learn zone teach nothing: they are left out, and counted in `no_learn`; None
-    for a table that has no such column.
+    for a table that has no such column. `positions` says which rows were one position.
     """
 
     trades: TradeTable
     has_references: bool
     looks: tuple[int, ...] | None
     no_learn: int | None = None
+    positions: Positions | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,9 @@ class _KeptRows(BarTable):
         return super().place(int(self.rows[row]))
 
 
-def read_trades(path: Path, tz: str | None, reference: float | None, usual: dict[str, float]) -> TradeFile:
+def read_trades(
+    path: Path, tz: str | None, reference: float | None, usual: dict[str, float], *, keep_copies: bool = False
+) -> TradeFile:
     """The resolved trades of a file.
 
     Args:
@@ -66,6 +70,7 @@ def read_trades(path: Path, tz: str | None, reference: float | None, usual: dict
         tz: zone of times that carry none.
         reference: what trades are held against, for all playbooks; None: the column, else `usual`.
         usual: reference of single playbooks; "" holds that of the others.
+        keep_copies: whether rows that are equal in every column are positions of their own.
 
     Raises:
         DataError: the file cannot be used; it names the place, the column, the value and the next step.
@@ -92,7 +97,68 @@ def read_trades(path: Path, tz: str | None, reference: float | None, usual: dict
         told = _times(table, where["looks"], zone)
         _refuse_early_look(table, exit_ns, told)
         looks = tuple(np.unique(told).tolist())
-    return TradeFile(trades, "reference" in where, looks, left_out)
+    held_together, positions = _held_together(table, where, trades, keep_copies)
+    return TradeFile(held_together, "reference" in where, looks, left_out, positions)
+
+
+def _held_together(
+    table: BarTable, where: dict[str, int], trades: TradeTable, keep_copies: bool
+) -> tuple[TradeTable, Positions | None]:
+    """The table with one row for each position, and how rows were held together; None where nothing is."""
+    if "position_id" in where:
+        by, keys = BY_ID, [_codes(table, where["position_id"])[0]]
+    elif "symbol" in where and "direction" in where:
+        named = [_codes(table, where[name])[0] for name in ("symbol", "direction")]
+        cell = [trades.playbook, trades.regime, trades.timeframe]
+        by, keys = BY_ORDER, [*named, *cell, trades.entry_ns, trades.exit_ns]
+    elif keep_copies:
+        return trades, None
+    else:
+        by, keys = BY_ROW, [_encoded(column) for column in table.columns]
+    number = numbered(keys)
+    positions = Positions(by, len(number), int(number.max()) + 1)
+    if not positions.merged:
+        return trades, positions
+    _refuse_mixed(table, where, trades, number)
+    quantity = _quantities(table, where["quantity"]) if "quantity" in where else None
+    return merge(trades, number, quantity), positions
+
+
+def _encoded(column: Any) -> IntArray:
+    """A number for each value of a column (n,), equal where values are; missing ones are equal."""
+    encoded: Any = pc.dictionary_encode(column, null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    codes: IntArray = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def _refuse_mixed(table: BarTable, where: dict[str, int], trades: TradeTable, number: IntArray) -> None:
+    """Rows of one position have one playbook, one regime and one timeframe."""
+    _, first = np.unique(number, return_index=True)
+    for name in ("playbook", "regime", "timeframe"):
+        codes = getattr(trades, name)
+        odd = np.flatnonzero(codes != codes[first][number])
+        if odd.size:
+            row, other = int(odd[0]), int(first[number[odd[0]]])
+            names = getattr(trades, f"{name}s")
+            raise DataError(
+                f"{_place(table, where[name], row)}: {names[codes[row]]!r} differs from "
+                f"{names[codes[other]]!r} "
+                f"in {table.place(other)}, which has the same position_id: correct one of them"
+            )
+
+
+def _quantities(table: BarTable, column: int) -> npt.NDArray[np.float64]:
+    values = _numbers(table, column)
+    odd = np.flatnonzero(values <= 0.0)
+    if odd.size:
+        row = int(odd[0])
+        raise DataError(
+            f"{_place(table, column, row)}: the quantity {float(values[row])!r} is not above 0: "
+            "write how much was traded, or leave the column out"
+        )
+    return values
 
 
 def _learnable(table: BarTable, where: dict[str, int]) -> tuple[BarTable, int | None]:

@@ -16,9 +16,7 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
 from services.playbooks.version_diff import changes
-from services.slow_loop.trial_evidence import rounded, trial_evidence
-from services.statistics.confidence_sequence import confidence_intervals
-from services.statistics.expectancy import Trades, observe, resolve_unit
+from services.slow_loop.trial_evidence import trial_evidence, trial_track
 
 KINDS = frozenset({"playbook_version", "shadow_episode", "episode"})
 COUNTER = "counter_"
@@ -136,18 +134,18 @@ class PlaybookHistory:
     def _shown(self, episodes: list[Episode]) -> dict[str, Any] | None:
         """Trades, blocks, mean R, e-values on both sides and an interval; None without a trade."""
         learnable = [one for one in episodes if not one.no_learn]
-        if not learnable:
-            return None
         gate, alpha = self._settings.gate, self._settings.judge.promotion_alpha
-        trades = Trades.of([(one.exit_label, one.entry_label, one.r) for one in learnable])
-        unit = resolve_unit(gate.bet_unit, learnable[0].timeframe)
-        seen = observe(trades, unit, gate.winsor_low, gate.winsor_high, gate.reference_r)
-        ((lower, upper),) = confidence_intervals([seen], [alpha])
+        track = trial_track(learnable, gate)
+        if track is None:
+            return None
+        last = max(one.known_at for one in learnable)
+        shown = track.interval(track.complete(last), alpha)
         return {
-            **trial_evidence(learnable, gate),
+            **trial_evidence(learnable, gate, last),
             "alpha": alpha,
-            "lower_r": rounded(lower),
-            "upper_r": rounded(upper),
+            "lower_r": shown.lower,
+            "upper_r": shown.upper,
+            "interval_kind": shown.kind,
         }
 
 

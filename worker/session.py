@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from schemas.config import Settings
-from schemas.reflection import TickValidationEvent, TickValidationResult
+from schemas.reflection import OpenEntry, TickValidationEvent, TickValidationResult
 from schemas.vocabulary import OverrideReason, TickEventKind
 from services.clock import SimulatedClock
 from services.episode_builder import EpisodeContext, build_episode
@@ -164,6 +164,11 @@ class Session:
         self.untraded.observe(event, row, self.policy_loop.policies)
         policy = self.policy_loop.policies.get(str(event.detail.get("policy_id")))
         self.slow_loop.drift.observe(event, None if policy is None else policy.proposal.direction)
+        if event.kind is TickEventKind.ENTRY_FILLED and policy is not None:
+            entry = OpenEntry(
+                playbook_id=policy.playbook_id, regime=policy.regime_key, entry_label=event.bar_label
+            )
+            self.slow_loop.positions.entered(str(event.symbol), entry, event.known_at)
         if self.policy_loop.background is not None:
             self.policy_loop.background.plans.observe(event)
         if event.kind is TickEventKind.ENVELOPE_BREACH:

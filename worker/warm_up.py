@@ -13,6 +13,8 @@ import numpy as np
 from schemas.config import EnvelopeSettings, ExecutionSettings
 from services.memory.scan import LANES, nothing_found, scan
 from services.memory.store import room
+from services.statistics.blocks import Trades
+from services.statistics.track import Bounds, Track
 from trading_core.bars import BarSeries
 from trading_core.compiled_cache import full_mark
 from trading_core.kernel.fresh import event_flags, parameter_record
@@ -27,7 +29,7 @@ DAY_NS = 86_400_000_000_000
 
 @cache
 def compile_engine() -> float:
-    """Wall seconds until kernel, features and the scan of the memory are ready; 0 when they were before."""
+    """Wall seconds until kernel, features, memory and gate are ready; 0 when they were before."""
     started = time.perf_counter()
     bars = _few_bars()
     regimes = regime_columns(bars)
@@ -37,9 +39,17 @@ def compile_engine() -> float:
     while not engine.done:
         engine.advance()
     scan(room(LANES, 1), nothing_found(np.ones(3, dtype=np.int64)), np.zeros(1), 0, 0, 0)
+    _weigh_a_few_blocks()
     with suppress(OSError):  # a folder that takes no mark keeps no compiled code either
         full_mark().touch()
     return time.perf_counter() - started
+
+
+def _weigh_a_few_blocks() -> None:
+    entries = np.arange(BARS, dtype=np.int64) * DAY_NS
+    outcomes = np.where(np.arange(BARS) < BARS // 2, 1.0, -1.0)
+    track = Track(Trades(entries, entries, outcomes), "day", 0.0, Bounds(-3.0, 4.0))
+    track.interval(track.at(BARS * DAY_NS).blocks)
 
 
 def _few_bars() -> BarSeries:

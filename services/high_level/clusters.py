@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,13 @@ import numpy as np
 from schemas.config import GateSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
+from schemas.reflection import OpenEntry
 from schemas.vocabulary import Direction, FailureMode
+from services.statistics.blocks import Blocks, Trades, winsorise
+from services.statistics.calendar_units import unit_of_timeframe
 from services.statistics.drift import hold_calibration_z
-from services.statistics.expectancy import Observations, Trades, resolve_unit, winsorise
-from services.statistics.sample import Sample, sample
+from services.statistics.multiplicity import WHOLE
+from services.statistics.track import Bounds, Sample, Track
 
 RECURRENCE = 2
 
@@ -44,6 +48,7 @@ class Measure:
     """One cluster and what was measured on it, before any grade."""
 
     cluster: Cluster
+    track: Track
     sample: Sample
 
     @property
@@ -53,13 +58,8 @@ class Measure:
 
     @property
     def mean_r(self) -> float | None:
-        """Winsorised mean over trades; None without any."""
+        """Winsorised mean over the trades of complete blocks; None without one."""
         return self.sample.mean_r
-
-    @property
-    def observations(self) -> Observations:
-        """Blocks in the unit that the settings declare."""
-        return self.sample.declared
 
 
 def hypothesis(playbook_id: str, regime: str | None = None, timeframe: str | None = None) -> str:
@@ -105,13 +105,22 @@ def by_exit(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
     return tuple(sorted(episodes, key=lambda item: (item.exit_label, item.known_at, item.episode_id)))
 
 
-def build_clusters(episodes: Sequence[Episode]) -> tuple[Cluster, ...]:
-    """Clusters of all three levels, sorted by key."""
+def build_clusters(
+    episodes: Sequence[Episode], starts: Mapping[str, int] = MappingProxyType({})
+) -> tuple[Cluster, ...]:
+    """Clusters of all three levels, sorted by key.
+
+    `starts` holds the entry, ns, from which trades are tested in all open cells of a playbook together
+    (`playbook|*`) and in single cells (`playbook|regime`); all of them where it says nothing.
+    """
     groups: dict[tuple[str, str, str], list[Episode]] = {}
     for item in by_exit(episodes):
         keys = {(item.playbook_id, "", ""), (item.playbook_id, item.regime, "")}
         for key in sorted(keys | {(item.playbook_id, item.regime, item.timeframe)}):
-            groups.setdefault(key, []).append(item)
+            if item.entry_label >= starts.get(
+                hypothesis(item.playbook_id, key[1] or WHOLE), item.entry_label
+            ):
+                groups.setdefault(key, []).append(item)
     frames = Counter((playbook, regime) for playbook, regime, frame in groups if frame)
     return tuple(
         Cluster(
@@ -137,11 +146,50 @@ def reference_of(definition: PlaybookDefinition | None, gate: GateSettings) -> f
     return gate.reference_r
 
 
-def measure(cluster: Cluster, gate: GateSettings, reference: float, timeframe: str) -> Measure:
-    """Blocks, winsorised mean and e-value of one cluster."""
-    unit = resolve_unit(gate.bet_unit, timeframe)
-    trades = trades_of(cluster.episodes)
-    return Measure(cluster, sample(trades, unit, gate.winsor_low, gate.winsor_high, reference))
+def bounds_of(definition: PlaybookDefinition | None, gate: GateSettings, most_trades: int = 0) -> Bounds:
+    """What is known of a trade's R before it is seen.
+
+    `most_trades` of a block are all that the account allows.
+    """
+    target = None if definition is None else definition.expectation.target_r
+    return Bounds(gate.winsor_low, gate.winsor_high, target, most_trades, gate.strict)
+
+
+def measure(
+    clusters: Sequence[Cluster],
+    gate: GateSettings,
+    definitions: Mapping[str, PlaybookDefinition],
+    timeframe: str,
+    at_ns: int,
+    open_entries: Sequence[OpenEntry] = (),
+    most_trades: int = 0,
+) -> tuple[Measure, ...]:
+    """Blocks, means and e-values of the clusters of `build_clusters` at a time, in their order."""
+    found: list[Measure] = []
+    teachers: dict[str, Blocks] = {}
+    for cluster in clusters:
+        definition = definitions.get(cluster.playbook_id)
+        track = Track(
+            trades_of(cluster.episodes),
+            unit_of_timeframe(gate.block, cluster.timeframe or timeframe),
+            reference_of(definition, gate),
+            bounds_of(definition, gate, most_trades),
+            _open_since(cluster, open_entries),
+            teachers.get(cluster.playbook_id),
+        )
+        teachers.setdefault(cluster.playbook_id, track.blocks)  # the playbook comes before its cells
+        found.append(Measure(cluster, track, track.at(at_ns)))
+    return tuple(found)
+
+
+def _open_since(cluster: Cluster, open_entries: Sequence[OpenEntry]) -> int | None:
+    """Earliest entry among the open positions that will belong to a cluster, ns."""
+    entries = [
+        one.entry_label
+        for one in open_entries
+        if one.playbook_id == cluster.playbook_id and cluster.regime in (None, one.regime)
+    ]
+    return min(entries, default=None)
 
 
 def describe(episodes: Sequence[Episode], definition: PlaybookDefinition | None) -> dict[str, Any]:
@@ -214,13 +262,15 @@ def split_population(
     episodes: Sequence[Episode],
     definitions: Sequence[PlaybookDefinition],
     epoch_starts: Mapping[str, int],
+    same_rules: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Population:
-    """Keep what may teach: live, learnable, and of the playbook version in force since its epoch began.
+    """Keep what may teach: live, learnable, and of the rules in force since their epoch began.
 
+    `same_rules` holds the hashes of the versions whose trades end alike, by playbook; else the one in force.
     An earlier version's trades suggested the change that made the present one; testing them again would count
     the same evidence twice. They stay in the descriptive part.
     """
-    in_force = {definition.id: definition.content_hash for definition in definitions}
+    in_force = {one.id: {one.content_hash, *same_rules.get(one.id, ())} for one in definitions}
     excluded: Counter[str] = Counter()
     live, tested = [], []
     for item in by_exit(episodes):
@@ -229,7 +279,7 @@ def split_population(
             excluded[reason] += 1
             continue
         live.append(item)
-        if item.playbook_hash != in_force.get(item.playbook_id):
+        if item.playbook_hash not in in_force.get(item.playbook_id, ()):
             excluded["earlier_version"] += 1
         elif item.entry_label < epoch_starts.get(item.playbook_id, item.entry_label):
             excluded["before_epoch"] += 1

@@ -16,9 +16,9 @@ from schemas.episode import Episode
 from schemas.reflection import DecayLevel, FirePair, RegimeShift
 from schemas.regime import FINGERPRINT
 from services.high_level.clusters import Measure, by_exit
+from services.statistics.blocks import Floats
 from services.statistics.drift import ARL, detect_decay
 from services.statistics.energy_distance import shift_between_halves
-from services.statistics.expectancy import Floats
 
 RANK_SHIFT = 0.2
 MINIMUM_WINDOWS = 20
@@ -59,11 +59,10 @@ def decay_alarms(measures: Iterable[Measure]) -> tuple[DecayAlarm, ...]:
     for measure in measures:
         if measure.cluster.regime is not None:
             continue
-        seen = measure.observations
-        decay = detect_decay(seen.values, seen.low, seen.high, seen.reference)
+        decay = detect_decay(measure.track.decay[: measure.sample.blocks])
         if decay.alarm_index is not None:
-            exit_ns = int(seen.exit_ns[decay.alarm_index])
-            known_at = max(item.known_at for item in measure.cluster.episodes if item.exit_label <= exit_ns)
+            complete = int(measure.track.blocks.complete_at[decay.alarm_index])
+            known_at = max(item.known_at for item in measure.cluster.episodes if item.exit_label <= complete)
             alarms.append(DecayAlarm(measure.cluster.playbook_id, decay.highest, known_at))
     return tuple(sorted(alarms, key=lambda alarm: alarm.playbook_id))
 
@@ -74,8 +73,7 @@ def decay_levels(measures: Iterable[Measure]) -> tuple[DecayLevel, ...]:
     for measure in measures:
         if measure.cluster.regime is not None:
             continue
-        seen = measure.observations
-        decay = detect_decay(seen.values, seen.low, seen.high, seen.reference)
+        decay = detect_decay(measure.track.decay[: measure.sample.blocks])
         rows.append(
             DecayLevel(
                 playbook_id=measure.cluster.playbook_id,

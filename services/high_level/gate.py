@@ -34,8 +34,8 @@ class Evidence:
 
     Attributes:
         n: resolved trades in the cluster.
-        e_value: two-sided e-value against the reference.
-        alpha: level at which e-BH tests it, given how many it selects; None when it is not registered.
+        e_value: for the claim that both means support; 1 without one.
+        alpha: level at which e-BH tests the claim, given how many it selects; None when it is not registered.
         minimum: trades below which a count says nothing.
         regime_cell: whether the cluster is a regime cell, which needs `gate.regime_minimum` as well.
     """

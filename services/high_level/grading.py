@@ -14,17 +14,16 @@ import numpy as np
 from schemas.config import GateSettings
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding
-from schemas.vocabulary import EvidenceGrade
+from schemas.vocabulary import Claim, EvidenceGrade
 from services.high_level.clusters import Measure, describe
 from services.high_level.gate import Evidence, GateDecision, decide
-from services.statistics.confidence_sequence import confidence_intervals
+from services.statistics.blocks import GAINING, LOSING
 from services.statistics.multiplicity import Family, e_bh
 from services.statistics.power import smallest_detectable_effect
-from services.statistics.sample import Sample
 from services.statistics.sharpe import deflated_sharpe, minimum_track_record, moments, probabilistic_sharpe
+from services.statistics.track import FIXED_TIME_BLOCKS, INTERVAL_ALPHA, Interval, Sample, Track
 
 UNREGISTERED = "unregistered"
-AT_BOUND = 0.001  # of the winsor bounds' distance: an edge so near to one of them says nothing
 
 
 @dataclass(frozen=True)
@@ -39,20 +38,29 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The gate's decision on one case, and the level at which it was tested; None when not registered."""
+    """The gate's decision on one case, and the level at which its claim was tested.
+
+    None when not registered.
+    """
 
     decision: GateDecision
     alpha: float | None
+    claim: Claim | None
 
 
 @dataclass(frozen=True)
 class Range:
-    """What a case could have shown: the interval at its level, and the smallest detectable deviation."""
+    """What a case could have shown.
 
-    lower: float
-    upper: float
+    Attributes:
+        interval: of the winsorised mean at 95 %, valid at every look.
+        fixed_time: of the same mean for one look declared beforehand; None below ten blocks.
+        smallest_detectable: deviation from the reference that the case's level would have found.
+    """
+
+    interval: Interval
+    fixed_time: tuple[float, float] | None
     smallest_detectable: float | None
-    moved: bool
 
 
 def select(family: Family, e_values: Mapping[str, float]) -> int:
@@ -76,69 +84,56 @@ def decide_cases(cases: Sequence[Case], family: Family | None, gate: GateSetting
             alpha = family.alpha(case.tested_as, count)
         seen = case.sample
         decision = decide(Evidence(seen.n, seen.e_value, alpha, case.minimum, case.regime_cell), gate)
-        verdicts.append(Verdict(decision, alpha))
+        proven = seen.leaning if decision.grade is EvidenceGrade.SIGNIFICANT else None
+        verdicts.append(Verdict(decision, alpha, proven))
     return tuple(verdicts)
 
 
-def ranges(samples: Sequence[Sample], levels: Sequence[float]) -> tuple[Range, ...]:
-    """Interval and smallest detectable effect of each sample at its own level.
-
-    The interval is the intersection over the blocks so far, and of a widened sample the hull of those of its
-    units. Where no constant mean is left the last look stands alone and `moved` is true.
-    """
-    flat = [(index, unit) for index, seen in enumerate(samples) for unit in seen.units]
-    units, alphas = [unit for _, unit in flat], [levels[index] for index, _ in flat]
-    running = confidence_intervals(units, alphas, running=True)
-    emptied = [position for position, (lower, upper) in enumerate(running) if lower > upper]
-    alone = confidence_intervals([units[k] for k in emptied], [alphas[k] for k in emptied])
-    edges = list(running)
-    for position, edge in zip(emptied, alone, strict=True):
-        edges[position] = edge
-    moved = {flat[position][0] for position in emptied}
+def ranges(
+    cases: Sequence[tuple[Track, Sample]], levels: Sequence[float], alpha: float = INTERVAL_ALPHA
+) -> tuple[Range, ...]:
+    """Interval of each sample at `alpha`, and what its own level could have detected."""
     found = []
-    for index, seen in enumerate(samples):
-        own = [edge for (owner, _), edge in zip(flat, edges, strict=True) if owner == index]
-        effect = smallest_detectable_effect(seen.observations, levels[index])
-        lower, upper = _widened(own, seen.mean_r)
-        found.append(Range(lower, upper, None if effect is None else round(effect, 9), index in moved))
+    for (track, seen), level in zip(cases, levels, strict=True):
+        effect = smallest_detectable_effect(track, seen.blocks, level)
+        found.append(
+            Range(
+                track.interval(seen.blocks, alpha),
+                track.fixed_time(seen.blocks),
+                None if effect is None else round(effect, 9),
+            )
+        )
     return tuple(found)
-
-
-def _widened(edges: Sequence[tuple[float, float]], mean: float | None) -> tuple[float, float]:
-    """The hull, widened where needed to hold the mean over trades: blocks weigh trades differently."""
-    lower, upper = min(edge[0] for edge in edges), max(edge[1] for edge in edges)
-    held = lower if mean is None else mean
-    return round(min(lower, held), 9), round(max(upper, held), 9)
 
 
 def full_reason(decision: GateDecision, seen: Sample, shown: Range) -> str:
     """The gate's reason, then what was odd about the blocks."""
-    parts = [decision.reason, seen.note]
+    parts = [decision.reason, seen.note, _waiting(seen)]
     if decision.grade is not EvidenceGrade.INSUFFICIENT_SAMPLE:  # a small sample is open on both sides anyway
-        parts += _open_sides(seen, shown)
-    if shown.moved:
+        parts.append(_open_sides(seen, shown.interval))
+    if shown.interval.kind == "moved":
         parts.append("no constant mean fits all blocks: the interval is that of the last look")
     return "; ".join(part for part in parts if part)
 
 
-def _open_sides(seen: Sample, shown: Range) -> list[str]:
-    """Why an edge stands at a winsor bound: too few blocks, or a mean that their narrower bounds cut off.
+def _waiting(seen: Sample) -> str:
+    """Trades that do not count yet."""
+    waiting = seen.n - seen.counted
+    if not waiting:
+        return ""
+    return f"{waiting} of {counted(seen.n, 'trade')} in a {seen.unit} that is not complete"
 
-    A mean of k trades is clipped to the reference +- 0.75 x 3 / sqrt(k) (`expectancy`). Where the expectancy
-    itself lies at that bound, clipped means look alike whatever they were before, and exclude nothing beyond.
-    """
-    blocks = seen.observations
-    if not len(blocks):
-        return []
-    reach = AT_BOUND * (blocks.ceiling - blocks.floor)
-    told, count = [], f"{len(blocks)} block{'s' if len(blocks) > 1 else ''}"
-    if shown.lower <= blocks.floor + reach:
-        told.append(f"open below: {count}, means clipped at {blocks.low.max():+.2f} R, exclude no lower mean")
-    if shown.upper >= blocks.ceiling - reach:
-        told.append(
-            f"open above: {count}, means clipped at {blocks.high.min():+.2f} R, exclude no higher mean"
-        )
-    return told
+
+def _open_sides(seen: Sample, interval: Interval) -> str:
+    if not interval.kind.startswith("open"):
+        return ""
+    sides = {"open": "on both sides", "open below": "below", "open above": "above"}[interval.kind]
+    return f"open {sides}: {counted(seen.blocks, 'complete block')} so far"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 block`, `2 blocks`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def grade_clusters(
@@ -152,7 +147,7 @@ def grade_clusters(
     cases = [case_of(item, gate, definitions.get(item.cluster.playbook_id)) for item in measures]
     verdicts = decide_cases(cases, family, gate)
     levels = [verdict.alpha or gate.q for verdict in verdicts]
-    shown = ranges([item.sample for item in measures], levels)
+    shown = ranges([(item.track, item.sample) for item in measures], levels)
     return tuple(
         _finding(item, verdict, seen, family, gate, definitions.get(item.cluster.playbook_id), evidence_limit)
         for item, verdict, seen in zip(measures, verdicts, shown, strict=True)
@@ -187,13 +182,22 @@ def _finding(
         regime=cluster.regime,
         timeframe=cluster.timeframe,
         n=seen.n,
-        blocks=len(seen.observations),
+        blocks=seen.blocks,
         unit=seen.unit,
+        counted=seen.counted,
+        claim=verdict.claim,
+        leaning=seen.leaning,
         mean_r=seen.mean_r,
-        reference_r=seen.observations.reference,
+        mean_raw_r=seen.mean_raw,
+        reference_r=seen.reference,
         e_value=seen.e_value,
-        lower_r=shown.lower,
-        upper_r=shown.upper,
+        e_losing=seen.e_values[LOSING],
+        e_gaining=seen.e_values[GAINING],
+        lower_r=shown.interval.lower,
+        upper_r=shown.interval.upper,
+        interval_kind=shown.interval.kind,
+        fixed_lower_r=None if shown.fixed_time is None else shown.fixed_time[0],
+        fixed_upper_r=None if shown.fixed_time is None else shown.fixed_time[1],
         smallest_detectable_r=shown.smallest_detectable,
         alpha=verdict.alpha or gate.q,
         family_id=family.family_id if family is not None and size else UNREGISTERED,
@@ -209,7 +213,9 @@ def _finding(
 
 
 def _sharpe(item: Measure, variants: int) -> dict[str, Any]:
-    """PSR, DSR and the minimum track record at a fixed look: reported, and read by no decision."""
+    """PSR, DSR and the minimum track record at a fixed look, from ten blocks on; read by no decision."""
+    if item.sample.blocks < FIXED_TIME_BLOCKS:
+        return {}
     found = moments(np.array([episode.r for episode in item.cluster.episodes]))
     if found is None:
         return {}

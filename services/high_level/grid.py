@@ -2,7 +2,7 @@
 
 Each value tried joins the tested family, so searching has its price. The winner is a candidate for the shadow
 ledger and never becomes active from here. Called by the high-level reflection for a playbook that loses
-significantly.
+significantly. The e-value of a trial is shown for what it leans to and decides nothing.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,10 @@ from schemas.config import GateSettings
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import GridTrial
-from services.statistics.eprocess import e_value, log_e_two_sided
-from services.statistics.expectancy import Trades, observe, resolve_unit, winsorise
+from services.high_level.clusters import bounds_of
+from services.statistics.blocks import Trades, winsorise
+from services.statistics.calendar_units import unit_of_timeframe
+from services.statistics.track import Track
 
 MATERIAL_R = 0.1
 
@@ -68,36 +70,31 @@ def run_grid(
                 raise InvariantViolation(
                     f"grid trial {name}={value!r} of {definition.id!r} saw {late[0]} after {end_ns}"
                 )
-            trials.append(_trial(definition.id, name, value, Trades.of(rows), gate, reference, timeframe))
+            trials.append(
+                _trial(definition, name, value, Trades.of(rows), gate, reference, timeframe, end_ns)
+            )
     return tuple(trials)
 
 
 def _trial(
-    playbook_id: str,
+    definition: PlaybookDefinition,
     parameter: str,
     value: float,
     trades: Trades,
     gate: GateSettings,
     reference: float,
     timeframe: str,
+    at_ns: int,
 ) -> GridTrial:
-    if not len(trades.r):
-        return GridTrial(
-            playbook_id=playbook_id, parameter=parameter, value=value, n=0, mean_r=None, e_value=None
-        )
-    seen = observe(
-        trades, resolve_unit(gate.bet_unit, timeframe), gate.winsor_low, gate.winsor_high, reference
+    made = GridTrial(
+        playbook_id=definition.id, parameter=parameter, value=value, n=len(trades), mean_r=None, e_value=None
     )
-    log_e = float(log_e_two_sided(seen.values, seen.low, seen.high, reference))
+    if not len(trades):
+        return made
+    unit = unit_of_timeframe(gate.block, timeframe)
+    seen = Track(trades, unit, reference, bounds_of(definition, gate)).at(at_ns)
     mean = float(winsorise(trades.r, gate.winsor_low, gate.winsor_high).mean())
-    return GridTrial(
-        playbook_id=playbook_id,
-        parameter=parameter,
-        value=value,
-        n=len(trades.r),
-        mean_r=round(mean, 9),
-        e_value=e_value(log_e),
-    )
+    return made.model_copy(update={"mean_r": round(mean, 9), "e_value": seen.e_value})
 
 
 def best_candidate(

@@ -17,6 +17,7 @@ from schemas.canonical import canonical_json
 from schemas.errors import ModelError
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import EvidenceGrade
+from services.high_level.interval_text import interval_text
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import first_problem, json_text
 from services.model_calls.wording import PLAIN, Wording
@@ -72,7 +73,7 @@ class Narrative:
 def _line(finding: ClusterFinding) -> str:
     where = f" in {finding.regime}" if finding.regime else ""
     mean = "no mean" if finding.mean_r is None else f"mean {finding.mean_r:+.2f}R"
-    edges = "" if finding.lower_r is None else f" [{finding.lower_r:+.2f}, {finding.upper_r:+.2f}]"
+    edges = "" if finding.mean_r is None else f" {interval_text(finding.lower_r, finding.upper_r)}"
     evidence = "no e-value" if finding.e_value is None else f"E {finding.e_value:.4g}"
     effect = finding.smallest_detectable_r
     detectable = "nothing detectable yet" if effect is None else f"detectable {effect:.2f}R"

@@ -12,6 +12,7 @@ from schemas.config import JudgeSettings
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, Recommendation
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
+from services.high_level.clusters import eligible_cells
 from services.high_level.gate import STRENGTH
 from services.high_level.grid import MATERIAL_R, Winner
 
@@ -52,13 +53,13 @@ class Context:
 
 
 def losing(finding: ClusterFinding) -> bool:
-    """Whether a cluster's mean lies below its reference."""
-    return finding.mean_r is not None and finding.mean_r < finding.reference_r
+    """Whether a cluster leans to losing: both of its means lie below the reference."""
+    return finding.leaning == "losing"
 
 
 def gaining(finding: ClusterFinding) -> bool:
-    """Whether a cluster's mean lies above its reference, and above nothing."""
-    return finding.mean_r is not None and finding.mean_r > max(finding.reference_r, 0.0)
+    """Whether a cluster leans to gaining, and its mean lies above nothing."""
+    return finding.leaning == "gaining" and (finding.mean_r or 0.0) > 0.0
 
 
 def may(finding: ClusterFinding, action: RecommendedAction) -> bool:
@@ -66,14 +67,28 @@ def may(finding: ClusterFinding, action: RecommendedAction) -> bool:
     return STRENGTH[finding.strongest_action] >= STRENGTH[action]
 
 
-def cells_to_ban(findings: Sequence[ClusterFinding]) -> tuple[ClusterFinding, ...]:
-    """Losing regime cells whose grade allows a change."""
-    return tuple(item for item in findings if _is_cell(item) and losing(item) and may(item, ADJUST))
+def cells_to_ban(
+    findings: Sequence[ClusterFinding], definitions: Mapping[str, PlaybookDefinition]
+) -> tuple[ClusterFinding, ...]:
+    """Losing regime cells that are open and whose grade allows a change."""
+    return tuple(
+        item
+        for item in findings
+        if _is_cell(item) and losing(item) and may(item, ADJUST) and _is_open(item, definitions)
+    )
 
 
-def playbooks_to_adjust(findings: Sequence[ClusterFinding]) -> tuple[ClusterFinding, ...]:
-    """Losing playbooks whose grade allows a change and none of whose cells explains the loss."""
-    banned = {item.playbook_id for item in cells_to_ban(findings)}
+def _is_open(finding: ClusterFinding, definitions: Mapping[str, PlaybookDefinition]) -> bool:
+    """Whether the cell is traded: what is banned already keeps its evidence and needs no other ban."""
+    definition = definitions.get(finding.playbook_id)
+    return definition is not None and finding.regime in eligible_cells(definition)
+
+
+def playbooks_to_adjust(
+    findings: Sequence[ClusterFinding], definitions: Mapping[str, PlaybookDefinition]
+) -> tuple[ClusterFinding, ...]:
+    """Losing playbooks whose grade allows a change and none of whose open cells explains the loss."""
+    banned = {item.playbook_id for item in cells_to_ban(findings, definitions)}
     return tuple(
         item
         for item in findings
@@ -83,8 +98,8 @@ def playbooks_to_adjust(findings: Sequence[ClusterFinding]) -> tuple[ClusterFind
 
 def recommend(context: Context) -> tuple[Recommendation, ...]:
     """Recommendations, strongest first, then by playbook and regime; at least one, if only `hold`."""
-    made = [_ban(item) for item in cells_to_ban(context.findings)]
-    for item in playbooks_to_adjust(context.findings):
+    made = [_ban(item) for item in cells_to_ban(context.findings, context.definitions)]
+    for item in playbooks_to_adjust(context.findings, context.definitions):
         made += _adjust(item, context)
     made += _lifts(context) + _raises(context, {item.playbook_id for item in made}) + _replans(context)
     if not context.structural_allowed:
@@ -116,10 +131,13 @@ def _order(item: Recommendation) -> tuple[int, str, str]:
 
 
 def confidence(finding: ClusterFinding) -> float:
-    """1 - (q / alpha) / E, at least 0: what is left after paying the family; 1 - q at the gate's price."""
-    if not finding.e_value or not finding.family_size:
+    """1 - 1 / E, at least 0.
+
+    The level at which the claim alone holds at every look, before the family is paid.
+    """
+    if not finding.e_value:
         return 0.0
-    return round(max(0.0, 1.0 - finding.family_q / finding.alpha / finding.e_value), 6)
+    return round(max(0.0, 1.0 - 1.0 / finding.e_value), 6)
 
 
 def _based_on(
@@ -189,7 +207,8 @@ def lift_is_due(trial: Mapping[str, Any], minimum: int) -> bool:
     needed, shown, mean = (trial.get(name) for name in ("e_needed", "e_value", "mean_r"))
     if trial.get("kind") != "banned_cell" or needed is None or shown is None or mean is None:
         return False
-    return bool(trial["n"] >= minimum and shown >= needed and mean > trial["reference_r"])
+    lowest = min(mean, trial.get("mean_raw_r", mean))
+    return bool(trial["n"] >= minimum and shown >= needed and lowest > trial["reference_r"])
 
 
 def _lift(trial: Mapping[str, Any]) -> Recommendation:
@@ -249,7 +268,7 @@ def _replans(context: Context) -> list[Recommendation]:
             f"every playbook that trades loses significantly; worst {worst.playbook_id}: {_numbers(worst)}"
         )
         return [_based_on(worst, RecommendedAction.REPLAN, {"kind": "replan"}, reason)]
-    unexplained = playbooks_to_adjust(context.findings)
+    unexplained = playbooks_to_adjust(context.findings, context.definitions)
     return [
         _based_on(
             item,
@@ -274,7 +293,8 @@ def _watch(finding: ClusterFinding, context: Context) -> Recommendation:
         return _based_on(finding, RecommendedAction.HOLD, {}, reason)
     definition = context.definitions.get(finding.playbook_id)
     mean = finding.reference_r if finding.mean_r is None else finding.mean_r
-    if definition is not None and mean <= finding.reference_r - MATERIAL_R and may(finding, RESEARCH):
+    loses = losing(finding) and mean <= finding.reference_r - MATERIAL_R
+    if definition is not None and loses and may(finding, RESEARCH):
         step = neighbour_value(definition)
         if step is not None:
             change = {"kind": "open_experiment", "parameter": step[0], "value": step[1]}

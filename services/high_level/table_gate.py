@@ -16,9 +16,9 @@ from services.high_level.clusters import declared_hypotheses
 from services.high_level.grading import Case, Range, Verdict, decide_cases, full_reason, minimum_of, ranges
 from services.high_level.trade_table import TableCluster, TradeTable, clusters_of
 from services.slow_loop.cadence import Interval, next_slot
-from services.statistics.expectancy import Integers
+from services.statistics.calendar_units import Integers
 from services.statistics.multiplicity import Family, register_family
-from services.statistics.sample import Sample
+from services.statistics.track import Bounds, Sample
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ def grade_table(
     looks: Sequence[int],
     definitions: Mapping[str, PlaybookDefinition] | None = None,
     tell: Callable[[Iterable[int]], Iterable[int]] = iter,
+    bounds: Mapping[str, Bounds] | None = None,
 ) -> GradedTable:
     """Grade a table at each look, ns in ascending order; the last one is what is reported.
 
@@ -71,34 +72,31 @@ def grade_table(
         looks: times of the looks.
         definitions: playbooks whose declared cells join the family; what the table names always does.
         tell: wraps the looks, to show progress.
+        bounds: what is known of the R of single playbooks' trades, see `clusters_of`.
 
     Raises:
         DataError: a reference does not lie strictly between the winsor bounds.
     """
-    clusters = clusters_of(table, gate)
+    clusters = clusters_of(table, gate, bounds)
     books = definitions or {}
     declared = declared_hypotheses(books.values(), table.timeframes)
     family = register_family(sorted({*declared, *(item.tested_as for item in clusters)}), gate.q)
     minima = [minimum_of(gate, books.get(item.playbook_id)) for item in clusters]
     first: dict[int, int] = {}
-    samples: dict[int, Sample] = {}
     for look in tell(looks):
-        for index, item in enumerate(clusters):
-            count = item.growing.count(look)
-            if count and (index not in samples or samples[index].n != count):
-                samples[index] = item.growing.sample(count, mean=False)
-        known = sorted(samples)
-        cases = [_case(clusters[index], samples[index], minima[index]) for index in known]
-        for index, verdict in zip(known, decide_cases(cases, family, gate), strict=True):
+        samples = [item.track.at(look) for item in clusters]
+        cases = [_case(*row) for row in zip(clusters, samples, minima, strict=True)]
+        verdicts = decide_cases(cases, family, gate)
+        for index, verdict in enumerate(verdicts):
             if verdict.decision.grade is EvidenceGrade.SIGNIFICANT:
                 first.setdefault(index, look)
-    final = [item.growing.sample(item.growing.count(looks[-1])) for item in clusters]
-    cases = [_case(*row) for row in zip(clusters, final, minima, strict=True)]
-    verdicts = decide_cases(cases, family, gate)
-    shown = ranges(final, [verdict.alpha or gate.q for verdict in verdicts])
+    shown = ranges(
+        [(item.track, seen) for item, seen in zip(clusters, samples, strict=True)],
+        [verdict.alpha or gate.q for verdict in verdicts],
+    )
     graded = [
         GradedCluster(*row, first.get(index))
-        for index, row in enumerate(zip(clusters, final, verdicts, shown, strict=True))
+        for index, row in enumerate(zip(clusters, samples, verdicts, shown, strict=True))
     ]
     return GradedTable(family, tuple(graded), tuple(looks))
 

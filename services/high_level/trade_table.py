@@ -5,16 +5,16 @@ those of `services.high_level.clusters`.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from schemas.config import GateSettings
 from services.high_level.clusters import hypothesis
-from services.statistics.expectancy import BetUnit, Floats, Integers, Trades, resolve_unit
-from services.statistics.growing import GrowingTrades
-
-DAY_S = 86_400
+from services.statistics.blocks import Blocks, Floats, Trades
+from services.statistics.calendar_units import BlockUnit, Integers, block_unit
+from services.statistics.track import Bounds, Track
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,18 @@ class TableCluster:
     regime: str | None
     timeframe: str | None
     tested_as: str
-    growing: GrowingTrades
+    track: Track
 
 
-def clusters_of(table: TradeTable, gate: GateSettings) -> tuple[TableCluster, ...]:
+def clusters_of(
+    table: TradeTable, gate: GateSettings, bounds: Mapping[str, Bounds] | None = None
+) -> tuple[TableCluster, ...]:
     """Clusters of all three levels, sorted by key.
+
+    Args:
+        table: the trades.
+        gate: settings of the gate.
+        bounds: what is known of the R of single playbooks' trades.
 
     Raises:
         DataError: a reference does not lie strictly between the winsor bounds.
@@ -71,16 +78,22 @@ def clusters_of(table: TradeTable, gate: GateSettings) -> tuple[TableCluster, ..
     frames = Counter((playbook, regime) for playbook, regime, _ in cells)
     bar_s = dict(zip(table.timeframes, table.bar_s, strict=True))
     references = dict(zip(table.playbooks, table.references, strict=True))
-    return tuple(
-        TableCluster(
-            key[0],
-            key[1] or None,
-            key[2] or None,
-            hypothesis(key[0], key[1] or None, key[2] if key[2] and frames[key[:2]] > 1 else None),
-            _growing(table, np.concatenate(parts), gate, _unit(gate, key, cells, bar_s), references[key[0]]),
+    usual = Bounds(gate.winsor_low, gate.winsor_high, strict=gate.strict)
+    teachers: dict[str, Blocks] = {}
+    found = []
+    for key, parts in sorted(groups.items()):
+        rows = np.concatenate(parts)
+        track = Track(
+            Trades(table.entry_ns[rows], table.exit_ns[rows], table.r[rows]),
+            _unit(gate, key, cells, bar_s),
+            references[key[0]],
+            (bounds or {}).get(key[0], usual),
+            teacher=teachers.get(key[0]),
         )
-        for key, parts in sorted(groups.items())
-    )
+        teachers.setdefault(key[0], track.blocks)  # the playbook comes before its cells
+        tested_as = hypothesis(key[0], key[1] or None, key[2] if key[2] and frames[key[:2]] > 1 else None)
+        found.append(TableCluster(key[0], key[1] or None, key[2] or None, tested_as, track))
+    return tuple(found)
 
 
 def _rows_by_key(table: TradeTable) -> dict[tuple[str, str, str], Integers]:
@@ -97,22 +110,14 @@ def _rows_by_key(table: TradeTable) -> dict[tuple[str, str, str], Integers]:
     return cells
 
 
-def _growing(
-    table: TradeTable, rows: Integers, gate: GateSettings, unit: BetUnit, reference: float
-) -> GrowingTrades:
-    trades = Trades(table.entry_ns[rows], table.exit_ns[rows], table.r[rows])
-    return GrowingTrades(trades, unit, gate.winsor_low, gate.winsor_high, reference)
-
-
 def _unit(
     gate: GateSettings,
     key: tuple[str, str, str],
     cells: dict[tuple[str, str, str], Integers],
     bar_s: dict[str, int],
-) -> BetUnit:
-    """The unit of a cluster, by the longest bars that it holds: the month from daily bars on."""
+) -> BlockUnit:
+    """The unit of a cluster, by the longest bars that it holds."""
     below = [
         cell for cell in cells if all(not part or part == own for part, own in zip(key, cell, strict=True))
     ]
-    longest = max(bar_s[cell[2]] for cell in below)
-    return resolve_unit(gate.bet_unit, "1d" if longest >= DAY_S else "1h")
+    return block_unit(gate.block, max(bar_s[cell[2]] for cell in below))

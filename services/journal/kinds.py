@@ -26,6 +26,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "entries_blocked",
         "episode",
         "shadow_episode",
+        "shadow_trials",
         "slow_skip",
         "high_level_request",
         "high_level_report",

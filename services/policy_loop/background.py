@@ -16,7 +16,7 @@ from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import Direction, EvidenceGrade
 from services.policy_loop.plan_outcomes import PlanOutcomes
 from services.ports import MemoryQuery, MemoryReader, PlaybookReader
-from services.statistics.expectancy import Floats
+from services.statistics.blocks import Floats
 from trading_core.bars import BarSeries
 
 SHOWN_BARS = 20

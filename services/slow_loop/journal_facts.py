@@ -7,7 +7,6 @@ of grid values. Called by the slot runner; it reads rows and writes nothing.
 
 import json
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,17 +16,17 @@ from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.reflection import DeferredItem, HighLevelReflectionReport, TickValidationEvent
+from schemas.reflection import DeferredItem, HighLevelReflectionReport, OpenEntry, TickValidationEvent
 from schemas.regime import RegimeView
 from schemas.vocabulary import Direction, OverrideReason, VersionState
 from services.high_level.grid import trial_key
 from services.journal.chain import JournalRow
-from services.playbooks.lifecycle import PROVEN
 from services.playbooks.measures import duration_ns
 from services.slow_loop.artefacts import with_moments
 from services.slow_loop.cadence import CadenceFacts
 from services.slow_loop.drift_window import COUNTED, DriftWindow
-from services.slow_loop.promotion_levels import BansSeen, Key, PromotionLevels
+from services.slow_loop.evidence_epochs import EvidenceEpochs
+from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.requests import (
     LoopStanding,
     RequestFacts,
@@ -36,7 +35,6 @@ from services.slow_loop.requests import (
     changes_structure,
 )
 from services.slow_loop.signal_facts import SignalFacts
-from services.slow_loop.trial_evidence import Evidence, rounded, trial_evidence
 
 Drift = Callable[[DriftWindow], None]
 
@@ -89,7 +87,9 @@ class JournalFacts:
         self._learnable: list[Episode] = []
         self._known: list[int] = []
         self._versions: list[tuple[int, PlaybookVersion]] = []
-        self._shadow: list[tuple[int, str, str, str | None, Episode]] = []
+        self._shadow: list[tuple[int, tuple[dict[str, Any], ...]]] = []
+        self._positions = OpenPositions()
+        self._policies: dict[str, dict[str, str]] = {}
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._deferred: list[tuple[int, DeferredItem]] = []
         self._drift: list[tuple[int, Drift]] = []
@@ -101,7 +101,8 @@ class JournalFacts:
         self._takers: dict[str, Callable[[JournalRow, dict[str, Any]], None]] = {
             "genesis": self._genesis,
             "episode": self._episode,
-            "shadow_episode": self._shadow_episode,
+            "shadow_trials": self._shadow_trials,
+            "entry_filled": self._entered,
             "playbook_version": self._version,
             "policy_frozen": self._frozen,
             "policy_snapshot": self._snapshot,
@@ -205,6 +206,7 @@ class JournalFacts:
             if one.verdict is not None
             for action in actions_seen(one.verdict, one.verdict_id, one.judged_at)
         ]
+        epochs = self._epochs(clock)
         return RequestFacts(
             known_at=clock,
             timeframe=self.timeframe,
@@ -214,9 +216,11 @@ class JournalFacts:
             judge_history=history,
             deferred=tuple(item for at, item in self._deferred if since < at <= clock),
             shadow_trials=self._trials(clock),
+            open_entries=self._positions.at(clock),
             drift_inputs=self._drift_window(past, clock).inputs(trigger),
-            epochs=self._epochs(clock),
-            epoch_starts={one.definition.id: one.since for one in self._active(clock)},
+            epochs=epochs.epochs,
+            epoch_starts=epochs.starts,
+            same_rules=epochs.same_rules,
             tested=tuple(
                 trial_key(trial) for one in self._made(slot, clock) for trial in one.report.grid_trials
             ),
@@ -274,10 +278,10 @@ class JournalFacts:
                 del active[name]
         return [active[name] for name in sorted(active)]
 
-    def _epochs(self, clock: int) -> Counter[str]:
-        """How often each playbook got another active version than its first."""
-        became = [one.definition.id for at, one in self._versions if at <= clock and one.state == "active"]
-        return Counter(became) - Counter(set(became))
+    def _epochs(self, clock: int) -> EvidenceEpochs:
+        return EvidenceEpochs(
+            one for at, one in self._versions if at <= clock and one.state is VersionState.ACTIVE
+        )
 
     def _on_trial(self, clock: int) -> list[PlaybookVersion]:
         latest = {one.definition.content_hash: one for at, one in self._versions if at <= clock}
@@ -291,58 +295,10 @@ class JournalFacts:
                     return "experiment" if action.kind == "open_experiment" else "candidate"
         return "candidate"
 
-    def _trials(self, clock: int) -> tuple[Evidence, ...]:
-        """What open trials and banned cells have shown; a cell without a paper trade is not listed."""
-        traded: dict[tuple[str, str, str | None], list[Episode]] = {}
-        for at, version_hash, kind, cell, episode in self._shadow:
-            if at <= clock:
-                place = cell if kind == "banned_cell" else None
-                traded.setdefault((version_hash, kind, place), []).append(episode)
-        seen = [version for at, version in self._versions if at <= clock]
-        bans = BansSeen(seen)
-        shown, levels = [], self._levels(seen, bans)
-        for version in self._on_trial(clock):
-            kind, version_hash = self._kind_of(version), version.definition.content_hash
-            told = self._shown(version.definition, kind, None, traded.get((version_hash, kind, None), []))
-            shown.append(self._with_need(told, levels.of((version_hash, None))))
-        known = {one.definition.content_hash: one.definition for _, one in self._versions}
-        cells = [
-            (known[version_hash], cell, episodes)
-            for (version_hash, kind, cell), episodes in traded.items()
-            if kind == "banned_cell" and (version_hash, cell) in bans.in_force
-        ]
-        for definition, cell, episodes in sorted(cells, key=lambda one: (one[0].id, str(one[1]))):
-            told = self._shown(definition, "banned_cell", cell, episodes)
-            shown.append(self._with_need(told, levels.of((definition.content_hash, cell))))
-        return tuple(shown)
-
-    def _levels(self, versions: Sequence[PlaybookVersion], bans: BansSeen) -> PromotionLevels:
-        """What each candidate and each ban had to begin with, see `ShadowTrials`."""
-        levels = PromotionLevels(self._settings.judge)
-        begun: list[tuple[int, bool, str, Key]] = []
-        for version in versions:
-            if version.state is VersionState.ACTIVE and version.reason == PROVEN:
-                levels.promoted(version.since)
-            if version.state is VersionState.SHADOW and self._kind_of(version) == "candidate":
-                begun.append((version.since, False, "", (version.definition.content_hash, None)))
-        begun += [(one.since, True, one.playbook_id, (one.before, one.cell)) for one in bans.begun]
-        for since, _, _, key in sorted(begun, key=lambda one: one[:3]):
-            levels.begin(key, since)
-        return levels
-
-    def _with_need(self, told: Evidence, level: float | None) -> Evidence:
-        return told if level is None else told | {"e_needed": rounded(1.0 / level)}
-
-    def _shown(
-        self, definition: PlaybookDefinition, kind: str, cell: str | None, episodes: Sequence[Episode]
-    ) -> Evidence:
-        return {
-            "playbook_id": definition.id,
-            "version": definition.version,
-            "kind": kind,
-            "regime": cell,
-            **trial_evidence(episodes, self._settings.gate),
-        }
+    def _trials(self, clock: int) -> tuple[dict[str, Any], ...]:
+        """What open trials and banned cells had shown when that was last told."""
+        told = [trials for at, trials in self._shadow if at <= clock]
+        return told[-1] if told else ()
 
     def _genesis(self, row: JournalRow, payload: dict[str, Any]) -> None:
         self.timeframe, self._label = payload["timeframe"], payload["label"]
@@ -351,21 +307,32 @@ class JournalFacts:
     def _episode(self, row: JournalRow, payload: dict[str, Any]) -> None:
         episode = Episode.model_validate(payload["episode"])
         self._drift.append((row.known_at, lambda window: window.resolved(episode)))
+        self._positions.resolved(episode)
         if not episode.no_learn:
             self._learnable.append(episode)
             self._known.append(episode.known_at)
 
-    def _shadow_episode(self, row: JournalRow, payload: dict[str, Any]) -> None:
-        episode = Episode.model_validate(payload["episode"])
-        cell = payload.get("cell", episode.regime)  # rows of older runs do not name it
-        self._shadow.append((row.known_at, payload["version_hash"], payload["kind"], cell, episode))
+    def _shadow_trials(self, row: JournalRow, payload: dict[str, Any]) -> None:
+        self._shadow.append((row.known_at, tuple(payload["trials"])))
+
+    def _entered(self, row: JournalRow, payload: dict[str, Any]) -> None:
+        policy = self._policies.get(str(payload.get("policy_id")))
+        if policy is not None:
+            entry = OpenEntry(
+                playbook_id=policy["playbook_id"],
+                regime=policy["regime_key"],
+                entry_label=payload["bar_label"],
+            )
+            self._positions.entered(str(row.symbol), entry, row.known_at)
 
     def _version(self, row: JournalRow, payload: dict[str, Any]) -> None:
         fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
         self._versions.append((row.known_at, PlaybookVersion.model_validate(fields)))
 
     def _frozen(self, row: JournalRow, payload: dict[str, Any]) -> None:
-        self._directions[payload["policy_id"]] = payload["policy"]["proposal"]["direction"]
+        policy = payload["policy"]
+        self._directions[payload["policy_id"]] = policy["proposal"]["direction"]
+        self._policies[payload["policy_id"]] = {name: policy[name] for name in ("playbook_id", "regime_key")}
 
     def _snapshot(self, row: JournalRow, payload: dict[str, Any]) -> None:
         symbol, event_id = str(row.symbol), payload["event_id"]

@@ -14,7 +14,13 @@ from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import DeferredItem, HighLevelReflectionRequest, JudgeActionSeen, UntradedSignal
+from schemas.reflection import (
+    DeferredItem,
+    HighLevelReflectionRequest,
+    JudgeActionSeen,
+    OpenEntry,
+    UntradedSignal,
+)
 from schemas.vocabulary import OverrideReason
 from services.slow_loop.cadence import CadenceFacts, Run
 
@@ -59,6 +65,8 @@ class RequestFacts:
     epochs: Mapping[str, int] = field(default_factory=dict)
     epoch_starts: Mapping[str, int] = field(default_factory=dict)
     tested: tuple[str, ...] = ()
+    open_entries: tuple[OpenEntry, ...] = ()
+    same_rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def batch(self) -> list[Episode]:
         """The episodes to examine."""
@@ -133,6 +141,8 @@ def build_request(run: Run, facts: RequestFacts) -> HighLevelReflectionRequest:
         epochs=dict(sorted(facts.epochs.items())),
         epoch_starts=dict(facts.epoch_starts),
         tested_before=facts.tested,
+        open_entries=facts.open_entries,
+        same_rules=dict(facts.same_rules),
     )
 
 

@@ -50,7 +50,7 @@ class ShadowTrials:
             ledger = self._open[_key(trial)]
             for episode in ledger.advance(row + 1):
                 self._record(trial, episode, now)
-            evidence = trial_evidence(ledger.episodes, self._gate)
+            evidence = trial_evidence(ledger.episodes, self._gate, now, trial.definition, ledger.open_since)
             level = self._levels.of(_place(trial))
             if level is not None:
                 evidence["e_needed"] = rounded(1.0 / level)

@@ -210,6 +210,12 @@ class StandingLedger:
         self.episodes += new
         return tuple(new)
 
+    @property
+    def open_since(self) -> int | None:
+        """Earliest entry among the ledger's open positions, label in ns; None when it is flat."""
+        rows = [int(row) for engine in self._engines for row in engine.open_entry_rows()]
+        return int(self._owner.bars.times[min(rows)]) if rows else None
+
     def _follow(self) -> None:
         """Stand on the bars that are there: what was traded before comes out again and is known."""
         rows = self._owner.bars.shape[0]

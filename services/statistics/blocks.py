@@ -1,9 +1,10 @@
 """Blocks of trades by entry: what one bet of the gate is settled on.
 
-A block holds the trades that were entered in one calendar period. It counts when the period is over and all of
-its trades have exited, and all blocks before it have: only then does the sum of its outcomes say nothing about
-which of them end first. Of each block the sums of R are kept twice, cut on the side that favours a claim: at
-`low` for "losing", at `high` for "gaining"; the other side is cut at 20R against bad data alone.
+A block holds the trades that were entered in one calendar period. It counts when the period is over and all
+of
+its trades have exited, and all blocks before it have: only then does the sum of its outcomes say nothing
+about which of them end first. Of each block the sums of R are kept twice, cut on the side that favours a
+claim: at `low` for "losing", at `high` for "gaining"; the other side is cut at 20R against bad data alone.
 """
 
 from collections.abc import Sequence
@@ -63,8 +64,8 @@ class Blocks:
         complete_at: when the block counts, ns UTC; `NEVER` while one of its positions is open.
         raw, winsorised: sums of R, as it is and cut on both sides.
         sums, squares: of R as each claim sees it, and of its square.
-        worst: the three largest R against the claim, (2, 3, b): of R itself for losing, of -R for gaining; -20 where
-            a block has fewer rows.
+        worst: the three largest R against the claim, (2, 3, b): of R itself for losing, of -R for gaining;
+            -20 where a block has fewer rows.
     """
 
     numbers: Integers
@@ -114,7 +115,9 @@ def blocks_of(
     ends = np.append(starts[1:], len(r))
     claims = np.stack((winsorise(r, low, ADVERSE_CUT_R), winsorise(r, -ADVERSE_CUT_R, high)))
     complete = np.maximum.accumulate(
-        np.maximum(unit_starts((own + 1) * together, unit), np.maximum.reduceat(trades.exit_ns[order], starts))
+        np.maximum(
+            unit_starts((own + 1) * together, unit), np.maximum.reduceat(trades.exit_ns[order], starts)
+        )
     )
     if open_since is not None:
         complete = np.where(own >= unit_numbers(open_since, unit) // together, NEVER, complete)
@@ -126,7 +129,9 @@ def blocks_of(
         np.add.reduceat(winsorise(r, low, high), starts),
         np.add.reduceat(claims, starts, axis=1),
         np.add.reduceat(claims**2, starts, axis=1),
-        np.stack((_largest(claims[LOSING], starts), _largest(-claims[GAINING][::-1], len(r) - ends[::-1])[:, ::-1])),
+        np.stack(
+            (_largest(claims[LOSING], starts), _largest(-claims[GAINING][::-1], len(r) - ends[::-1])[:, ::-1])
+        ),
     )
 
 

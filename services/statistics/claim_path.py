@@ -1,26 +1,27 @@
 """The compiled walk over the blocks of one claim: stakes fixed before each block, wealth after it.
 
-Let y be the sum over a block of R less the reference, as the claim sees it, positive where it favours the claim.
-From the blocks before it alone, with n rows a block, mean mu and mean square V of a row,
+Let y be the sum over a block of R less the reference, as the claim sees it, positive where it favours the
+claim. From the blocks before it alone, with n rows a block, mean mu and mean square V of a row,
 
     icc = (P + SS_block - SS_row) / (P + pairs v),  P = 4 V (pairs a block), in [0, 1]; 1 without a pair
     s^2 = [n (1 + (n - 1) icc) V + sum (y - n mu)^2] / (blocks + 1)
     a   = max(A (1 + (n_max - 1) icc), the worst y so far)
 
-where A is the largest R against the claim that one row may bring. A bettor with fraction f multiplies their wealth
-by max(0, 1 + min(f / s, 1 / a) min(y, 3 s)); what favours the claim is cut at three s, what speaks against it never.
-There is no bet on the first block. The e-value is half the mean wealth over f in {.05, .1, .2, .4, .8} from the first block
-on, and half a mixture that starts anew at each of the first 156 blocks, whose capital stays cash until then.
+where A is the largest R against the claim that one row may bring. A bettor with fraction f multiplies their
+wealth by max(0, 1 + min(f / s, 1 / a) min(y, 3 s)); what favours the claim is cut at three s, what speaks
+against it never. There is no bet on the first block. The e-value is the mean over f in {.05, .1, .2, .4, .8}
+of a third that is at stake from the first block on, and of two thirds that start anew at each of the first
+156 blocks in equal parts and stay cash until then.
 
-Where a block resembles the one before (r_1 sqrt(blocks) > 1), the value is the smaller one of single blocks and of four
-calendar periods together. The idea of betting on a bounded mean is that of Waudby-Smith and Ramdas, "Estimating means of
-bounded random variables by betting" (JRSS-B 2024); sums and stakes learned inside are ours, and no proof covers a block that
-is worse than a. `strict` takes icc = 1.
+Where a block resembles the one before (r_1 sqrt(blocks) > 1), the value is the smaller one of single blocks
+and of four calendar periods together. The idea of betting on a bounded mean is that of Waudby-Smith and
+Ramdas, "Estimating means of bounded random variables by betting" (JRSS-B 2024); sums and stakes learned
+inside are ours, and no proof covers a block that is worse than a. `strict` takes icc = 1.
 
 Everything compiled lies in this file: numba does not notice an edited helper in another.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,9 @@ import trading_core  # noqa: F401 - it names the folder of compiled code before 
 
 FRACTIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
 START_BLOCKS = 156
-PLAIN_SHARE = 0.5
+PLAIN_SHARE = (
+    1.0 / 3.0
+)  # of the capital is at stake from the first block on, the rest starts anew block by block
 PRIOR_BLOCKS = 4.0
 CUT_SPREADS = 3.0
 SPLIT_BLOCKS = 12
@@ -57,7 +60,8 @@ class ClaimBlocks(NamedTuple):
         sizes: float64, rows of a block.
         totals: float64, sums of R.
         squares: float64, sums of squared R.
-        row: float64, the largest R against the claim that a row is believed to bring, from what was known before.
+        row: float64, the largest R against the claim that a row is believed to bring, from what was known
+            before.
     """
 
     sizes: FloatArray
@@ -127,7 +131,10 @@ def _add(sums: FloatArray, y: float, n: float, q: float) -> None:
 
 @njit(cache=True, error_model="numpy")
 def third_largest(rows: FloatArray, out: FloatArray) -> None:
-    """The third largest row up to each block: rows (3, b), the largest of a block first; written to `out` (b,)."""
+    """The third largest row up to each block: rows (3, b), the largest of a block first.
+
+    Written to `out` (b,).
+    """
     first = second = third = -np.inf
     for t in range(out.size):
         for place in range(rows.shape[0]):
@@ -194,10 +201,10 @@ def _wealth(blocks: ClaimBlocks, claim: Terms, mean: float, out: FloatArray) -> 
 
 @njit(cache=True, error_model="numpy")
 def resembling(blocks: ClaimBlocks, out: BoolArray) -> None:
-    """Where blocks so far resemble their neighbours: r_1 sqrt(blocks) > 1 of sums less n times the rows' mean.
+    """Where blocks so far resemble their neighbours: r_1 sqrt(blocks) > 1 of sums less n times the mean.
 
-    A mean that moved once is a finding and no dependence: from 12 blocks on the levels before and after the best
-    split are taken out first; either stretch holds at least a tenth.
+    A mean that moved once is a finding and no dependence: from 12 blocks on the levels before and after the
+    best split are taken out first; either stretch holds at least a tenth.
 
     Args:
         blocks: in order.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincc
 
-from services.statistics.expectancy import Floats
+from services.statistics.blocks import Floats
 
 MINIMUM_BLOCKS = 20
 LAGS = 5

@@ -1,49 +1,34 @@
 """Decay of a live edge, and holds that no longer look like the playbook's.
 
 Shiryaev-Roberts e-detector (Shin, Ramdas and Rinaldo, "E-detectors", 2023): M_t = L_t (M_{t-1} + 1), averaged
-over the bet fractions, where L_t is the factor of E-. While the mean is at least the reference, E[M_t] <= t,
-so the mean number of observations before M reaches `threshold` is at least `threshold`. An alarm is a
-monitoring finding.
+over the bet fractions, where L_t is what block t does to the wealth that is bet on a loss (`claim_path`).
+While the mean is at least the reference, E[M_t] <= t where those factors are fair, so the mean number of
+blocks before M reaches `ARL` is at least `ARL`.
 """
 
 from dataclasses import dataclass
+from math import pi, sqrt
 
 import numpy as np
 
-from services.statistics.eprocess import FRACTIONS, relative_gain
-from services.statistics.expectancy import Floats
+from services.statistics.blocks import Floats
 
 ARL = 5_000.0
-CEILING = 1e300
 Z_P90 = 1.28
+MEDIAN_ERROR = sqrt(pi / 2.0)  # of a median against that of a mean, for normal values
 
 
 @dataclass(frozen=True)
 class Decay:
-    """State of one detector: level, highest level, and the first observation that raised the alarm."""
+    """State of one detector: level, highest level, and the first block that raised the alarm."""
 
     level: float
     highest: float
     alarm_index: int | None
 
 
-def decay_path(values: Floats, low: Floats, high: Floats, reference: float) -> Floats:
-    """M_t after each observation, shape (..., n); capped at 1e300."""
-    gain = relative_gain(values, low, high, np.full(values.shape[:-1], reference), above=False)
-    factors = 1.0 - FRACTIONS.reshape((-1,) + (1,) * gain.ndim) * (1.0 - gain)
-    state = np.zeros(factors.shape[:-1])
-    path = np.empty(gain.shape)
-    for index in range(gain.shape[-1]):
-        state = np.minimum(factors[..., index] * (state + 1.0), CEILING)
-        path[..., index] = state.mean(axis=0)
-    return path
-
-
-def detect_decay(
-    values: Floats, low: Floats, high: Floats, reference: float, threshold: float = ARL
-) -> Decay:
-    """Run the detector over one sequence of observations (n,) in order of exit."""
-    path = decay_path(values, low, high, reference)
+def detect_decay(path: Floats, threshold: float = ARL) -> Decay:
+    """The state of a detector after the last of its levels (b,)."""
     if not len(path):
         return Decay(0.0, 0.0, None)
     over = path >= threshold
@@ -51,10 +36,13 @@ def detect_decay(
 
 
 def hold_calibration_z(hold_bars: Floats, p50_bars: float, p90_bars: float) -> float | None:
-    """Z = (mean hold - P50) / ((P90 - P50) / 1.28); beyond +-2 the expectation is reviewed.
+    """How many standard errors the median hold lies off the expected one.
 
-    None without holds, or when the playbook's two quantiles are equal.
+    Z = (median hold - P50) / (1.2533 (P90 - P50) / 1.28 / sqrt(n)): a median is held against a median, and by
+    the spread of the median of n holds; beyond +-2 the expectation is reviewed. None without holds, or when
+    the playbook's two quantiles are equal.
     """
     if not len(hold_bars) or p90_bars <= p50_bars:
         return None
-    return float((np.mean(hold_bars) - p50_bars) / ((p90_bars - p50_bars) / Z_P90))
+    error = MEDIAN_ERROR * (p90_bars - p50_bars) / Z_P90 / sqrt(len(hold_bars))
+    return float((np.median(hold_bars) - p50_bars) / error)

@@ -14,7 +14,7 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from services.statistics.expectancy import Floats
+from services.statistics.blocks import Floats
 
 PERMUTATIONS = 199
 TIMES = 4  # correlation times a block; the estimate runs low on short tables, and three are the least

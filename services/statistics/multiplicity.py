@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from schemas.canonical import content_id
 from schemas.errors import DataError, InvariantViolation
+from services.statistics.blocks import Floats
 from services.statistics.epochs import share
-from services.statistics.expectancy import Floats
 
 LEVEL_WEIGHTS = (4.0, 2.0, 1.0)
+CLAIMS = 2
+WHOLE = "*"  # all open cells of a playbook together, where epochs tell them from single cells
 ROUNDING = 1e-9  # e-values are printed to nine digits, and the judge selects again from print
 
 
@@ -43,7 +45,7 @@ class Family:
         return len(self.members)
 
     def alpha(self, member: str, selected: int = 1) -> float:
-        """Level of one member when `selected` are: q x weight x share of its epoch x selected.
+        """Level of one claim of a member when `selected` are: q x weight / 2 x share of its epoch x selected.
 
         A member is selected by e-BH exactly when E reaches 1 / alpha at the number that e-BH selects.
 
@@ -59,8 +61,13 @@ class Family:
 
     @cached_property
     def charged(self) -> Floats:
-        """Weight of each member times what its epoch may spend; sums to at most one half."""
-        return np.array([w * share(epoch) for w, epoch in zip(self.weights, self.epochs, strict=True)])
+        """What each of a member's two claims, losing and gaining, may spend: half its weight's share.
+
+        The share is that of its epoch; both claims of all members together sum to at most one half.
+        """
+        return np.array(
+            [w * share(epoch) / CLAIMS for w, epoch in zip(self.weights, self.epochs, strict=True)]
+        )
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -87,7 +94,8 @@ def register_family(
         members: names of hypotheses, `playbook|regime|timeframe` from the left, or `grid|...`.
         q: false share that the family spends over all its epochs.
         weights: None weighs by level; scaled to sum to one either way.
-        epochs: accepted changes of a playbook so far, by playbook id; 0 where missing.
+        epochs: changes so far, by playbook; `playbook|*` is that of the playbook as a whole and
+            `playbook|regime` that of one cell, where they differ. 0 where missing.
 
     Raises:
         DataError: no members, a member twice, or a weight missing or not positive.
@@ -99,8 +107,16 @@ def register_family(
     if min(raw) <= 0:
         raise DataError(f"hypothesis {names[raw.index(min(raw))]!r} needs a positive weight")
     total = sum(raw)
-    begun = tuple((epochs or {}).get(playbook_of(name), 0) for name in names)
+    begun = tuple(epoch_of(name, epochs or {}) for name in names)
     return Family(tuple(names), tuple(weight / total for weight in raw), q, begun)
+
+
+def epoch_of(member: str, epochs: Mapping[str, int]) -> int:
+    """Epoch of a hypothesis: its own, else that of its cell, else that of its playbook."""
+    parts = member.split("|")
+    name = playbook_of(member)
+    own = f"{name}|{WHOLE}" if len(parts) == 1 else "|".join(parts[:2])
+    return epochs.get(own, epochs.get(name, 0))
 
 
 def playbook_of(member: str) -> str:

@@ -15,17 +15,18 @@ from typing import Literal
 
 import numpy as np
 
+from services.statistics.blocks import Floats
+from services.statistics.calendar_units import COARSER, BlockUnit
 from services.statistics.dependence import diagnose
-from services.statistics.expectancy import COARSER, BetUnit, Floats
 
 DRAWS = 9_999
 CHUNK = 500
 MINIMUM_DIFFERING = 20
 ALPHA = 0.05
-UNITS_A_YEAR: dict[BetUnit, float] = {"day": 365.25, "week": 365.25 / 7, "month": 12.0, "quarter": 4.0}
+UNITS_A_YEAR: dict[BlockUnit, float] = {"day": 365.25, "week": 365.25 / 7, "month": 12.0, "quarter": 4.0}
 
 Answer = Literal["higher", "lower", "unknown"]
-Blocks = Callable[[BetUnit], Floats]
+Blocks = Callable[[BlockUnit], Floats]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class PairedResult:
         reason: why it is unknown, or what was odd; may be empty.
     """
 
-    unit: BetUnit
+    unit: BlockUnit
     blocks: int
     differing: int
     mean: float
@@ -65,7 +66,7 @@ class _Sampled:
     """Differences in the unit in force, with the sorted |t*| of their bootstrap."""
 
     values: Floats
-    unit: BetUnit
+    unit: BlockUnit
     spread: Floats
     note: str
 
@@ -96,7 +97,7 @@ class _Sampled:
 
 
 def compare_pairs(
-    cases: Mapping[str, Blocks], unit: BetUnit, seed: int, alpha: float = ALPHA
+    cases: Mapping[str, Blocks], unit: BlockUnit, seed: int, alpha: float = ALPHA
 ) -> dict[str, PairedResult]:
     """Every comparison by its name, all of them together wrong at most with probability `alpha`.
 
@@ -151,7 +152,7 @@ def _result(one: _Sampled, level: float | None, least: float) -> PairedResult:
     )
 
 
-def _sample(blocks: Blocks, unit: BetUnit, generator: np.random.Generator) -> _Sampled:
+def _sample(blocks: Blocks, unit: BlockUnit, generator: np.random.Generator) -> _Sampled:
     """Blocks in a unit that carries them, and their bootstrap."""
     values, notes = blocks(unit), []
     while unit in COARSER and COARSER[unit] in UNITS_A_YEAR and diagnose(values).flagged:

@@ -16,7 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from services.statistics.expectancy import Floats
+from services.statistics.blocks import Floats
 
 EULER = 0.5772156649015329
 MINIMUM_TRADES = 3

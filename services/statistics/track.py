@@ -1,7 +1,7 @@
 """One cluster's blocks, and what they have shown after each of them.
 
-Everything is computed once, over all blocks; a look reads what stood there at its time. The slow loop, `thinktwice gate`
-and the worlds all measure here.
+Everything is computed once, over all blocks; a look reads what stood there at its time. The slow loop,
+`thinktwice gate` and the worlds all measure here.
 """
 
 from dataclasses import dataclass
@@ -191,16 +191,24 @@ class Track:
         )
 
     def log_e_at(self, looks: Integers) -> Floats:
-        """Log of the e-values of losing and gaining at each look, shape (looks, 2); -inf on the wrong side."""
+        """Log of the e-values of losing and gaining at each look, shape (looks, 2).
+
+        -inf on the wrong side.
+        """
         blocks = np.searchsorted(self.blocks.complete_at, looks, side="right")
         with np.errstate(divide="ignore"):
             logs = np.log(self._paths[0])
-        below, above = (np.all(sides, axis=0) for sides in (self._means < self.reference, self._means > self.reference))
+        below, above = (
+            np.all(sides, axis=0) for sides in (self._means < self.reference, self._means > self.reference)
+        )
         logs = np.where(np.stack((below, above)), logs, -np.inf)
-        return np.where(blocks > 0, logs[:, np.maximum(blocks - 1, 0)] if len(self.blocks) else 0.0, 0.0).T
+        found: Floats = np.where(
+            blocks > 0, logs[:, np.maximum(blocks - 1, 0)] if len(self.blocks) else 0.0, 0.0
+        ).T
+        return found
 
     def interval(self, blocks: int, alpha: float = INTERVAL_ALPHA) -> Interval:
-        """The trade-weighted mean R of cut outcomes after so many blocks, valid at every look up to there at once."""
+        """The trade-weighted mean of winsorised R after so many blocks, valid at every look up to there."""
         if not blocks:
             return Interval(None, None, "open")
         kind: IntervalKind = "anytime"
@@ -298,10 +306,10 @@ class Track:
         ]
 
     def _rows(self, blocks: Blocks, claim: int) -> Floats:
-        """The largest R against a claim that a row of each block is believed to bring, (b,), from what was known before.
+        """The largest R against a claim that a row of each block is believed to bring, (b,).
 
-        What is usual, or what three rows of the teacher's complete blocks have reached, up to 10R: once may be an
-        outlier, the target of a bracket order comes again and again.
+        From what was known before it: what is usual, or what three rows of the teacher's complete blocks have
+        reached, up to 10R. Once may be an outlier; the target of a bracket order comes again and again.
         """
         usual = self.bounds.usual(claim)
         thrice = np.empty(len(self._teacher))

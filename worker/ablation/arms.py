@@ -11,7 +11,8 @@ import numpy as np
 
 from schemas.config import Settings
 from schemas.errors import ConfigError
-from services.statistics.expectancy import BetUnit, Floats, Integers, Trades, block_labels
+from services.statistics.blocks import Floats
+from services.statistics.calendar_units import BlockUnit, Integers, unit_numbers
 from worker.run_result import RunResult
 
 
@@ -129,9 +130,9 @@ class ArmResult:
         """What models cost, over the cash at the start."""
         return float(self.document["performance"]["model_cost"]) / float(self.curve[0])
 
-    def block_returns(self, unit: BetUnit) -> Floats:
+    def block_returns(self, unit: BlockUnit) -> Floats:
         """Return of each calendar block (b,), by time; the cost of models is spread evenly over them."""
-        labels = block_labels(Trades(self.labels, self.labels, np.zeros(len(self.labels))), unit)
+        labels = unit_numbers(self.labels, unit)
         ends = np.append(np.flatnonzero(np.diff(labels)), len(labels) - 1)
         values = self.curve[np.concatenate(([0], ends + 1))]
         returns: Floats = np.diff(values) / values[:-1] - self.cost_share / len(ends)

@@ -12,10 +12,10 @@ from typing import Any, Literal
 import numpy as np
 
 from schemas.config import GateSettings
-from services.high_level.grading import ranges
-from services.statistics.expectancy import BetUnit, Floats, Trades, resolve_unit
+from services.statistics.blocks import NEVER, Floats, Trades
+from services.statistics.calendar_units import BlockUnit, unit_of_timeframe
 from services.statistics.paired import ALPHA, PairedResult, compare_pairs
-from services.statistics.sample import sample
+from services.statistics.track import Bounds, Track
 from worker.ablation.arms import MEANING, NO_MODEL, Arm, ArmResult
 from worker.ablation.refused_plans import PaperTrades
 from worker.ablation.runner import Ablation
@@ -56,7 +56,7 @@ def worth_document(
         seed: of the resampling.
         gate: winsor bounds of the ledger.
     """
-    unit = resolve_unit("auto", timeframe)
+    unit = unit_of_timeframe(gate.block, timeframe)
     found = compare_pairs(_cases(ablation), unit, seed)
     return {
         "alpha": ALPHA,
@@ -81,7 +81,7 @@ def _cases(ablation: Ablation) -> dict[str, Any]:
     return cases
 
 
-def _difference(with_: ArmResult, others: Sequence[ArmResult], unit: BetUnit) -> Floats:
+def _difference(with_: ArmResult, others: Sequence[ArmResult], unit: BlockUnit) -> Floats:
     """Return per block less the mean of the others (b,)."""
     theirs = np.mean([other.block_returns(unit) for other in others], axis=0)
     difference: Floats = with_.block_returns(unit) - theirs
@@ -209,17 +209,21 @@ def _coin(ablation: Ablation) -> dict[str, Any]:
 
 def _paper(group: PaperTrades, groups: int, timeframe: str, gate: GateSettings) -> dict[str, Any]:
     """One group of the shadow ledger; `answer` is about the plans, so `lost` speaks for who refused them."""
-    seen = sample(
-        Trades.of(group.outcomes), resolve_unit("auto", timeframe), gate.winsor_low, gate.winsor_high, 0.0
-    )
-    (shown,) = ranges([seen], [ALPHA / groups])
-    answer = "won" if shown.lower > 0.0 else "lost" if shown.upper < 0.0 else "unknown"
+    bounds = Bounds(gate.winsor_low, gate.winsor_high, strict=gate.strict)
+    track = Track(Trades.of(group.outcomes), unit_of_timeframe(gate.block, timeframe), 0.0, bounds)
+    seen = track.at(NEVER - 1)  # every plan has come to an end: no block waits
+    shown = track.interval(seen.blocks, ALPHA / groups)
+    answer = "unknown"
+    if shown.lower is not None and shown.lower > 0.0:
+        answer = "won"
+    elif shown.upper is not None and shown.upper < 0.0:
+        answer = "lost"
     return {
         "reason": group.reason,
         "plans": group.plans,
         "n": seen.n,
         "unresolved": group.unresolved,
-        "blocks": len(seen.observations),
+        "blocks": seen.blocks,
         "unit": seen.unit,
         "mean_r": seen.mean_r,
         "lower_r": shown.lower,

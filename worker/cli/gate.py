@@ -8,6 +8,7 @@ import typer
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
+from services.high_level.interval_text import interval_text
 from worker.cli import wiring
 from worker.cli.console import print_json, print_table, stdout_console
 from worker.cli.options import JsonOption
@@ -64,6 +65,10 @@ def gate(
             show_default=False,
         ),
     ] = None,
+    keep_copies: Annotated[
+        bool,
+        typer.Option("--keep-copies", help="Rows that are equal in every column are positions of their own."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Grade resolved trades: what they have proven, what they could have, and what may follow."""
@@ -81,10 +86,11 @@ def gate(
     books = wiring.playbooks(settings) if settings.runtime.playbooks is not None else ()
     definitions = {item.id: item for item in books}
     with step(f"reading {file}"):
-        trades = read_trades(file, settings.runtime.tz, reference, _references(settings, definitions))
+        usual = _references(settings, definitions)
+        trades = read_trades(file, settings.runtime.tz, reference, usual, keep_copies=keep_copies)
     times = _looks(looks, trades, settings)
     graded = grade_table(trades.trades, settings.gate, times, definitions, tell=_watched)
-    document = gate_document(graded, settings, trades.no_learn)
+    document = gate_document(graded, settings, trades)
     if json:
         print_json(document)
     else:
@@ -129,15 +135,19 @@ def _watched(looks: Iterable[int]) -> Iterator[int]:
             draw(done, len(given))
 
 
-def gate_document(graded: "GradedTable", settings: "Settings", no_learn: int | None = None) -> dict[str, Any]:
+def gate_document(
+    graded: "GradedTable", settings: "Settings", file: "TradeFile | None" = None
+) -> dict[str, Any]:
     """The JSON document: the family with its selection, and every cluster at the last look.
 
     Args:
         graded: the clusters with their grades.
         settings: the configuration in force.
-        no_learn: trades of no-learn zones that were left out; None for a table that does not say.
+        file: the table that was read: what was left out of it, and which rows were one position.
     """
     family = graded.family
+    no_learn = None if file is None else file.no_learn
+    positions = None if file is None else file.positions
     return {
         "family": {
             "id": family.family_id,
@@ -151,6 +161,7 @@ def gate_document(graded: "GradedTable", settings: "Settings", no_learn: int | N
         },
         "clusters": [_cluster(item) for item in graded.clusters],
         **({} if no_learn is None else {"left_out": {"no_learn": no_learn}}),
+        **({} if positions is None else {"positions": {**vars(positions), "merged": positions.merged}}),
     }
 
 
@@ -163,12 +174,21 @@ def _cluster(item: "GradedCluster") -> dict[str, Any]:
         "timeframe": item.cluster.timeframe,
         "grade": str(decision.grade),
         "n": seen.n,
-        "blocks": len(seen.observations),
+        "blocks": seen.blocks,
+        "block": seen.unit,
+        "counted": seen.counted,
+        "claim": item.verdict.claim,
+        "leaning": seen.leaning,
         "mean": seen.mean_r,
-        "reference": seen.observations.reference,
+        "mean_raw": seen.mean_raw,
+        "reference": seen.reference,
         "e_value": seen.e_value,
-        "lower": item.shown.lower,
-        "upper": item.shown.upper,
+        "e_losing": seen.e_values[0],
+        "e_gaining": seen.e_values[1],
+        "lower": item.shown.interval.lower,
+        "upper": item.shown.interval.upper,
+        "interval_kind": item.shown.interval.kind,
+        "fixed_time": None if item.shown.fixed_time is None else list(item.shown.fixed_time),
         "smallest_detectable": item.shown.smallest_detectable,
         "alpha": _rounded(item.verdict.alpha or 0.0),
         "strongest_action": str(decision.strongest_action),
@@ -193,9 +213,15 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     left_out = document.get("left_out", {}).get("no_learn")
     if left_out:
         console.print(f"{left_out:,} trades of no-learn zones are left out")
+    held = document.get("positions")
+    if held is not None and held["merged"]:
+        console.print(
+            f"{held['rows']:,} rows are {held['positions']:,} positions, held together by {held['by']}",
+            soft_wrap=True,
+        )
     table = Table(box=None, pad_edge=False, show_edge=False)
     table.add_column("cluster", overflow="fold")
-    for name in ("n", "blocks", "mean R", "against", "interval", "E", "detectable"):
+    for name in ("n", "blocks", "mean R", "against", "95 % at every look", "E", "detectable"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("grade", no_wrap=True)
     table.add_column("may lead to", no_wrap=True)
@@ -238,8 +264,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['blocks']:,}",
         mean,
         f"{row['reference']:+.2f}",
-        f"{row['lower']:+.2f} {row['upper']:+.2f}",
-        f"{row['e_value']:.3g}",
+        interval_text(row["lower"], row["upper"]),
+        "-" if row["leaning"] is None else f"{row['leaning']} {row['e_value']:.3g}",
         least,
         row["grade"],
         row["strongest_action"],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError, nearest
+from services.high_level.interval_text import interval_text
 from worker.cli.console import print_json, print_line, print_table
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
@@ -230,8 +231,8 @@ def _evidence(shown: dict[str, Any]) -> str:
     ]
     if shown.get("mean_r") is not None:
         parts.insert(2, f"mean {r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}")
-    if shown.get("lower_r") is not None:
-        parts.append(f"interval {r_multiple(shown['lower_r'])} to {r_multiple(shown['upper_r'])}")
+    if "lower_r" in shown:
+        parts.append(f"interval {interval_text(shown['lower_r'], shown['upper_r'])}")
     return ", ".join(parts)
 
 

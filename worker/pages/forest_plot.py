@@ -16,6 +16,7 @@ from worker.pages.shapes import GRADE_SHAPES, GRADES, figure, line, marker, pict
 WIDTH, ROW, TOP, BOTTOM = 940.0, 21.0, 64.0, 34.0
 LEFT, RIGHT = 250.0, 640.0
 N_AT, INTERVAL_AT, E_AT = 690.0, 862.0, 930.0
+OPEN = 1e6  # R, beyond any picture: an open side is drawn as an arrow
 Finding = dict[str, Any]
 
 
@@ -60,8 +61,8 @@ def _scale(findings: Sequence[Finding]) -> Scale:
     values = [one["reference_r"] for one in findings]
     values += [one["mean_r"] for one in findings if one["mean_r"] is not None]
     for one in findings:
-        if one["regime"] is None and one["lower_r"] is not None:
-            values += [one["lower_r"], one["upper_r"]]
+        if one["regime"] is None:
+            values += [one[edge] for edge in ("lower_r", "upper_r") if one[edge] is not None]
     return spanning(values, LEFT, RIGHT)
 
 
@@ -102,7 +103,7 @@ def _row(finding: Finding, y: float, scale: Scale) -> Element:
         line(reference, y - ROW / 2, reference, y + ROW / 2, "reference"),
         figure(N_AT, y + 4, finding["n"], f"{finding['n']:,d}"),
     ]
-    if finding["lower_r"] is not None:
+    if finding["mean_r"] is not None:
         shapes += _interval(finding, y, scale)
     if finding["mean_r"] is not None:
         shapes.append(marker(GRADE_SHAPES[grade], scale(finding["mean_r"]), y, f"mark {grade}"))
@@ -113,7 +114,8 @@ def _row(finding: Finding, y: float, scale: Scale) -> Element:
 
 
 def _interval(finding: Finding, y: float, scale: Scale) -> list[Child]:
-    lower, upper = finding["lower_r"], finding["upper_r"]
+    lower = -OPEN if finding["lower_r"] is None else finding["lower_r"]
+    upper = OPEN if finding["upper_r"] is None else finding["upper_r"]
     shapes: list[Child] = [line(scale(lower), y, scale(upper), y, f"interval {finding['grade']}")]
     for edge, way in ((lower, -1.0), (upper, 1.0)):
         x = scale(edge)
@@ -129,11 +131,11 @@ def _numbers(finding: Finding, y: float) -> list[Child]:
     """Mean and interval in columns of their own, so that signs and points stand under each other."""
     mean, lower, upper = finding["mean_r"], finding["lower_r"], finding["upper_r"]
     shapes: list[Child] = [figure(INTERVAL_AT - 106, y + 4, mean, r_multiple(mean))]
-    if lower is not None:
-        shapes += [
-            figure(INTERVAL_AT - 50, y + 4, lower, f"[{lower:+.2f},"),
-            figure(INTERVAL_AT, y + 4, upper, f"{upper:+.2f}]"),
-        ]
+    for edge, at, form in ((lower, INTERVAL_AT - 50, "[{},"), (upper, INTERVAL_AT, "{}]")):
+        if edge is None:
+            shapes.append(text(at, y + 4, form.format("open"), "tick", "end"))
+        else:
+            shapes.append(figure(at, y + 4, edge, form.format(f"{edge:+.2f}")))
     return shapes
 
 

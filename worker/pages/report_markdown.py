@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from services.high_level.interval_text import interval_text
 from services.quoting import visible
 from worker.figures import number, percent, r_multiple, shown_time
 
@@ -77,7 +78,7 @@ def report_markdown(entry: dict[str, Any]) -> str:
 
 
 def _cluster(cluster: dict[str, Any]) -> list[str]:
-    interval = f"{r_multiple(cluster['lower_r'])} .. {r_multiple(cluster['upper_r'])}"
+    interval = interval_text(cluster["lower_r"], cluster["upper_r"])
     return [
         cluster["playbook_id"],
         cluster["regime"] or "all",

@@ -1,0 +1,9 @@
+"""An interval in words: both edges, or that a side is open."""
+
+
+def interval_text(lower: float | None, upper: float | None) -> str:
+    """`[-0.20, +0.38]`, `[-0.20, open]`, `[open, +0.38]`, or `open`; R with two digits."""
+    if lower is None and upper is None:
+        return "open"
+    edges = ("open" if edge is None else f"{edge:+.2f}" for edge in (lower, upper))
+    return f"[{', '.join(edges)}]"

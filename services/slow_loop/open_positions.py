@@ -1,0 +1,44 @@
+"""Positions that are open at a time: the block that one of them was entered in waits for its exit.
+
+Fed by fills and resolved trades, from the run as it goes on and from its journal alike.
+"""
+
+from dataclasses import dataclass
+
+from schemas.episode import Episode
+from schemas.reflection import OpenEntry
+
+
+@dataclass
+class _Position:
+    entry: OpenEntry
+    known_at: int
+    closed_at: int | None = None
+
+
+class OpenPositions:
+    """The positions of one run, one of a symbol at a time."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, _Position] = {}
+        self._seen: list[_Position] = []
+
+    def entered(self, symbol: str, entry: OpenEntry, known_at: int) -> None:
+        """A position was opened; `known_at` in ns."""
+        self._latest[symbol] = _Position(entry, known_at)
+        self._seen.append(self._latest[symbol])
+
+    def resolved(self, episode: Episode) -> None:
+        """The position of a symbol was closed."""
+        position = self._latest.pop(episode.symbol, None)
+        if position is not None:
+            position.closed_at = episode.known_at
+
+    def at(self, clock: int) -> tuple[OpenEntry, ...]:
+        """What was open at a time, ns, by entry and playbook."""
+        found = [
+            one.entry
+            for one in self._seen
+            if one.known_at <= clock and (one.closed_at is None or one.closed_at > clock)
+        ]
+        return tuple(sorted(found, key=lambda one: (one.entry_label, one.playbook_id, one.regime)))
