@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.statistics.expectancy import Floats, Integers
+from services.statistics.blocks import Floats
+from services.statistics.calendar_units import Integers
 
 HOUR_NS = 3_600_000_000_000
 DAY_NS = 24 * HOUR_NS

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from schemas.errors import ConfigError, nearest
-from services.statistics.expectancy import Floats
+from services.statistics.blocks import Floats
 from worker.worlds.calendar import YEAR_WEEKS, CellTrades
 from worker.worlds.parameters import Parameters
 from worker.worlds.plain import autocorrelated, counted, crowded, holidays, independent, shocked, volatile

@@ -11,7 +11,7 @@ import numpy as np
 
 from schemas.config import GateSettings
 from services.statistics.blocks import GAINING, LOSING
-from services.statistics.expectancy import Floats
+from services.statistics.blocks import Floats
 from services.statistics.track import Bounds, Track
 from worker.worlds.catalogue import World
 from worker.worlds.other_rules import other_rules

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from services.statistics.expectancy import Floats
+from services.statistics.blocks import Floats
 
 FREEDOM = 3.0
 

@@ -6,7 +6,8 @@ returns the trades of each cell.
 
 import numpy as np
 
-from services.statistics.expectancy import Floats, Integers
+from services.statistics.blocks import Floats
+from services.statistics.calendar_units import Integers
 from worker.worlds.calendar import HOUR_NS, CellTrades, spread_over_week, times_in_week
 from worker.worlds.parameters import Parameters
 from worker.worlds.payoffs import Payoff

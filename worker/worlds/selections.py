@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from schemas.config import GateSettings
 from services.statistics.blocks import GAINING, LOSING, Trades
-from services.statistics.expectancy import Floats
+from services.statistics.blocks import Floats
 from services.statistics.multiplicity import e_bh_rows, register_family
 from services.statistics.track import Bounds, Track
 from worker.worlds.calendar import CellTrades, week_ends
@@ -94,7 +94,7 @@ class Selections:
         """Claims that weighted e-BH selects, (looks, hypotheses, claims)."""
         family = register_family(self.hypotheses.names, self.gate.q)
         log_e = np.stack([track.log_e_at(self.looks) for track in self.tracks], axis=1)
-        scaled = log_e + np.log(family.charged / 2.0)[:, None]
+        scaled = log_e + np.log(family.charged)[:, None]
         return e_bh_rows(scaled.reshape(len(scaled), -1), family.q).reshape(log_e.shape)
 
     @cached_property

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from services.statistics.expectancy import Floats
+from services.statistics.blocks import Floats
 from worker.worlds.calendar import CellTrades, HOUR_NS, spread_over_week
 from worker.worlds.parameters import Parameters
 from worker.worlds.payoffs import Bracket, FatWinners, Lognormal, ManyZeros, Payoff

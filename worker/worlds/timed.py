@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from services.statistics.expectancy import Floats
+from services.statistics.blocks import Floats
 from worker.worlds.calendar import HOUR_NS, MONDAY_NS, WEEK_NS, CellTrades, spread_over_week, times_in_week
 from worker.worlds.parameters import Parameters
 from worker.worlds.payoffs import StudentT
