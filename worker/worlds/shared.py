@@ -23,13 +23,11 @@ def same_bar(draw: np.random.Generator, edge: Floats, given: Parameters) -> list
 def in_groups(draw: np.random.Generator, cells: int, group: Integers, rho: float) -> Floats:
     """Drivers (cells, n) correlated by `rho` within each group of trades, separate between cells."""
     common = draw.standard_normal((cells, int(group.max(initial=-1)) + 1))[:, group]
-    return np.asarray(
-        np.sqrt(rho) * common + np.sqrt(1.0 - rho) * draw.standard_normal((cells, len(group)))
-    )
+    return np.asarray(np.sqrt(rho) * common + np.sqrt(1.0 - rho) * draw.standard_normal((cells, len(group))))
 
 
 def copies(draw: np.random.Generator, edge: Floats, given: Parameters) -> list[CellTrades]:
-    """Each bet stands in the table as `rows_low` to `rows_high` rows with the same outcome, a minute apart."""
+    """Each bet is `rows_low` to `rows_high` rows with the same outcome, a minute apart."""
     week, entry = spread_over_week(edge.shape[1], given.count)
     found = []
     for row in edge:
