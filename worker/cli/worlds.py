@@ -85,9 +85,9 @@ def worlds(
 ) -> None:
     """Measure false flags, power, intervals and decay of the gate where the truth is known.
 
-    Without options: a small table in about a minute. With --world one kind alone, with its parameters; what a kind
-    does not take is refused. Every rate has its standard error, and holds when it is within two of them of its
-    target. Ctrl-C keeps what --resume has.
+    Without options: a small table in about a minute. With --world one kind alone, with its parameters; what
+    a kind does not take is refused. Every rate has its standard error, and holds when it is within two of
+    them of its target. Ctrl-C keeps what --resume has.
     """
     given = {
         "per_week": per_week, "target": target, "symbols": symbols, "rho": rho, "rows_low": rows_low,
@@ -194,7 +194,7 @@ def _table(group: str, found: list[dict[str, Any]]) -> Any:
 
 def columns(found: list[dict[str, Any]]) -> list[str]:
     """Heads of the figures of one group, after the world's name."""
-    return list(dict.fromkeys(name for row in found for name in (*row["rates"], *row["medians"])))
+    return list(dict.fromkeys(name for part in ("rates", "medians") for row in found for name in row[part]))
 
 
 def cells_of(row: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:

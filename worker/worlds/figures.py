@@ -1,4 +1,4 @@
-"""Rates of rows with their standard errors, held against their targets, and the document of `thinktwice worlds`."""
+"""Rates of rows with their standard errors, against their targets: the document of `thinktwice worlds`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -61,7 +61,7 @@ def _holds(rate: float | None, error: float | None, target: Target) -> bool | No
 def document_of(
     rows: Sequence[Row], found: Sequence[Columns], runs: int, seed: int, gate: str
 ) -> dict[str, Any]:
-    """Everything, the worst first: the null world that is flagged most, and every target that does not hold."""
+    """Everything, the worst first: the null world that is flagged most, and targets that do not hold."""
     figures = [figures_of(row, columns) for row, columns in zip(rows, found, strict=True)]
     return {
         "runs": runs,

@@ -1,8 +1,8 @@
 """Many runs of many worlds on every core, in parts that do not depend on how they are shared out.
 
-A part is up to 25 runs of one row. The draw of a run is made by the seed, the world and the run's number, so that
-more runs begin with the fewer and any number of processes gives the same figures. Finished parts can be kept in a
-file of JSON lines, from which a later call goes on; a file that was written by another gate is refused.
+A part is up to 25 runs of one row. The draw of a run is made by the seed, the world and the run's number, so
+that more runs begin with the fewer and any number of processes gives the same figures. Finished parts can be
+kept in a file of JSON lines, from which a later call goes on; a file of another gate is refused.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ def joined(found: Sequence[Outcome]) -> Columns:
 
 
 def gate_hash(gate: GateSettings) -> str:
-    """What the figures depend on besides the worlds' parameters: settings of the gate, its source, the worlds'."""
+    """What the figures depend on besides parameters: the gate's settings, its source, the worlds'."""
     digest = hashlib.sha256(json.dumps(gate.payload(), sort_keys=True).encode())
     for package in (services.statistics, worker.worlds):
         for path in sorted(Path(str(package.__file__)).parent.glob("*.py")):
@@ -114,8 +114,8 @@ class KeptParts:
         for name, mine in self._head.items():
             if head.get(name) != mine:
                 raise ConfigError(
-                    f"--resume {str(self._path)!r} was written with {name} {head.get(name)!r}, this is {mine!r}: "
-                    "figures of two gates do not mix; give another file"
+                    f"--resume {str(self._path)!r} was written with {name} {head.get(name)!r}, this is "
+                    f"{mine!r}: figures of two gates do not mix; give another file"
                 )
 
     def keep(self, key: str, runs: Columns) -> None:

@@ -85,7 +85,7 @@ QUICK: dict[str, frozenset[str]] = {
 
 
 def own_rows(kind: str, given: Mapping[str, Any], rest: Mapping[str, Any]) -> Iterator[Row]:
-    """One world with parameters of the caller's: its flags, and where a loss is planted how often it is found.
+    """One world with given parameters: its flags, or how often a planted loss is found.
 
     Raises:
         ConfigError: an unknown kind, or a parameter that it does not take.
