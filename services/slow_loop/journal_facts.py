@@ -22,12 +22,12 @@ from schemas.regime import RegimeView
 from schemas.vocabulary import Direction, OverrideReason, VersionState
 from services.high_level.grid import trial_key
 from services.journal.chain import JournalRow
-from services.playbooks.lifecycle import PROVEN
+from services.playbooks.lifecycle import DISCOVERIES
 from services.playbooks.measures import duration_ns
 from services.slow_loop.artefacts import with_moments
 from services.slow_loop.cadence import CadenceFacts
 from services.slow_loop.drift_window import COUNTED, DriftWindow
-from services.slow_loop.promotion_levels import BansSeen, Key, PromotionLevels
+from services.slow_loop.promotion_levels import KINDS, BansSeen, Key, PromotionLevels, risk_cuts_seen
 from services.slow_loop.requests import (
     LoopStanding,
     RequestFacts,
@@ -317,15 +317,17 @@ class JournalFacts:
         return tuple(shown)
 
     def _levels(self, versions: Sequence[PlaybookVersion], bans: BansSeen) -> PromotionLevels:
-        """What each candidate and each ban had to begin with, see `ShadowTrials`."""
+        """What each candidate and each measure had to begin with, see `ShadowTrials`."""
         levels = PromotionLevels(self._settings.judge)
-        begun: list[tuple[int, bool, str, Key]] = []
+        candidate, ban, cut = range(len(KINDS))
+        begun: list[tuple[int, int, str, Key]] = []
         for version in versions:
-            if version.state is VersionState.ACTIVE and version.reason == PROVEN:
+            if version.state is VersionState.ACTIVE and version.reason in DISCOVERIES:
                 levels.promoted(version.since)
             if version.state is VersionState.SHADOW and self._kind_of(version) == "candidate":
-                begun.append((version.since, False, "", (version.definition.content_hash, None)))
-        begun += [(one.since, True, one.playbook_id, (one.before, one.cell)) for one in bans.begun]
+                begun.append((version.since, candidate, "", (version.definition.content_hash, None)))
+        begun += [(one.since, ban, one.playbook_id, (one.before, one.cell)) for one in bans.begun]
+        begun += [(since, cut, name, key) for since, name, key in risk_cuts_seen(versions)]
         for since, _, _, key in sorted(begun, key=lambda one: one[:3]):
             levels.begin(key, since)
         return levels

@@ -1,8 +1,8 @@
-"""Levels of what may come into force on its own paper trades: candidates, and bans that may be lifted.
+"""Levels of what may come into force on its own trades: candidates, and measures that may be contradicted.
 
 All of them share one level (`services.statistics.online_levels`), in the order in which they began; of what
-began together, candidates come before bans. The slow loop of a run counts them as they begin, the worker
-reads them from the journal, and both come to the same levels.
+began together, candidates come before bans, and these before risk cuts. The slow loop of a run counts them as
+they begin, the worker reads them from the journal, and both come to the same levels.
 """
 
 from collections.abc import Iterable
@@ -13,8 +13,10 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.statistics.online_levels import online_level
 
-Key = tuple[str, str | None]  # hash of the version on paper, and the banned cell; None for a candidate
+# Hash of the version on paper, or from before a measure; the banned cell, "" for a cut, None for a candidate.
+Key = tuple[str, str | None]
 Place = tuple[str, str, str]  # playbook, direction, cell
+KINDS = ("candidate", "banned_cell", "risk_cut")  # the order of what began together
 
 
 class PromotionLevels:
@@ -79,6 +81,19 @@ class BansSeen:
                 found.add(self._origin[place])
         self.begun += sorted(found - set(self.begun), key=lambda ban: (ban.since, ban.cell))
         self._in_force[name] = found
+
+
+def risk_cuts_seen(versions: Iterable[PlaybookVersion]) -> list[tuple[int, str, Key]]:
+    """Risk cuts of a run, read from the versions that became active, in order: (since ns, playbook, key)."""
+    fractions: dict[str, float] = {}
+    cuts: list[tuple[int, str, Key]] = []
+    for version in versions:
+        definition, before = version.definition, version.parent_hash
+        fractions[definition.content_hash] = definition.risk_fraction
+        lowered = before is not None and definition.risk_fraction < fractions.get(before, 0.0)
+        if before is not None and lowered and version.state is VersionState.ACTIVE:
+            cuts.append((version.since, definition.id, (before, "")))
+    return cuts
 
 
 def _banned(definition: PlaybookDefinition) -> set[Place]:

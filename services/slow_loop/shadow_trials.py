@@ -2,10 +2,13 @@
 
 At every slot the ledgers are advanced to the present bar, their episodes are journalled as shadow episodes,
 and a candidate whose own outcomes since its start reject the reference is promoted. A banned cell whose
-outcomes since the ban do so is `proven`: a report may recommend to lift the ban. Nothing that suggested a
-change is counted for it. However many candidates and bans come, all of them share one level: each begins with
-what `online_levels` leaves it. Called by the slow loop.
+outcomes since the ban do so is `proven`: a report may recommend to lift the ban, which ends with its life at
+the latest. So is a risk cut, by the trades that its playbook has entered since. Nothing that suggested a
+change is counted for it. However many candidates, bans and cuts come, all of them share one level: each
+begins with what `online_levels` leaves it. Called by the slow loop.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,15 +16,22 @@ from schemas.config import GateSettings, JudgeSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import VersionState
-from services.playbooks.lifecycle import PROVEN, PlaybookLifecycle, ShadowTrial
+from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowTrial
+from services.playbooks.measures import Measure
 from services.ports import EventJournal
-from services.slow_loop.promotion_levels import Key, PromotionLevels
+from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels
 from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
 from services.slow_loop.trial_evidence import Evidence, gains, rounded, trial_evidence
 
 
 class ShadowTrials:
-    """The open trials of one run, each with its ledger."""
+    """The open trials of one run, each with its ledger, and what speaks for or against its measures.
+
+    Attributes:
+        shown: what open trials have shown, by version hash.
+        measured: what the trades since each measure have shown, by its ledger.
+        proven: those of them that contradict their measure.
+    """
 
     def __init__(
         self,
@@ -39,13 +49,17 @@ class ShadowTrials:
         self._open: dict[tuple[str, str, str | None], StandingLedger] = {}
         self._levels = PromotionLevels(judge)
         self.shown: dict[str, Evidence] = {}
+        self.measured: dict[Key, Evidence] = {}
         self.proven: dict[Key, Evidence] = {}
 
-    def step(self, row: int, now: int) -> tuple[PlaybookVersion, ...]:
-        """Advance every trial through row `row`; versions whose state changed on their own evidence."""
+    def step(self, row: int, now: int, traded: Sequence[Episode] = ()) -> tuple[PlaybookVersion, ...]:
+        """Advance every trial through row `row`; versions whose state changed on their own evidence.
+
+        `traded` holds the trades of the account that are known.
+        """
         self._follow(row)
         changed: list[PlaybookVersion] = []
-        self.shown, self.proven = {}, {}
+        self.shown, self.measured, self.proven = {}, {}, {}
         for trial in self._lifecycle.shadows():
             ledger = self._open[_key(trial)]
             for episode in ledger.advance(row + 1):
@@ -57,15 +71,25 @@ class ShadowTrials:
             self.shown[trial.version_hash] = evidence
             if trial.kind == "candidate" and level is not None:
                 changed += self._weigh(trial, evidence, level, now)
-            proven = level is not None and gains(evidence) and self._reaches(evidence, "e_value", level)
-            if trial.kind == "banned_cell" and proven:
-                self.proven[_place(trial)] = evidence
+            if trial.kind == "banned_cell":
+                self._measured(_place(trial), evidence)
+        for cut in self._lifecycle.risk_cuts():
+            self._measured(cut.ledger, trial_evidence(since_cut(cut, traded), self._gate))
         return tuple(changed)
 
+    def _measured(self, ledger: Key, evidence: Evidence) -> None:
+        """Note what the trades since a measure have shown, and whether that contradicts it."""
+        level = self._levels.of(ledger)
+        if level is None:
+            return
+        self.measured[ledger] = evidence | {"e_needed": rounded(1.0 / level)}
+        if gains(evidence) and self._reaches(evidence, "e_value", level):
+            self.proven[ledger] = self.measured[ledger]
+
     def lifted(self, changed: tuple[PlaybookVersion, ...], at: int) -> None:
-        """Note bans that were lifted on their own evidence: that is a promotion to the levels after it."""
+        """Note measures that ended on their own evidence: that is a promotion to the levels after it."""
         for version in changed:
-            if version.state is VersionState.ACTIVE and version.reason == PROVEN:
+            if version.state is VersionState.ACTIVE and version.reason in DISCOVERIES:
                 self._levels.promoted(at)
 
     def _weigh(
@@ -105,9 +129,14 @@ class ShadowTrials:
                 self._open[key] = self._ledgers.open(
                     trial.definition, trial.directions, min(start, row + 1), trial.regime_key
                 )
-        for trial in sorted(trials.values(), key=lambda one: (one.since, one.kind == "banned_cell")):
-            if trial.kind != "experiment":
-                self._levels.begin(_place(trial), trial.since)
+        begun = [
+            (trial.since, KINDS.index(trial.kind), _place(trial))
+            for trial in trials.values()
+            if trial.kind != "experiment"
+        ]
+        begun += [(cut.since, KINDS.index("risk_cut"), cut.ledger) for cut in self._lifecycle.risk_cuts()]
+        for since, _, place in sorted(begun, key=lambda one: one[:2]):
+            self._levels.begin(place, since)
 
     def _reaches(self, evidence: Evidence, name: str, level: float) -> bool:
         """Ending a trial early risks nothing, so only a promotion has to pay for the candidates before it."""
@@ -130,6 +159,11 @@ class ShadowTrials:
                 "episode": episode.payload(),
             },
         )
+
+
+def since_cut(cut: Measure, traded: Sequence[Episode]) -> list[Episode]:
+    """The trades that the playbook of a risk cut has entered since."""
+    return [one for one in traded if one.playbook_id == cut.before.id and one.entry_label >= cut.since]
 
 
 def _place(trial: ShadowTrial) -> Key:
