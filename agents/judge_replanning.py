@@ -88,12 +88,13 @@ def _action(item: Recommendation, settings: JudgeSettings) -> JudgeAction | None
     needed = {"set_eligibility": ("regime", "eligible"), "set_risk_fraction": ("value",), "replan": ()}
     if any(change.get(name) is None for name in needed.get(str(kind), ("parameter", "value"))):
         return None
-    ttl = {"set_eligibility": settings.action_ttl_bars, "open_experiment": settings.shadow_ttl_bars}
     if kind != "replan" and item.playbook_id is None:
         return None
-    return JudgeAction(
-        **change, playbook_id=item.playbook_id, ttl_bars=ttl.get(str(kind)), reason=item.reason
-    )
+    life = None
+    if kind in ("set_eligibility", "open_experiment"):
+        is_ban = kind == "set_eligibility" and not change["eligible"]
+        life = settings.action_life_blocks if is_ban else settings.shadow_life_blocks
+    return JudgeAction(**change, playbook_id=item.playbook_id, life_blocks=life, reason=item.reason)
 
 
 def _with_exposure(action: JudgeAction, definitions: dict[str, PlaybookDefinition]) -> JudgeAction:

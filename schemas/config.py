@@ -320,8 +320,6 @@ class JudgeSettings(Contract):
         "drop actions and add none; its failures leave what the rules decided; `anthropic` is its older name",
     )
     minimum_eligible_playbooks: int = Field(default=2, le=MAX_COUNT, ge=2)
-    action_ttl_bars: int = Field(default=252, le=MAX_COUNT, ge=1)
-    shadow_ttl_bars: int = Field(default=756, le=MAX_COUNT, ge=1)
     shadow_life_blocks: int = Field(
         default=80,
         le=10_000,

@@ -32,6 +32,7 @@ from schemas.vocabulary import OverrideReason, VersionState
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.lifecycle import PlaybookLifecycle
+from services.playbooks.renewals import Renewal
 from services.policy_loop_service import PolicyLoopService
 from services.ports import EventJournal, Judge, PlaybookReader
 from services.slow_loop.cadence import (
@@ -131,7 +132,7 @@ class SlowLoopService:
 
     @property
     def proven(self) -> Mapping[Key, Evidence]:
-        """Bans that their own paper trades allow to lift, see `ShadowTrials`."""
+        """Measures that their own trades contradict, see `ShadowTrials`."""
         return self._trials.proven
 
     def next_row(self, row: int) -> int:
@@ -182,7 +183,8 @@ class SlowLoopService:
     def keep_trials(self, row: int) -> None:
         """What a slot that bar `row` has closed changes without a report, where reports come from elsewhere.
 
-        Trials are promoted or retired on their own evidence, and what has reached its time ends.
+        Trials are promoted or retired on their own evidence, or end with their life; measures whose life is
+        over are renewed, or end on their own evidence.
         """
         now = int(self._bars.close_times[row])
         if self._closed_slot(now) is None:
@@ -225,7 +227,8 @@ class SlowLoopService:
 
     def _keep_trials(self, row: int, now: int) -> None:
         self._failed = False
-        self.retire_changed(self._trials.step(row, now), now)
+        self.retire_changed(self._trials.step(row, now, self._evidence(now), self.positions.at(now)), now)
+        self._weigh_measures(now)
         self.retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
         self._tell_trials(now)
 
@@ -238,6 +241,15 @@ class SlowLoopService:
         if shown != self._told_trials:
             self._told_trials = shown
             self._append(now, "shadow_trials", {"trials": shown})
+
+    def _weigh_measures(self, now: int) -> None:
+        """Renew the measures whose life is over, or end those that their own trades contradict."""
+        shown, proven = self._trials.measured, self._trials.proven
+        for renewal in self._lifecycle.renew_due(now, self._bars.timeframe, shown, proven):
+            journal_renewal(self._journal, renewal, now)
+        ended = self._lifecycle.end_contradicted(now, proven)
+        self._trials.lifted(ended, now)
+        self.retire_changed(ended, now)
 
     def _contain(self, error: Exception, now: int) -> None:
         self._failed = True
@@ -485,3 +497,19 @@ def journal_version(journal: EventJournal, version: PlaybookVersion, now: int) -
         "version": definition.version,
     }
     journal.append("playbook_version", ts_event=min(version.since, now), known_at=now, payload=payload)
+
+
+def journal_renewal(journal: EventJournal, renewal: Renewal, now: int) -> None:
+    """A measure that goes on; the version that holds it stays as it is."""
+    version = renewal.version
+    payload = {
+        "playbook_id": version.definition.id,
+        "version": version.definition.version,
+        "version_hash": version.definition.content_hash,
+        "measure": renewal.text,
+        "since": renewal.since,
+        "until": renewal.until,
+        "expires_at": version.expires_at,
+        "shown": dict(renewal.shown),
+    }
+    journal.append("measure_renewed", ts_event=now, known_at=now, payload=payload)

@@ -137,7 +137,7 @@ def assemble(
     policy_loop = PolicyLoopService(
         settings, engine, columns, builder, provider, judge, playbooks, events, gatherer
     )
-    lifecycle = PlaybookLifecycle(registry, settings.judge, guard)
+    lifecycle = PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
     untraded = UntradedSignals(bars, columns, settings.execution)
     ledgers = StandingLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
     slow_loop = SlowLoopService(

@@ -1,13 +1,16 @@
-"""Levels of what may come into force on its own paper trades: candidates, and bans that may be lifted.
+"""Levels of what may come into force on its own trades: candidates, and measures that may be contradicted.
 
 All of them share one level (`services.statistics.online_levels`), in the order in which they began; of what
-began together, candidates come before bans.
+began together, candidates come before bans, and these before risk cuts.
 """
 
 from schemas.config import JudgeSettings
 from services.statistics.online_levels import online_level
 
-Key = tuple[str, str | None]  # hash of the version on paper, and the banned cell; None for a candidate
+# What a candidate trades, or the hash of the version from before a measure; then the banned cell, "" for a
+# cut, None for a candidate.
+Key = tuple[str, str | None]
+KINDS = ("candidate", "banned_cell", "risk_cut")  # the order of what began together
 
 
 class PromotionLevels:

@@ -239,7 +239,8 @@ class Track:
     @property
     def decay(self) -> Floats:
         """Level of the e-detector for a loss against the reference after each block, shape (b,)."""
-        return self._walks[LOSING][DETECTOR]
+        found: Floats = self._walks[LOSING][DETECTOR]
+        return found
 
     def stakes(self, claim: int, blocks: int) -> tuple[float, float]:
         """Spread of a block's sum and the largest adverse sum behind the bet on block `blocks` (from 1)."""
