@@ -22,7 +22,13 @@ HEARTBEAT_BARS = {"1m": 15, "5m": 12, "15m": 12, "1h": 12, "4h": 12, "1d": 5}
 MAX_COUNT = 1_000_000_000  # of bars, seconds or rows: far beyond use, far below what an integer holds
 SMALLEST_GRID = 1e-9
 OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
-LATER = {"llm": ("accept_models", "structured_output", "anonymise"), "reflection": ("model_deadline_ms",)}
+LATER = {
+    "llm": ("accept_models", "structured_output", "anonymise"),
+    "reflection": ("model_deadline_ms",),
+    "envelope": ("max_entries_per_block",),
+    "gate": ("block", "strict"),
+    "judge": ("shadow_life_blocks", "action_life_blocks"),
+}
 
 
 def _usable_grid(step: float) -> float:
@@ -300,8 +306,8 @@ class GateSettings(Contract):
     bet_unit: Literal["auto", "trade", "overlap", "day", "week", "month"] = "auto"
     block: Literal["", "day", "week", "month", "quarter"] = Field(
         default="",
-        description="calendar period whose entries make one block; empty: a day up to 30m, a week to 4h, a month "
-        "from 1d on",
+        description="calendar period whose entries make one block; empty: a day up to 30m, a week to 4h, "
+        "a month from 1d on",
     )
     strict: bool = Field(
         default=False,
@@ -324,7 +330,10 @@ class JudgeSettings(Contract):
     action_ttl_bars: int = Field(default=252, le=MAX_COUNT, ge=1)
     shadow_ttl_bars: int = Field(default=756, le=MAX_COUNT, ge=1)
     shadow_life_blocks: int = Field(
-        default=80, le=10_000, ge=1, description="blocks of `gate.block` that a trial on paper has to prove itself"
+        default=80,
+        le=10_000,
+        ge=1,
+        description="blocks of `gate.block` that a trial on paper has to prove itself",
     )
     action_life_blocks: int = Field(
         default=26,
