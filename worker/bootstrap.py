@@ -48,6 +48,7 @@ from trading_core.rules import LintFinding, RuleColumns, lint, parse
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
+from worker.entry_blocks import block_edges
 from worker.models import Models, RecordedPast, accounted_models, configured_cassette, configured_models
 from worker.session import Session
 
@@ -199,7 +200,7 @@ def _engine(
     buckets = bucket_bits(bars.symbols, settings.envelope.correlation_buckets)
     engine = TriggerEngine(
         bars, flags, parameters, settings.account.cash, guard, decoder,
-        columns=SharedColumns(columns), buckets=buckets,
+        columns=SharedColumns(columns), buckets=buckets, block_edges=block_edges(settings, bars),
     )  # fmt: skip
     engine.set_kill_switch(settings.envelope.kill_switch)
     return engine
