@@ -15,6 +15,7 @@ from schemas.episode import Episode
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import DeferredItem, HighLevelReflectionRequest, JudgeActionSeen, UntradedSignal
+from schemas.trials import TrialLedger
 from schemas.vocabulary import OverrideReason
 from services.slow_loop.cadence import CadenceFacts, Run
 
@@ -44,6 +45,7 @@ class RequestFacts:
         counted_before: how many of them the last run knew.
         judge_history: every action of the judge so far.
         epochs: versions of each playbook that became active after its first, from whatever reason.
+        ledger: what was tried on these bars before the run; None where nothing was.
     """
 
     known_at: int
@@ -59,6 +61,7 @@ class RequestFacts:
     epochs: Mapping[str, int] = field(default_factory=dict)
     epoch_starts: Mapping[str, int] = field(default_factory=dict)
     tested: tuple[str, ...] = ()
+    ledger: TrialLedger | None = None
 
     def batch(self) -> list[Episode]:
         """The episodes to examine."""
@@ -133,6 +136,7 @@ def build_request(run: Run, facts: RequestFacts) -> HighLevelReflectionRequest:
         epochs=dict(sorted(facts.epochs.items())),
         epoch_starts=dict(facts.epoch_starts),
         tested_before=facts.tested,
+        ledger=facts.ledger,
     )
 
 

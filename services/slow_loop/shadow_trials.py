@@ -12,6 +12,7 @@ import numpy as np
 from schemas.config import GateSettings, JudgeSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
+from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import VersionState
 from services.playbooks.lifecycle import PROVEN, PlaybookLifecycle, ShadowTrial
 from services.ports import EventJournal
@@ -30,6 +31,7 @@ class ShadowTrials:
         gate: GateSettings,
         judge: JudgeSettings,
         journal: EventJournal,
+        before: TrialLedger = NO_TRIALS,
     ) -> None:
         self._ledgers = ledgers
         self._lifecycle = lifecycle
@@ -37,9 +39,14 @@ class ShadowTrials:
         self._judge = judge
         self._journal = journal
         self._open: dict[tuple[str, str, str | None], StandingLedger] = {}
-        self._levels = PromotionLevels(judge)
+        self._levels = PromotionLevels(judge, before)
         self.shown: dict[str, Evidence] = {}
         self.proven: dict[Key, Evidence] = {}
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Candidates and bans that have begun, and those that were promoted."""
+        return self._levels.counts
 
     def step(self, row: int, now: int) -> tuple[PlaybookVersion, ...]:
         """Advance every trial through row `row`; versions whose state changed on their own evidence."""

@@ -25,18 +25,25 @@ ROUNDING = 1e-9  # e-values are printed to nine digits, and the judge selects ag
 
 @dataclass(frozen=True)
 class Family:
-    """Registered hypotheses with weights that sum to one, the epoch of each, and the false share `q`."""
+    """Registered hypotheses with weights that sum to one, the epoch of each, and the false share `q`.
+
+    `tried_before` configurations with `hypotheses_before` in all were tried on the same bars before: they
+    share the false share with this one.
+    """
 
     members: tuple[str, ...]
     weights: tuple[float, ...]
     q: float
     epochs: tuple[int, ...]
+    tried_before: int = 0
+    hypotheses_before: int = 0
 
     @cached_property
     def family_id(self) -> str:
-        """Content id over members, weights, epochs and q."""
+        """Content id over members, weights, epochs and q, and what was tried before, if anything was."""
+        before = {"tried_before": self.tried_before} if self.tried_before else {}
         return content_id(
-            {"members": self.members, "weights": self.weights, "q": self.q, "epochs": self.epochs}
+            {"members": self.members, "weights": self.weights, "q": self.q, "epochs": self.epochs} | before
         )
 
     def __len__(self) -> int:
@@ -59,8 +66,17 @@ class Family:
 
     @cached_property
     def charged(self) -> Floats:
-        """Weight of each member times what its epoch may spend; sums to at most one half."""
-        return np.array([w * share(epoch) for w, epoch in zip(self.weights, self.epochs, strict=True)])
+        """Weight of each member times what its epoch may spend; sums to at most one half.
+
+        Divided by the configurations so far, this one included: together they spend no more than one.
+        """
+        alone = np.array([w * share(epoch) for w, epoch in zip(self.weights, self.epochs, strict=True)])
+        return alone / (1 + self.tried_before)
+
+    @property
+    def variants(self) -> int:
+        """Hypotheses that were tried on these bars in all."""
+        return len(self) + self.hypotheses_before
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -80,6 +96,8 @@ def register_family(
     *,
     weights: Mapping[str, float] | None = None,
     epochs: Mapping[str, int] | None = None,
+    tried_before: int = 0,
+    hypotheses_before: int = 0,
 ) -> Family:
     """A family in name order.
 
@@ -88,6 +106,8 @@ def register_family(
         q: false share that the family spends over all its epochs.
         weights: None weighs by level; scaled to sum to one either way.
         epochs: accepted changes of a playbook so far, by playbook id; 0 where missing.
+        tried_before: other configurations tried on the same bars: each member is charged 1 + that many times.
+        hypotheses_before: how many hypotheses those had.
 
     Raises:
         DataError: no members, a member twice, or a weight missing or not positive.
@@ -100,7 +120,8 @@ def register_family(
         raise DataError(f"hypothesis {names[raw.index(min(raw))]!r} needs a positive weight")
     total = sum(raw)
     begun = tuple((epochs or {}).get(playbook_of(name), 0) for name in names)
-    return Family(tuple(names), tuple(weight / total for weight in raw), q, begun)
+    shares = tuple(weight / total for weight in raw)
+    return Family(tuple(names), shares, q, begun, tried_before, hypotheses_before)
 
 
 def playbook_of(member: str) -> str:
