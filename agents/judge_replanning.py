@@ -12,6 +12,7 @@ from schemas.config import GateSettings, JudgeSettings
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport, Recommendation
+from schemas.trials import counted
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.clusters import declared_hypotheses, hypothesis
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
@@ -171,7 +172,8 @@ def _lift_refusal(
             continue
         if (trial.get("playbook_id"), trial.get("regime")) != (item.playbook_id, action.regime):
             continue
-        first = 1.0 / online_level(settings.promotion_alpha, 1, 0)
+        before = counted(report.ledger)
+        first = 1.0 / online_level(settings.promotion_alpha, before.candidates + 1, before.promotions)
         few = _too_few(action, trial["n"], settings)
         if few is not None:
             return few
@@ -218,7 +220,14 @@ def _family(
     frames = {item.timeframe for item in report.clusters if item.timeframe is not None}
     names = {*declared_hypotheses(definitions.values(), frames), *map(trial_key, report.grid_trials)}
     earlier = (f"grid||earlier|{number}" for number in range(finding.family_size - len(names)))
-    return register_family([*names, *earlier], gate.q, epochs=report.epochs)
+    before = counted(report.ledger)
+    return register_family(
+        [*names, *earlier],
+        gate.q,
+        epochs=report.epochs,
+        tried_before=before.configurations,
+        hypotheses_before=before.hypotheses,
+    )
 
 
 def _tested_as(finding: ClusterFinding, report: HighLevelReflectionReport) -> str:

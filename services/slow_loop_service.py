@@ -10,7 +10,7 @@ next bar. Every skip is an event with its reason, once per slot.
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ from schemas.reflection import (
     JudgeActionSeen,
     UntradedSignal,
 )
+from schemas.trials import NO_TRIALS, TrialCounts, TrialLedger
 from schemas.vocabulary import OverrideReason, VersionState
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
@@ -94,6 +95,7 @@ class SlowLoopService:
         untraded: UntradedSignals,
         policy_loop: PolicyLoopService,
         journal: EventJournal,
+        before: TrialLedger = NO_TRIALS,
     ) -> None:
         self._settings = settings
         self._bars = bars
@@ -105,6 +107,7 @@ class SlowLoopService:
         self._untraded = untraded
         self._policy_loop = policy_loop
         self._journal = journal
+        self._before = before
         self._interval: Literal["daily", "weekly"] = settings.high_level.interval_for(bars.timeframe)
         self._started = int(bars.close_times[0])
         self._next_slot = next_slot(self._started, self._interval)
@@ -134,6 +137,15 @@ class SlowLoopService:
     def proven(self) -> Mapping[Key, Evidence]:
         """Measures that their own trades contradict, see `ShadowTrials`."""
         return self._trials.proven
+
+    def tried(self, declared: Collection[str]) -> TrialCounts:
+        """What was tried so far.
+
+        Declared hypotheses and grid values, and what began to be proven on paper.
+        """
+        candidates, promotions = self._trials.counts
+        hypotheses = len({*declared, *self._tested})
+        return TrialCounts(hypotheses=hypotheses, candidates=candidates, promotions=promotions)
 
     def next_row(self, row: int) -> int:
         """First row at or after `row` whose close reaches the next slot; T when there is none."""
@@ -407,6 +419,7 @@ class SlowLoopService:
             epoch_starts=self._epochs.starts,
             same_rules=self._epochs.same_rules,
             tested=tuple(self._tested),
+            ledger=self._before.told,
         )
 
     def _new_untraded(self, row: int) -> tuple[UntradedSignal, ...]:

@@ -17,6 +17,7 @@ from schemas.config import GateSettings, JudgeSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import OpenEntry
+from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import Direction, VersionState
 from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowTrial
 from services.playbooks.measures import Measure
@@ -45,6 +46,7 @@ class ShadowTrials:
         gate: GateSettings,
         judge: JudgeSettings,
         journal: EventJournal,
+        before: TrialLedger = NO_TRIALS,
     ) -> None:
         self._ledgers = ledgers
         self._lifecycle = lifecycle
@@ -52,15 +54,18 @@ class ShadowTrials:
         self._judge = judge
         self._journal = journal
         self._open: dict[TrialKey, StandingLedger] = {}
-        self._beside: dict[
-            TrialKey, StandingLedger
-        ] = {}  # what candidates are compared with, on the same bars
+        self._beside: dict[TrialKey, StandingLedger] = {}  # what candidates are compared with
         self._told: dict[TrialKey, Evidence] = {}
         self._spent: set[TrialKey] = set()
-        self._levels = PromotionLevels(judge)
+        self._levels = PromotionLevels(judge, before)
         self.shown: dict[str, Evidence] = {}
         self.measured: dict[Key, Evidence] = {}
         self.proven: dict[Key, Evidence] = {}
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Candidates and measures that have begun, and those that were promoted or ended on proof."""
+        return self._levels.counts
 
     def step(
         self, row: int, now: int, traded: Sequence[Episode] = (), open_entries: Sequence[OpenEntry] = ()

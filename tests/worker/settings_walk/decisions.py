@@ -108,6 +108,7 @@ DECISIONS: dict[str, Entry] = {
     "envelope.max_symbol_losses": Entry(1, TRADES),
     "envelope.loss_pause_bars": Entry(40, TRADES, {"envelope.max_symbol_losses": 1}),
     "envelope.max_entries_per_hour": Entry(1, EAGER_TRADES),
+    "envelope.max_entries_per_block": Entry(1, EAGER_TRADES),
     WINDOWS: Entry([DATED], TRADES),
     f"{WINDOWS}[].reason": Entry([DATED | {"reason": "merger talks"}], TRADES, {WINDOWS: [DATED]}),
     f"{WINDOWS}[].symbol": Entry([DATED | {"symbol": None}], TRADES, {WINDOWS: [DATED]}),
