@@ -7,6 +7,7 @@ from pydantic import Field
 
 from schemas.contract import Contract
 from schemas.fast_reflection import DeferredItem, ReflectionInvocationMeta
+from schemas.trials import TrialLedger
 from schemas.vocabulary import Claim, EvidenceGrade, OverrideReason, RecommendedAction
 
 
@@ -240,6 +241,13 @@ class HighLevelReflectionRequest(Contract):
         default=(), description="grid trials of earlier reports in this epoch"
     )
     open_entries: tuple[OpenEntry, ...] = ()
+    ledger: TrialLedger | None = Field(
+        default=None, description="what was tried on these bars before the run, if anything was"
+    )
+
+    def payload(self) -> dict[str, Any]:
+        """As ever where nothing was tried before: such a request keeps the hash that it had."""
+        return _without_empty_ledger(super().payload())
 
 
 class HighLevelReflectionReport(Contract):
@@ -283,3 +291,16 @@ class HighLevelReflectionReport(Contract):
     known_at: int
     meta: ReflectionInvocationMeta
     latency_ms: int = Field(default=0, ge=0)
+    ledger: TrialLedger | None = Field(
+        default=None, description="of the request: the judge shares with the same trials"
+    )
+
+    def payload(self) -> dict[str, Any]:
+        """As ever where nothing was tried before: such a report keeps the id that it had."""
+        return _without_empty_ledger(super().payload())
+
+
+def _without_empty_ledger(payload: dict[str, Any]) -> dict[str, Any]:
+    if payload["ledger"] is None:
+        del payload["ledger"]
+    return payload

@@ -207,7 +207,7 @@ def _finding(
         strongest_action=verdict.decision.strongest_action,
         reason=full_reason(verdict.decision, seen, shown),
         evidence=tuple(episode.episode_id for episode in cluster.episodes[-evidence_limit:]),
-        **_sharpe(item, size),
+        **_sharpe(item, family.variants if family is not None and size else 0),
         **describe(cluster.episodes, definition),
     )
 

@@ -18,6 +18,7 @@ from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import DeferredItem, HighLevelReflectionReport, OpenEntry, TickValidationEvent
 from schemas.regime import RegimeView
+from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import Direction, OverrideReason, VersionState
 from services.high_level.grid import trial_key
 from services.journal.chain import JournalRow
@@ -82,6 +83,7 @@ class JournalFacts:
         self.signals = SignalFacts()
         self.last_seq = -1
         self.timeframe = ""
+        self._before = NO_TRIALS
         self._first_label = 0
         self._label = "open"
         self._learnable: list[Episode] = []
@@ -224,6 +226,7 @@ class JournalFacts:
             tested=tuple(
                 trial_key(trial) for one in self._made(slot, clock) for trial in one.report.grid_trials
             ),
+            ledger=self._before.told,
         )
 
     def told_until(self, slot: int, clock: int) -> int:
@@ -303,6 +306,8 @@ class JournalFacts:
     def _genesis(self, row: JournalRow, payload: dict[str, Any]) -> None:
         self.timeframe, self._label = payload["timeframe"], payload["label"]
         self._first_label = row.ts_event
+        if payload.get("ledger") is not None:
+            self._before = TrialLedger.model_validate(payload["ledger"])
 
     def _episode(self, row: JournalRow, payload: dict[str, Any]) -> None:
         episode = Episode.model_validate(payload["episode"])

@@ -21,6 +21,7 @@ from schemas.reflection import (
     OpenEntry,
     UntradedSignal,
 )
+from schemas.trials import TrialLedger
 from schemas.vocabulary import OverrideReason
 from services.slow_loop.cadence import CadenceFacts, Run
 
@@ -50,6 +51,7 @@ class RequestFacts:
         counted_before: how many of them the last run knew.
         judge_history: every action of the judge so far.
         epochs: versions of each playbook that became active after its first, from whatever reason.
+        ledger: what was tried on these bars before the run; None where nothing was.
     """
 
     known_at: int
@@ -67,6 +69,7 @@ class RequestFacts:
     tested: tuple[str, ...] = ()
     open_entries: tuple[OpenEntry, ...] = ()
     same_rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ledger: TrialLedger | None = None
 
     def batch(self) -> list[Episode]:
         """The episodes to examine."""
@@ -143,6 +146,7 @@ def build_request(run: Run, facts: RequestFacts) -> HighLevelReflectionRequest:
         tested_before=facts.tested,
         open_entries=facts.open_entries,
         same_rules=dict(facts.same_rules),
+        ledger=facts.ledger,
     )
 
 

@@ -1,8 +1,7 @@
 """Blocks of trades by entry: what one bet of the gate is settled on.
 
 A block holds the trades that were entered in one calendar period. It counts when the period is over and all
-of
-its trades have exited, and all blocks before it have: only then does the sum of its outcomes say nothing
+of its trades have exited, and all blocks before it have: only then does the sum of its outcomes say nothing
 about which of them end first. Of each block the sums of R are kept twice, cut on the side that favours a
 claim: at `low` for "losing", at `high` for "gaining"; the other side is cut at 50R against bad data alone.
 """

@@ -202,9 +202,8 @@ class Track:
             np.all(sides, axis=0) for sides in (self._means < self.reference, self._means > self.reference)
         )
         logs = np.where(np.stack((below, above)), logs, -np.inf)
-        found: Floats = np.where(
-            blocks > 0, logs[:, np.maximum(blocks - 1, 0)] if len(self.blocks) else 0.0, 0.0
-        ).T
+        before = np.concatenate((np.zeros((2, 1)), logs), axis=1)
+        found: Floats = before[:, blocks].T
         return found
 
     def interval(self, blocks: int, alpha: float = INTERVAL_ALPHA) -> Interval:
@@ -239,7 +238,8 @@ class Track:
     @property
     def decay(self) -> Floats:
         """Level of the e-detector for a loss against the reference after each block, shape (b,)."""
-        return self._walks[LOSING][DETECTOR]
+        found: Floats = self._walks[LOSING][DETECTOR]
+        return found
 
     def stakes(self, claim: int, blocks: int) -> tuple[float, float]:
         """Spread of a block's sum and the largest adverse sum behind the bet on block `blocks` (from 1)."""
@@ -291,31 +291,33 @@ class Track:
     def _grouped(self) -> list[ClaimBlocks]:
         bounds = self.bounds
         groups = blocks_of(self._trades, self.unit, bounds.low, bounds.high, together=TOGETHER)
-        return self._claim_blocks(groups)
+        return self._claim_blocks(groups, TOGETHER)
 
-    def _claim_blocks(self, blocks: Blocks) -> list[ClaimBlocks]:
+    def _claim_blocks(self, blocks: Blocks, together: int = 1) -> list[ClaimBlocks]:
         sizes = blocks.sizes.astype(np.float64)
         return [
             ClaimBlocks(
                 sizes,
                 blocks.sums[claim],
                 blocks.squares[claim],
-                self._rows(blocks, claim),
+                self._rows(blocks, claim, together),
             )
             for claim in (LOSING, GAINING)
         ]
 
-    def _rows(self, blocks: Blocks, claim: int) -> Floats:
+    def _rows(self, blocks: Blocks, claim: int, together: int = 1) -> Floats:
         """The largest R against a claim that a row of each block is believed to bring, (b,).
 
         From what was known before it: what is usual, or what two rows of the teacher's complete blocks have
-        reached, up to 10R. Once may be an outlier; the target of a bracket order comes again and again.
+        reached, up to 10R. Once may be an outlier; the target of a bracket order comes again and again. Of
+        the teacher only earlier periods count: one trade held for long completes several of them at once.
         """
         usual = self.bounds.usual(claim)
         twice = np.empty(len(self._teacher))
         second_largest(self._teacher.worst[claim], twice)
         before = np.searchsorted(self._teacher.complete_at, blocks.complete_at[:-1], side="right")
-        known = np.concatenate(([0], before))[: len(blocks)]
+        earlier = np.searchsorted(self._teacher.numbers, blocks.numbers * together)
+        known = np.minimum(np.concatenate(([0], before))[: len(blocks)], earlier)
         return np.maximum(usual, np.minimum(np.concatenate(([usual], twice))[known], LARGEST_ROW_R))
 
     @cached_property

@@ -57,6 +57,7 @@ FIELDS = {
     "answer_arrived": {"event_id"},
     "operator_command": {"kind", "number", "payload"},
     "run_finished": {"bars", "end", "open_positions"},
+    "measure_renewed": {"expires_at", "measure", "shown", "since", "until", "version_hash"},
 }
 
 

@@ -42,7 +42,7 @@ class BansFirst:
             playbook_id=NAME,
             regime=CELL,
             eligible=False,
-            ttl_bars=Settings().judge.action_ttl_bars,
+            life_blocks=Settings().judge.action_life_blocks,
             lowers_exposure=True,
             reason="scripted",
         )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from schemas.trials import TrialLedger
 from worker.cli.model_answers import model_silence
 from worker.figures import counts, milliseconds, number, percent, r_multiple
 from worker.why_no_trade import headline
@@ -38,6 +39,8 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
     console.print(head, soft_wrap=True)
     if data["left_out"]:
         console.print(_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
+    if (told := TrialLedger.model_validate(document.get("ledger", {})).line()) is not None:
+        console.print(told, style="yellow", soft_wrap=True)
     for title, rows in (
         *_performance_parts(document),
         ("Tick validation", _ticks(document["tick_validation"], document["timing"])),

@@ -43,6 +43,7 @@ class Lifecycle:
 
     def __init__(self) -> None:
         self.open: list[Any] = []
+        self.cuts: list[Any] = []
         self.promoted: list[str] = []
         self.retired: list[str] = []
 
@@ -52,6 +53,9 @@ class Lifecycle:
 
     def shadows(self) -> tuple[Any, ...]:
         return tuple(self.open)
+
+    def risk_cuts(self) -> tuple[Any, ...]:
+        return tuple(self.cuts)
 
     def _leave(self, name: str, into: list[str]) -> tuple[str]:
         self.open = [one for one in self.open if one.version_hash != name]

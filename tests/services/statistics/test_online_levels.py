@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from schemas.errors import InvariantViolation
-from services.statistics.eprocess import log_e_side_path
+from services.statistics.blocks import GAINING
+from services.statistics.claim_path import PLAIN
 from services.statistics.online_levels import online_level
+from tests.services.statistics.laid_out import bracket, weekly_track
 
 
 def test_online_levels_without_a_discovery_sum_to_alpha_at_most():
@@ -29,16 +31,15 @@ def test_online_level_of_an_impossible_history_is_refused(number, discoveries):
 
 def test_online_levels_promote_a_worthless_candidate_in_few_runs_however_many_there_are():
     """A fixed level promotes one in more runs the more candidates there are; the online ones do not."""
-    runs, candidates, trades = 200, 30, 120
+    runs, candidates, weeks = 100, 30, 60
     rng = np.random.default_rng(5)
+    levels = np.array([online_level(0.05, number, 0) for number in range(1, candidates + 1)])
     wrong = {"fixed": 0, "online": 0}
     for _ in range(runs):
-        # Brackets of mean zero: a win of 2R in one of three trades, watched after each of them.
-        r = np.where(rng.random((candidates, trades)) < 1 / 3, 2.0, -1.0)
-        low, high = np.full(r.shape, -3.0), np.full(r.shape, 4.0)
-        highest = log_e_side_path(r, low, high, np.zeros(candidates), above=True).max(axis=1)
-        levels = np.array([online_level(0.05, number, 0) for number in range(1, candidates + 1)])
-        wrong["fixed"] += bool((highest >= np.log(1.0 / 0.05)).any())
-        wrong["online"] += bool((highest >= -np.log(levels)).any())
+        # Brackets of mean zero, five a week, watched after each week without restarts.
+        r = bracket(rng, (candidates, weeks, 5), 2.0)
+        highest = np.array([weekly_track(one)._walks[GAINING][PLAIN].max() for one in r])
+        wrong["fixed"] += bool((highest >= 1.0 / 0.05).any())
+        wrong["online"] += bool((highest >= 1.0 / levels).any())
     assert wrong["online"] <= 0.05 * runs
     assert wrong["fixed"] > 3 * max(wrong["online"], 1)

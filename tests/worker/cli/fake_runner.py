@@ -11,6 +11,7 @@ from schemas.vocabulary import ExitReason
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
 from worker.recorded_run import Progress
+from worker.trials import RunTrial
 
 REPORT_ID = "ab" * 8
 REPORT = {
@@ -142,6 +143,7 @@ class FakeRunner:
         definitions: Any = None,
         progress: Progress | None = None,
         cassette: Cassette | None = None,
+        trial: RunTrial | None = None,
     ) -> FakeOutcome:
         """Record a genesis row, two rows a bar and a last one."""
         first, last = int(bars.close_times[0]), int(bars.close_times[-1])

@@ -26,10 +26,10 @@ from worker.session import Session
 SLOW = ("slow_skip", "high_level_request", "high_level_report", "replan_verdict", "playbook_version")
 NAME, CELL = "buys_strength", "sideways/mid"
 BAN = JudgeAction(
-    kind="set_eligibility", playbook_id=NAME, regime=CELL, eligible=False, ttl_bars=99, reason="it loses"
+    kind="set_eligibility", playbook_id=NAME, regime=CELL, eligible=False, life_blocks=9, reason="it loses"
 )
 TRY = JudgeAction(
-    kind="open_experiment", playbook_id=NAME, parameter="side", value=-1.0, ttl_bars=99, reason="try it"
+    kind="open_experiment", playbook_id=NAME, parameter="side", value=-1.0, life_blocks=9, reason="try it"
 )
 TRADES = 30
 
