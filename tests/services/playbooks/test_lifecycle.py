@@ -128,9 +128,9 @@ def test_ban_without_evidence_is_renewed_life_after_life_and_changes_no_version(
     end = NOON + 3 * DAY
     for _ in range(50):
         assert world.weigh(end - 1) == ()
-        assert len(world.renewed) == 0
+        assert not [*world.renewed]
         assert world.weigh(end) == ()
-        (renewal,) = world.renewed
+        (renewal,) = [*world.renewed]
         end += 3 * DAY
         assert (renewal.text, renewal.since) == ("ban of up/high long, ban of up/high short", NOON)
         assert renewal.until == renewal.version.expires_at == world.reader.get("alpha").expires_at == end
