@@ -12,13 +12,17 @@ from typing import Any
 from services.high_level.interval_text import interval_text
 from services.quoting import visible
 from worker.figures import number, percent, r_multiple, shown_time
+from worker.pages.forest_plot import shown_clusters
 
 CLUSTER_HEAD = (
     "playbook",
     "regime",
     "n",
     "mean R",
-    "interval",
+    "interval at every look",
+    "t, one look",
+    "claim",
+    "leans to",
     "e-value",
     "detectable",
     "PSR",
@@ -54,7 +58,9 @@ def report_markdown(entry: dict[str, Any]) -> str:
         _prose(report["narrative"]),
         "",
     ]
-    lines += _section("Clusters", CLUSTER_HEAD, [_cluster(cluster) for cluster in report["clusters"]])
+    lines += _section(
+        "Clusters", CLUSTER_HEAD, [_cluster(cluster) for cluster in shown_clusters(report["clusters"])]
+    )
     lines += _section(
         "Recommendations", CHANGE_HEAD, [_change(change) for change in report["recommendations"]]
     )
@@ -79,12 +85,16 @@ def report_markdown(entry: dict[str, Any]) -> str:
 
 def _cluster(cluster: dict[str, Any]) -> list[str]:
     interval = interval_text(cluster["lower_r"], cluster["upper_r"])
+    fixed = cluster.get("fixed_lower_r"), cluster.get("fixed_upper_r")
     return [
         cluster["playbook_id"],
         cluster["regime"] or "all",
         str(cluster["n"]),
         r_multiple(cluster["mean_r"]),
         interval,
+        interval_text(*fixed) if None not in fixed else "-",
+        cluster.get("claim") or "-",
+        cluster.get("leaning") or "-",
         number(cluster["e_value"]),
         r_multiple(cluster["smallest_detectable_r"]),
         number(cluster.get("psr")),

@@ -125,7 +125,9 @@ class World:
         kind = KINDS[self.kind]
         words = [self.kind, *(_SAID[name](self.given) for name in _SAID if name in kind.takes)]
         if self.first is not None:
-            words.append(f"{self.first:+g}R" if self.later is None else f"{self.first:+g} to {self.later:+g}R")
+            words.append(
+                f"{self.first:+g}R" if self.later is None else f"{self.first:+g} to {self.later:+g}R"
+            )
         elif self.kind != "bursts" and self.edge:
             words.append(f"{self.edge:+g}R")
         return ", ".join(words + ([f"{self.years} years"] if self.years > 1 else []))
@@ -174,7 +176,9 @@ def _checked(given: Parameters) -> Parameters:
         low, high = RANGES[item.name]
         value = getattr(given, item.name)
         if not low <= value <= high:
-            raise ConfigError(f"--{item.name.replace('_', '-')} {value!r} is not between {low:g} and {high:g}")
+            raise ConfigError(
+                f"--{item.name.replace('_', '-')} {value!r} is not between {low:g} and {high:g}"
+            )
     if given.rows_low > given.rows_high:
         raise ConfigError(f"--rows-low {given.rows_low} is above --rows-high {given.rows_high}")
     return given

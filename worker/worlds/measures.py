@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from schemas.config import GateSettings
-from services.statistics.blocks import GAINING, LOSING
-from services.statistics.blocks import Floats
+from services.statistics.blocks import GAINING, LOSING, Floats
 from services.statistics.track import Bounds, Track
 from worker.worlds.catalogue import World
 from worker.worlds.other_rules import other_rules
@@ -48,7 +47,10 @@ def flags(world: World, gate: GateSettings, key: list[int]) -> Outcome:
 
 
 def power(world: World, gate: GateSettings, key: list[int]) -> Outcome:
-    """The first cell's loss: found by each horizon, its block, and whether anything else was flagged falsely."""
+    """The first cell's loss.
+
+    Found by each horizon, its block, and whether anything else was flagged falsely.
+    """
     run = drawn(world, gate, key)
     planted = next(k for k, cells in enumerate(run.hypotheses.cells) if cells == (0,))
     found = run.selected[:, planted, LOSING]

@@ -16,7 +16,9 @@ LEVEL = 0.05
 
 def other_rules(run: Selections) -> dict[str, float | None]:
     """Whether either rule calls any cell losing at any look."""
-    verdicts = [_cell(cell.exit_ns, cell.r - run.gate.reference_r, cell.r > 0.0, run.looks) for cell in run.drawn]
+    verdicts = [
+        _cell(cell.exit_ns, cell.r - run.gate.reference_r, cell.r > 0.0, run.looks) for cell in run.drawn
+    ]
     rate, test = np.any(verdicts, axis=0)
     return {"count and win rate": float(rate), "weekly t-tests": float(test)}
 

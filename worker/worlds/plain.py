@@ -1,4 +1,5 @@
-"""Worlds of separate trades: independent, autocorrelated, shocked, with clusters of volatility, uneven counts.
+"""Worlds of separate trades: independent, autocorrelated, shocked, with clusters of volatility, uneven
+counts.
 
 Every maker takes a generator, the true mean of each cell and week (cells, weeks), and the parameters, and
 returns the trades of each cell.
@@ -72,9 +73,7 @@ def holidays(draw: np.random.Generator, edge: Floats, given: Parameters) -> list
     return [_at_random_times(draw, row, given, rate) for row in edge]
 
 
-def _at_random_times(
-    draw: np.random.Generator, edge: Floats, given: Parameters, rate: Floats
-) -> CellTrades:
+def _at_random_times(draw: np.random.Generator, edge: Floats, given: Parameters, rate: Floats) -> CellTrades:
     week = np.repeat(np.arange(len(edge)), draw.poisson(rate))
     entry = times_in_week(week, draw.random(len(week)) * 150.0)
     r = given.payoff.outcomes(draw.standard_normal(len(week)), edge[week])

@@ -1,7 +1,7 @@
 """What the gate selects in one drawn world, at every weekly look at once.
 
-The paths of evidence are those of `services.statistics.track`, which the slow loop and `thinktwice gate` read look
-by look; here weighted e-BH runs over all looks in one call.
+The paths of evidence are those of `services.statistics.track`, which the slow loop and `thinktwice gate` read
+look by look; here weighted e-BH runs over all looks in one call.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.config import GateSettings
-from services.statistics.blocks import GAINING, LOSING, Trades
-from services.statistics.blocks import Floats
+from services.statistics.blocks import GAINING, LOSING, Floats, Trades
 from services.statistics.multiplicity import e_bh_rows, register_family
 from services.statistics.track import Bounds, Track
 from worker.worlds.calendar import CellTrades, week_ends
@@ -112,4 +111,6 @@ class Selections:
 
 def pooled(parts: Sequence[CellTrades]) -> Trades:
     """Trades of several cells."""
-    return Trades(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("entry_ns", "exit_ns", "r")))
+    return Trades(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("entry_ns", "exit_ns", "r"))
+    )

@@ -23,9 +23,7 @@ def same_bar(draw: np.random.Generator, edge: Floats, given: Parameters) -> list
 def in_groups(draw: np.random.Generator, cells: int, group: Integers, rho: float) -> Floats:
     """Drivers (cells, n) correlated by `rho` within each group of trades, separate between cells."""
     common = draw.standard_normal((cells, int(group.max(initial=-1)) + 1))[:, group]
-    return np.asarray(
-        np.sqrt(rho) * common + np.sqrt(1.0 - rho) * draw.standard_normal((cells, len(group)))
-    )
+    return np.asarray(np.sqrt(rho) * common + np.sqrt(1.0 - rho) * draw.standard_normal((cells, len(group))))
 
 
 def copies(draw: np.random.Generator, edge: Floats, given: Parameters) -> list[CellTrades]:

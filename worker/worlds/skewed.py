@@ -3,7 +3,7 @@
 import numpy as np
 
 from services.statistics.blocks import Floats
-from worker.worlds.calendar import CellTrades, HOUR_NS, spread_over_week
+from worker.worlds.calendar import HOUR_NS, CellTrades, spread_over_week
 from worker.worlds.parameters import Parameters
 from worker.worlds.payoffs import Bracket, FatWinners, Lognormal, ManyZeros, Payoff
 from worker.worlds.plain import hourly

@@ -124,7 +124,9 @@ def _null() -> Iterator[Row]:
     )
     yield from (Row(NULL, "flags", world_of(kind, given), AT_MOST_5) for kind, given in listed)
     yield Row(NULL, "flags", world_of("independent", first=0.3, later=-0.3, changed=3), AT_MOST_5)
-    yield from (Row(NULL, "flags", world_of(kind, given), AT_MOST_5, held_out=True) for kind, given in held_out)
+    yield from (
+        Row(NULL, "flags", world_of(kind, given), AT_MOST_5, held_out=True) for kind, given in held_out
+    )
 
 
 def _five_years() -> Iterator[Row]:
