@@ -6,18 +6,21 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from schemas.errors import ConfigError, nearest
 from services.statistics.blocks import Floats
 from worker.worlds.calendar import YEAR_WEEKS, CellTrades
 from worker.worlds.parameters import Parameters
+from worker.worlds.payoffs import FatWinners, Lognormal, ManyZeros, Payoff
 from worker.worlds.plain import autocorrelated, counted, crowded, holidays, independent, shocked, volatile
 from worker.worlds.shared import common_factor, copies, dominated, same_bar
-from worker.worlds.skewed import fat_winners, garch, heavy_costs, lognormal, many_zeros
+from worker.worlds.skewed import cost_bracket, fat_winners, garch, heavy_costs, lognormal, many_zeros
 from worker.worlds.timed import burst_mean, bursts, sequential, weekends
 
 Maker = Callable[[np.random.Generator, Floats, Parameters], list[CellTrades]]
 REGIMES = ("sideways/low", "sideways/mid", "up/low", "up/mid")
+QUANTILES = 200_001
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -61,6 +64,14 @@ KINDS: dict[str, Kind] = {
     "zeros": _kind(many_zeros, "per_week", "six in ten trades come out at nothing"),
     "costs": _kind(heavy_costs, "per_week target cost", "a bracket with heavy costs", target=2.0),
     "garch": _kind(garch, "per_week", "GARCH with leverage, t(5)"),
+}
+
+
+_PAYOFFS: dict[str, Callable[[Parameters], Payoff]] = {
+    "trend": lambda given: FatWinners(given.tail),
+    "lognormal": lambda given: Lognormal(given.sigma),
+    "zeros": lambda given: ManyZeros(),
+    "costs": cost_bracket,
 }
 
 
@@ -115,6 +126,13 @@ class World:
             return np.full((self.cells, self.weeks), burst_mean(self.given))
         return self.edges()
 
+    def winsorised_mean(self, low: float, high: float) -> float:
+        """The mean of cut outcomes where the edge never changes, from the payoff's quantiles."""
+        payoff = _PAYOFFS.get(self.kind, lambda given: given.payoff)(self.given)
+        quantiles = ndtri((np.arange(QUANTILES) + 0.5) / QUANTILES)
+        r = payoff.outcomes(quantiles, np.full(QUANTILES, self.edge))
+        return float(np.clip(r, low, high).mean())
+
     def draw(self, draw: np.random.Generator) -> list[CellTrades]:
         """The trades of every cell."""
         return KINDS[self.kind].make(draw, self.edges(), self.given)
@@ -138,7 +156,7 @@ _SAID: dict[str, Callable[[Parameters], str]] = {
     "per_week": lambda p: f"{p.per_week:g} a week",
     "symbols": lambda p: f"{p.symbols} at once",
     "rho": lambda p: f"rho {p.rho:g}",
-    "rows_high": lambda p: f"{p.rows_low}-{p.rows_high} rows" if p.rows_low < p.rows_high else f"{p.rows_low} rows",
+    "rows_high": lambda p: f"{p.rows_low} to {p.rows_high} rows",
     "phi": lambda p: f"phi {p.phi:g}",
     "share": lambda p: f"share {p.share:g}",
     "span": lambda p: f"{p.span} weeks" if p.span > 1 else "1 week",

@@ -11,15 +11,16 @@ import numpy as np
 
 from schemas.config import GateSettings
 from services.statistics.blocks import GAINING, LOSING, Floats
+from services.statistics.drift import ARL
 from services.statistics.track import Bounds, Track
+from worker.worlds.calendar import YEAR_WEEKS
 from worker.worlds.catalogue import World
 from worker.worlds.other_rules import other_rules
-from worker.worlds.selections import Selections
+from worker.worlds.selections import Flagged, Selections
 
 Outcome = dict[str, float | None]
 PROMOTION_E = 40.0
 DECAY_E = 20.0
-ARL = 5_000.0
 HORIZONS = (52, 104, 260)
 
 
@@ -47,10 +48,7 @@ def flags(world: World, gate: GateSettings, key: list[int]) -> Outcome:
 
 
 def power(world: World, gate: GateSettings, key: list[int]) -> Outcome:
-    """The first cell's loss.
-
-    Found by each horizon, its block, and whether anything else was flagged falsely.
-    """
+    """The first cell's loss: found by each horizon, at which block, and whether a flag was false."""
     run = drawn(world, gate, key)
     planted = next(k for k, cells in enumerate(run.hypotheses.cells) if cells == (0,))
     found = run.selected[:, planted, LOSING]
@@ -87,43 +85,56 @@ def _proof(track: Track) -> Floats:
 
 
 def decay(world: World, gate: GateSettings, key: list[int]) -> Outcome:
-    """One cluster whose mean turns at half: what evidence and detector say before, and within 52 blocks."""
+    """One cluster whose mean turns at half: what evidence and detector say before, and within 52 blocks.
+
+    The detector of a run holds a playbook against the edge that it declares, here its first one; against the
+    gate's reference it is given as well.
+    """
     run = drawn(world, gate, key)
-    track = run.tracks[0]
-    half = world.weeks // 2
+    track, half = run.tracks[0], world.weeks // 2
     e = np.array([track.at(int(at)).e_values[LOSING] for at in run.looks])
     checked = np.exp(track.log_e_at(run.looks)[:, LOSING])
-    blocks = np.searchsorted(track.blocks.complete_at, run.looks, side="right")
-    level = np.where(blocks > 0, np.append(track.decay, 0.0)[blocks - 1], 0.0)
-    after = slice(half, half + 52)
+    declared = gate.model_copy(update={"reference_r": world.first or 0.0})
+    own = _detector(replace(run, gate=declared))
+    plain = _detector(run)
+    after = slice(half, half + YEAR_WEEKS)
     return {
         "E of 20 before": float((e[:half] >= DECAY_E).any()),
         "E of 20": float((e[after] >= DECAY_E).any()),
-        "E of 20 and both means": float((checked[after] >= DECAY_E).any()),
-        "detector before": float((level[:half] >= ARL).any()),
-        "detector": float((level[after] >= ARL).any()),
-        "blocks to the detector": _first(level[after] >= ARL),
+        "E of 20, means agree": float((checked[after] >= DECAY_E).any()),
+        "detector before": float(own[:half].any()),
+        "detector": float(own[after].any()),
+        "detector at the reference": float(plain[after].any()),
+        "blocks to the detector": float(own[after].argmax() + 1) if own[after].any() else None,
     }
 
 
-def _first(found: Floats) -> float | None:
-    return float(found.argmax() + 1) if found.any() else None
+def _detector(run: Selections) -> Flagged:
+    """Whether the e-detector of the first cluster stands at its limit, at each look."""
+    track = run.tracks[0]
+    blocks = np.searchsorted(track.blocks.complete_at, run.looks, side="right")
+    return np.asarray(np.append(track.decay, 0.0)[blocks - 1] >= ARL)
 
 
 def interval(world: World, gate: GateSettings, key: list[int]) -> Outcome:
-    """Whether the interval of the first cluster covers its true mean at every look, and its half-width."""
+    """Whether the first cluster's interval covers its mean at every look, and how wide it ends.
+
+    The mean that it names is that of winsorised R; the mean of R as it is stands beside it. Each look holds
+    those before it, so one in eight is asked.
+    """
     run = drawn(world, gate, key)
-    track, truth = run.tracks[0], float(run.hypotheses.truth[0].mean())
-    covered, moved = True, False
-    shown = track.interval(0)
-    for blocks in range(1, track.complete(int(run.looks[-1])) + 1):
-        shown = track.interval(blocks)
-        low = -np.inf if shown.lower is None else shown.lower
-        high = np.inf if shown.upper is None else shown.upper
-        covered &= low <= truth <= high
-        moved |= shown.kind == "moved"
-    width = None if shown.lower is None or shown.upper is None else (shown.upper - shown.lower) / 2.0
-    return {"covered": float(covered), "moved": float(moved), "half-width": width}
+    track = run.tracks[0]
+    named, plain = world.winsorised_mean(gate.winsor_low, gate.winsor_high), float(world.truth().mean())
+    last = track.complete(int(run.looks[-1]))
+    shown = [track.interval(blocks) for blocks in sorted({*range(8, last, 8), last})]
+    lower = max((one.lower for one in shown if one.lower is not None), default=-np.inf)
+    upper = min((one.upper for one in shown if one.upper is not None), default=np.inf)
+    return {
+        "covered": float(lower <= named <= upper),
+        "mean as it is covered": float(lower <= plain <= upper),
+        "moved": float(any(one.kind == "moved" for one in shown)),
+        "half-width": None if np.isinf(upper - lower) else (upper - lower) / 2.0,
+    }
 
 
 MEASURES: dict[str, Callable[[World, GateSettings, list[int]], Outcome]] = {

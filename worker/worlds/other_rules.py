@@ -7,7 +7,9 @@ on, two-sided, 5 %, at every look.
 import numpy as np
 from scipy.special import stdtrit
 
-from worker.worlds.selections import Selections
+from services.statistics.blocks import Floats
+from services.statistics.calendar_units import Integers
+from worker.worlds.selections import Flagged, Selections
 
 MINIMUM = 20
 WIN_RATE = 0.4
@@ -23,7 +25,7 @@ def other_rules(run: Selections) -> dict[str, float | None]:
     return {"count and win rate": float(rate), "weekly t-tests": float(test)}
 
 
-def _cell(exit_ns: np.ndarray, off: np.ndarray, won: np.ndarray, looks: np.ndarray) -> tuple[bool, bool]:
+def _cell(exit_ns: Integers, off: Floats, won: Flagged, looks: Integers) -> tuple[bool, bool]:
     order = np.argsort(exit_ns, kind="stable")
     n = np.unique(np.searchsorted(exit_ns[order], looks, side="right"))
     n = n[n >= MINIMUM]

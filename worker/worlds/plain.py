@@ -1,5 +1,4 @@
-"""Worlds of separate trades: independent, autocorrelated, shocked, with clusters of volatility, uneven
-counts.
+"""Worlds of separate trades: independent, autocorrelated, shocked, of uneven volatility and counts.
 
 Every maker takes a generator, the true mean of each cell and week (cells, weeks), and the parameters, and
 returns the trades of each cell.

@@ -1,7 +1,7 @@
 """What the gate selects in one drawn world, at every weekly look at once.
 
-The paths of evidence are those of `services.statistics.track`, which the slow loop and `thinktwice gate` read
-look by look; here weighted e-BH runs over all looks in one call.
+The paths of evidence are those of `services.statistics.track`, which the slow loop and `thinktwice gate`
+read look by look; here weighted e-BH runs over all looks in one call.
 """
 
 from collections.abc import Sequence

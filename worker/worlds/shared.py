@@ -27,7 +27,7 @@ def in_groups(draw: np.random.Generator, cells: int, group: Integers, rho: float
 
 
 def copies(draw: np.random.Generator, edge: Floats, given: Parameters) -> list[CellTrades]:
-    """Each bet stands in the table as `rows_low` to `rows_high` rows with the same outcome, a minute apart."""
+    """Each bet is `rows_low` to `rows_high` rows with the same outcome, a minute apart."""
     week, entry = spread_over_week(edge.shape[1], given.count)
     found = []
     for row in edge:

@@ -29,8 +29,13 @@ def many_zeros(draw: np.random.Generator, edge: Floats, given: Parameters) -> li
 
 def heavy_costs(draw: np.random.Generator, edge: Floats, given: Parameters) -> list[CellTrades]:
     """A bracket that pays `cost` either way; its win chance makes up for it."""
+    return _spread(draw, edge, given, cost_bracket(given))
+
+
+def cost_bracket(given: Parameters) -> Bracket:
+    """Target, or 2R where none is given, and stop of 1R, less the cost."""
     target = given.target if given.target > 0.0 else 2.0
-    return _spread(draw, edge, given, Bracket(target - given.cost, 1.0 + given.cost))
+    return Bracket(target - given.cost, 1.0 + given.cost)
 
 
 def _spread(draw: np.random.Generator, edge: Floats, given: Parameters, payoff: Payoff) -> list[CellTrades]:

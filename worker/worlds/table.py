@@ -4,8 +4,8 @@ Worlds of the first part are those that the gate was made against; `held out` ma
 were never used to choose anything.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from worker.worlds.catalogue import World, world_of
@@ -26,13 +26,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One world under one question."""
+    """One world under one question; `quick` rows make the small table."""
 
     group: str
     measure: str
     world: World
     targets: tuple[Target, ...]
     held_out: bool = False
+    quick: bool = False
 
     @property
     def label(self) -> str:
@@ -45,8 +46,8 @@ COVERED = (Target("covered", 0.93, at_least=True),)
 
 
 def rows() -> tuple[Row, ...]:
-    """Every row in the order of its group."""
-    return (
+    """Every row in the order of its group; the worst worlds of each are the quick ones."""
+    table = (
         *_null(),
         *_five_years(),
         *_wrong_side(),
@@ -55,6 +56,46 @@ def rows() -> tuple[Row, ...]:
         *_power(),
         *_decay(),
     )
+    return tuple(replace(row, quick=row.world.label in QUICK.get(row.group, ())) for row in table)
+
+
+QUICK: dict[str, frozenset[str]] = {
+    NULL: frozenset(
+        {
+            "independent, t3, 5 a week",
+            "shock, t3, 5 a week, share 0.3, 4 weeks",
+            "symbols, +3/-1, 1 a week, 8 at once, rho 0.9",
+            "symbols, +4/-1, 1 a week, 20 at once, rho 0.9",
+            "copies, +4/-1, 1 a week, 1 to 15 rows",
+            "sequential, +3/-1",
+            "trend, 5 a week, tail 2.2",
+            "garch, 5 a week",
+            "dominated, +4/-1, rho 0.9",
+        }
+    ),
+    FIVE_YEARS: frozenset({"sequential, +3/-1, 5 years", "trend, 5 a week, tail 2.2, 5 years"}),
+    WRONG_SIDE: frozenset({"trend, 5 a week, tail 2.2, +0.1R"}),
+    BURST: frozenset({"bursts, a crash in 13 weeks"}),
+    INTERVAL: frozenset(
+        {"independent, t3, 5 a week", "symbols, +3/-1, 1 a week, 8 at once, rho 0.9, 3 years"}
+    ),
+    POWER: frozenset({"independent, t3, 5 a week, -0.4R", "independent, +2/-1, 5 a week, -0.4R, 2 years"}),
+    DECAY: frozenset({"independent, t3, 5 a week, +0.2 to -0.3R, 2 years"}),
+}
+
+
+def own_rows(kind: str, given: Mapping[str, Any], rest: Mapping[str, Any]) -> Iterator[Row]:
+    """One world with given parameters: its flags, or how often a planted loss is found.
+
+    Raises:
+        ConfigError: an unknown kind, or a parameter that it does not take.
+    """
+    world = world_of(kind, given, **rest)
+    if world.first is not None and world.first < 0.0:
+        yield Row(POWER, "power", world, ())
+        return
+    group, target = (NULL, AT_MOST_5) if not world.truth().any() else (WRONG_SIDE, (Target("losing", 0.03),))
+    yield Row(group, "flags", world, target if world.truth().min() >= 0.0 else ())
 
 
 BURST_TARGETS = (
