@@ -11,7 +11,7 @@ from typing import Any
 
 from services.high_level.interval_text import interval_text
 from services.quoting import visible
-from worker.figures import number, percent, r_multiple, shown_time
+from worker.figures import counted, number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_clusters
 
 CLUSTER_HEAD = (
@@ -51,7 +51,8 @@ def report_markdown(entry: dict[str, Any]) -> str:
     lines = [
         f"# Report {entry['report_id']}",
         "",
-        f"Window {window}, {report['n_episodes']} episodes, known at {shown_time(report['known_at'])}. "
+        f"Window {window}, {counted(report['n_episodes'], 'episode')}, "
+        f"known at {shown_time(report['known_at'])}. "
         f"Recommended action: **{report['recommended_action']}**."
         + (" The sample is insufficient." if report["insufficient_sample"] else ""),
         "",
