@@ -105,7 +105,7 @@ def test_epochs_charge_what_they_begin_and_never_more_than_q():
     assert sum(levels) <= 0.1 * 4 / 11
     later = register_family(names, 0.1, epochs={"a": 3})
     assert later.alpha("b") == register_family(names, 0.1).alpha("b")
-    assert later.alpha("grid|a|stretch|1.0") == pytest.approx(0.1 / 11 / 16)
+    assert later.alpha("grid|a|stretch|1.0") == pytest.approx(0.1 / 11 / 16 / 2)
 
 
 def test_share_of_all_epochs_stays_below_one_and_positive():
