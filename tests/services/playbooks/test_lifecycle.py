@@ -444,6 +444,16 @@ def test_higher_risk_goes_through_shadow_and_lifts_the_lower_one_it_answers():
     assert world.renewed == ()
 
 
+def test_promoted_rules_end_a_risk_cut_and_leave_the_bans():
+    world = World()
+    world.act("set_risk_fraction", value=0.0025, life_blocks=100)
+    world.act("set_eligibility", regime="up/low", eligible=False, life_blocks=100, at=NOON + DAY)
+    (_, shadow) = world.tune(1.0, at=NOON + 2 * DAY)
+    world.lifecycle.promote(shadow.definition.content_hash, EVIDENCE, NOON + 3 * DAY)
+    assert world.alpha().risk_fraction == 0.005
+    assert world.alpha().eligibility["long"].banned == ("up/low",)
+
+
 def test_promoted_risk_does_not_lift_a_lower_one_that_came_after_its_trial_began():
     world = World()
     (_, shadow) = world.act("set_risk_fraction", value=0.01)

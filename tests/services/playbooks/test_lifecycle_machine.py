@@ -14,7 +14,6 @@ from schemas.vocabulary import VersionState
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.measures import is_open
 from services.playbooks.registry import PlaybookRegistry
-from services.slow_loop.promotion_levels import Key, risk_cuts_seen
 from tests.services.playbooks.samples import DAY, NOON, definitions
 from trading_core.tick_guard import TickGuard
 
@@ -37,7 +36,6 @@ class LifecycleMachine(RuleBasedStateMachine):
         self.now = NOON
         self.reports = 0
         self.promoted = {name: {0.5} for name in NAMES}
-        self.cuts: set[Key] = set()
 
     def act(self, kind: Any, **fields: Any) -> tuple[PlaybookVersion, ...]:
         self.reports += 1
@@ -82,7 +80,6 @@ class LifecycleMachine(RuleBasedStateMachine):
         assert self.reader.get(name).definition.risk_fraction == min(before, value), (
             "risk is only ever lowered at once"
         )
-        self.cuts |= {one.ledger for one in self.lifecycle.risk_cuts()}
 
     @rule(name=names, cell=st.sampled_from(CELLS))
     def unban(self, name, cell):
@@ -158,10 +155,6 @@ class LifecycleMachine(RuleBasedStateMachine):
     def every_playbook_has_one_active_version(self):
         assert tuple(version.definition.id for version in self.reader.active()) == NAMES
         assert self.lifecycle.counts()["active"] == len(NAMES)
-
-    @invariant()
-    def risk_cuts_are_read_from_the_versions_alone(self):
-        assert {key for _, _, key in risk_cuts_seen(self.registry.history())} == self.cuts
 
     @invariant()
     def the_floor_holds(self):
