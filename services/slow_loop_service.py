@@ -139,10 +139,7 @@ class SlowLoopService:
         return self._trials.proven
 
     def tried(self, declared: Collection[str]) -> TrialCounts:
-        """What was tried so far.
-
-        Declared hypotheses and grid values, and what began to be proven on paper.
-        """
+        """What was tried so far: declared hypotheses, grid values, and what began its proof on paper."""
         candidates, promotions = self._trials.counts
         hypotheses = len({*declared, *self._tested})
         return TrialCounts(hypotheses=hypotheses, candidates=candidates, promotions=promotions)

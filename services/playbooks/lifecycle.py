@@ -26,7 +26,7 @@ from services.playbooks.action_effects import (
     demand_bounds,
     effect_of,
 )
-from services.playbooks.measures import RISK, Composition, Measure, revised, same_rules
+from services.playbooks.measures import RISK, Composition, Measure, outcome_rules, revised, same_rules
 from services.playbooks.registry import PlaybookRegistry
 from services.playbooks.renewals import NOTHING, Due, Renewal, Shown, due_measures, next_end, renewals
 from services.playbooks.trials import OpenTrial, ShadowTrial, banned_cells
@@ -97,8 +97,9 @@ class PlaybookLifecycle:
         """Make a candidate active on the evidence of its shadow trades.
 
         The version that was active retires, and so do other candidates for its place if the baseline changes:
-        they were compared with what is gone. Measures in force stay in force; if they change the candidate's
-        content, it enters as a new version. () for a version that has left the shadow in the meantime.
+        they were compared with what is gone, and a risk cut ends: it was taken for what is gone. Bans stay in
+        force; if they change the candidate's content, it enters as a new version. () for a version that has
+        left the shadow in the meantime.
 
         Raises:
             InvariantViolation: inside the tick path, an unknown hash, or an experiment, which is never
@@ -115,6 +116,8 @@ class PlaybookLifecycle:
         proven = self._trials.pop(version_hash)
         active = self._reader.get(candidate.definition.id)
         standing = self._composition(active).lifted(proven.lifts, proven.trial.since)
+        if outcome_rules(proven.baseline) != outcome_rules(standing.baseline):
+            standing = standing.lifted((RISK,), at)
         composition = Composition(proven.baseline, standing.measures)
         wanted = composition.definition(candidate.definition.version, candidate.definition.known_at)
         done: list[PlaybookVersion] = []

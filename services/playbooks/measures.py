@@ -124,6 +124,22 @@ def same_rules(a: PlaybookDefinition, b: PlaybookDefinition) -> bool:
     )
 
 
+def outcome_rules(definition: PlaybookDefinition) -> str:
+    """Hash of what decides how a trade of this version ends; equal for versions whose trades are alike."""
+    eligibility = {side: revised(rules, banned=()) for side, rules in definition.eligibility.items()}
+    return revised(
+        definition,
+        version=1,
+        known_at=None,
+        title="",
+        description="",
+        enabled=True,
+        minimum_episodes=20,
+        risk_fraction=0.005,
+        eligibility=eligibility,
+    ).content_hash
+
+
 def open_cells(definition: PlaybookDefinition, direction: Direction) -> tuple[str, ...]:
     """`trend/volatility` cells in which the direction may be proposed, in file order."""
     if direction not in definition.eligibility:

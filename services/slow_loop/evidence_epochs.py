@@ -9,26 +9,10 @@ are; a cell that is opened again on proof begins an epoch of its own.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.playbook import PlaybookVersion
 from services.high_level.clusters import eligible_cells, hypothesis
-from services.playbooks.measures import revised
+from services.playbooks.measures import outcome_rules
 from services.statistics.multiplicity import WHOLE
-
-
-def outcome_rules(definition: PlaybookDefinition) -> str:
-    """Hash of what decides how a trade of this version ends; equal for versions whose trades are alike."""
-    eligibility = {side: revised(rules, banned=()) for side, rules in definition.eligibility.items()}
-    return revised(
-        definition,
-        version=1,
-        known_at=None,
-        title="",
-        description="",
-        enabled=True,
-        minimum_episodes=20,
-        risk_fraction=0.005,
-        eligibility=eligibility,
-    ).content_hash
 
 
 @dataclass

@@ -20,9 +20,8 @@ from schemas.reflection import OpenEntry
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import Direction, VersionState
 from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowTrial
-from services.playbooks.measures import Measure
+from services.playbooks.measures import Measure, outcome_rules
 from services.ports import EventJournal
-from services.slow_loop.evidence_epochs import outcome_rules
 from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels
 from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
 from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, rounded, trial_evidence

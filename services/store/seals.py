@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row, and_, delete, func, select
+from sqlalchemy import Row, Select, and_, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.journal.chain import GENESIS_HASH
@@ -98,9 +98,14 @@ async def seal_end(connection: AsyncConnection, run_id: str, status: str, docume
         await put_seals(connection, run_id, END, {0: sealed(status, document)})
 
 
+def trial_of(run_id: str) -> Select[Any]:
+    """The newest row of the ledger of trials with a run's id; the id of a run that is gone may come again."""
+    return select(*trials.c).where(trials.c.run_id == run_id).order_by(trials.c.number.desc()).limit(1)
+
+
 async def seal_trial(connection: AsyncConnection, run_id: str) -> None:
     """Seal what the ledger of trials says of a run."""
-    row = (await connection.execute(select(*trials.c).where(trials.c.run_id == run_id))).one()
+    row = (await connection.execute(trial_of(run_id))).one()
     await put_seals(connection, run_id, TRIAL, {0: sealed(*row)})
 
 
@@ -256,7 +261,7 @@ def _row_problems(run: Row[Any], parts: Mapping[str, Mapping[int, str]]) -> list
 
 async def _trial_problems(connection: AsyncConnection, run_id: str, seal: str | None) -> list[str]:
     """The row of a run in the ledger of trials, held against its seal and the first row of the journal."""
-    row = (await connection.execute(select(*trials.c).where(trials.c.run_id == run_id))).one_or_none()
+    row = (await connection.execute(trial_of(run_id))).one_or_none()
     if row is None:
         return ["it is missing in the ledger of trials"]
     if seal != sealed(*row):

@@ -236,7 +236,7 @@ trials = Table(
     "trials",
     metadata,
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("run_id", Text, nullable=False, unique=True),
+    Column("run_id", Text, nullable=False),
     Column("config_hash", Text, nullable=False),
     Column("playbooks", Text, nullable=False),
     Column("data", Text, nullable=False),

@@ -134,9 +134,9 @@ class TrialRepository:
                 if self._url.dialect == "postgresql":
                     await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
                 known = await self._read(connection, self._rows().where(trials.c.timeframe == on.timeframe))
-                own = next((one for one in known if one.run_id == run_id), None)
-                if own is not None:
-                    return own.ledger
+                same = [one for one in known if (one.run_id, one.on.key) == (run_id, on.key)]
+                if same:
+                    return same[-1].ledger
                 ledger = counted_before(known, on).model_copy(update={"fresh": fresh})
                 number = (await connection.scalar(select(func.max(trials.c.number))) or 0) + 1
                 trial = Trial(number, run_id, on, TrialCounts(hypotheses=hypotheses), ledger)
@@ -180,7 +180,8 @@ class TrialRepository:
 
 async def advance_trial(connection: AsyncConnection, run_id: str, counts: TrialCounts) -> None:
     """Note how far a run has come, inside a transaction of the caller's."""
-    own = update(trials).where(trials.c.run_id == run_id)
+    newest = select(func.max(trials.c.number)).where(trials.c.run_id == run_id).scalar_subquery()
+    own = update(trials).where(trials.c.number == newest)
     if (await connection.execute(own.values(**counts.payload()))).rowcount == 1:
         await seal_trial(connection, run_id)
 

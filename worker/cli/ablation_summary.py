@@ -16,6 +16,7 @@ from worker.ablation_figures import (
     rates_told,
     worth_line,
 )
+from worker.figures import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def render(document: dict[str, Any], console: "Console") -> None:
     """Print arms, answers and the shadow ledger."""
     data = document["data"]
-    head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {data['bars']:,} bars"
+    head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {counted(data['bars'], 'bar')}"
     console.print(head, soft_wrap=True)
     console.print()
     console.print(_table(ARM_HEAD, [arm_row(one) for one in document["arms"]], 2))

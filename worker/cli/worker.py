@@ -17,7 +17,7 @@ from worker.cli.console import complain, print_json_line, print_line, time_optio
 from worker.cli.options import DbOption
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, names_of
-from worker.figures import shown_time
+from worker.figures import counted, shown_time
 from worker.interrupts import run_async
 from worker.operations.event_levels import level_of
 from worker.settings import ResolvedSettings, load_settings
@@ -343,7 +343,7 @@ def _skipped(told: dict[str, Any]) -> str:
 
 
 def _claimed(told: dict[str, Any]) -> str:
-    count = f"{told['episodes']} episodes, {told['new_episodes']} new"
+    count = f"{counted(told['episodes'], 'episode')}, {told['new_episodes']} new"
     return f"slot {shown_time(told['slot'])} is due ({told['trigger']}): {count}"
 
 
@@ -357,8 +357,9 @@ def _failed(told: dict[str, Any]) -> str:
 
 def _written(told: dict[str, Any]) -> str:
     short = ", sample insufficient" if told["insufficient_sample"] else ""
+    episodes = counted(told["episodes"], "episode")
     return (
-        f"slot {shown_time(told['slot'])} reported: {told['report_id']} over {told['episodes']} episodes "
+        f"slot {shown_time(told['slot'])} reported: {told['report_id']} over {episodes} "
         f"recommends {told['recommended_action']}{short}"
     )
 

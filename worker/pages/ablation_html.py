@@ -17,6 +17,7 @@ from worker.ablation_figures import (
     rates_told,
     worth_line,
 )
+from worker.figures import counted
 from worker.pages.layout import bullets, page, section, table
 from worker.pages.markup import Child, tag
 from worker.pages.scale import spanning
@@ -33,7 +34,11 @@ def ablation_html(document: dict[str, Any]) -> str:
     data = document["data"]
     parts: list[Child] = [
         tag("h1", "Worth of each tier"),
-        tag("p", f"{', '.join(data['symbols'])}, {data['timeframe']}, {data['bars']:,} bars.", class_="soft"),
+        tag(
+            "p",
+            f"{', '.join(data['symbols'])}, {data['timeframe']}, {counted(data['bars'], 'bar')}.",
+            class_="soft",
+        ),
         tag("p", how_told(document)),
         _plot(document),
         *(_tier(one) for one in document["tiers"]),

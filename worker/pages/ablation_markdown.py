@@ -15,6 +15,7 @@ from worker.ablation_figures import (
     rates_told,
     worth_line,
 )
+from worker.figures import counted
 
 
 def ablation_markdown(document: dict[str, Any]) -> str:
@@ -23,7 +24,7 @@ def ablation_markdown(document: dict[str, Any]) -> str:
     lines = [
         "# Worth of each tier",
         "",
-        f"{_text(', '.join(data['symbols']))}, {data['timeframe']}, {data['bars']:,} bars.",
+        f"{_text(', '.join(data['symbols']))}, {data['timeframe']}, {counted(data['bars'], 'bar')}.",
         how_told(document),
         "",
     ]

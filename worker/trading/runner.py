@@ -451,10 +451,13 @@ class PaperProcess:
             await self._reports()
 
     async def _say(self) -> None:
-        """Store how this process is; one after the other, so that no older word comes after a newer one."""
+        """Store how this process is; one after the other, so that no older word comes after a newer one.
+
+        Nothing more is said once the end of the run is on its way: the last word would tell that it waits.
+        """
         async with self._saying:
             lease = self.keeper.lease
-            if lease is not None:
+            if lease is not None and not self.keeper.closing:
                 await self._store.trading.say(lease, self.keeper.run_id, self._said())
 
     def _said(self) -> dict[str, Any]:

@@ -11,16 +11,18 @@ from services.high_level.drift import (
     regime_shift,
     regime_text,
 )
-from tests.services.high_level.builders import episode
+from tests.services.high_level.builders import DAY_NS, episode
 
 
 def measures(episodes):
-    return [measure(item, GateSettings(bet_unit="trade"), 0.0, "1h") for item in build_clusters(episodes)]
+    """Five trades a week, and a look when all of them are over."""
+    at = max(one.known_at for one in episodes) + 7 * DAY_NS
+    return measure(build_clusters(episodes), GateSettings(), {}, "1h", at)
 
 
-def test_decay_alarm_names_the_trade_that_raised_it():
+def test_decay_alarm_names_when_the_block_that_raised_it_was_known():
     good = [episode(number=k, r=0.3) for k in range(60)]
-    bad = [episode(number=k, r=-1.0) for k in range(60, 120)]
+    bad = [episode(number=k, r=-1.0) for k in range(60, 260)]
     (alarm,) = decay_alarms(measures([*good, *bad]))
     assert alarm.playbook_id == "pullback"
     assert bad[0].known_at < alarm.known_at < bad[-1].known_at
@@ -29,7 +31,7 @@ def test_decay_alarm_names_the_trade_that_raised_it():
 
 def test_decay_levels_stand_for_every_playbook_with_or_without_an_alarm():
     good = [episode(number=k, r=0.3) for k in range(60)]
-    bad = [episode(number=k, r=-1.0) for k in range(60, 120)]
+    bad = [episode(number=k, r=-1.0) for k in range(60, 260)]
     (quiet,), (loud,) = decay_levels(measures(good)), decay_levels(measures([*good, *bad]))
     assert (quiet.n, quiet.mean_r, quiet.alarmed, loud.alarmed) == (60, 0.3, False, True)
     assert quiet.highest < quiet.limit < loud.level == loud.highest <= 1e9

@@ -3,14 +3,18 @@ import pytest
 from schemas.config import GateSettings
 from services.high_level.clusters import build_clusters, measure
 from services.high_level.expectation_checks import check_expectations, miss_texts
-from tests.services.high_level.builders import episode, playbook
+from tests.services.high_level.builders import DAY_NS, episode, playbook
 
 BOOK = playbook()
 
 
+def measured(episodes):
+    at = max(one.known_at for one in episodes) + 7 * DAY_NS
+    return measure(build_clusters(episodes), GateSettings(), {"pullback": BOOK}, "1h", at)
+
+
 def check(episodes):
-    measures = [measure(item, GateSettings(bet_unit="trade"), 0.0, "1h") for item in build_clusters(episodes)]
-    (row,) = check_expectations(measures, {"pullback": BOOK})
+    (row,) = check_expectations(measured(episodes), {"pullback": BOOK})
     return row
 
 
@@ -49,5 +53,4 @@ def test_expectation_check_on_four_trades_shows_numbers_and_misses_nothing():
 
 
 def test_expectation_check_of_a_playbook_without_a_file_is_left_out():
-    measures = [measure(item, GateSettings(), 0.0, "1h") for item in build_clusters(off(10))]
-    assert check_expectations(measures, {}) == ()
+    assert check_expectations(measured(off(10)), {}) == ()

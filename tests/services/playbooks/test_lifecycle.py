@@ -1,3 +1,4 @@
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -128,9 +129,9 @@ def test_ban_without_evidence_is_renewed_life_after_life_and_changes_no_version(
     end = NOON + 3 * DAY
     for _ in range(50):
         assert world.weigh(end - 1) == ()
-        assert len(world.renewed) == 0
+        assert not [*world.renewed]
         assert world.weigh(end) == ()
-        (renewal,) = world.renewed
+        (renewal,) = [*world.renewed]
         end += 3 * DAY
         assert (renewal.text, renewal.since) == ("ban of up/high long, ban of up/high short", NOON)
         assert renewal.until == renewal.version.expires_at == world.reader.get("alpha").expires_at == end
@@ -261,6 +262,45 @@ def test_threshold_becomes_a_candidate_then_a_shadow_and_leaves_the_active_versi
 def test_threshold_that_claims_to_lower_exposure_still_goes_through_shadow():
     world = World()
     assert states(world.tune(1.0, lowers_exposure=True)) == [(2, CANDIDATE), (2, SHADOW)]
+
+
+def ns(text: str) -> int:
+    return int(datetime.fromisoformat(f"{text}+00:00").timestamp()) * 10**9
+
+
+@pytest.mark.parametrize(
+    ("block", "timeframe", "trial_ends", "measure_ends"),
+    [
+        ("", "15m", "2026-06-01", "2026-04-08"),  # 80 and 26 whole days after Thursday, 12 March
+        ("", "1h", "2027-09-27", "2026-09-14"),  # whole weeks after the one that ends on Sunday, 15 March
+        ("", "4h", "2027-09-27", "2026-09-14"),
+        ("", "1d", "2032-12-01", "2028-06-01"),  # whole months after March
+        ("week", "1d", "2027-09-27", "2026-09-14"),
+        ("quarter", "15m", "2046-04-01", "2032-10-01"),
+    ],
+)
+def test_lives_are_counted_in_whole_blocks_of_the_timeframe(block, timeframe, trial_ends, measure_ends):
+    world, at = World(), ns("2026-03-12T09:30")
+    world.lifecycle = PlaybookLifecycle(world.registry, JudgeSettings(), world.guard, block)
+    measures = [
+        JudgeAction(kind="set_eligibility", playbook_id="alpha", regime="up/high", eligible=False,
+                    life_blocks=26, reason="test"),
+        JudgeAction(kind="set_risk_fraction", playbook_id="beta", value=0.0025, reason="test"),
+    ]  # fmt: skip
+    tried = JudgeAction(kind="set_threshold", playbook_id="gamma", parameter="edge", value=1.0, reason="test")
+    found = world.lifecycle.apply(
+        [*measures, tried], report_id="r", verdict_id="v", at=at, timeframe=timeframe
+    )
+    ends = [one.expires_at for one in found if one.state in (ACTIVE, SHADOW)]
+    assert ends == [ns(measure_ends), ns(measure_ends), ns(trial_ends)]
+    assert world.lifecycle.expire_due(ns(trial_ends) - 1) == ()
+    assert [one.reason for one in world.lifecycle.expire_due(ns(trial_ends))] == ["not promoted in time"]
+
+
+def test_action_of_an_older_document_lives_as_long_as_the_settings_say():
+    world = World(action_life_blocks=7)
+    found = world.act("set_eligibility", regime="up/high", eligible=False, ttl_bars=252)
+    assert found[1].expires_at == NOON + 8 * DAY
 
 
 def test_invalidation_becomes_a_candidate():
@@ -402,6 +442,16 @@ def test_higher_risk_goes_through_shadow_and_lifts_the_lower_one_it_answers():
     assert world.alpha().risk_fraction == 0.004
     assert world.weigh(NOON + 1000 * DAY) == ()
     assert world.renewed == ()
+
+
+def test_promoted_rules_end_a_risk_cut_and_leave_the_bans():
+    world = World()
+    world.act("set_risk_fraction", value=0.0025, life_blocks=100)
+    world.act("set_eligibility", regime="up/low", eligible=False, life_blocks=100, at=NOON + DAY)
+    (_, shadow) = world.tune(1.0, at=NOON + 2 * DAY)
+    world.lifecycle.promote(shadow.definition.content_hash, EVIDENCE, NOON + 3 * DAY)
+    assert world.alpha().risk_fraction == 0.005
+    assert world.alpha().eligibility["long"].banned == ("up/low",)
 
 
 def test_promoted_risk_does_not_lift_a_lower_one_that_came_after_its_trial_began():

@@ -76,6 +76,19 @@ def test_action_outside_its_bound_is_refused_with_its_code(kind, changes, code):
     assert refused.reason
 
 
+@pytest.mark.parametrize(("eligible", "most"), [(False, 26), (True, 80)])
+def test_ban_may_live_as_long_as_a_measure_and_the_trial_of_its_end_as_long_as_a_trial(eligible, most):
+    cells = {
+        side: rules.model_copy(update={"banned": () if not eligible else ("up/mid",)})
+        for side, rules in FIRST.eligibility.items()
+    }
+    books = {**BOOKS, "first": playbook("first", eligibility=cells)}
+    assert check_action(action(eligible=eligible, life_blocks=most), state(books)) is None
+    refused = check_action(action(eligible=eligible, life_blocks=most + 1), state(books))
+    assert refused is not None
+    assert (refused.code, str(most) in refused.reason) == ("life_too_long", True)
+
+
 def test_refusal_of_a_misspelt_name_gives_the_nearest():
     refused = check_action(action(playbook_id="frist"), state())
     assert refused is not None

@@ -7,14 +7,19 @@ import numpy as np
 import pytest
 
 from schemas.config import GateSettings, JudgeSettings
+from schemas.episode import Episode
+from services.playbooks.measures import RISK, Measure
 from services.slow_loop.shadow_trials import ShadowTrials
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook
 
 BOOK = playbook("pullback")
+OVER = START + 7 * 200 * DAY_NS  # a look at which every week of a ledger is over
 
 
 class Paper:
-    """A ledger whose trades are given; it hands them out at its first advance."""
+    """A ledger whose trades, one a week, are given; it hands them out at its first advance."""
+
+    open_since = None
 
     def __init__(self, outcomes: list[float]) -> None:
         weeks = [START + 7 * k * DAY_NS for k in range(len(outcomes))]
@@ -35,7 +40,7 @@ class Ledgers:
         self.bars = SimpleNamespace(close_times=np.arange(100) * DAY_NS + START)
 
     def open(self, definition: Any, directions: Any, start_row: int, regime_key: str | None = None) -> Paper:
-        return Paper(self.outcomes.get(definition, []))
+        return Paper(self.outcomes.get(definition.id, []))
 
 
 class Lifecycle:
@@ -47,8 +52,9 @@ class Lifecycle:
         self.promoted: list[str] = []
         self.retired: list[str] = []
 
-    def begin(self, name: str, kind: str = "candidate") -> None:
-        facts: dict[str, Any] = {"version_hash": name, "definition": name, "kind": kind, "since": START}
+    def begin(self, name: str, kind: str = "candidate", since: int = START) -> None:
+        facts: dict[str, Any] = {"version_hash": name, "kind": kind, "since": since}
+        facts["definition"] = playbook(name)
         self.open.append(SimpleNamespace(**facts, regime_key=None, directions=("long",)))
 
     def shadows(self) -> tuple[Any, ...]:
@@ -83,7 +89,7 @@ def test_candidates_need_more_the_later_they_begin():
     shadow = trials(lifecycle)
     for name in ("first", "second", "third"):
         lifecycle.begin(name)
-        shadow.step(10, START + 10 * DAY_NS)
+        shadow.step(10, OVER)
     assert needed(shadow) == {"first": 40.0, "second": 120.0, "third": 240.0}
 
 
@@ -92,10 +98,10 @@ def test_candidate_keeps_its_level_and_its_number_when_others_leave():
     shadow = trials(lifecycle)
     lifecycle.begin("first")
     lifecycle.begin("second")
-    shadow.step(10, START)
+    shadow.step(10, OVER)
     lifecycle.open = lifecycle.open[1:]
     lifecycle.begin("third")
-    shadow.step(11, START)
+    shadow.step(11, OVER)
     assert needed(shadow) == {"second": 120.0, "third": 240.0}
 
 
@@ -103,26 +109,26 @@ def test_promotion_leaves_more_to_the_candidates_that_begin_after_it():
     lifecycle = Lifecycle()
     shadow = trials(lifecycle, proven=[1.0] * 40)
     lifecycle.begin("proven")
-    shadow.step(10, START)
+    shadow.step(10, OVER)
     assert lifecycle.promoted == ["proven"]
-    lifecycle.begin("next")
-    shadow.step(11, START)
+    lifecycle.begin("next", since=OVER)
+    shadow.step(11, OVER)
     assert needed(shadow) == {"next": pytest.approx(60.0)}
 
 
 def test_evidence_that_would_have_been_enough_for_one_candidate_alone_is_not_for_a_later_one():
-    outcomes = [1.0, 1.0, -0.6] * 20  # enough for the first that begins, not for the fourth
+    outcomes = [1.0, 1.0, -0.6] * 18  # enough for the first that begins, not for the fourth
     lifecycle = Lifecycle()
     shadow = trials(lifecycle, early=outcomes, late=outcomes)
     lifecycle.begin("early")
-    shadow.step(10, START)
+    shadow.step(10, OVER)
     assert lifecycle.promoted == ["early"]
 
     lifecycle = Lifecycle()
     shadow = trials(lifecycle, late=outcomes)
     for name in ("a", "b", "c", "late"):
         lifecycle.begin(name)
-    shadow.step(10, START)
+    shadow.step(10, OVER)
     assert lifecycle.promoted == []
     assert 40.0 < shadow.shown["late"]["e_value"] < needed(shadow)["late"] == 400.0  # type: ignore[operator]
 
@@ -133,9 +139,9 @@ def test_experiments_cost_the_candidates_nothing_and_a_ban_shares_their_level():
     lifecycle.begin("experiment", "experiment")
     lifecycle.begin("ban", "banned_cell")
     lifecycle.begin("candidate")
-    shadow.step(10, START)
+    shadow.step(10, OVER)
     lifecycle.begin("later")
-    shadow.step(11, START)
+    shadow.step(11, OVER)
     assert needed(shadow) == {"experiment": None, "ban": 120.0, "candidate": 40.0, "later": 240.0}
 
 
@@ -145,9 +151,60 @@ def test_promotion_waits_for_its_minimum_of_trades_whatever_the_evidence(minimum
     shadow = trials(lifecycle, proven=[1.0] * 40)
     shadow._judge = JudgeSettings(promotion_minimum_trades=minimum)
     lifecycle.begin("proven")
-    shadow.step(10, START)
+    shadow.step(10, OVER)
     assert shadow.shown["proven"]["e_value"] > 40.0  # type: ignore[operator]
     assert lifecycle.promoted == promoted
+
+
+def cut(since: int) -> Measure:
+    return Measure(RISK, 0.0025, since, since + 1, BOOK)
+
+
+def traded(outcomes: list[float], **fields: Any) -> list[Episode]:
+    """Trades of the account, one a week from `START` on."""
+    weeks = [START + 7 * k * DAY_NS for k in range(len(outcomes))]
+    return [
+        episode(BOOK, number=k, r=r, exit_label=weeks[k], entry_label=weeks[k], **fields)
+        for k, r in enumerate(outcomes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "proven"),
+    [([1.0] * 40, True), ([1.0] * 19, False), ([-1.0, 1.0] * 15, False), ([-1.0] * 30, False)],
+)
+def test_risk_cut_is_contradicted_by_the_trades_and_the_evidence_of_a_promotion(outcomes, proven):
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    lifecycle.cuts.append(cut(START))
+    shadow.step(10, START, traded(outcomes))
+    ledger = (BOOK.content_hash, "")
+    assert set(shadow.proven) == ({ledger} if proven else set())
+    assert shadow.measured[ledger]["n"] == len(outcomes)
+    assert shadow.measured[ledger]["e_needed"] == 40.0
+
+
+def test_risk_cut_is_weighed_by_the_trades_that_its_own_playbook_entered_since():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    lifecycle.cuts.append(cut(START + 30 * 7 * DAY_NS))
+    other = [one.model_copy(update={"playbook_id": "other"}) for one in traded([1.0] * 40)]
+    shadow.step(10, START, [*traded([1.0] * 40), *other])
+    assert shadow.measured[BOOK.content_hash, ""]["n"] == 10
+    assert shadow.proven == {}
+
+
+def test_risk_cut_shares_the_level_after_the_candidates_and_bans_that_began_with_it():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    lifecycle.cuts.append(cut(START))
+    lifecycle.begin("ban", "banned_cell")
+    lifecycle.begin("candidate")
+    shadow.step(10, START)
+    lifecycle.begin("later")
+    shadow.step(11, START)
+    assert shadow.measured[BOOK.content_hash, ""]["e_needed"] == 240.0
+    assert needed(shadow) == {"ban": 120.0, "candidate": 40.0, "later": 400.0}
 
 
 @pytest.mark.parametrize(
@@ -158,9 +215,11 @@ def test_ban_is_proven_by_the_trades_and_the_evidence_of_a_promotion(outcomes, p
     lifecycle = Lifecycle()
     shadow = trials(lifecycle, ban=outcomes)
     lifecycle.begin("ban", "banned_cell")
-    shadow.step(10, START)
+    shadow.step(10, OVER)
     assert set(shadow.proven) == ({("ban", None)} if proven else set())
-    assert lifecycle.promoted == lifecycle.retired == [], "only a report can lift it"
+    assert lifecycle.promoted == lifecycle.retired == [], (
+        "a report may lift it, else the end of its life does"
+    )
 
 
 def test_candidate_that_its_trades_speak_against_is_retired_at_the_plain_level():
@@ -168,6 +227,6 @@ def test_candidate_that_its_trades_speak_against_is_retired_at_the_plain_level()
     shadow = trials(lifecycle, bad=[-1.0, -1.0, 0.4] * 20)
     for name in ("a", "b", "bad"):
         lifecycle.begin(name)
-    shadow.step(10, START)
+    shadow.step(10, OVER)
     assert lifecycle.retired == ["bad"]
     assert lifecycle.promoted == []

@@ -23,8 +23,8 @@ def test_e_bh_selects_what_the_definition_says(values):
     family, log_e = family_of(values)
     total = len(values)
     ranked = sorted(values, reverse=True)
-    # The first epoch may spend half of q = 0.1.
-    best = max((k for k in range(1, total + 1) if k * ranked[k - 1] / total >= 20 * (1 - 1e-9)), default=0)
+    # The first epoch may spend half of q = 0.1, and each of the two claims of a member half of that.
+    best = max((k for k in range(1, total + 1) if k * ranked[k - 1] / total >= 40 * (1 - 1e-9)), default=0)
     assert len(e_bh(family, log_e)) == best
     assert {round(np.exp(log_e[name]), 6) for name in e_bh(family, log_e)} <= {
         round(v, 6) for v in ranked[:best]
@@ -76,18 +76,18 @@ def test_e_bh_keeps_the_false_share_over_dependent_nulls():
     assert e_bh_rows(rows, 0.1).any(axis=1).mean() <= 0.1
 
 
-def test_level_at_equal_weights_is_half_of_q_over_k():
+def test_level_of_a_claim_at_equal_weights_is_a_quarter_of_q_over_k():
     family, _ = family_of([1.0] * 24)
-    assert family.alpha("h00") == pytest.approx(0.05 / 24)
-    assert e_bh(family, {"h00": np.log(480.0)}) == ("h00",)
-    assert e_bh(family, {"h00": np.log(479.0)}) == ()
-    assert e_bh(family, {"h00": np.log(240.0), "h01": np.log(240.0)}) == ("h00", "h01")
+    assert family.alpha("h00") == pytest.approx(0.025 / 24)
+    assert e_bh(family, {"h00": np.log(960.0)}) == ("h00",)
+    assert e_bh(family, {"h00": np.log(959.0)}) == ()
+    assert e_bh(family, {"h00": np.log(480.0), "h01": np.log(480.0)}) == ("h00", "h01")
 
 
 def test_heavier_member_needs_less_evidence_and_weights_sum_to_one():
     family = register_family(["child", "parent"], 0.1, weights={"child": 1.0, "parent": 3.0})
     assert family.weights == (0.25, 0.75)
-    assert e_bh(family, {"parent": np.log(28.0), "child": np.log(28.0)}) == ("parent",)
+    assert e_bh(family, {"parent": np.log(56.0), "child": np.log(56.0)}) == ("parent",)
 
 
 def test_parents_weigh_more_than_their_children_and_grid_trials_least():
@@ -100,12 +100,12 @@ def test_parents_weigh_more_than_their_children_and_grid_trials_least():
 def test_epochs_charge_what_they_begin_and_never_more_than_q():
     names = ["a", "a|up/mid", "b", "grid|a|stretch|1.0"]
     levels = [register_family(names, 0.1, epochs={"a": k}).alpha("a") for k in range(12)]
-    assert levels[0] == pytest.approx(0.1 * 4 / 11 / 2)
+    assert levels[0] == pytest.approx(0.1 * 4 / 11 / 2 / 2)
     assert all(later == pytest.approx(first / 2) for first, later in pairwise(levels))
     assert sum(levels) <= 0.1 * 4 / 11
     later = register_family(names, 0.1, epochs={"a": 3})
     assert later.alpha("b") == register_family(names, 0.1).alpha("b")
-    assert later.alpha("grid|a|stretch|1.0") == pytest.approx(0.1 / 11 / 16)
+    assert later.alpha("grid|a|stretch|1.0") == pytest.approx(0.1 / 11 / 16 / 2)
 
 
 def test_share_of_all_epochs_stays_below_one_and_positive():
@@ -134,3 +134,24 @@ def test_unregistered_hypothesis_is_a_violation():
 def test_family_without_distinct_weighted_members_is_refused(members, weights):
     with pytest.raises(DataError):
         register_family(members, 0.1, weights=weights)
+
+
+def test_configurations_before_share_the_level_of_every_member():
+    """Twenty configurations together may spend what one alone may."""
+    names = ["p1", "p1|up/mid", "p2"]
+    alone = register_family(names, 0.1)
+    shared = [register_family(names, 0.1, tried_before=k) for k in range(20)]
+    assert [one.charged.sum() for one in shared] == pytest.approx(
+        [alone.charged.sum() / (1 + k) for k in range(20)]
+    )
+    assert shared[0] == alone
+    assert shared[0].family_id == alone.family_id != shared[1].family_id
+    needed = 1.0 / alone.alpha("p1")
+    assert e_bh(alone, {"p1": np.log(needed)}) == ("p1",)
+    assert e_bh(shared[19], {"p1": np.log(needed * 19.9)}) == ()
+    assert e_bh(shared[19], {"p1": np.log(needed * 20.0)}) == ("p1",)
+
+
+def test_variants_count_the_hypotheses_of_earlier_configurations():
+    assert register_family(["p1", "p2"], 0.1).variants == 2
+    assert register_family(["p1", "p2"], 0.1, tried_before=3, hypotheses_before=40).variants == 42

@@ -1,42 +1,61 @@
+from math import sqrt
+
 import numpy as np
 import pytest
 
-from services.statistics.eprocess import log_e_two_sided
-from services.statistics.expectancy import DAY_NS, Trades, observe
+from services.statistics.blocks import LOSING
 from services.statistics.power import smallest_detectable_effect
+from services.statistics.track import Bounds
+from tests.services.statistics.laid_out import BOUNDS, bracket, t3, weekly_track
+
+POWER = 0.8
+DRAWS = {"t3": t3, "bracket": lambda draw, shape: bracket(draw, shape, 2.0)}
+TERMS = {"t3": BOUNDS, "bracket": Bounds(-3.0, 4.0, target=2.0)}
 
 
-def observed(values):
-    return observe(
-        Trades.of([(k * DAY_NS, k * DAY_NS, float(v)) for k, v in enumerate(values)]), "trade", -3.0, 4.0
-    )
-
-
-def effect_of(values, alpha) -> float:
-    effect = smallest_detectable_effect(observed(values), alpha)
+def effect_of(outcomes, alpha, bounds=BOUNDS) -> float:
+    effect = smallest_detectable_effect(weekly_track(outcomes, bounds=bounds), len(outcomes), alpha)
     assert effect is not None
     return effect
 
 
-@pytest.mark.parametrize("n", [100, 300])
-def test_smallest_detectable_effect_is_found_about_as_often_as_promised(n):
-    draw = np.random.default_rng(n)
-    noise = draw.standard_normal((400, n))
-    effect = effect_of(noise[0], 0.05)
-    values = np.clip(noise - effect, -3.0, 4.0)
-    found = log_e_two_sided(
-        values, np.full_like(values, -3.0), np.full_like(values, 4.0), np.zeros(400)
-    ) >= np.log(20)
-    assert 0.7 <= found.mean() <= 0.99
+@pytest.mark.parametrize(
+    ("world", "weeks", "size", "alpha"),
+    [("t3", 52, 5, 0.05), ("t3", 52, 15, 1 / 720), ("bracket", 104, 5, 0.05), ("bracket", 52, 5, 1 / 720)],
+)
+def test_smallest_detectable_effect_is_that_of_the_simulated_power_within_a_quarter(
+    world, weeks, size, alpha
+):
+    """A loss of three quarters of it is found less often than promised, one of five quarters more often."""
+    draw, runs = np.random.default_rng(weeks + size), 200
+    told = [effect_of(DRAWS[world](draw, (weeks, size)), alpha, TERMS[world]) for _ in range(30)]
+
+    def found(effect):
+        paths = [
+            weekly_track(DRAWS[world](draw, (weeks, size)) - effect, bounds=TERMS[world])._paths[0]
+            for _ in range(runs)
+        ]
+        return np.mean([path[LOSING, -1] >= 1.0 / alpha for path in paths])
+
+    error = 2.0 * sqrt(POWER * (1.0 - POWER) / runs)
+    assert found(0.75 * np.median(told)) <= POWER + error
+    assert found(1.25 * np.median(told)) >= POWER - error
 
 
 def test_smallest_detectable_effect_shrinks_with_blocks_and_grows_with_the_family():
-    values = np.random.default_rng(5).standard_normal(400)
-    effects = [effect_of(values[:n], 0.05) for n in (60, 120, 400)]
+    outcomes = t3(np.random.default_rng(5), (200, 5))
+    effects = [effect_of(outcomes[:n], 0.05) for n in (40, 80, 200)]
     assert effects == sorted(effects, reverse=True)
-    assert effect_of(values, 0.05 / 24) > effects[-1]
+    assert effect_of(outcomes, 0.05 / 24) > effects[-1]
+
+
+def test_smallest_detectable_effect_grows_where_the_rows_of_a_block_are_one_bet():
+    own = t3(np.random.default_rng(6), (80, 8))
+    alike = np.repeat(t3(np.random.default_rng(6), (80, 1)), 8, axis=1)
+    assert effect_of(alike, 0.05) > 1.5 * effect_of(own, 0.05)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_hardly_any_blocks_can_show_nothing(n):
-    assert smallest_detectable_effect(observed(np.zeros(n)), 0.004) is None
+    one = weekly_track(np.full((4, 5), -0.5))
+    assert smallest_detectable_effect(one, n, 0.004) is None

@@ -261,6 +261,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "stand_downs": 1,
             "revisions": 1,
             "finding_codes": {"stop_too_tight": 1},
+            "sent_back_for": {"stop_too_tight": 1},
             "reflections": {"pass": 1, "revise": 1, "block": 0, "error": 0, "degraded": 0},
             "amendments": {"pass": 1, "revise": 0, "block": 0, "disabled": 0},
             "invocations": {"ran": 2, "degraded": 0, "skipped": 1, "disabled": 0, "error": 0},

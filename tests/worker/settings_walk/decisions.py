@@ -171,6 +171,7 @@ DECISIONS: dict[str, Entry] = {
     "gate.minimum_trades": Entry(31, report),
     "gate.regime_minimum": Entry(31, report, PROVEN),
     "gate.bet_unit": Entry("trade", report),
+    "gate.block": Entry("month", BANNED),
     "gate.winsor_low": Entry(-1.0, report),
     "gate.winsor_high": Entry(1.0, report),
     "gate.reference_r": Entry(0.3, report),

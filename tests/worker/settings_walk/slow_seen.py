@@ -120,14 +120,18 @@ def one_cell() -> tuple[PlaybookDefinition, ...]:
 
 
 def carried_out(action: JudgeAction) -> Look:
-    """A look at what becomes of a judge's action: how many versions and trials, and refusals."""
+    """A look at what becomes of a judge's action: versions with their ends, trials, and refusals."""
 
     def looked(settings: Settings) -> Any:
         made = begun(settings, one_cell())
         moved = made.lifecycle.apply(
             (action,), report_id="r", verdict_id="v", at=made.clock.now, timeframe=world().timeframe
         )
-        return [len(moved), len(made.lifecycle.shadows()), [one.code for one in made.lifecycle.refused]]
+        return [
+            [one.expires_at for one in moved],
+            len(made.lifecycle.shadows()),
+            [one.code for one in made.lifecycle.refused],
+        ]
 
     return looked
 
