@@ -80,6 +80,7 @@ def gate(
             "runtime.playbooks": ("--playbooks", None if playbooks is None else str(playbooks)),
         },
     ).settings
+    from services.high_level.clusters import bounds_of
     from services.high_level.table_gate import grade_table
     from worker.gate_table import read_trades
 
@@ -89,7 +90,9 @@ def gate(
         usual = _references(settings, definitions)
         trades = read_trades(file, settings.runtime.tz, reference, usual, keep_copies=keep_copies)
     times = _looks(looks, trades, settings)
-    graded = grade_table(trades.trades, settings.gate, times, definitions, tell=_watched)
+    most = settings.envelope.max_entries_per_block
+    bounds = {name: bounds_of(item, settings.gate, most) for name, item in definitions.items()}
+    graded = grade_table(trades.trades, settings.gate, times, definitions, _watched, bounds)
     document = gate_document(graded, settings, trades)
     if json:
         print_json(document)
