@@ -48,8 +48,7 @@ def numbered(keys: Sequence[IntArray]) -> IntArray:
 
 
 def merge(table: TradeTable, number: IntArray, quantity: FloatArray | None) -> TradeTable:
-    """One row for each group, in the order of their first rows: the earliest entry, the last exit, the mean
-    R.
+    """One row for each group, in the order of their first rows: earliest entry, last exit, mean R.
 
     Playbook, regime and timeframe are those of a group's first row.
     """
