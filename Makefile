@@ -1,4 +1,4 @@
-.PHONY: check test image-check soak mutation bench bench-engine bench-model parity docs lock data
+.PHONY: check test image-check soak mutation bench bench-engine bench-model worlds parity docs lock data
 
 check:  ## everything that must hold before a commit lands
 	uv run ruff format --check
@@ -27,6 +27,9 @@ bench-engine:  ## print the timings of this engine alone
 
 bench-model:  ## print how many second readings are in time with a model that takes 0.1, 1 and 3 s, and token counts
 	uv run python -m benchmarks.model_deadlines
+
+worlds:  ## the gate on every world of known truth, into docs/reference/benchmarks.md; hours, and it resumes
+	uv run python -m benchmarks.gate_worlds
 
 parity:  ## run the other engines apart and record their trades for the tests
 	uv run python -m benchmarks.parity

@@ -12,6 +12,7 @@ from schemas.config import GateSettings, JudgeSettings
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport, Recommendation
+from schemas.trials import counted
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.clusters import declared_hypotheses, hypothesis
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
@@ -88,12 +89,13 @@ def _action(item: Recommendation, settings: JudgeSettings) -> JudgeAction | None
     needed = {"set_eligibility": ("regime", "eligible"), "set_risk_fraction": ("value",), "replan": ()}
     if any(change.get(name) is None for name in needed.get(str(kind), ("parameter", "value"))):
         return None
-    ttl = {"set_eligibility": settings.action_ttl_bars, "open_experiment": settings.shadow_ttl_bars}
     if kind != "replan" and item.playbook_id is None:
         return None
-    return JudgeAction(
-        **change, playbook_id=item.playbook_id, ttl_bars=ttl.get(str(kind)), reason=item.reason
-    )
+    life = None
+    if kind in ("set_eligibility", "open_experiment"):
+        is_ban = kind == "set_eligibility" and not change["eligible"]
+        life = settings.action_life_blocks if is_ban else settings.shadow_life_blocks
+    return JudgeAction(**change, playbook_id=item.playbook_id, life_blocks=life, reason=item.reason)
 
 
 def _with_exposure(action: JudgeAction, definitions: dict[str, PlaybookDefinition]) -> JudgeAction:
@@ -170,7 +172,8 @@ def _lift_refusal(
             continue
         if (trial.get("playbook_id"), trial.get("regime")) != (item.playbook_id, action.regime):
             continue
-        first = 1.0 / online_level(settings.promotion_alpha, 1, 0)
+        before = counted(report.ledger)
+        first = 1.0 / online_level(settings.promotion_alpha, before.candidates + 1, before.promotions)
         few = _too_few(action, trial["n"], settings)
         if few is not None:
             return few
@@ -217,7 +220,14 @@ def _family(
     frames = {item.timeframe for item in report.clusters if item.timeframe is not None}
     names = {*declared_hypotheses(definitions.values(), frames), *map(trial_key, report.grid_trials)}
     earlier = (f"grid||earlier|{number}" for number in range(finding.family_size - len(names)))
-    return register_family([*names, *earlier], gate.q, epochs=report.epochs)
+    before = counted(report.ledger)
+    return register_family(
+        [*names, *earlier],
+        gate.q,
+        epochs=report.epochs,
+        tried_before=before.configurations,
+        hypotheses_before=before.hypotheses,
+    )
 
 
 def _tested_as(finding: ClusterFinding, report: HighLevelReflectionReport) -> str:

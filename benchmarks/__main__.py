@@ -10,7 +10,7 @@ from benchmarks import page
 from benchmarks.cold_start import time_starts
 from benchmarks.embedded import time_backtest
 from benchmarks.engine import SIZES, time_engine
-from benchmarks.gate_worlds import time_worlds
+from benchmarks.gate_worlds import kept_section
 from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
 from benchmarks.live_step import time_steps
 from benchmarks.memory import time_memory
@@ -46,8 +46,7 @@ def all_sections() -> list[str]:
     peers = page.peer_section(time_peers(tell))
     tell("the statistics of the slow loop")
     growth.append(page.statistics_section(time_statistics()))
-    tell("worlds with known truth")
-    growth.append(page.worlds_section(time_worlds()))
+    growth.append(page.worlds_section(kept_section()))
     tell("the policy loop")
     growth.append(page.loop_section(time_loops()))
     tell("models that answer late")

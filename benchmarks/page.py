@@ -1,14 +1,13 @@
 """The text of docs/reference/benchmarks.md: sections from measurements, no measuring here."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from benchmarks.clock import REPEATS
 from benchmarks.cold_start import Start
 from benchmarks.crossing import ENTRY
 from benchmarks.embedded import BacktestTiming
 from benchmarks.engine import EngineTiming
-from benchmarks.gate_worlds import worlds_tables
+from benchmarks.gate_worlds import BEGIN, END
 from benchmarks.growth import BARS_EACH, Growth, Weight
 from benchmarks.live_step import FEATURES, RULES, STEPS, Steps, steps_table
 from benchmarks.memory import RETRIEVALS, WIDTH, Retrievals, memory_table
@@ -28,8 +27,9 @@ def head() -> str:
     machine = ", ".join(f"{name} {seen[name]}" for name in ("python", "numpy", "numba", "processor"))
     return f"""# Benchmarks
 
-Written by `make bench`; not a test. Times are CPU seconds unless a column says otherwise: they depend on the
-machine, ratios less, and differences below one and a half mean little. Measured with
+Written by `make bench`, the section on worlds by `make worlds`; not a test. Times are CPU seconds unless a
+column says otherwise: they depend on the machine, ratios less, and differences below one and a half mean
+little. Measured with
 {machine}.
 
 One strategy everywhere: long one unit on `{ENTRY}`, 2 % stop, 4 % target, out
@@ -160,20 +160,15 @@ are put into clusters of three levels and blocks of a week.
 {speed_table(found)}"""
 
 
-def worlds_section(document: Mapping[str, Any]) -> str:
-    """The gate where the truth is known."""
+def worlds_section(text: str) -> str:
+    """The gate where the truth is known, as `make worlds` wrote it."""
     return f"""## The gate on worlds with known truth
 
-Outcomes in R of 12 or 24 cells, five trades a week in each, looked at every week of a year by the gate of the
-slow loop ([how it decides](../explanation/the-gate.md)). `walk` is a random walk between stop and target with
-costs, `t3` has fat tails, `ar1` autocorrelation, and in `shock` all cells share a weekly shock. Null worlds
-have nothing to find. In planted ones a cell loses 0.4R a trade; power is the share of years in which that was
-recommended against, the delay counts its trades. In decaying ones a playbook that earned 0.2R loses 0.3R from
-its 260th trade on; power and delay are the decay detector's. The last two columns are a count with a win-rate
-cut (20 trades, under 40 % winners) and weekly t-tests (two-sided, 5 %) on the same draws. `thinktwice worlds`
-prints the same.
+{BEGIN}
 
-{worlds_tables(dict(document))}"""
+{text}
+
+{END}"""
 
 
 def start_section(starts: Mapping[str, Start]) -> str:

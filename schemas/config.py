@@ -22,7 +22,13 @@ HEARTBEAT_BARS = {"1m": 15, "5m": 12, "15m": 12, "1h": 12, "4h": 12, "1d": 5}
 MAX_COUNT = 1_000_000_000  # of bars, seconds or rows: far beyond use, far below what an integer holds
 SMALLEST_GRID = 1e-9
 OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
-LATER = {"llm": ("accept_models", "structured_output", "anonymise"), "reflection": ("model_deadline_ms",)}
+LATER = {
+    "llm": ("accept_models", "structured_output", "anonymise"),
+    "reflection": ("model_deadline_ms",),
+    "envelope": ("max_entries_per_block",),
+    "gate": ("block", "strict"),
+    "judge": ("shadow_life_blocks", "action_life_blocks"),
+}
 
 
 def _usable_grid(step: float) -> float:
@@ -320,8 +326,6 @@ class JudgeSettings(Contract):
         "drop actions and add none; its failures leave what the rules decided; `anthropic` is its older name",
     )
     minimum_eligible_playbooks: int = Field(default=2, le=MAX_COUNT, ge=2)
-    action_ttl_bars: int = Field(default=252, le=MAX_COUNT, ge=1)
-    shadow_ttl_bars: int = Field(default=756, le=MAX_COUNT, ge=1)
     shadow_life_blocks: int = Field(
         default=80,
         le=10_000,

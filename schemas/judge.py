@@ -1,6 +1,6 @@
 """The judge's contracts: verdicts at the policy boundary, replan verdicts, and the action contract."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -26,7 +26,8 @@ class JudgeAction(Contract):
 
     set_eligibility: regime (`trend/volatility`), direction, eligible. set_threshold, set_invalidation:
     parameter, value (on the grid). set_risk_fraction: value. replan: nothing. open_experiment: parameter,
-    value, ttl_bars.
+    value, life_blocks. Stored actions of older versions name their life in bars, `ttl_bars`: they are read
+    and hashed as they were written, and what has no life in blocks lives for as long as the settings say.
     """
 
     kind: Literal[
@@ -43,24 +44,37 @@ class JudgeAction(Contract):
     eligible: bool | None = None
     parameter: str | None = None
     value: float | None = None
+    life_blocks: int | None = Field(default=None, ge=1)
     ttl_bars: int | None = Field(default=None, ge=1)
     lowers_exposure: bool = False
     reason: str
 
     @model_validator(mode="after")
     def _fields_for_kind(self) -> "JudgeAction":
+        life = "ttl_bars" if self.is_older else "life_blocks"
         needed = {
-            "set_eligibility": ("playbook_id", "regime", "eligible", "ttl_bars"),
+            "set_eligibility": ("playbook_id", "regime", "eligible", life),
             "set_threshold": ("playbook_id", "parameter", "value"),
             "set_invalidation": ("playbook_id", "parameter", "value"),
             "set_risk_fraction": ("playbook_id", "value"),
             "replan": (),
-            "open_experiment": ("playbook_id", "ttl_bars"),
+            "open_experiment": ("playbook_id", life),
         }[self.kind]
         missing = [name for name in needed if getattr(self, name) is None]
         if missing:
             raise ValueError(f"{self.kind} needs {', '.join(missing)}")
         return self
+
+    @property
+    def is_older(self) -> bool:
+        """Whether it was written when a life was counted in bars."""
+        given = self.model_fields_set
+        return self.ttl_bars is not None or ("ttl_bars" in given and "life_blocks" not in given)
+
+    def payload(self) -> dict[str, Any]:
+        """The hashed part, with the life under the name under which it was written."""
+        other = "life_blocks" if self.is_older else "ttl_bars"
+        return {name: value for name, value in super().payload().items() if name != other}
 
 
 class RefusedAction(Contract):

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from schemas.contract import Contract
 from schemas.fast_reflection import DeferredItem, ReflectionInvocationMeta
+from schemas.trials import TrialLedger
 from schemas.vocabulary import Claim, EvidenceGrade, OverrideReason, RecommendedAction
 
 
@@ -224,15 +225,29 @@ class HighLevelReflectionRequest(Contract):
         default=None, description="the safety override that alone allows structural changes, if one does"
     )
     epochs: dict[str, int] = Field(
-        default={}, description="accepted changes so far, by playbook: what its family may still spend"
+        default={},
+        description="changes of the rules so far by playbook, of what trades at all (`playbook|*`), and of "
+        "cells that were opened again (`playbook|regime`): what the family may still spend",
     )
     epoch_starts: dict[str, int] = Field(
-        default={}, description="ns by playbook: trades entered before are not tested"
+        default={},
+        description="ns: trades entered before are not tested; by playbook, of all its open cells together "
+        "(`playbook|*`), or of one cell (`playbook|regime`)",
+    )
+    same_rules: dict[str, tuple[str, ...]] = Field(
+        default={}, description="versions whose trades count as those of the one in force, by playbook"
     )
     tested_before: tuple[str, ...] = Field(
         default=(), description="grid trials of earlier reports in this epoch"
     )
     open_entries: tuple[OpenEntry, ...] = ()
+    ledger: TrialLedger | None = Field(
+        default=None, description="what was tried on these bars before the run, if anything was"
+    )
+
+    def payload(self) -> dict[str, Any]:
+        """As ever where nothing was tried before: such a request keeps the hash that it had."""
+        return _without_empty_ledger(super().payload())
 
 
 class HighLevelReflectionReport(Contract):
@@ -276,3 +291,16 @@ class HighLevelReflectionReport(Contract):
     known_at: int
     meta: ReflectionInvocationMeta
     latency_ms: int = Field(default=0, ge=0)
+    ledger: TrialLedger | None = Field(
+        default=None, description="of the request: the judge shares with the same trials"
+    )
+
+    def payload(self) -> dict[str, Any]:
+        """As ever where nothing was tried before: such a report keeps the id that it had."""
+        return _without_empty_ledger(super().payload())
+
+
+def _without_empty_ledger(payload: dict[str, Any]) -> dict[str, Any]:
+    if payload["ledger"] is None:
+        del payload["ledger"]
+    return payload

@@ -24,6 +24,7 @@ from schemas.reflection import (
     ReflectionInvocationMeta,
     UntradedSignal,
 )
+from schemas.trials import counted
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome
 from services.high_level.clusters import (
     Measure,
@@ -130,7 +131,7 @@ class HighLevelReflectionService:
         """
         started = self._timer()
         _check_point_in_time(request, episodes, definitions)
-        population = split_population(episodes, definitions, request.epoch_starts)
+        population = split_population(episodes, definitions, request.epoch_starts, request.same_rules)
         report = self._report(request, population, {item.id: item for item in definitions})
         told = await tell(report, self._prompt, self._model, self._wordings.at(request.known_at))
         latency = (self._timer() - started) * 1_000.0
@@ -152,7 +153,7 @@ class HighLevelReflectionService:
         definitions: Mapping[str, PlaybookDefinition],
     ) -> HighLevelReflectionReport:
         measures = measure(
-            build_clusters(population.tested),
+            build_clusters(population.tested, request.epoch_starts),
             self._gate,
             definitions,
             request.timeframe,
@@ -163,11 +164,11 @@ class HighLevelReflectionService:
         declared = declared_hypotheses(
             definitions.values(), [request.timeframe, *(item.timeframe for item in population.tested)]
         )
-        findings = self._grade(measures, declared, request.tested_before, definitions, request.epochs)
+        findings = self._grade(measures, declared, request.tested_before, definitions, request)
         search = self._search(request, findings, definitions)
         if search.trials:
             tried = (*request.tested_before, *(trial_key(trial) for trial in search.trials))
-            findings = self._grade(measures, declared, tried, definitions, request.epochs)
+            findings = self._grade(measures, declared, tried, definitions, request)
         alarms = decay_alarms(measures)
         inputs = DriftInputs.model_validate(request.drift_inputs)
         fires, checks = fire_quality(inputs.fires), check_expectations(measures, definitions)
@@ -216,6 +217,7 @@ class HighLevelReflectionService:
             recommended_action=strongest(recommendations),
             insufficient_sample=all(item.grade is EvidenceGrade.INSUFFICIENT_SAMPLE for item in findings),
             epochs=request.epochs,
+            ledger=request.ledger,
             excluded=population.excluded,
             narrative="",
             prompt_hash=self._prompt.hash,
@@ -233,10 +235,19 @@ class HighLevelReflectionService:
         declared: Sequence[str],
         tried: Sequence[str],
         definitions: Mapping[str, PlaybookDefinition],
-        epochs: Mapping[str, int],
+        request: HighLevelReflectionRequest,
     ) -> tuple[ClusterFinding, ...]:
         members = sorted({*declared, *tried})
-        family: Family | None = register_family(members, self._gate.q, epochs=epochs) if members else None
+        family: Family | None = None
+        if members:
+            before = counted(request.ledger)
+            family = register_family(
+                members,
+                self._gate.q,
+                epochs=request.epochs,
+                tried_before=before.configurations,
+                hypotheses_before=before.hypotheses,
+            )
         return grade_clusters(measures, family, self._gate, definitions, EVIDENCE_LIMIT)
 
     def _search(
@@ -250,7 +261,7 @@ class HighLevelReflectionService:
         if self._grid is None or not request.structural_allowed:
             return _Search((), {})
         start_ns = datetime_to_ns(request.window_start)
-        for finding in playbooks_to_adjust(findings):
+        for finding in playbooks_to_adjust(findings, definitions):
             definition = definitions[finding.playbook_id]
             reference = reference_of(definition, self._gate)
             tried = run_grid(

@@ -10,7 +10,7 @@ next bar. Every skip is an event with its reason, once per slot.
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -28,10 +28,12 @@ from schemas.reflection import (
     JudgeActionSeen,
     UntradedSignal,
 )
+from schemas.trials import NO_TRIALS, TrialCounts, TrialLedger
 from schemas.vocabulary import OverrideReason, VersionState
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.lifecycle import PlaybookLifecycle
+from services.playbooks.renewals import Renewal
 from services.policy_loop_service import PolicyLoopService
 from services.ports import EventJournal, Judge, PlaybookReader
 from services.slow_loop.cadence import (
@@ -44,6 +46,7 @@ from services.slow_loop.cadence import (
     structural_permission,
 )
 from services.slow_loop.drift_window import DriftWindow
+from services.slow_loop.evidence_epochs import EvidenceEpochs
 from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.promotion_levels import Key
 from services.slow_loop.requests import (
@@ -92,6 +95,7 @@ class SlowLoopService:
         untraded: UntradedSignals,
         policy_loop: PolicyLoopService,
         journal: EventJournal,
+        before: TrialLedger = NO_TRIALS,
     ) -> None:
         self._settings = settings
         self._bars = bars
@@ -103,6 +107,7 @@ class SlowLoopService:
         self._untraded = untraded
         self._policy_loop = policy_loop
         self._journal = journal
+        self._before = before
         self._interval: Literal["daily", "weekly"] = settings.high_level.interval_for(bars.timeframe)
         self._started = int(bars.close_times[0])
         self._next_slot = next_slot(self._started, self._interval)
@@ -114,7 +119,7 @@ class SlowLoopService:
         self._overrides: list[tuple[int, OverrideReason]] = []
         self._failed = False
         self._in_hand: str | None = None
-        self._epochs: Counter[str] = Counter()
+        self._epochs = EvidenceEpochs(playbooks.active())
         self._tested: list[str] = []
         self.drift = DriftWindow()
         policy_loop.decided_in = self.drift.decided_in
@@ -130,8 +135,14 @@ class SlowLoopService:
 
     @property
     def proven(self) -> Mapping[Key, Evidence]:
-        """Bans that their own paper trades allow to lift, see `ShadowTrials`."""
+        """Measures that their own trades contradict, see `ShadowTrials`."""
         return self._trials.proven
+
+    def tried(self, declared: Collection[str]) -> TrialCounts:
+        """What was tried so far: declared hypotheses, grid values, and what began its proof on paper."""
+        candidates, promotions = self._trials.counts
+        hypotheses = len({*declared, *self._tested})
+        return TrialCounts(hypotheses=hypotheses, candidates=candidates, promotions=promotions)
 
     def next_row(self, row: int) -> int:
         """First row at or after `row` whose close reaches the next slot; T when there is none."""
@@ -181,7 +192,8 @@ class SlowLoopService:
     def keep_trials(self, row: int) -> None:
         """What a slot that bar `row` has closed changes without a report, where reports come from elsewhere.
 
-        Trials are promoted or retired on their own evidence, and what has reached its time ends.
+        Trials are promoted or retired on their own evidence, or end with their life; measures whose life is
+        over are renewed, or end on their own evidence.
         """
         now = int(self._bars.close_times[row])
         if self._closed_slot(now) is None:
@@ -224,7 +236,8 @@ class SlowLoopService:
 
     def _keep_trials(self, row: int, now: int) -> None:
         self._failed = False
-        self.retire_changed(self._trials.step(row, now), now)
+        self.retire_changed(self._trials.step(row, now, self._evidence(now), self.positions.at(now)), now)
+        self._weigh_measures(now)
         self.retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
         self._tell_trials(now)
 
@@ -237,6 +250,15 @@ class SlowLoopService:
         if shown != self._told_trials:
             self._told_trials = shown
             self._append(now, "shadow_trials", {"trials": shown})
+
+    def _weigh_measures(self, now: int) -> None:
+        """Renew the measures whose life is over, or end those that their own trades contradict."""
+        shown, proven = self._trials.measured, self._trials.proven
+        for renewal in self._lifecycle.renew_due(now, self._bars.timeframe, shown, proven):
+            journal_renewal(self._journal, renewal, now)
+        ended = self._lifecycle.end_contradicted(now, proven)
+        self._trials.lifted(ended, now)
+        self.retire_changed(ended, now)
 
     def _contain(self, error: Exception, now: int) -> None:
         self._failed = True
@@ -390,9 +412,11 @@ class SlowLoopService:
             shadow_trials=self._told_trials,
             open_entries=self.positions.at(now),
             drift_inputs=self.drift.inputs(run.trigger),
-            epochs=self._epochs,
-            epoch_starts={version.definition.id: version.since for version in self._playbooks.active()},
+            epochs=self._epochs.epochs,
+            epoch_starts=self._epochs.starts,
+            same_rules=self._epochs.same_rules,
             tested=tuple(self._tested),
+            ledger=self._before.told,
         )
 
     def _new_untraded(self, row: int) -> tuple[UntradedSignal, ...]:
@@ -459,12 +483,12 @@ class SlowLoopService:
         """Journal every transition.
 
         Policies of a replaced version go out of force, positions keep their exits. A version that becomes
-        active begins a new epoch of its playbook.
+        active may begin a new epoch of its playbook, see `EvidenceEpochs`.
         """
         for version in changed:
             journal_version(self._journal, version, now)
             if version.state is VersionState.ACTIVE:
-                self._epochs[version.definition.id] += 1
+                self._epochs.entered(version)
                 self._policy_loop.retire_playbook(version.definition.id)
 
     def _append(
@@ -483,3 +507,19 @@ def journal_version(journal: EventJournal, version: PlaybookVersion, now: int) -
         "version": definition.version,
     }
     journal.append("playbook_version", ts_event=min(version.since, now), known_at=now, payload=payload)
+
+
+def journal_renewal(journal: EventJournal, renewal: Renewal, now: int) -> None:
+    """A measure that goes on; the version that holds it stays as it is."""
+    version = renewal.version
+    payload = {
+        "playbook_id": version.definition.id,
+        "version": version.definition.version,
+        "version_hash": version.definition.content_hash,
+        "measure": renewal.text,
+        "since": renewal.since,
+        "until": renewal.until,
+        "expires_at": version.expires_at,
+        "shown": dict(renewal.shown),
+    }
+    journal.append("measure_renewed", ts_event=now, known_at=now, payload=payload)

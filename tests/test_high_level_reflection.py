@@ -704,7 +704,7 @@ def test_judge_refuses_what_the_numbers_of_the_high_level_reflection_do_not_carr
         {},
         {"kind": "delete_playbook"},
         {"kind": "set_threshold"},
-        {"kind": "set_eligibility", "regime": "up/mid", "eligible": False, "ttl_bars": 9_999},
+        {"kind": "set_eligibility", "regime": "up/mid", "eligible": False, "life_blocks": 9_999},
     ],
 )
 def test_judge_reads_no_change_that_the_high_level_reflection_cannot_type(change):

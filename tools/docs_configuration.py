@@ -76,8 +76,6 @@ MEANING = {
     "gate.reference_r": "expectancy against which a cluster is tested",
     "judge.model": "who judges",
     "judge.minimum_eligible_playbooks": "playbooks that stay eligible whatever a report says",
-    "judge.action_ttl_bars": "bars after which a ban ends by itself",
-    "judge.shadow_ttl_bars": "bars after which a candidate or experiment ends without promotion",
     "judge.promotion_minimum_trades": "shadow trades that a promotion needs",
     "judge.promotion_alpha": "shared by all candidates of a run: the k-th needs an e-value of k (k + 1) over "
     "this, less after promotions",

@@ -9,7 +9,7 @@ from schemas.config import ExecutionSettings
 from trading_core.bars import BarSeries
 from trading_core.kernel import advance
 from trading_core.kernel.fresh import fresh_state, parameter_record
-from trading_core.kernel.records import EVENT, TRADE
+from trading_core.kernel.records import EVENT, NO_EDGES, TRADE
 
 
 def bracket_outcome(
@@ -63,7 +63,7 @@ def bracket_outcome(
     advance(
         0, size, o, h, low, c, np.ones((size, 1), dtype=np.bool_), np.zeros(size, np.int64),
         np.zeros((size, 1), np.uint8), truths, numbers, state, portfolio, parameters,
-        np.zeros(1, dtype=EVENT), count, trades, n_trades, np.empty(size), np.empty(size),
+        np.zeros(1, dtype=EVENT), count, trades, n_trades, np.empty(size), np.empty(size), NO_EDGES,
     )  # fmt: skip
     if int(n_trades[0]) == 0:
         return None

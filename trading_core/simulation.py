@@ -12,7 +12,7 @@ from schemas.errors import ConfigError, InvariantViolation
 from trading_core.bars import BarSeries
 from trading_core.kernel import END, FAULT, advance
 from trading_core.kernel.fresh import fresh_state, parameter_record
-from trading_core.kernel.records import EVENT, REFUSALS, TRADE
+from trading_core.kernel.records import EVENT, NO_EDGES, REFUSALS, TRADE
 from trading_core.rules import RuleColumns, parse
 from trading_core.tick_events import REASONS
 
@@ -201,6 +201,7 @@ def _run(
         t, code = advance(
             t, rows, bars.open, bars.high, bars.low, bars.close, bars.present, bars.close_times, flags,
             truths, numbers, state, portfolio, parameters, events, count, buffer, n_trades, equity, gross,
+            NO_EDGES,
         )  # fmt: skip
         if code == FAULT:
             raise InvariantViolation(f"illegal state transition at row {t - 1}")

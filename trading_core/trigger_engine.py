@@ -159,6 +159,7 @@ class TriggerEngine:
         *,
         columns: EngineColumns | None = None,
         buckets: npt.NDArray[np.int64] | None = None,
+        block_edges: npt.NDArray[np.int64] | None = None,
     ) -> None:
         """An engine before its first bar.
 
@@ -171,6 +172,8 @@ class TriggerEngine:
             decoder: of the run.
             columns: where rule columns stand; None: a bank of the engine's own.
             buckets: int64 (S,), membership in correlation buckets; None: none.
+            block_edges: int64 (E,), ascending: closes, ns, from which a bar belongs to the next block of
+                `envelope.max_entries_per_block`; None: all bars are one block.
         """
         rows, symbols = bars.shape
         self.bars = bars
@@ -179,6 +182,7 @@ class TriggerEngine:
         if buckets is not None:
             self.state["buckets"] = buckets
         self.parameters = parameters
+        self._block_edges = rec.NO_EDGES if block_edges is None else np.ascontiguousarray(block_edges)
         self._equity = np.full(rows, np.nan)
         self._gross = np.full(rows, np.nan)
         self.t = 0
@@ -280,6 +284,7 @@ class TriggerEngine:
             self.t, end, b.open, b.high, b.low, b.close, b.present, b.close_times, self._flags,
             self.columns.truths, self.columns.numbers, self.state, self.portfolio, self.parameters,
             self._events, self._count, self._trades, self._n_trades, self._equity, self._gross,
+            self._block_edges,
         )  # fmt: skip
         return int(t), int(code)
 

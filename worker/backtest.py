@@ -13,12 +13,13 @@ from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
-from worker.bootstrap import assemble
+from worker.bootstrap import assemble, given_playbooks
 from worker.models import Models
 from worker.run_result import RunResult
 from worker.session import Session
 from worker.sifted_bars import sifted_bars
 from worker.timing import Timing
+from worker.trials import NoTrial, RunTrial
 from worker.warm_up import compile_engine
 
 Progress = Callable[[int, int], None]
@@ -34,6 +35,7 @@ async def run_backtest(
     models: Models | None = None,
     cassette: Cassette | None = None,
     prepare: Callable[[Session], None] | None = None,
+    trial: RunTrial | None = None,
 ) -> RunResult:
     """Run over all bars, recording into `journal`.
 
@@ -46,6 +48,7 @@ async def run_backtest(
         models: language models to ask; None makes the configured ones.
         cassette: recorded replies to play instead of asking a model.
         prepare: changes the session once it has begun; only the ablation has a use for it.
+        trial: says what was tried on these bars before, and counts what is tried now; None does neither.
 
     Raises:
         DataError: `data.plausibility` is `always`, and every bar is in doubt.
@@ -55,7 +58,11 @@ async def run_backtest(
     started = time.perf_counter()
     timing = Timing(compile_s=compile_engine())
     sifted = sifted_bars(bars, settings.data)
-    session = assemble(settings, sifted.bars, journal, definitions, models, cassette)
+    books = given_playbooks(settings, definitions)
+    trial = trial or NoTrial()
+    ledger = await trial.begin(sifted.bars, books)
+    session = assemble(settings, sifted.bars, journal, books, models, cassette, ledger=ledger)
+    trial.follow(session.slow_loop)
     session.begin()
     if prepare is not None:
         prepare(session)

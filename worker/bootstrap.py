@@ -17,6 +17,7 @@ from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.snapshot import PolicySnapshot
+from schemas.trials import NO_TRIALS, TrialLedger
 from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.parking import ParkingJournal
@@ -48,6 +49,7 @@ from trading_core.rules import LintFinding, RuleColumns, lint, parse
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
+from worker.entry_blocks import block_edges
 from worker.models import Models, RecordedPast, accounted_models, configured_cassette, configured_models
 from worker.session import Session
 
@@ -62,6 +64,7 @@ def assemble(
     recorded: RecordedPast | None = None,
     *,
     market_waits: bool = True,
+    ledger: TrialLedger = NO_TRIALS,
 ) -> Session:
     """A session over `bars`, ready for `begin`.
 
@@ -74,6 +77,7 @@ def assemble(
         cassette: recorded replies to play instead; None plays the configured one, if there is one.
         recorded: replies of a run that goes on: played until its past is over, then models are asked.
         market_waits: no bar comes while a model thinks.
+        ledger: what was tried on these bars before.
 
     Raises:
         ConfigError: a playbook file is wrong, or mode `full` or the strategist has no model.
@@ -137,7 +141,7 @@ def assemble(
     policy_loop = PolicyLoopService(
         settings, engine, columns, builder, provider, judge, playbooks, events, gatherer
     )
-    lifecycle = PlaybookLifecycle(registry, settings.judge, guard)
+    lifecycle = PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
     untraded = UntradedSignals(bars, columns, settings.execution)
     ledgers = StandingLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
     slow_loop = SlowLoopService(
@@ -150,22 +154,25 @@ def assemble(
             model=minds.slow,
             wordings=wordings,
             risk_limit=settings.envelope.risk_fraction,
+            most_trades=settings.envelope.max_entries_per_block,
             promotion_minimum=settings.judge.promotion_minimum_trades,
         ),
         judge,
         lifecycle,
         playbooks,
-        ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, events),
+        ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, events, ledger),
         untraded,
         policy_loop,
         events,
+        ledger,
     )
     live = None
     if isinstance(bars, GrowingBars):
         live = LiveStep(bars, columns, tracker, engine, settings.envelope.no_trade_windows)
     return Session(
         settings, bars, journal, guard, clock, engine, memory, expectations, registry, lifecycle, untraded,
-        policy_loop, slow_loop, account, asked, live, events, columns_wired=len(columns.features.made),
+        policy_loop, slow_loop, account, asked, live, events, ledger,
+        columns_wired=len(columns.features.made),
     )  # fmt: skip
 
 
@@ -199,7 +206,7 @@ def _engine(
     buckets = bucket_bits(bars.symbols, settings.envelope.correlation_buckets)
     engine = TriggerEngine(
         bars, flags, parameters, settings.account.cash, guard, decoder,
-        columns=SharedColumns(columns), buckets=buckets,
+        columns=SharedColumns(columns), buckets=buckets, block_edges=block_edges(settings, bars),
     )  # fmt: skip
     engine.set_kill_switch(settings.envelope.kill_switch)
     return engine

@@ -96,7 +96,9 @@ class RunInterrupted(BaseException):
 class Interrupts:
     """Context in which the two signals only raise a flag; `check` turns the flag into `RunInterrupted`."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "bar") -> None:
+        """Take what is finished before a stop."""
+        self._unit = unit
         self._signum: int | None = None
         self._before: dict[int, Any] = {}
 
@@ -124,4 +126,4 @@ class Interrupts:
         self._signum = signum
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        sys.stderr.write("\nstopping after this bar; press Ctrl-C again to stop at once\n")
+        sys.stderr.write(f"\nstopping after this {self._unit}; press Ctrl-C again to stop at once\n")

@@ -75,7 +75,7 @@ REFUSALS: Final[Mapping[str, str]] = {
     "level_unknown": "a level was unknown at the signal bar: features of rules.* need more bars",
     "envelope": "a cap of [envelope] leaves no room: max_gross_exposure, max_net_exposure, buckets",
     "retired": "the policy was retired before its order was met",
-    "throttled": "envelope.max_entries_per_hour",
+    "throttled": "envelope.max_entries_per_hour or max_entries_per_block",
     "no_trade_window": "envelope.no_trade_windows (`thinktwice journal RUN --kind order_refused` names "
     "them), or entries that the feed or the operator has blocked",
     "paused_after_losses": "envelope.max_symbol_losses and loss_pause_bars",

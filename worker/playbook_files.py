@@ -45,7 +45,7 @@ def write_standing(
 
 
 def shown_version(one: PlaybookVersion) -> dict[str, Any]:
-    """A version for a list; `ends` is when its first measure, or its trial, is over."""
+    """A version for a list; `ends` is when its trial ends, or its first measure is weighed again."""
     return {
         "playbook_id": one.definition.id,
         "version": one.definition.version,

@@ -18,7 +18,8 @@ from services.journal.chain import JournalRow
 from services.playbooks.version_diff import changes
 from services.slow_loop.trial_evidence import trial_evidence, trial_track
 
-KINDS = frozenset({"playbook_version", "shadow_episode", "episode"})
+KINDS = frozenset({"playbook_version", "measure_renewed", "shadow_episode", "episode"})
+RENEWED = ("measure", "since", "until", "expires_at", "shown")
 COUNTER = "counter_"
 BANNED = "banned_cell"
 ON_TRIAL = "on trial as "
@@ -30,6 +31,7 @@ class VersionHistory:
 
     first: PlaybookVersion
     transitions: list[tuple[int, PlaybookVersion]] = field(default_factory=list)
+    renewals: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     traded: list[Episode] = field(default_factory=list)
     on_paper: list[Episode] = field(default_factory=list)
     banned: dict[str, list[Episode]] = field(default_factory=dict)
@@ -44,6 +46,13 @@ class VersionHistory:
     def latest(self) -> PlaybookVersion:
         """Where it stands."""
         return self.transitions[-1][1]
+
+    @property
+    def expires_at(self) -> int | None:
+        """When its trial ends or its first measure is weighed again, ns."""
+        at, latest = self.transitions[-1]
+        renewed = [told["expires_at"] for when, told in self.renewals if when >= at]
+        return renewed[-1] if renewed and latest.state is VersionState.ACTIVE else latest.expires_at
 
 
 class PlaybookHistory:
@@ -72,6 +81,9 @@ class PlaybookHistory:
         payload = json.loads(row.payload)
         if row.kind == "playbook_version":
             self._moved(row.known_at, payload)
+        elif row.kind == "measure_renewed":
+            told = {name: payload[name] for name in RENEWED}
+            self._versions[payload["version_hash"]].renewals.append((row.known_at, told))
         elif row.kind == "shadow_episode":
             self._traded_on_paper(payload)
         elif row.kind == "episode":
@@ -97,7 +109,7 @@ class PlaybookHistory:
             "version_hash": one.definition.content_hash,
             "state": str(one.latest.state),
             "since": one.latest.since,
-            "expires_at": one.latest.expires_at,
+            "expires_at": one.expires_at,
             "trial": one.trial,
             "parent": None if parent is None else parent.definition.version,
             "changes": [change.payload() for change in differs],
@@ -105,6 +117,7 @@ class PlaybookHistory:
             "verdict_id": one.first.verdict_id,
             "action_id": one.first.action_id,
             "transitions": [_transition(at, version) for at, version in one.transitions],
+            "renewals": [{"known_at": at, **told} for at, told in one.renewals],
             "evidence": {name: value for name, value in said.items() if not name.startswith(COUNTER)},
             "counter_evidence": {
                 name.removeprefix(COUNTER): value for name, value in said.items() if name.startswith(COUNTER)

@@ -26,6 +26,7 @@ from worker.replay import stored_cassette
 from worker.session import Session
 from worker.sifted_bars import SiftedBars, sifted_bars
 from worker.timing import Timing
+from worker.trials import ledger_of_run
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -78,7 +79,8 @@ async def rebuild(
     sink = ComparingSink(StoredContents(store.journal), record.run_id, record.events)
     journal = JournalWriter(sink, settings.runtime.flush_rows)
     try:
-        session = assemble(settings, bars, journal, definitions, cassette=cassette)
+        ledger = await ledger_of_run(store, record)
+        session = assemble(settings, bars, journal, definitions, cassette=cassette, ledger=ledger)
         await _run_to(session, row, sifted, progress)
     except ReplayStopped as stop:
         if stop.row is not None:

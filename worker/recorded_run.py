@@ -18,11 +18,13 @@ from schemas.playbook import PlaybookDefinition
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
 from worker.interrupts import RunInterrupted
+from worker.trials import RunTrial
 
 if TYPE_CHECKING:
     from agents.language_models.cassette import Cassette
     from services.store import NewRun, RunRecord, RunStatus, Store
     from trading_core.bars import BarSeries
+    from worker.stored_trial import StoredTrial
 
 Progress = Callable[[int, int | None], None]
 
@@ -57,6 +59,7 @@ class BacktestRunner(Protocol):
         definitions: Sequence[PlaybookDefinition] | None = None,
         progress: Progress | None = None,
         cassette: "Cassette | None" = None,
+        trial: RunTrial | None = None,
     ) -> RunOutcome:
         """Run over all bars, recording into `journal`; a cassette answers for the models."""
         ...
@@ -80,6 +83,7 @@ async def record_run(
     *,
     definitions: Sequence[PlaybookDefinition] | None = None,
     progress: Progress | None = None,
+    fresh_ledger: bool | None = None,
 ) -> RecordedRun:
     """Store the run, run it, store its end.
 
@@ -91,29 +95,50 @@ async def record_run(
         run: what the run row says from the start.
         definitions: playbooks; None lets the runner load them.
         progress: told (bars done, bars in all or None) between bars; may raise `RunInterrupted`.
+        fresh_ledger: whether a run that is entered in the ledger of trials starts as on an empty store; None:
+            it is no trial of its own.
 
     Raises:
         RunInterrupted: the operator stopped it; the run is stored as interrupted.
     """
     record = await store.runs.create(run)
     journal = JournalWriter(StoreSink(store.journal, record.run_id), settings.runtime.flush_rows)
+    trial = _trial(store, record, settings, fresh_ledger)
     try:
-        outcome = await runner(settings, bars, journal, definitions=definitions, progress=progress)
+        outcome = await runner(
+            settings, bars, journal, definitions=definitions, progress=progress, trial=trial
+        )
         await journal.flush()
+        if trial is not None:
+            await trial.advance()
         document = outcome.document(record.run_id, store.url)
         await store.runs.close(record.run_id, "finished", document)
     except (RunInterrupted, KeyboardInterrupt, asyncio.CancelledError) as stop:
-        await _close_early(store, record.run_id, journal, "interrupted")
+        await _close_early(store, record.run_id, journal, "interrupted", trial)
         signum = stop.signum if isinstance(stop, RunInterrupted) else signal.SIGINT
         raise RunInterrupted(signum, record.run_id) from stop
     except BaseException:
         # The failure itself is what the operator has to see, not that the store could not take its last rows.
         with suppress(StoreError):
-            await _close_early(store, record.run_id, journal, "failed")
+            await _close_early(store, record.run_id, journal, "failed", trial)
         raise
     return RecordedRun(await store.runs.find(record.run_id), outcome, document)
 
 
-async def _close_early(store: "Store", run_id: str, journal: JournalWriter, status: "RunStatus") -> None:
+def _trial(
+    store: "Store", record: "RunRecord", settings: Settings, fresh_ledger: bool | None
+) -> "StoredTrial | None":
+    if fresh_ledger is None:
+        return None
+    from worker.stored_trial import StoredTrial
+
+    return StoredTrial(store, record.run_id, settings, fresh=fresh_ledger)
+
+
+async def _close_early(
+    store: "Store", run_id: str, journal: JournalWriter, status: "RunStatus", trial: "StoredTrial | None"
+) -> None:
     await journal.flush()
+    if trial is not None:
+        await trial.advance()
     await store.runs.close(run_id, status)

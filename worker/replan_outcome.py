@@ -14,17 +14,18 @@ from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
+from services.playbooks.measures import revised
 from services.playbooks.version_diff import changes
 from worker.playbook_files import OPEN, shown_version
 from worker.replanning import Effect
 
 Parent = Callable[[str], PlaybookDefinition]
-KINDS = frozenset({"playbook_version", "action_refused"})
+KINDS = frozenset({"playbook_version", "measure_renewed", "action_refused"})
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a run did on a verdict of its own: effects by action, and every transition up to then."""
+    """What a run did on a verdict of its own: effects by action, and how versions came to stand, in order."""
 
     effects: tuple[Effect, ...]
     history: tuple[PlaybookVersion, ...]
@@ -71,6 +72,9 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
             if payload.pop("verdict_id") == verdict_id:
                 refused.append(RefusedAction.model_validate(payload))
             continue
+        if row.kind == "measure_renewed":
+            history.append(_renewed(history, payload))
+            continue
         fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
         version = PlaybookVersion.model_validate(fields)
         history.append(version)
@@ -80,6 +84,12 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
         tuple(_in_run(action, verdict.report_id, moved, refused) for action in verdict.actions),
         tuple(history),
     )
+
+
+def _renewed(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
+    """The version as it stands once one of its measures goes on."""
+    standing = (one for one in reversed(history) if one.definition.content_hash == payload["version_hash"])
+    return revised(next(standing), expires_at=payload["expires_at"])
 
 
 def _in_run(

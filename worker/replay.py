@@ -22,6 +22,7 @@ from services.journal.writer import JournalWriter
 from worker.environment import STORE_REVISION, environment
 from worker.recorded_run import BacktestRunner, Progress, RunOutcome
 from worker.stored_document import differences
+from worker.trials import NoTrial, ledger_of_run
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -99,7 +100,13 @@ async def replay_run(
     try:
         try:
             outcome = await runner(
-                settings, bars, journal, definitions=definitions, progress=progress, cassette=cassette
+                settings,
+                bars,
+                journal,
+                definitions=definitions,
+                progress=progress,
+                cassette=cassette,
+                trial=NoTrial(await ledger_of_run(store, record)),
             )
         except ThinktwiceError as error:
             problem = f"the replay failed after {journal.events} rows: {error}"

@@ -68,6 +68,7 @@ class RunResult:
             "headline": headline(seen),
             "performance": self._performance(),
             "contamination": seen,
+            "ledger": session.ledger.payload(),
             "tick_validation": session.tick_validation().payload(),
             "strategist": {
                 "name": session.settings.policy_loop.strategist,

@@ -12,7 +12,7 @@ from operator import sub
 from pathlib import Path
 from typing import Any, Final
 
-from schemas.config import EnvelopeSettings, JudgeSettings, ReflectionSettings, Settings
+from schemas.config import EnvelopeSettings, ReflectionSettings, Settings
 from schemas.errors import FreezeRefused, InvariantViolation
 from schemas.judge import BoundaryVerdict
 from schemas.vocabulary import EvidenceGrade, FindingClass, JudgeDecision, RecommendedAction, ReflectionStatus
@@ -254,7 +254,6 @@ def planted_settings() -> Settings:
     return Settings(
         envelope=EnvelopeSettings(allowed_playbooks=("buys_strength",), max_drawdown=0.9, max_daily_loss=0.5),
         reflection=ReflectionSettings(minimum_cases=100_000),
-        judge=JudgeSettings(shadow_ttl_bars=3_000),
     )
 
 

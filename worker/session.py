@@ -13,6 +13,7 @@ import numpy as np
 
 from schemas.config import Settings
 from schemas.reflection import OpenEntry, TickValidationEvent, TickValidationResult
+from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import OverrideReason, TickEventKind
 from services.clock import SimulatedClock
 from services.episode_builder import EpisodeContext, build_episode
@@ -59,6 +60,7 @@ class Session:
     models: Models
     live: LiveStep | None
     events: ParkingJournal
+    ledger: TrialLedger = NO_TRIALS
     bars_validated: int = 0
     columns_wired: int = 0  # columns that every session of these settings has made before its first row
     anomalies: Counter[str] = field(default_factory=Counter)
@@ -78,6 +80,7 @@ class Session:
                 "timeframe": self.bars.timeframe,
                 "label": self.bars.label,
                 "seed": self.settings.seed,
+                **({} if self.ledger.told is None else {"ledger": self.ledger.payload()}),
             },
         )
         self.listen()

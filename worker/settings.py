@@ -37,6 +37,15 @@ PREFIX = "THINKTWICE_"
 NOT_SETTINGS = frozenset({"THINKTWICE_CACHE_DIR"}) | OURS
 DEFAULT = "default"
 NEWER = {"policy_loop.strategist": "model", "judge.replan": "model"}
+BLOCKS = "it counts blocks of calendar time (gate.block) and no longer bars"
+RENAMED = {  # settings that are gone: the one in their place, and what is other about it
+    "judge.shadow_ttl_bars": ("judge.shadow_life_blocks", BLOCKS),
+    "judge.action_ttl_bars": ("judge.action_life_blocks", BLOCKS),
+    "gate.bet_unit": (
+        "gate.block",
+        "evidence is counted in blocks of calendar time: day, week, month or quarter",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,15 @@ def _fields(tree: type[Contract], prefix: str = "") -> dict[str, FieldInfo]:
 FIELDS: dict[str, FieldInfo] = _fields(Settings)
 SECTIONS = tuple(sorted({key.split(".")[0] for key in FIELDS if "." in key}))
 TABLES = frozenset(key.rpartition(".")[0] for key in FIELDS if "." in key)
-ENVIRONMENT = {PREFIX + key.upper().replace(".", "__"): key for key in FIELDS}
+
+
+def _variable(key: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + key.upper().replace(".", "__")
+
+
+ENVIRONMENT = {_variable(key): key for key in FIELDS}
+GONE = {_variable(key): key for key in RENAMED}
 
 
 def load_settings(
@@ -156,6 +173,9 @@ def _read_toml(config: Path) -> dict[str, Any]:
 
 
 def _known(key: str, where: str) -> str:
+    if key in RENAMED:
+        newer, difference = RENAMED[key]
+        raise ConfigError(f"{where}: {key} is gone: write {newer}; {difference}")
     if key in FIELDS:
         return key
     if is_secret_name(key):
@@ -179,6 +199,10 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any
     for name in sorted(environment):
         if not name.startswith(PREFIX) or name in NOT_SETTINGS:
             continue
+        if name in GONE:
+            newer, difference = RENAMED[GONE[name]]
+            new = _variable(newer)
+            raise ConfigError(f"environment variable {name!r} is gone: write {new}; {difference}")
         if name not in ENVIRONMENT:
             raise ConfigError(f"environment variable {name!r} names no setting.{nearest(name, ENVIRONMENT)}")
         key, origin = ENVIRONMENT[name], f"env {name}"

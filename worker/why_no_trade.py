@@ -13,6 +13,7 @@ from schemas.regime import RegimeLabels
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome, SkipReason
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_loop.counters import PolicyCounters
+from services.quoting import counted
 from worker.no_trade_remedies import MOST_NAMED, REFUSALS, features_unknown, of_finding
 
 Cause = tuple[str, int, str]
@@ -76,6 +77,19 @@ def headline(document: Mapping[str, Any]) -> str:
     others = [cause for cause in causes if cause not in codes]
     also = f"; also {_listed(others)}" if others else ""
     return f"no trade: all {sent_back:,} proposals were sent back: {_listed(codes)}{also}"
+
+
+def sent_back_headline(document: Mapping[str, Any]) -> str | None:
+    """One line for a run that traded though most of its proposals were sent back; None of any other."""
+    policy = document["policy_loop"]
+    sent_back = policy["reflections"]["revise"] + policy["reflections"]["block"]
+    proposals = sent_back + policy["reflections"]["pass"]
+    if document["why_no_trade"] or 2 * sent_back <= proposals:
+        return None
+    reasons = [{"reason": code, "count": count} for code, count in _by_count(policy["sent_back_for"])]
+    others = len(reasons) - MOST_NAMED
+    more = f" and {counted(others, 'more reason')}" if others > 0 else ""
+    return f"{sent_back:,} of {proposals:,} proposals were sent back: {_listed(reasons[:MOST_NAMED])}{more}"
 
 
 def _listed(causes: Sequence[Mapping[str, Any]]) -> str:

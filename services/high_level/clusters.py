@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from schemas.vocabulary import Direction, FailureMode
 from services.statistics.blocks import Blocks, Trades, winsorise
 from services.statistics.calendar_units import unit_of_timeframe
 from services.statistics.drift import hold_calibration_z
+from services.statistics.multiplicity import WHOLE
 from services.statistics.track import Bounds, Sample, Track
 
 RECURRENCE = 2
@@ -103,13 +105,22 @@ def by_exit(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
     return tuple(sorted(episodes, key=lambda item: (item.exit_label, item.known_at, item.episode_id)))
 
 
-def build_clusters(episodes: Sequence[Episode]) -> tuple[Cluster, ...]:
-    """Clusters of all three levels, sorted by key."""
+def build_clusters(
+    episodes: Sequence[Episode], starts: Mapping[str, int] = MappingProxyType({})
+) -> tuple[Cluster, ...]:
+    """Clusters of all three levels, sorted by key.
+
+    `starts` holds the entry, ns, from which trades are tested in all open cells of a playbook together
+    (`playbook|*`) and in single cells (`playbook|regime`); all of them where it says nothing.
+    """
     groups: dict[tuple[str, str, str], list[Episode]] = {}
     for item in by_exit(episodes):
         keys = {(item.playbook_id, "", ""), (item.playbook_id, item.regime, "")}
         for key in sorted(keys | {(item.playbook_id, item.regime, item.timeframe)}):
-            groups.setdefault(key, []).append(item)
+            if item.entry_label >= starts.get(
+                hypothesis(item.playbook_id, key[1] or WHOLE), item.entry_label
+            ):
+                groups.setdefault(key, []).append(item)
     frames = Counter((playbook, regime) for playbook, regime, frame in groups if frame)
     return tuple(
         Cluster(
@@ -251,13 +262,15 @@ def split_population(
     episodes: Sequence[Episode],
     definitions: Sequence[PlaybookDefinition],
     epoch_starts: Mapping[str, int],
+    same_rules: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Population:
-    """Keep what may teach: live, learnable, and of the playbook version in force since its epoch began.
+    """Keep what may teach: live, learnable, and of the rules in force since their epoch began.
 
+    `same_rules` holds the hashes of the versions whose trades end alike, by playbook; else the one in force.
     An earlier version's trades suggested the change that made the present one; testing them again would count
     the same evidence twice. They stay in the descriptive part.
     """
-    in_force = {definition.id: definition.content_hash for definition in definitions}
+    in_force = {one.id: {one.content_hash, *same_rules.get(one.id, ())} for one in definitions}
     excluded: Counter[str] = Counter()
     live, tested = [], []
     for item in by_exit(episodes):
@@ -266,7 +279,7 @@ def split_population(
             excluded[reason] += 1
             continue
         live.append(item)
-        if item.playbook_hash != in_force.get(item.playbook_id):
+        if item.playbook_hash not in in_force.get(item.playbook_id, ()):
             excluded["earlier_version"] += 1
         elif item.entry_label < epoch_starts.get(item.playbook_id, item.entry_label):
             excluded["before_epoch"] += 1

@@ -17,6 +17,7 @@ from schemas.reflection import ClusterFinding
 from schemas.vocabulary import Claim, EvidenceGrade
 from services.high_level.clusters import Measure, describe
 from services.high_level.gate import Evidence, GateDecision, decide
+from services.quoting import counted
 from services.statistics.blocks import GAINING, LOSING
 from services.statistics.multiplicity import Family, e_bh
 from services.statistics.power import smallest_detectable_effect
@@ -131,11 +132,6 @@ def _open_sides(seen: Sample, interval: Interval) -> str:
     return f"open {sides}: {counted(seen.blocks, 'complete block')} so far"
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 block`, `2 blocks`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def grade_clusters(
     measures: Sequence[Measure],
     family: Family | None,
@@ -207,7 +203,7 @@ def _finding(
         strongest_action=verdict.decision.strongest_action,
         reason=full_reason(verdict.decision, seen, shown),
         evidence=tuple(episode.episode_id for episode in cluster.episodes[-evidence_limit:]),
-        **_sharpe(item, size),
+        **_sharpe(item, family.variants if family is not None and size else 0),
         **describe(cluster.episodes, definition),
     )
 

@@ -99,6 +99,9 @@ def write_narrative(report: HighLevelReflectionReport) -> str:
     lines = [f"{report.n_episodes} resolved trades, {window}."]
     if report.insufficient_sample:
         lines.append("insufficient_sample: no cluster has enough trades; what follows is monitoring only.")
+    told = None if report.ledger is None else report.ledger.line()
+    if told is not None:
+        lines.append(f"{told[0].upper()}{told[1:]}.")
     if report.excluded:
         counted = ", ".join(f"{reason} {count}" for reason, count in sorted(report.excluded.items()))
         lines.append(f"Counted but not tested: {counted}.")

@@ -12,6 +12,7 @@ from schemas.config import JudgeSettings
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, Recommendation
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
+from services.high_level.clusters import eligible_cells
 from services.high_level.gate import STRENGTH
 from services.high_level.grid import MATERIAL_R, Winner
 
@@ -75,14 +76,28 @@ def may(finding: ClusterFinding, action: RecommendedAction) -> bool:
     return STRENGTH[finding.strongest_action] >= STRENGTH[action]
 
 
-def cells_to_ban(findings: Sequence[ClusterFinding]) -> tuple[ClusterFinding, ...]:
-    """Losing regime cells whose grade allows a change."""
-    return tuple(item for item in findings if _is_cell(item) and losing(item) and may(item, ADJUST))
+def cells_to_ban(
+    findings: Sequence[ClusterFinding], definitions: Mapping[str, PlaybookDefinition]
+) -> tuple[ClusterFinding, ...]:
+    """Losing regime cells that are open and whose grade allows a change."""
+    return tuple(
+        item
+        for item in findings
+        if _is_cell(item) and losing(item) and may(item, ADJUST) and _is_open(item, definitions)
+    )
 
 
-def playbooks_to_adjust(findings: Sequence[ClusterFinding]) -> tuple[ClusterFinding, ...]:
-    """Losing playbooks whose grade allows a change and none of whose cells explains the loss."""
-    banned = {item.playbook_id for item in cells_to_ban(findings)}
+def _is_open(finding: ClusterFinding, definitions: Mapping[str, PlaybookDefinition]) -> bool:
+    """Whether the cell is traded: what is banned already keeps its evidence and needs no other ban."""
+    definition = definitions.get(finding.playbook_id)
+    return definition is not None and finding.regime in eligible_cells(definition)
+
+
+def playbooks_to_adjust(
+    findings: Sequence[ClusterFinding], definitions: Mapping[str, PlaybookDefinition]
+) -> tuple[ClusterFinding, ...]:
+    """Losing playbooks whose grade allows a change and none of whose open cells explains the loss."""
+    banned = {item.playbook_id for item in cells_to_ban(findings, definitions)}
     return tuple(
         item
         for item in findings
@@ -92,8 +107,8 @@ def playbooks_to_adjust(findings: Sequence[ClusterFinding]) -> tuple[ClusterFind
 
 def recommend(context: Context) -> tuple[Recommendation, ...]:
     """Recommendations, strongest first, then by playbook and regime; at least one, if only `hold`."""
-    made = [_ban(item) for item in cells_to_ban(context.findings)]
-    for item in playbooks_to_adjust(context.findings):
+    made = [_ban(item) for item in cells_to_ban(context.findings, context.definitions)]
+    for item in playbooks_to_adjust(context.findings, context.definitions):
         made += _adjust(item, context)
     made += _lifts(context) + _raises(context, {item.playbook_id for item in made}) + _replans(context)
     if not context.structural_allowed:
@@ -262,7 +277,7 @@ def _replans(context: Context) -> list[Recommendation]:
             f"every playbook that trades loses significantly; worst {worst.playbook_id}: {_numbers(worst)}"
         )
         return [_based_on(worst, RecommendedAction.REPLAN, {"kind": "replan"}, reason)]
-    unexplained = playbooks_to_adjust(context.findings)
+    unexplained = playbooks_to_adjust(context.findings, context.definitions)
     return [
         _based_on(
             item,

@@ -43,6 +43,7 @@ class JournalIndex:
         self.events: list[Event] = []
         self._by_id: dict[tuple[str, str], Event] = {}
         self._versions: dict[str, list[Event]] = {}
+        self._renewals: dict[str, list[Event]] = {}
 
     @classmethod
     async def read(cls, rows: AsyncIterable[JournalRow]) -> "JournalIndex":
@@ -73,6 +74,8 @@ class JournalIndex:
             self._by_id.setdefault((kind, key), event)
         if kind == "playbook_version":
             self._versions.setdefault(event.payload["version_hash"], []).append(event)
+        elif kind == "measure_renewed":
+            self._renewals.setdefault(event.payload["version_hash"], []).append(event)
 
     def get(self, kind: str, key: str | None) -> Event | None:
         """The event of this kind and id."""
@@ -98,3 +101,7 @@ class JournalIndex:
     def versions(self, version_hash: str) -> list[Event]:
         """Every lifecycle step of one playbook version, in order."""
         return self._versions.get(version_hash, [])
+
+    def renewals(self, version_hash: str) -> list[Event]:
+        """Every renewal of a measure that a playbook version holds, in order."""
+        return self._renewals.get(version_hash, [])

@@ -36,6 +36,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "model_budget",
         "model_breaker",
         "playbook_version",
+        "measure_renewed",
         "error",
         "run_random_veto",
         RUN_FINISHED,

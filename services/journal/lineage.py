@@ -14,6 +14,7 @@ from services.journal.kinds import TICK_KINDS
 # Order, fills and what moved the stop of the position have nodes of their own.
 SEEN_ON_BARS = TICK_KINDS - ID_FIELDS.keys() - {"stop_tightened"}
 REDUCING = ("scale_out_filled", "exit_filled")
+RENEWED = ("measure", "since", "until", "shown")
 MANAGED = {"scale_out_filled": "scale-out of the position", "stop_tightened": "stop move of the position"}
 
 
@@ -228,10 +229,15 @@ def _playbook(index: JournalIndex, policy: dict[str, Any]) -> LineageNode:
     facts = {name: first.payload.get(name) for name in names}
     if last:
         facts["state"] = last[0].payload["state"]
+    renewed = [
+        _node("measure renewed", event, None, {name: event.payload[name] for name in RENEWED})
+        for event in index.renewals(key)
+        if event.row.known_at <= policy["frozen_at"]
+    ]
     report_id = first.payload.get("report_id")
     if report_id is None:
-        return _node(title, first, key, facts | {"origin": "from file"})
-    children = (_report(index, report_id), _replan(index, first.payload.get("verdict_id")))
+        return _node(title, first, key, facts | {"origin": "from file"}, renewed)
+    children = (_report(index, report_id), _replan(index, first.payload.get("verdict_id")), *renewed)
     return _node(title, first, key, facts | {"origin": "from a report"}, children)
 
 

@@ -51,6 +51,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "exit_filled": OWNER | {"entry_order_id": "order_accepted"},
     "episode": {"episode.policy_id": "policy_frozen", "episode.playbook_hash": "playbook_version"},
     "shadow_episode": {"version_hash": "playbook_version"},
+    "measure_renewed": {"version_hash": "playbook_version"},
     "high_level_request": {"request.episode_ids": "episode"},
     "high_level_report": {"request_hash": "high_level_request", "report.evidence_refs": "episode"},
     "replan_verdict": {"report_id": "high_level_report"},

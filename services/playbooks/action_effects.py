@@ -18,7 +18,6 @@ from services.playbooks.measures import (
     RISK,
     Composition,
     Measure,
-    duration_ns,
     is_open,
     open_cells,
     revised,
@@ -26,8 +25,10 @@ from services.playbooks.measures import (
     with_parameter,
 )
 from services.playbooks.trials import DIRECTIONS, OpenTrial
+from services.statistics.calendar_units import after_units, unit_of_timeframe
 
 MAX_RISK_FRACTION = 0.02
+PROVEN = "proven in shadow"  # the reason of a promotion, and of a ban that its paper trades contradict
 
 Evidence = Mapping[str, float | int | str | None]
 
@@ -36,6 +37,7 @@ Evidence = Mapping[str, float | int | str | None]
 class Situation:
     """What an action meets: active versions and compositions by playbook id, open trials, the present bar.
 
+    Lives are counted in blocks of `block` (`gate.block`), whole ones after the present one.
     `proven` holds what the paper trades of a banned cell have shown where that is enough to lift the ban, by
     the version from before it and the cell.
     """
@@ -46,15 +48,21 @@ class Situation:
     settings: JudgeSettings
     at: int
     timeframe: str
+    block: str = ""
     proven: Mapping[tuple[str, str | None], Evidence] = field(default_factory=dict)
+
+    def after(self, blocks: int) -> int:
+        """The end of a life that begins now, ns."""
+        return after_units(self.at, blocks, unit_of_timeframe(self.block, self.timeframe))
 
 
 @dataclass(frozen=True)
 class Lift:
-    """Measures that end at once, and the paper trades that prove it."""
+    """Measures that end at once, and the trades that prove it."""
 
-    keys: tuple[tuple[str, str], ...]
+    measures: tuple[Measure, ...]
     evidence: Evidence
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,7 @@ def _ban(action: JudgeAction, now: Situation) -> Limit | Refusal:
         return Refusal(
             "nothing_to_ban", f"{definition.id} is not eligible in {cell} {action.direction or ''}".rstrip()
         )
-    expires_at = now.at + duration_ns(action.ttl_bars or now.settings.action_ttl_bars, now.timeframe)
+    expires_at = now.after(action.life_blocks or now.settings.action_life_blocks)
     limit = Limit(tuple(Measure((side, cell), None, now.at, expires_at, definition) for side in sides))
     return _floor(definition, limit, now) or limit
 
@@ -158,7 +166,7 @@ def _unban(action: JudgeAction, composition: Composition, now: Situation) -> Lif
     lifts = tuple(one.key for one in bans)
     shown = [now.proven.get((one.before.content_hash, cell)) for one in bans]
     if shown[0] is not None and None not in shown:
-        return Lift(lifts, shown[0])
+        return Lift(tuple(bans), shown[0], PROVEN)
     return _candidate(action, composition.baseline, now, lifts)
 
 
@@ -167,7 +175,7 @@ def _risk(action: JudgeAction, composition: Composition, now: Situation) -> Limi
     if value == definition.risk_fraction:
         return Refusal("no_change", f"{definition.id} risks {value:g} already")
     if value < definition.risk_fraction:
-        expires_at = now.at + duration_ns(action.ttl_bars or now.settings.action_ttl_bars, now.timeframe)
+        expires_at = now.after(action.life_blocks or now.settings.action_life_blocks)
         return Limit((Measure(RISK, value, now.at, expires_at, definition),))
     lifts = (RISK,) if any(one.key == RISK for one in composition.measures) else ()
     return _candidate(action, revised(composition.baseline, risk_fraction=value), now, lifts)
@@ -211,11 +219,11 @@ def _trial(
     now: Situation,
     lifts: tuple[tuple[str, str], ...],
 ) -> Trial | Refusal:
-    bars = action.ttl_bars or now.settings.shadow_ttl_bars
+    expires_at = now.after(action.life_blocks or now.settings.shadow_life_blocks)
     sides = tuple(side for side in _sides(action) if side in baseline.rules)
     if not sides:
         return Refusal("no_such_direction", f"{baseline.id} has no {action.direction} rules")
-    return Trial(kind, baseline, lifts, sides, action.regime, now.at + duration_ns(bars, now.timeframe))
+    return Trial(kind, baseline, lifts, sides, action.regime, expires_at)
 
 
 def _with_value(action: JudgeAction, baseline: PlaybookDefinition) -> PlaybookDefinition:

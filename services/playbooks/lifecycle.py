@@ -1,13 +1,13 @@
 """Lifecycle of playbook versions: candidate, shadow, active, expired or retired, each with its evidence (D6).
 
-An action that only lowers exposure (a banned cell, a lower risk fraction) is active at once and ends after
-its time to live, or once the ledger that it keeps on paper proves that it may; everything else is a candidate
-that trades in shadow until its own evidence promotes it, or its time is up. Every transition is returned as a
-`PlaybookVersion` for the journal. Called by the slow loop, never in the tick path.
+An action that only lowers exposure (a banned cell, a lower risk fraction) is active at once. At the end of
+its life it is weighed again: it is renewed unless its own trades contradict it, and no count of time ends it.
+Everything else is a candidate that trades in shadow until its own evidence promotes it, or its life is over.
+Every transition is returned as a `PlaybookVersion` for the journal. Called by the slow loop, never in the
+tick path.
 """
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from schemas.canonical import content_id
 from schemas.config import JudgeSettings
@@ -16,6 +16,7 @@ from schemas.judge import JudgeAction, RefusedAction
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.vocabulary import VersionState
 from services.playbooks.action_effects import (
+    PROVEN,
     Evidence,
     Lift,
     Limit,
@@ -25,14 +26,17 @@ from services.playbooks.action_effects import (
     demand_bounds,
     effect_of,
 )
-from services.playbooks.measures import Composition, revised, same_rules
+from services.playbooks.measures import RISK, Composition, Measure, outcome_rules, revised, same_rules
 from services.playbooks.registry import PlaybookRegistry
+from services.playbooks.renewals import NOTHING, Due, Renewal, Shown, due_measures, next_end, renewals
 from services.playbooks.trials import OpenTrial, ShadowTrial, banned_cells
+from services.statistics.calendar_units import unit_of_timeframe
 from trading_core.tick_guard import TickGuard
 
-__all__ = ["PlaybookLifecycle", "ShadowTrial"]
+__all__ = ["DISCOVERIES", "PROVEN", "PlaybookLifecycle", "ShadowTrial"]
 
-PROVEN = "proven in shadow"  # the reason of a promotion
+GAINED = "its own trades since the risk cut prove a gain"  # the reason of the end of a cut
+DISCOVERIES = frozenset({PROVEN, GAINED})  # what came into force on evidence of its own
 EXPERIMENT_ENDED = "the experiment has ended"  # the reason of its end: nothing makes it active
 
 Transitions = tuple[PlaybookVersion, ...]
@@ -42,11 +46,14 @@ Origin = dict[str, str | None]
 class PlaybookLifecycle:
     """Moves versions through their states over one registry; the only writer after the start."""
 
-    def __init__(self, registry: PlaybookRegistry, settings: JudgeSettings, guard: TickGuard) -> None:
+    def __init__(
+        self, registry: PlaybookRegistry, settings: JudgeSettings, guard: TickGuard, block: str = ""
+    ) -> None:
         self._registry = registry
         self._reader = registry.reader()
         self._settings = settings
         self._guard = guard
+        self._block = block
         self._compositions = {
             version.definition.content_hash: Composition(version.definition)
             for version in self._reader.active()
@@ -63,7 +70,7 @@ class PlaybookLifecycle:
         verdict_id: str | None,
         at: int,
         timeframe: str,
-        proven: Mapping[tuple[str, str | None], Evidence] = MappingProxyType({}),
+        proven: Shown = NOTHING,
     ) -> Transitions:
         """Carry out a verdict's actions, in order; each action of a report once, however often it comes.
 
@@ -90,8 +97,9 @@ class PlaybookLifecycle:
         """Make a candidate active on the evidence of its shadow trades.
 
         The version that was active retires, and so do other candidates for its place if the baseline changes:
-        they were compared with what is gone. Measures in force stay in force; if they change the candidate's
-        content, it enters as a new version. () for a version that has left the shadow in the meantime.
+        they were compared with what is gone, and a risk cut ends: it was taken for what is gone. Bans stay in
+        force; if they change the candidate's content, it enters as a new version. () for a version that has
+        left the shadow in the meantime.
 
         Raises:
             InvariantViolation: inside the tick path, an unknown hash, or an experiment, which is never
@@ -108,6 +116,8 @@ class PlaybookLifecycle:
         proven = self._trials.pop(version_hash)
         active = self._reader.get(candidate.definition.id)
         standing = self._composition(active).lifted(proven.lifts, proven.trial.since)
+        if outcome_rules(proven.baseline) != outcome_rules(standing.baseline):
+            standing = standing.lifted((RISK,), at)
         composition = Composition(proven.baseline, standing.measures)
         wanted = composition.definition(candidate.definition.version, candidate.definition.known_at)
         done: list[PlaybookVersion] = []
@@ -144,8 +154,42 @@ class PlaybookLifecycle:
             ),
         )
 
+    def renew_due(
+        self, at: int, timeframe: str, shown: Shown = NOTHING, proven: Shown = NOTHING
+    ) -> tuple[Renewal, ...]:
+        """Give another life to the measures whose life is over and whose own trades do not contradict them.
+
+        No version changes by it.
+
+        Args:
+            at: the time, ns.
+            timeframe: of the bars.
+            shown: what the trades of each measure have shown, by its ledger.
+            proven: those of them that contradict their measure.
+        """
+        self._guard.forbid("policy_writes")
+        done: list[Renewal] = []
+        for active in self._reader.active():
+            found = due_measures(self._composition(active), at)
+            due = {ledger: measures for ledger, measures in found.items() if ledger not in proven}
+            if due:
+                version = self._renew(active, due, at, timeframe)
+                done += renewals(version, self._composition(active), due, shown)
+        return tuple(done)
+
+    def end_contradicted(self, at: int, proven: Shown) -> Transitions:
+        """End measures whose life is over and that their own trades contradict, each with its evidence."""
+        self._guard.forbid("policy_writes")
+        done: list[PlaybookVersion] = []
+        for active in self._reader.active():
+            for ledger, due in due_measures(self._composition(active), at).items():
+                if ledger in proven:
+                    lift = Lift(due, proven[ledger], GAINED if due[0].key == RISK else PROVEN)
+                    done += self._lift(lift, self._reader.get(active.definition.id), {}, at)
+        return tuple(done)
+
     def expire_due(self, at: int, evidence: Mapping[str, Evidence] | None = None) -> Transitions:
-        """End what has reached its time: measures (the playbook returns without them) and open trials.
+        """End the open trials whose life is over, or whose measure is no longer in force.
 
         Args:
             at: the time, ns.
@@ -153,13 +197,6 @@ class PlaybookLifecycle:
         """
         self._guard.forbid("policy_writes")
         done: list[PlaybookVersion] = []
-        for active in self._reader.active():
-            composition = self._composition(active)
-            if composition.due(at):
-                text = ", ".join(one.text for one in composition.due(at))
-                rest = composition.after(at)
-                done.append(self._move(active, VersionState.EXPIRED, at, f"time is up: {text}"))
-                done.append(self._enter(self._next(rest, at), rest, at, f"ended: {text}", active, active))
         for version_hash, opened in list(self._trials.items()):
             reason = self._over(opened, at)
             if reason is not None:
@@ -172,7 +209,9 @@ class PlaybookLifecycle:
     def rollback(
         self, playbook_id: str, at: int, reason: str = "rolled back", evidence: Evidence | None = None
     ) -> Transitions:
-        """Return to the last ancestor that traded differently, less the measures whose time is up.
+        """Return to the last ancestor that traded differently.
+
+        Of the measures that it held, those come back that are still in force, or whose life is not over.
 
         Raises:
             ConfigError: the playbook is unknown, or no ancestor traded differently.
@@ -199,6 +238,15 @@ class PlaybookLifecycle:
         standing = [self._compositions[one.definition.content_hash] for one in self._reader.active()]
         return (*(one.trial for one in self._trials.values()), *banned_cells(standing))
 
+    def risk_cuts(self) -> tuple[Measure, ...]:
+        """Risk cuts in force, by playbook."""
+        standing = (self._composition(one) for one in self._reader.active())
+        return tuple(one for composition in standing for one in composition.measures if one.key == RISK)
+
+    def active(self, playbook_id: str) -> PlaybookDefinition:
+        """The version of a playbook that is in force."""
+        return self._reader.get(playbook_id).definition
+
     def counts(self) -> dict[str, int]:
         """Number of versions in each state."""
         states = [version.state for version in self._registry.latest()]
@@ -224,11 +272,13 @@ class PlaybookLifecycle:
         origin: Origin,
         at: int,
         timeframe: str,
-        proven: Mapping[tuple[str, str | None], Evidence],
+        proven: Shown,
     ) -> list[PlaybookVersion]:
         standing = {one.definition.id: self._composition(one) for one in self._reader.active()}
         trials = tuple(self._trials.values())
-        now = Situation(self._active_definitions(), standing, trials, self._settings, at, timeframe, proven)
+        now = Situation(
+            self._active_definitions(), standing, trials, self._settings, at, timeframe, self._block, proven
+        )
         effect = effect_of(action, now)
         if isinstance(effect, Refusal):
             self._refused.append(RefusedAction(action=action, code=effect.code, reason=effect.reason))
@@ -241,12 +291,24 @@ class PlaybookLifecycle:
             return self._lift(effect, active, origin, at)
         return self._open(effect, active, action.reason, origin, at)
 
+    def _renew(self, active: PlaybookVersion, due: Due, at: int, timeframe: str) -> PlaybookVersion:
+        """The active version with another life for some of its measures.
+
+        Versions from before it that hold the same measures follow, so that a rollback finds them as they are.
+        """
+        unit, blocks = unit_of_timeframe(self._block, timeframe), self._settings.action_life_blocks
+        for measures in due.values():
+            until = next_end(measures[0].expires_at, at, blocks, unit)
+            for version_hash, composition in self._compositions.items():
+                self._compositions[version_hash] = composition.renewed(measures, until)
+        return self._registry.extend(active.definition.id, self._composition(active).ends)
+
     def _lift(self, lift: Lift, active: PlaybookVersion, origin: Origin, at: int) -> list[PlaybookVersion]:
-        composition = self._composition(active).lifted(lift.keys, at)
+        composition = self._composition(active).without(lift.measures)
         definition = self._next(composition, at)
-        reason = f"replaced by version {definition.version}, proven in shadow"
+        reason = f"replaced by version {definition.version}, {lift.reason}"
         left, known = self._move(active, VersionState.RETIRED, at, reason), revised(active, **origin)
-        return [left, self._enter(definition, composition, at, PROVEN, known, active, lift.evidence)]
+        return [left, self._enter(definition, composition, at, lift.reason, known, active, lift.evidence)]
 
     def _limit(
         self, limit: Limit, active: PlaybookVersion, reason: str, origin: Origin, at: int
@@ -290,15 +352,17 @@ class PlaybookLifecycle:
             return EXPERIMENT_ENDED if opened.trial.kind == "experiment" else "not promoted in time"
         measures = self._composition(self._reader.get(opened.baseline.id)).measures
         if opened.lifts and not {one.key for one in measures} & set(opened.lifts):
-            return "the measure it was to lift has ended by itself"
+            return "the measure it was to lift is no longer in force"
         return None
 
     def _different_ancestor(self, active: PlaybookVersion, at: int) -> tuple[PlaybookVersion, Composition]:
-        """The nearest ancestor whose rules, less what has expired, differ from the active ones."""
-        target = active
+        """The nearest ancestor whose rules, less what has ended for good, differ from the active ones."""
+        target, in_force = active, self._composition(active).measures
         while target.parent_hash is not None:
             target = self._reader.by_hash(target.parent_hash)
-            composition = self._composition(target).after(at)
+            before = self._composition(target)
+            left = tuple(one for one in before.measures if one in in_force or one.expires_at > at)
+            composition = Composition(before.baseline, left)
             definition = composition.definition(target.definition.version, target.definition.known_at)
             if not same_rules(definition, active.definition):
                 return target, composition

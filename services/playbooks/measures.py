@@ -1,13 +1,13 @@
 """What a playbook version is made of: a baseline and the temporary measures laid over it.
 
-A measure only lowers exposure (a banned regime cell, a lower risk fraction) and ends by itself; the
-baseline is what was in the file or what a shadow trial has proven. Keeping them apart lets a measure end, a
-candidate be promoted and a version be rolled back in any order without one undoing the other. Pure; called
-by the lifecycle.
+A measure only lowers exposure (a banned regime cell, a lower risk fraction) and is weighed again at the end
+of its life; the baseline is what was in the file or what a shadow trial has proven. Keeping them apart lets a
+measure end, a candidate be promoted and a version be rolled back in any order without one undoing the other.
+Pure; called by the lifecycle.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from schemas.contract import Contract
@@ -17,6 +17,9 @@ from schemas.vocabulary import TIMEFRAME_SECONDS, Direction
 NS = 1_000_000_000
 RISK = ("risk", "")
 C = TypeVar("C", bound=Contract)
+Ledger = tuple[
+    str, str
+]  # the version from before a measure, by its hash, and the banned cell; "" for a risk cut
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Measure:
     Attributes:
         key: (direction, `trend/volatility`) of a ban, `RISK` of a lower risk fraction.
         risk_fraction: the lower fraction of equity, None for a ban.
-        since, expires_at: ns.
+        since: ns. expires_at: ns; when it is weighed again.
         before: the version that was active when the measure was taken.
     """
 
@@ -45,6 +48,11 @@ class Measure:
             else f"ban of {self.key[1]} {self.key[0]}"
         )
 
+    @property
+    def ledger(self) -> Ledger:
+        """Whose trades speak for or against it; both directions of one ban share a ledger."""
+        return self.before.content_hash, self.key[1]
+
 
 @dataclass(frozen=True)
 class Composition:
@@ -54,12 +62,16 @@ class Composition:
     measures: tuple[Measure, ...] = ()
 
     def due(self, at: int) -> tuple[Measure, ...]:
-        """Measures that end at or before `at`."""
+        """Measures whose life is over at `at`."""
         return tuple(one for one in self.measures if one.expires_at <= at)
 
-    def after(self, at: int) -> "Composition":
-        """The same baseline without the measures that end at or before `at`."""
-        return Composition(self.baseline, tuple(one for one in self.measures if one.expires_at > at))
+    def renewed(self, due: Iterable[Measure], until: int) -> "Composition":
+        """The same with another end for some measures, ns."""
+        moved = tuple(due)
+        return Composition(
+            self.baseline,
+            tuple(replace(one, expires_at=until) if one in moved else one for one in self.measures),
+        )
 
     def lifted(self, keys: Iterable[tuple[str, str]], until: int) -> "Composition":
         """The same baseline without the measures of these keys that were taken at or before `until`."""
@@ -67,9 +79,14 @@ class Composition:
         rest = tuple(one for one in self.measures if one.key not in gone or one.since > until)
         return Composition(self.baseline, rest)
 
+    def without(self, ended: Iterable[Measure]) -> "Composition":
+        """The same baseline without some measures."""
+        gone = tuple(ended)
+        return Composition(self.baseline, tuple(one for one in self.measures if one not in gone))
+
     @property
     def ends(self) -> int | None:
-        """When the first measure ends; None without measures."""
+        """When the first measure is weighed again, ns; None without measures."""
         return min((one.expires_at for one in self.measures), default=None)
 
     def definition(self, version: int, known_at: int | None) -> PlaybookDefinition:
@@ -105,6 +122,22 @@ def same_rules(a: PlaybookDefinition, b: PlaybookDefinition) -> bool:
     return (
         revised(a, version=1, known_at=None).content_hash == revised(b, version=1, known_at=None).content_hash
     )
+
+
+def outcome_rules(definition: PlaybookDefinition) -> str:
+    """Hash of what decides how a trade of this version ends; equal for versions whose trades are alike."""
+    eligibility = {side: revised(rules, banned=()) for side, rules in definition.eligibility.items()}
+    return revised(
+        definition,
+        version=1,
+        known_at=None,
+        title="",
+        description="",
+        enabled=True,
+        minimum_episodes=20,
+        risk_fraction=0.005,
+        eligibility=eligibility,
+    ).content_hash
 
 
 def open_cells(definition: PlaybookDefinition, direction: Direction) -> tuple[str, ...]:

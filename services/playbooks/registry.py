@@ -15,6 +15,7 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import Direction, VersionState
 from services.playbooks.loader import load_playbooks
+from services.playbooks.measures import revised
 from services.playbooks.rendering import render_rules
 from trading_core.tick_guard import TickGuard
 
@@ -140,6 +141,17 @@ class PlaybookRegistry:
             del self._active[name]
         self._latest[version_hash] = version
         self._history.append(version)
+        return version
+
+    def extend(self, playbook_id: str, expires_at: int | None) -> PlaybookVersion:
+        """Move the end of the active version of a playbook, ns; no transition, so the history stays.
+
+        Raises:
+            InvariantViolation: inside the tick path.
+        """
+        self._guard.forbid("policy_writes")
+        version = revised(self._active[playbook_id], expires_at=expires_at)
+        self._active[playbook_id] = self._latest[version.definition.content_hash] = version
         return version
 
     def latest(self) -> tuple[PlaybookVersion, ...]:

@@ -7,6 +7,7 @@ written. What is found is minor: a text may round on its own, and the second rea
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
@@ -71,16 +72,19 @@ def text_claims_unknown_fact(
 
 
 class _Held:
-    """The numbers that a request holds."""
+    """The numbers that a request holds; read from it when a text first claims one, and most claim none."""
 
     def __init__(self, request: PolicyLevelReflectionRequest, levels: PlanLevels) -> None:
+        self.close = request.snapshot.close
+        self._request, self._levels = request, levels
+
+    @cached_property
+    def _numbers(self) -> frozenset[float]:
+        request, levels = self._request, self._levels
         proposal = {k: v for k, v in request.proposal.payload().items() if k not in ("thesis", "rationale")}
         payload = request.payload() | {"proposal": proposal}
         placed = (levels.entry, levels.stop, levels.target, levels.playbook_entry, levels.playbook_stop)
-        self.close = request.snapshot.close
-        self._numbers = sorted(
-            {*_numbers_in(payload), *(abs(level) for level in placed if level is not None)}
-        )
+        return frozenset({*_numbers_in(payload), *(abs(level) for level in placed if level is not None)})
 
     def holds(self, written: str, *, scale: float = 1.0, share: float = 0.0) -> bool:
         """Whether a number of the request, times `scale`, rounds to the written one or is within `share`."""

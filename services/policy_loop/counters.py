@@ -125,6 +125,7 @@ class PolicyCounters:
             "revisions": self.revisions,
             "reflections": reflections,
             "finding_codes": dict(sorted(self.finding_codes.items())),
+            "sent_back_for": dict(sorted(self.sent_back_for.items())),
             "amendments": {
                 str(name): self.amendments[name] for name in (*ReflectionStatus, InvocationOutcome.DISABLED)
             },

@@ -39,7 +39,7 @@ def check_action(action: JudgeAction, state: ContractState) -> RefusedAction | N
     """None when the action keeps the contract, else the refusal.
 
     Codes: unknown_playbook, playbook_disabled, already_decided, unknown_regime, unknown_direction,
-    not_eligible, already_set, floor, ttl_too_long, unknown_parameter, wrong_role, off_grid, unchanged,
+    not_eligible, already_set, floor, life_too_long, unknown_parameter, wrong_role, off_grid, unchanged,
     risk_out_of_bounds, too_many_experiments, claims_lower_exposure.
     """
     refusal = _check_playbook(action, state) or _check_kind(action, state) or _check_claim(action, state)
@@ -137,12 +137,14 @@ def _check_eligibility(action: JudgeAction, state: ContractState) -> Refusal | N
     is_open = {cell for name in directions for cell in eligible_cells(definition, name)}
     if (regime in is_open) == bool(action.eligible):
         return "already_set", f"{definition.id!r} already has eligible={action.eligible} in {regime!r}"
-    if action.ttl_bars is not None and action.ttl_bars > state.settings.action_ttl_bars:
-        return (
-            "ttl_too_long",
-            f"ttl {action.ttl_bars} bars is above the limit {state.settings.action_ttl_bars}",
-        )
-    return _check_floor(action, state)
+    return _check_life(action, state, measure=not action.eligible) or _check_floor(action, state)
+
+
+def _check_life(action: JudgeAction, state: ContractState, *, measure: bool) -> Refusal | None:
+    limit = state.settings.action_life_blocks if measure else state.settings.shadow_life_blocks
+    if action.life_blocks is not None and action.life_blocks > limit:
+        return "life_too_long", f"a life of {action.life_blocks} blocks is above the limit {limit}"
+    return None
 
 
 def _check_floor(action: JudgeAction, state: ContractState) -> Refusal | None:
@@ -174,12 +176,7 @@ def _check_parameter(action: JudgeAction, state: ContractState) -> Refusal | Non
         return refusal
     if action.kind != f"set_{parameter.role}":
         return "wrong_role", f"{action.parameter} is a {parameter.role}: use set_{parameter.role}"
-    if action.ttl_bars is not None and action.ttl_bars > state.settings.shadow_ttl_bars:
-        return (
-            "ttl_too_long",
-            f"ttl {action.ttl_bars} bars is above the limit {state.settings.shadow_ttl_bars}",
-        )
-    return None
+    return _check_life(action, state, measure=False)
 
 
 def _check_risk(action: JudgeAction, state: ContractState) -> Refusal | None:
@@ -189,11 +186,7 @@ def _check_risk(action: JudgeAction, state: ContractState) -> Refusal | None:
         return "unchanged", f"risk of {definition.id!r} is {value!r} already"
     if not MINIMUM_RISK_FRACTION <= value <= ceiling:
         return "risk_out_of_bounds", f"risk {value!r} lies outside [{MINIMUM_RISK_FRACTION}, {ceiling}]"
-    lowers = value < definition.risk_fraction
-    limit = state.settings.action_ttl_bars if lowers else state.settings.shadow_ttl_bars
-    if action.ttl_bars is not None and action.ttl_bars > limit:
-        return "ttl_too_long", f"ttl {action.ttl_bars} bars is above the limit {limit}"
-    return None
+    return _check_life(action, state, measure=value < definition.risk_fraction)
 
 
 def _check_experiment(action: JudgeAction, state: ContractState) -> Refusal | None:
@@ -203,12 +196,7 @@ def _check_experiment(action: JudgeAction, state: ContractState) -> Refusal | No
             "too_many_experiments",
             f"{running} experiments are open, the limit is {state.settings.max_open_experiments}",
         )
-    if action.ttl_bars is not None and action.ttl_bars > state.settings.shadow_ttl_bars:
-        return (
-            "ttl_too_long",
-            f"ttl {action.ttl_bars} bars is above the limit {state.settings.shadow_ttl_bars}",
-        )
-    return _parameter(action, state)[1]
+    return _check_life(action, state, measure=False) or _parameter(action, state)[1]
 
 
 def _check_claim(action: JudgeAction, state: ContractState) -> Refusal | None:

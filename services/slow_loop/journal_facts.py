@@ -7,7 +7,6 @@ of grid values. Called by the slot runner; it reads rows and writes nothing.
 
 import json
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +18,7 @@ from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import DeferredItem, HighLevelReflectionReport, OpenEntry, TickValidationEvent
 from schemas.regime import RegimeView
+from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import Direction, OverrideReason, VersionState
 from services.high_level.grid import trial_key
 from services.journal.chain import JournalRow
@@ -26,6 +26,7 @@ from services.playbooks.measures import duration_ns
 from services.slow_loop.artefacts import with_moments
 from services.slow_loop.cadence import CadenceFacts
 from services.slow_loop.drift_window import COUNTED, DriftWindow
+from services.slow_loop.evidence_epochs import EvidenceEpochs
 from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.requests import (
     LoopStanding,
@@ -82,6 +83,7 @@ class JournalFacts:
         self.signals = SignalFacts()
         self.last_seq = -1
         self.timeframe = ""
+        self._before = NO_TRIALS
         self._first_label = 0
         self._label = "open"
         self._learnable: list[Episode] = []
@@ -206,6 +208,7 @@ class JournalFacts:
             if one.verdict is not None
             for action in actions_seen(one.verdict, one.verdict_id, one.judged_at)
         ]
+        epochs = self._epochs(clock)
         return RequestFacts(
             known_at=clock,
             timeframe=self.timeframe,
@@ -217,11 +220,13 @@ class JournalFacts:
             shadow_trials=self._trials(clock),
             open_entries=self._positions.at(clock),
             drift_inputs=self._drift_window(past, clock).inputs(trigger),
-            epochs=self._epochs(clock),
-            epoch_starts={one.definition.id: one.since for one in self._active(clock)},
+            epochs=epochs.epochs,
+            epoch_starts=epochs.starts,
+            same_rules=epochs.same_rules,
             tested=tuple(
                 trial_key(trial) for one in self._made(slot, clock) for trial in one.report.grid_trials
             ),
+            ledger=self._before.told,
         )
 
     def told_until(self, slot: int, clock: int) -> int:
@@ -276,10 +281,10 @@ class JournalFacts:
                 del active[name]
         return [active[name] for name in sorted(active)]
 
-    def _epochs(self, clock: int) -> Counter[str]:
-        """How often each playbook got another active version than its first."""
-        became = [one.definition.id for at, one in self._versions if at <= clock and one.state == "active"]
-        return Counter(became) - Counter(set(became))
+    def _epochs(self, clock: int) -> EvidenceEpochs:
+        return EvidenceEpochs(
+            one for at, one in self._versions if at <= clock and one.state is VersionState.ACTIVE
+        )
 
     def _on_trial(self, clock: int) -> list[PlaybookVersion]:
         latest = {one.definition.content_hash: one for at, one in self._versions if at <= clock}
@@ -301,6 +306,8 @@ class JournalFacts:
     def _genesis(self, row: JournalRow, payload: dict[str, Any]) -> None:
         self.timeframe, self._label = payload["timeframe"], payload["label"]
         self._first_label = row.ts_event
+        if payload.get("ledger") is not None:
+            self._before = TrialLedger.model_validate(payload["ledger"])
 
     def _episode(self, row: JournalRow, payload: dict[str, Any]) -> None:
         episode = Episode.model_validate(payload["episode"])

@@ -1,32 +1,46 @@
-"""Levels of what may come into force on its own paper trades: candidates, and bans that may be lifted.
+"""Levels of what may come into force on its own trades: candidates, and measures that may be contradicted.
 
 All of them share one level (`services.statistics.online_levels`), in the order in which they began; of what
-began together, candidates come before bans.
+began together, candidates come before bans, and these before risk cuts.
 """
 
 from schemas.config import JudgeSettings
+from schemas.trials import NO_TRIALS, TrialLedger
 from services.statistics.online_levels import online_level
 
-Key = tuple[str, str | None]  # hash of the version on paper, and the banned cell; None for a candidate
+# What a candidate trades, or the hash of the version from before a measure; then the banned cell, "" for a
+# cut, None for a candidate.
+Key = tuple[str, str | None]
+KINDS = ("candidate", "banned_cell", "risk_cut")  # the order of what began together
 
 
 class PromotionLevels:
-    """The level of everything that has begun, and the promotions so far."""
+    """The level of everything that has begun, and the promotions so far.
 
-    def __init__(self, judge: JudgeSettings) -> None:
+    What began and was promoted in other configurations on the same bars, before this run, comes first.
+    """
+
+    def __init__(self, judge: JudgeSettings, before: TrialLedger = NO_TRIALS) -> None:
         self._judge = judge
+        self._before = before.in_force
         self._levels: dict[Key, float] = {}
         self._promotions: list[int] = []
 
     def begin(self, key: Key, since: int) -> None:
         """Give `key` its level if it has none: what is left after the promotions up to `since`, ns."""
         if key not in self._levels:
-            discoveries = sum(at <= since for at in self._promotions)
-            self._levels[key] = online_level(self._judge.promotion_alpha, len(self._levels) + 1, discoveries)
+            number = self._before.candidates + len(self._levels) + 1
+            discoveries = self._before.promotions + sum(at <= since for at in self._promotions)
+            self._levels[key] = online_level(self._judge.promotion_alpha, number, discoveries)
 
     def promoted(self, at: int) -> None:
         """Something that has a level was proven, ns."""
         self._promotions.append(at)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many have begun in this run, and how many of them were promoted at most."""
+        return len(self._levels), min(len(self._levels), len(self._promotions))
 
     def of(self, key: Key) -> float | None:
         """The level of a key; None before it has begun."""

@@ -21,6 +21,7 @@ from schemas.reflection import (
     OpenEntry,
     UntradedSignal,
 )
+from schemas.trials import TrialLedger
 from schemas.vocabulary import OverrideReason
 from services.slow_loop.cadence import CadenceFacts, Run
 
@@ -50,6 +51,7 @@ class RequestFacts:
         counted_before: how many of them the last run knew.
         judge_history: every action of the judge so far.
         epochs: versions of each playbook that became active after its first, from whatever reason.
+        ledger: what was tried on these bars before the run; None where nothing was.
     """
 
     known_at: int
@@ -66,6 +68,8 @@ class RequestFacts:
     epoch_starts: Mapping[str, int] = field(default_factory=dict)
     tested: tuple[str, ...] = ()
     open_entries: tuple[OpenEntry, ...] = ()
+    same_rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ledger: TrialLedger | None = None
 
     def batch(self) -> list[Episode]:
         """The episodes to examine."""
@@ -141,6 +145,8 @@ def build_request(run: Run, facts: RequestFacts) -> HighLevelReflectionRequest:
         epoch_starts=dict(facts.epoch_starts),
         tested_before=facts.tested,
         open_entries=facts.open_entries,
+        same_rules=dict(facts.same_rules),
+        ledger=facts.ledger,
     )
 
 

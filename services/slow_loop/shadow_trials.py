@@ -1,27 +1,42 @@
 """Shadow trials: candidates and disabled cells trade on paper until their own new evidence speaks.
 
 At every slot the ledgers are advanced to the present bar, their episodes are journalled as shadow episodes,
-and a candidate whose own outcomes since its start reject the reference is promoted. A banned cell whose
-outcomes since the ban do so is `proven`: a report may recommend to lift the ban. Nothing that suggested a
-change is counted for it. However many candidates and bans come, all of them share one level: each begins with
-what `online_levels` leaves it. Called by the slow loop.
+and a candidate is promoted whose own mean lies above the reference and whose difference from the incumbent,
+traded on paper on the same bars, is proven. A banned cell whose
+outcomes since the ban do so is `proven`: a report may recommend to lift the ban, which ends with its life at
+the latest. So is a risk cut, by the trades that its playbook has entered since. Nothing that suggested a
+change is counted for it. However many candidates, bans and cuts come, all of them share one level: each
+begins with what `online_levels` leaves it. Called by the slow loop.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from schemas.config import GateSettings, JudgeSettings
 from schemas.episode import Episode
-from schemas.playbook import PlaybookVersion
-from schemas.vocabulary import VersionState
-from services.playbooks.lifecycle import PROVEN, PlaybookLifecycle, ShadowTrial
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.reflection import OpenEntry
+from schemas.trials import NO_TRIALS, TrialLedger
+from schemas.vocabulary import Direction, VersionState
+from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowTrial
+from services.playbooks.measures import Measure, outcome_rules
 from services.ports import EventJournal
-from services.slow_loop.promotion_levels import Key, PromotionLevels
+from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels
 from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
-from services.slow_loop.trial_evidence import Evidence, gains, rounded, trial_evidence
+from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, rounded, trial_evidence
+
+TrialKey = tuple[str, str, str | None, tuple[Direction, ...]]
 
 
 class ShadowTrials:
-    """The open trials of one run, each with its ledger."""
+    """The open trials of one run, each with its ledger, and what speaks for or against its measures.
+
+    Attributes:
+        shown: what open trials have shown, by version hash.
+        measured: what the trades since each measure have shown, by its ledger.
+        proven: those of them that contradict their measure.
+    """
 
     def __init__(
         self,
@@ -30,52 +45,98 @@ class ShadowTrials:
         gate: GateSettings,
         judge: JudgeSettings,
         journal: EventJournal,
+        before: TrialLedger = NO_TRIALS,
     ) -> None:
         self._ledgers = ledgers
         self._lifecycle = lifecycle
         self._gate = gate
         self._judge = judge
         self._journal = journal
-        self._open: dict[tuple[str, str, str | None], StandingLedger] = {}
-        self._levels = PromotionLevels(judge)
+        self._open: dict[TrialKey, StandingLedger] = {}
+        self._beside: dict[TrialKey, StandingLedger] = {}  # what candidates are compared with
+        self._told: dict[TrialKey, Evidence] = {}
+        self._spent: set[TrialKey] = set()
+        self._levels = PromotionLevels(judge, before)
         self.shown: dict[str, Evidence] = {}
+        self.measured: dict[Key, Evidence] = {}
         self.proven: dict[Key, Evidence] = {}
 
-    def step(self, row: int, now: int) -> tuple[PlaybookVersion, ...]:
-        """Advance every trial through row `row`; versions whose state changed on their own evidence."""
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Candidates and measures that have begun, and those that were promoted or ended on proof."""
+        return self._levels.counts
+
+    def step(
+        self, row: int, now: int, traded: Sequence[Episode] = (), open_entries: Sequence[OpenEntry] = ()
+    ) -> tuple[PlaybookVersion, ...]:
+        """Advance every trial through row `row`; versions whose state changed on their own evidence.
+
+        `traded` holds the trades of the account that are known, `open_entries` its positions.
+        """
         self._follow(row)
         changed: list[PlaybookVersion] = []
-        self.shown, self.proven = {}, {}
+        self.shown, self.measured, self.proven = {}, {}, {}
+        self._told = {}
         for trial in self._lifecycle.shadows():
             ledger = self._open[_key(trial)]
             for episode in ledger.advance(row + 1):
                 self._record(trial, episode, now)
-            evidence = trial_evidence(ledger.episodes, self._gate, now, trial.definition, ledger.open_since)
+            evidence = self._evidence(trial, ledger, row, now)
             level = self._levels.of(_place(trial))
             if level is not None:
                 evidence["e_needed"] = rounded(1.0 / level)
-            self.shown[trial.version_hash] = evidence
+            self._told[_key(trial)] = evidence
+            if trial.kind != "banned_cell":
+                self.shown[trial.version_hash] = evidence
             if trial.kind == "candidate" and level is not None:
                 changed += self._weigh(trial, evidence, level, now)
-            proven = level is not None and gains(evidence) and self._reaches(evidence, "e_value", level)
-            if trial.kind == "banned_cell" and proven:
-                self.proven[_place(trial)] = evidence
+            if trial.kind == "banned_cell":
+                self._measured(_place(trial), evidence)
+        for cut in self._lifecycle.risk_cuts():
+            held = [
+                one.entry_label
+                for one in open_entries
+                if one.playbook_id == cut.before.id and one.entry_label >= cut.since
+            ]
+            shown = trial_evidence(
+                since_cut(cut, traded), self._gate, now, cut.before, min(held, default=None)
+            )
+            self._measured(cut.ledger, shown)
         return tuple(changed)
 
+    def _evidence(self, trial: ShadowTrial, ledger: StandingLedger, row: int, now: int) -> Evidence:
+        """What a trial has shown; a candidate's e-value is that of its difference from the incumbent."""
+        own = trial_evidence(ledger.episodes, self._gate, now, trial.definition, ledger.open_since)
+        beside = self._beside.get(_key(trial))
+        if beside is None:
+            return own
+        beside.advance(row + 1)
+        return own | paired_evidence(ledger, beside, self._gate, now)
+
+    def _measured(self, ledger: Key, evidence: Evidence) -> None:
+        """Note what the trades since a measure have shown, and whether that contradicts it."""
+        level = self._levels.of(ledger)
+        if level is None:
+            return
+        self.measured[ledger] = evidence | {"e_needed": rounded(1.0 / level)}
+        if gains(evidence) and self._reaches(evidence, "e_value", level):
+            self.proven[ledger] = self.measured[ledger]
+
     def lifted(self, changed: tuple[PlaybookVersion, ...], at: int) -> None:
-        """Note bans that were lifted on their own evidence: that is a promotion to the levels after it."""
+        """Note measures that ended on their own evidence: that is a promotion to the levels after it."""
         for version in changed:
-            if version.state is VersionState.ACTIVE and version.reason == PROVEN:
+            if version.state is VersionState.ACTIVE and version.reason in DISCOVERIES:
                 self._levels.promoted(at)
 
     def _weigh(
         self, trial: ShadowTrial, evidence: Evidence, level: float, now: int
     ) -> tuple[PlaybookVersion, ...]:
         """Promote a candidate that its own trades prove, retire one that they speak against."""
-        if self._reaches(evidence, "e_value", level):
+        if gains(evidence) and self._reaches(evidence, "e_value", level):
             promoted = self._lifecycle.promote(trial.version_hash, evidence, now)
             if promoted:
                 self._levels.promoted(now)
+                self._spent.add(_key(trial))
             return promoted
         if self._reaches(evidence, "e_value_below", self._judge.promotion_alpha):
             return self._lifecycle.retire(trial.version_hash, evidence, now)
@@ -89,25 +150,41 @@ class ShadowTrials:
                 "version": trial.definition.version,
                 "kind": trial.kind,
                 "regime": trial.regime_key,
-                **self.shown[trial.version_hash],
+                **self._told[_key(trial)],
             }
             for trial in self._lifecycle.shadows()
-            if trial.version_hash in self.shown
+            if _key(trial) in self._told
         )
 
     def _follow(self, row: int) -> None:
-        """Open ledgers for new trials from the next bar on, and drop those whose trial has ended."""
+        """Open ledgers for new trials from the next bar on.
+
+        The ledger of a trial that has ended is kept, so that an identical candidate goes on with what it had;
+        not after its evidence was spent on a promotion, and not that of a ban.
+        """
         trials = {_key(trial): trial for trial in self._lifecycle.shadows()}
-        self._open = {key: ledger for key, ledger in self._open.items() if key in trials}
+        for key in self._spent | {key for key in self._open if key[1] == "banned_cell" and key not in trials}:
+            self._open.pop(key, None)
+            self._beside.pop(key, None)
+        self._spent.clear()
         for key, trial in trials.items():
             if key not in self._open:
                 start = int(np.searchsorted(self._ledgers.bars.close_times, trial.since, side="right"))
+                first = min(start, row + 1)
                 self._open[key] = self._ledgers.open(
-                    trial.definition, trial.directions, min(start, row + 1), trial.regime_key
+                    trial.definition, trial.directions, first, trial.regime_key
                 )
-        for trial in sorted(trials.values(), key=lambda one: (one.since, one.kind == "banned_cell")):
-            if trial.kind != "experiment":
-                self._levels.begin(_place(trial), trial.since)
+                incumbent = self._lifecycle.active(trial.definition.id)
+                if trial.kind == "candidate" and _differs(trial, incumbent):
+                    self._beside[key] = self._ledgers.open(incumbent, trial.directions, first)
+        begun = [
+            (trial.since, KINDS.index(trial.kind), _place(trial))
+            for trial in trials.values()
+            if trial.kind != "experiment"
+        ]
+        begun += [(cut.since, KINDS.index("risk_cut"), cut.ledger) for cut in self._lifecycle.risk_cuts()]
+        for since, _, place in sorted(begun, key=lambda one: one[:2]):
+            self._levels.begin(place, since)
 
     def _reaches(self, evidence: Evidence, name: str, level: float) -> bool:
         """Ending a trial early risks nothing, so only a promotion has to pay for the candidates before it."""
@@ -132,10 +209,31 @@ class ShadowTrials:
         )
 
 
+def since_cut(cut: Measure, traded: Sequence[Episode]) -> list[Episode]:
+    """The trades that the playbook of a risk cut has entered since."""
+    return [one for one in traded if one.playbook_id == cut.before.id and one.entry_label >= cut.since]
+
+
 def _place(trial: ShadowTrial) -> Key:
-    """By what a level is kept: a candidate by its version alone, a ban by its cell, too."""
-    return trial.version_hash, trial.regime_key if trial.kind == "banned_cell" else None
+    """By what a level is kept: a ban by its version and cell, a candidate by what it trades."""
+    if trial.kind == "banned_cell":
+        return trial.version_hash, trial.regime_key
+    return "|".join(str(part) for part in _key(trial)), None
 
 
-def _key(trial: ShadowTrial) -> tuple[str, str, str | None]:
-    return trial.version_hash, trial.kind, trial.regime_key
+def _differs(trial: ShadowTrial, incumbent: PlaybookDefinition) -> bool:
+    """Whether trades of a candidate may end differently from the incumbent's.
+
+    A cell in which the incumbent does not trade has no incumbent, and more risk ends no trade otherwise.
+    """
+    return trial.regime_key is None and outcome_rules(trial.definition) != outcome_rules(incumbent)
+
+
+def _key(trial: ShadowTrial) -> TrialKey:
+    """What a trial trades: a ban by its version, all else by its rules and the cells that are open."""
+    if trial.kind == "banned_cell":
+        return trial.version_hash, trial.kind, trial.regime_key, trial.directions
+    definition = trial.definition
+    banned = [f"{side}:{cell}" for side, one in sorted(definition.eligibility.items()) for cell in one.banned]
+    traded = "+".join((outcome_rules(definition), *banned))
+    return traded, trial.kind, trial.regime_key, trial.directions

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from schemas.config import GateSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from services.high_level.clusters import bounds_of, trades_of
+from services.slow_loop.standing_ledger import StandingLedger
+from services.statistics.blocks import Trades
 from services.statistics.calendar_units import unit_of_timeframe
-from services.statistics.track import Track
+from services.statistics.track import Bounds, Track
 
 Evidence = dict[str, float | int | str | None]
 
@@ -56,6 +60,40 @@ def trial_evidence(
         "reference_r": seen.reference,
         "e_value": seen.proof_of("gaining"),
         "e_value_below": seen.proof_of("losing"),
+    }
+
+
+def paired_evidence(
+    candidate: StandingLedger, incumbent: StandingLedger, gate: GateSettings, at_ns: int
+) -> Evidence:
+    """E-value of what a candidate made more than the incumbent on the same bars, in place of its own.
+
+    Both were traded on paper, one unit a trade. A block holds the trades of both by entry, the incumbent's
+    with the sign turned, so its sum is the difference of what they made; the hypothesis is that it is 0 on
+    average.
+    """
+    mine, theirs = ([one for one in ledger.episodes if not one.no_learn] for ledger in (candidate, incumbent))
+    shown: Evidence = {"incumbent_n": len(theirs), "difference_r": None}
+    both = [*mine, *theirs]
+    if not both:
+        return shown
+    sign = np.concatenate((np.ones(len(mine)), -np.ones(len(theirs))))
+    trades = trades_of(both)
+    reach = max(gate.winsor_high, -gate.winsor_low)
+    opened = [one for one in (candidate.open_since, incumbent.open_since) if one is not None]
+    track = Track(
+        Trades(trades.entry_ns, trades.exit_ns, trades.r * sign),
+        unit_of_timeframe(gate.block, both[0].timeframe),
+        0.0,
+        Bounds(-reach, reach, strict=gate.strict),
+        min(opened, default=None),
+    )
+    seen = track.at(at_ns)
+    total = None if seen.mean_raw is None else seen.mean_raw * seen.counted
+    return shown | {
+        "blocks": seen.blocks,
+        "difference_r": None if total is None else rounded(total / max(seen.blocks, 1)),
+        "e_value": seen.proof_of("gaining"),
     }
 
 

@@ -3,7 +3,7 @@
 A block holds the trades that were entered in one calendar period. It counts when the period is over and all
 of its trades have exited, and all blocks before it have: only then does the sum of its outcomes say nothing
 about which of them end first. Of each block the sums of R are kept twice, cut on the side that favours a
-claim: at `low` for "losing", at `high` for "gaining"; the other side is cut at 20R against bad data alone.
+claim: at `low` for "losing", at `high` for "gaining"; the other side is cut at 50R against bad data alone.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from services.statistics.calendar_units import BlockUnit, Integers, unit_numbers
 Floats = NDArray[np.float64]
 
 LOSING, GAINING = 0, 1
-ADVERSE_CUT_R = 20.0
-WORST_ROWS = 3
+ADVERSE_CUT_R = 50.0
+WORST_ROWS = 2
 NEVER = np.iinfo(np.int64).max
 
 
@@ -63,8 +63,8 @@ class Blocks:
         complete_at: when the block counts, ns UTC; `NEVER` while one of its positions is open.
         raw, winsorised: sums of R, as it is and cut on both sides.
         sums, squares: of R as each claim sees it, and of its square.
-        worst: the three largest R against the claim, (2, 3, b): of R itself for losing, of -R for gaining;
-            -20 where a block has fewer rows.
+        worst: the two largest R against the claim, (2, 2, b): of R itself for losing, of -R for gaining;
+            -50 where a block has one row.
     """
 
     numbers: Integers
@@ -135,7 +135,7 @@ def blocks_of(
 
 
 def _largest(rising: Floats, starts: Integers) -> Floats:
-    """The three largest values of each block (3, b) of values that rise within their block."""
+    """The two largest values of each block (2, b) of values that rise within their block."""
     ends = np.append(starts[1:], len(rising))
     places = ends - np.arange(1, WORST_ROWS + 1)[:, None]
     return np.where(places >= starts, rising[np.maximum(places, 0)], -ADVERSE_CUT_R)

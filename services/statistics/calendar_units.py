@@ -21,10 +21,7 @@ COARSER: dict[BlockUnit, BlockUnit] = {"day": "week", "week": "month", "month": 
 
 
 def block_unit(setting: str, bar_s: int) -> BlockUnit:
-    """The unit in force.
-
-    `gate.block`, or where that is empty the one that belongs to bars of `bar_s` seconds.
-    """
+    """The unit in force: `gate.block`, or where that is empty the one of bars of `bar_s` seconds."""
     if setting:
         return cast(BlockUnit, setting)
     if bar_s >= DAY_S:

@@ -130,22 +130,20 @@ def _add(sums: FloatArray, y: float, n: float, q: float) -> None:
 
 
 @njit(cache=True, error_model="numpy")
-def third_largest(rows: FloatArray, out: FloatArray) -> None:
-    """The third largest row up to each block: rows (3, b), the largest of a block first.
+def second_largest(rows: FloatArray, out: FloatArray) -> None:
+    """The second largest row up to each block, written to `out` (b,).
 
-    Written to `out` (b,).
+    `rows` (2, b) holds those of each block, the largest first.
     """
-    first = second = third = -np.inf
+    first = second = -np.inf
     for t in range(out.size):
         for place in range(rows.shape[0]):
             row = rows[place, t]
             if row > first:
-                first, second, third = row, first, second
+                first, second = row, first
             elif row > second:
-                second, third = row, second
-            elif row > third:
-                third = row
-        out[t] = third
+                second = row
+        out[t] = second
 
 
 @njit(cache=True, error_model="numpy")

@@ -21,23 +21,31 @@ from services.statistics.epochs import share
 
 LEVEL_WEIGHTS = (4.0, 2.0, 1.0)
 CLAIMS = 2
+WHOLE = "*"  # all open cells of a playbook together, where epochs tell them from single cells
 ROUNDING = 1e-9  # e-values are printed to nine digits, and the judge selects again from print
 
 
 @dataclass(frozen=True)
 class Family:
-    """Registered hypotheses with weights that sum to one, the epoch of each, and the false share `q`."""
+    """Registered hypotheses with weights that sum to one, the epoch of each, and the false share `q`.
+
+    `tried_before` configurations with `hypotheses_before` in all were tried on the same bars before: they
+    share the false share with this one.
+    """
 
     members: tuple[str, ...]
     weights: tuple[float, ...]
     q: float
     epochs: tuple[int, ...]
+    tried_before: int = 0
+    hypotheses_before: int = 0
 
     @cached_property
     def family_id(self) -> str:
-        """Content id over members, weights, epochs and q."""
+        """Content id over members, weights, epochs and q, and what was tried before, if anything was."""
+        before = {"tried_before": self.tried_before} if self.tried_before else {}
         return content_id(
-            {"members": self.members, "weights": self.weights, "q": self.q, "epochs": self.epochs}
+            {"members": self.members, "weights": self.weights, "q": self.q, "epochs": self.epochs} | before
         )
 
     def __len__(self) -> int:
@@ -62,11 +70,16 @@ class Family:
     def charged(self) -> Floats:
         """What each of a member's two claims, losing and gaining, may spend: half its weight's share.
 
-        The share is that of its epoch; both claims of all members together sum to at most one half.
+        The share is that of its epoch; both claims of all members together sum to at most one half,
+        divided by the configurations so far, this one included: together they spend no more than one.
         """
-        return np.array(
-            [w * share(epoch) / CLAIMS for w, epoch in zip(self.weights, self.epochs, strict=True)]
-        )
+        alone = np.array([w * share(epoch) for w, epoch in zip(self.weights, self.epochs, strict=True)])
+        return alone / CLAIMS / (1 + self.tried_before)
+
+    @property
+    def variants(self) -> int:
+        """Hypotheses that were tried on these bars in all."""
+        return len(self) + self.hypotheses_before
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -86,6 +99,8 @@ def register_family(
     *,
     weights: Mapping[str, float] | None = None,
     epochs: Mapping[str, int] | None = None,
+    tried_before: int = 0,
+    hypotheses_before: int = 0,
 ) -> Family:
     """A family in name order.
 
@@ -93,7 +108,10 @@ def register_family(
         members: names of hypotheses, `playbook|regime|timeframe` from the left, or `grid|...`.
         q: false share that the family spends over all its epochs.
         weights: None weighs by level; scaled to sum to one either way.
-        epochs: accepted changes of a playbook so far, by playbook id; 0 where missing.
+        epochs: changes so far, by playbook; `playbook|*` is that of the playbook as a whole and
+            `playbook|regime` that of one cell, where they differ. 0 where missing.
+        tried_before: other configurations tried on the same bars: each member is charged 1 + that many times.
+        hypotheses_before: how many hypotheses those had.
 
     Raises:
         DataError: no members, a member twice, or a weight missing or not positive.
@@ -105,8 +123,17 @@ def register_family(
     if min(raw) <= 0:
         raise DataError(f"hypothesis {names[raw.index(min(raw))]!r} needs a positive weight")
     total = sum(raw)
-    begun = tuple((epochs or {}).get(playbook_of(name), 0) for name in names)
-    return Family(tuple(names), tuple(weight / total for weight in raw), q, begun)
+    begun = tuple(epoch_of(name, epochs or {}) for name in names)
+    shares = tuple(weight / total for weight in raw)
+    return Family(tuple(names), shares, q, begun, tried_before, hypotheses_before)
+
+
+def epoch_of(member: str, epochs: Mapping[str, int]) -> int:
+    """Epoch of a hypothesis: its own, else that of its cell, else that of its playbook."""
+    parts = member.split("|")
+    name = playbook_of(member)
+    own = f"{name}|{WHOLE}" if len(parts) == 1 else "|".join(parts[:2])
+    return epochs.get(own, epochs.get(name, 0))
 
 
 def playbook_of(member: str) -> str:

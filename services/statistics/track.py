@@ -28,7 +28,7 @@ from services.statistics.claim_path import (
     Widening,
     edge,
     resembling,
-    third_largest,
+    second_largest,
     walk,
 )
 
@@ -238,7 +238,8 @@ class Track:
     @property
     def decay(self) -> Floats:
         """Level of the e-detector for a loss against the reference after each block, shape (b,)."""
-        return self._walks[LOSING][DETECTOR]
+        found: Floats = self._walks[LOSING][DETECTOR]
+        return found
 
     def stakes(self, claim: int, blocks: int) -> tuple[float, float]:
         """Spread of a block's sum and the largest adverse sum behind the bet on block `blocks` (from 1)."""
@@ -307,17 +308,17 @@ class Track:
     def _rows(self, blocks: Blocks, claim: int, together: int = 1) -> Floats:
         """The largest R against a claim that a row of each block is believed to bring, (b,).
 
-        From what was known before it: what is usual, or what three rows of the teacher's complete blocks have
+        From what was known before it: what is usual, or what two rows of the teacher's complete blocks have
         reached, up to 10R. Once may be an outlier; the target of a bracket order comes again and again. Of
         the teacher only earlier periods count: one trade held for long completes several of them at once.
         """
         usual = self.bounds.usual(claim)
-        thrice = np.empty(len(self._teacher))
-        third_largest(self._teacher.worst[claim], thrice)
+        twice = np.empty(len(self._teacher))
+        second_largest(self._teacher.worst[claim], twice)
         before = np.searchsorted(self._teacher.complete_at, blocks.complete_at[:-1], side="right")
         earlier = np.searchsorted(self._teacher.numbers, blocks.numbers * together)
         known = np.minimum(np.concatenate(([0], before))[: len(blocks)], earlier)
-        return np.maximum(usual, np.minimum(np.concatenate(([usual], thrice))[known], LARGEST_ROW_R))
+        return np.maximum(usual, np.minimum(np.concatenate(([usual], twice))[known], LARGEST_ROW_R))
 
     @cached_property
     def _counted(self) -> Integers:

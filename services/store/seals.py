@@ -11,17 +11,27 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row, and_, delete, func, select
+from sqlalchemy import Row, Select, and_, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.journal.chain import GENESIS_HASH
 from services.store.failures import MEND, StoreDamaged
 from services.store.opening import transaction
 from services.store.report_problems import report_problems
-from services.store.tables import ORDER_KINDS, journal, paper_bars, paper_orders, runs, seals, venue_orders
+from services.store.tables import (
+    ORDER_KINDS,
+    journal,
+    paper_bars,
+    paper_orders,
+    runs,
+    seals,
+    trials,
+    venue_orders,
+)
 from services.store.urls import StoreUrl
 
 RUN, END, BARS, VENUE, ACKNOWLEDGED = "run", "end", "bars", "venue", "acknowledged"
+TRIAL = "trial"
 DESCRIPTION = (
     "number",
     "run_id",
@@ -86,6 +96,17 @@ async def seal_end(connection: AsyncConnection, run_id: str, status: str, docume
         await connection.execute(delete(seals).where(seals.c.run_id == run_id, seals.c.part == END))
     else:
         await put_seals(connection, run_id, END, {0: sealed(status, document)})
+
+
+def trial_of(run_id: str) -> Select[Any]:
+    """The newest row of the ledger of trials with a run's id; the id of a run that is gone may come again."""
+    return select(*trials.c).where(trials.c.run_id == run_id).order_by(trials.c.number.desc()).limit(1)
+
+
+async def seal_trial(connection: AsyncConnection, run_id: str) -> None:
+    """Seal what the ledger of trials says of a run."""
+    row = (await connection.execute(trial_of(run_id))).one()
+    await put_seals(connection, run_id, TRIAL, {0: sealed(*row)})
 
 
 async def seals_of_bars(
@@ -174,6 +195,8 @@ async def store_problems(connection: AsyncConnection, tables: Iterable[str]) -> 
             connection, run_id, sealed_parts=seals.name in present, traded=venue_orders.name in present
         )
         problems += [f"{run_id}: {problem}" for problem in found]
+    if trials.name in present:
+        problems += await _unsealed_trials(connection)
     if venue_orders.name in present:
         accounts = (await connection.execute(select(venue_orders.c.account).distinct())).scalars().all()
         problems += [
@@ -212,6 +235,8 @@ async def run_problems(
         for part, number, found in await connection.execute(query):
             parts.setdefault(part, {})[number] = found
     problems = _row_problems(run, parts)
+    if TRIAL in parts:
+        problems += await _trial_problems(connection, run_id, parts[TRIAL].get(0))
     if traded:
         problems += await _bar_problems(connection, run_id, parts, covered=bool(parts[RUN]))
         problems += await _order_problems(connection, run, parts)
@@ -232,6 +257,36 @@ def _row_problems(run: Row[Any], parts: Mapping[str, Mapping[int, str]]) -> list
     elif end is not None and (not over or end != sealed(run.status, run.document)):
         problems.append("its document or status was changed after it was written")
     return problems
+
+
+async def _trial_problems(connection: AsyncConnection, run_id: str, seal: str | None) -> list[str]:
+    """The row of a run in the ledger of trials, held against its seal and the first row of the journal."""
+    row = (await connection.execute(trial_of(run_id))).one_or_none()
+    if row is None:
+        return ["it is missing in the ledger of trials"]
+    if seal != sealed(*row):
+        return ["what the ledger of trials says of it was changed after it was written"]
+    first = select(journal.c.payload).where(journal.c.run_id == run_id, journal.c.seq == 0)
+    begun = await connection.scalar(first)
+    try:
+        told = json.loads(row.ledger)
+        if begun is not None and json.loads(begun).get("ledger") != (
+            told if told["configurations"] else None
+        ):
+            return ["it did not start with what the ledger of trials says"]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return []  # a first row that cannot be read is told by the chain
+    return []
+
+
+async def _unsealed_trials(connection: AsyncConnection) -> list[str]:
+    """Runs that somebody else entered in the ledger of trials."""
+    by_program = select(seals.c.run_id).where(seals.c.part == TRIAL)
+    query = select(trials.c.run_id).where(trials.c.run_id.in_(select(runs.c.run_id)))
+    found = (await connection.execute(query.where(trials.c.run_id.not_in(by_program)))).scalars().all()
+    return [
+        f"{run_id}: it was not entered in the ledger of trials by the program" for run_id in sorted(found)
+    ]
 
 
 async def _bar_problems(

@@ -20,8 +20,9 @@ from services.store.revision import Standing, ahead_error, behind_error, make_ta
 from services.store.run_repository import RunRepository
 from services.store.savepoints import SavepointRepository
 from services.store.seals import SealRepository
-from services.store.tables import OPERATOR, SEALS, TRADING, WORKER, metadata
+from services.store.tables import OPERATOR, SEALS, TRADING, TRIALS, WORKER, metadata
 from services.store.trading import TradingRepository
+from services.store.trials import TrialRepository
 from services.store.urls import StoreUrl, parse_url
 
 
@@ -51,6 +52,7 @@ class Store:
         self.on_demand = OnDemandRepository(engine, url)
         self.operator = OperatorRequests(engine, url)
         self.savepoints = SavepointRepository(engine, url)
+        self.trials = TrialRepository(engine, url, there=tables >= TRIALS)
 
     async def close(self) -> None:
         """Release every connection."""

@@ -5,7 +5,8 @@ hashed: the run's name, its data, its environment and its last document. The oth
 act (`leases`), what became of each slot (`slot_claims`), what was reported, what waits for the judge, and
 what the judge said; then the operator's: what a trading process is asked, and reports on demand. Their wall
 times are ms of the database's clock, slots are ns. `savepoints` may be lost: they save time, no more.
-`seals` are hashes of what is stored beside the journal.
+`seals` are hashes of what is stored beside the journal. `trials` is the ledger of what was tried: its rows
+refer to runs and outlive them.
 """
 
 from sqlalchemy import (
@@ -28,6 +29,7 @@ OPERATOR = frozenset({"operator_requests", "reports_on_demand"})
 TRADING = frozenset({"paper_bars", "paper_orders", "venue_orders", "trading_processes"})
 SAVEPOINTS = frozenset({"savepoints"})
 SEALS = frozenset({"seals"})
+TRIALS = frozenset({"trials"})
 ORDER_KINDS = ("order_accepted", "exit_filled", "scale_out_filled")
 
 runs = Table(
@@ -228,4 +230,22 @@ seals = Table(
     Column("part", Text, primary_key=True),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("hash", Text, nullable=False),
+)
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("run_id", Text, nullable=False),
+    Column("config_hash", Text, nullable=False),
+    Column("playbooks", Text, nullable=False),
+    Column("data", Text, nullable=False),
+    Column("timeframe", Text, nullable=False),
+    Column("symbols", Text, nullable=False),
+    Column("first_label", BigInteger, nullable=False),
+    Column("last_label", BigInteger, nullable=True),
+    Column("hypotheses", BigInteger, nullable=False),
+    Column("candidates", BigInteger, nullable=False),
+    Column("promotions", BigInteger, nullable=False),
+    Column("ledger", Text, nullable=False),
 )

@@ -16,6 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.canonical import canonical_json
+from schemas.trials import TrialCounts
 from services.journal.chain import JournalRow
 from services.store.database_time import now_ms
 from services.store.engine import WRITES
@@ -46,6 +47,7 @@ from services.store.tables import (
     trading_processes,
     venue_orders,
 )
+from services.store.trials import advance_trial
 from services.store.urls import StoreUrl
 
 if TYPE_CHECKING:
@@ -88,6 +90,7 @@ class TradingRepository:
         bars: Sequence[tuple[int, "BarRow"]],
         rows: Sequence[JournalRow],
         closing: Closing | None = None,
+        counts: TrialCounts | None = None,
     ) -> None:
         """Bars, journal rows and the orders in them, in one transaction; what is stored already stays.
 
@@ -97,6 +100,7 @@ class TradingRepository:
             bars: rows of bars with their numbers, from 0.
             rows: journal rows that follow what is stored.
             closing: the run ends with them; a run that is finished needs no savepoint any more.
+            counts: what the run has tried with them, for the ledger of trials; None: nothing new.
 
         Raises:
             LeaseLost: another process trades this run.
@@ -119,6 +123,8 @@ class TradingRepository:
                 orders = [_intended(run_id, row) for row in rows if row.kind in ORDER_KINDS]
                 if orders:
                     await connection.execute(self._insert(paper_orders, orders))
+                if counts is not None:
+                    await advance_trial(connection, run_id, counts)
                 if closing is not None:
                     await close_run(connection, run_id, closing, seals=self._seals)
                     if closing.status == "finished":

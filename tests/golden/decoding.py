@@ -58,6 +58,7 @@ FIELDS = {
     "operator_command": {"kind", "number", "payload"},
     "shadow_trials": {"trials"},
     "run_finished": {"bars", "end", "open_positions"},
+    "measure_renewed": {"expires_at", "measure", "shown", "since", "until", "version_hash"},
 }
 
 

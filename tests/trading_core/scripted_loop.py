@@ -31,6 +31,7 @@ CONDITIONS = (
     "high > prev(high, 2)",
 )  # fmt: skip
 INVALIDATIONS = ("close < prev(low, 4)", "close > prev(high, 4)", "rsi_7 > 80")
+BLOCK_ROWS = 9
 WINDOW = NoTradeWindow(reason="lunch", from_minute=720, to_minute=840)
 OFF = float("nan")
 
@@ -75,6 +76,7 @@ envelopes = st.builds(
     max_symbol_losses=st.sampled_from([2, 50]),
     loss_pause_bars=st.just(4),
     max_entries_per_hour=st.sampled_from([0, 1]),
+    max_entries_per_block=st.sampled_from([0, 1, 3]),
     cooldown_bars=st.sampled_from([0, 1, 3]),
     no_trade_windows=st.sampled_from([(), (WINDOW,)]),
 )
@@ -111,6 +113,7 @@ class World:
             bars, flags, parameters, 100_000.0, TickGuard(), TickEventDecoder(bars, "config", "paper"),
             columns=SharedColumns(columns),
             buckets=bucket_bits(bars.symbols, self.envelope.correlation_buckets),
+            block_edges=self.bars.close_times[::BLOCK_ROWS],
         )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from schemas.config import CorrelationBucket, ExecutionSettings
@@ -171,6 +172,73 @@ def test_kernel_throttle_goes_on_after_as_many_orders_as_may_be_set():
         "3 X entry 100", "5 Y refused throttled", "7 Y entry 100", "7 Z refused throttled",
         "9 Z refused throttled", "11 Z entry 100",
     ]  # fmt: skip
+
+
+def _in_blocks(markets: dict[str, Rows], rows: int, **limits: Any) -> TriggerEngine:
+    """An engine whose blocks of entries are that many rows long."""
+    engine = engine_of(markets, **limits)
+    engine._block_edges = engine.bars.close_times[rows::rows].copy()
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("most", "told"),
+    [
+        (0, []),
+        (1, ["2 Y refused throttled", "3 Z refused throttled"]),
+        (2, ["3 Z refused throttled"]),
+        (3, []),
+    ],
+)
+def test_kernel_throttle_counts_the_orders_of_a_block(most, told):
+    """Blocks of five rows: X and Y order at row 2, Z at row 3 and at row 5, the first of the next block."""
+    engine = _in_blocks({name: [FLAT] * 12 for name in "XYZ"}, 5, max_entries_per_block=most)
+    for name, rows in {"X": [2], "Y": [2], "Z": [3, 5]}.items():
+        order(engine, name, rows)
+    assert _told(engine, "refused") == told
+
+
+def test_kernel_order_that_rests_when_a_block_begins_counts_in_it():
+    """X waits at 80 from row 3 on and is filled at row 6, in the block in which Y would have been second."""
+    rows: Rows = [*[FLAT] * 6, (100.0, 101.0, 79.0, 100.0), *[FLAT] * 7]
+    engine = _in_blocks({"X": rows, "Y": [FLAT] * 14}, 5, max_entries_per_block=1)
+    order(engine, "X", [3], entry_kind="limit", entry=80.0, window=9)
+    order(engine, "Y", [5, 8, 10])
+    assert _told(engine, "entry", "refused") == [
+        "5 Y refused throttled", "6 X entry 80", "8 Y refused throttled", "11 Y entry 100",
+    ]  # fmt: skip
+
+
+def test_kernel_block_without_a_bar_is_passed_over():
+    """Two edges before the close of row 4, one at row 7; W is the first order of the block of row 4."""
+    engine = _in_blocks({name: [FLAT] * 12 for name in "VWXYZ"}, 5, max_entries_per_block=1)
+    closes = engine.bars.close_times
+    engine._block_edges = np.array([closes[4] - 2, closes[4] - 1, closes[7]], dtype=np.int64)
+    for name, rows in {"V": [2], "W": [4], "X": [5], "Y": [6], "Z": [7, 8]}.items():
+        order(engine, name, rows)
+    assert _told(engine, "entry", "refused") == [
+        "3 V entry 100", "5 W entry 100", "5 X refused throttled", "6 Y refused throttled", "8 Z entry 100",
+    ]  # fmt: skip
+
+
+def test_kernel_order_of_the_last_bar_of_a_block_counts_in_both():
+    """X orders at row 4 and is filled at row 5, the first of the next block."""
+    engine = _in_blocks({name: [FLAT] * 14 for name in "XYZ"}, 5, max_entries_per_block=1)
+    for name, rows in {"X": [4], "Y": [4, 5, 9], "Z": [10, 11]}.items():
+        order(engine, name, rows)
+    assert _told(engine, "entry", "refused") == [
+        "4 Y refused throttled", "5 X entry 100", "5 Y refused throttled", "9 Y refused throttled",
+        "11 Z entry 100",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("limits", [{"max_entries_per_block": 1}, {}], ids=["limited", "unlimited"])
+def test_kernel_without_edges_has_one_block_for_all_bars(limits):
+    engine = engine_of({"X": [FLAT] * 30, "Y": [FLAT] * 30}, **limits)
+    order(engine, "X", [2])
+    order(engine, "Y", [3, 25])
+    refused = ["3 Y refused throttled", "25 Y refused throttled"]
+    assert _told(engine, "refused") == (refused if limits else [])
 
 
 @pytest.mark.parametrize(("cap", "told"), [(0.01, []), (0.0099, ["2 X clamped symbol_exposure"])])

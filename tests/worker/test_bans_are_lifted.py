@@ -1,4 +1,4 @@
-"""A banned cell comes back when its ledger proves it, at default settings; without proof when its time is up.
+"""A banned cell comes back when its ledger proves it, at default settings; without proof the ban is renewed.
 
 The ban is scripted; everything after it is the run's own: ledger, report, judge, lifecycle, account.
 """
@@ -6,7 +6,10 @@ The ban is scripted; everything after it is the run's own: ledger, report, judge
 import asyncio
 import json
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
 
 from schemas.config import Settings
 from schemas.judge import JudgeAction, ReplanVerdict
@@ -26,15 +29,17 @@ NAME, CELL = "buys_strength", "up/mid"
 
 
 class BansFirst:
-    """Answers the first report with a ban, and leaves every other one to the judge of the run."""
+    """Answers the first report with a ban, and every other one with hold, or as the judge of the run does."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any, life: int, *, holds: bool) -> None:
         self.inner = inner
+        self.life = life
+        self.holds = holds
         self.asked = 0
 
     async def replan(self, report: HighLevelReflectionReport, *rest: Any) -> ReplanVerdict:
         self.asked += 1
-        if self.asked > 1:
+        if self.asked > 1 and not self.holds:
             said: ReplanVerdict = await self.inner.replan(report, *rest)
             return said
         ban = JudgeAction(
@@ -42,26 +47,42 @@ class BansFirst:
             playbook_id=NAME,
             regime=CELL,
             eligible=False,
-            ttl_bars=Settings().judge.action_ttl_bars,
+            life_blocks=self.life,
             lowers_exposure=True,
             reason="scripted",
         )
         return ReplanVerdict(
-            decision=RecommendedAction.POLICY_ADJUST,
+            decision=RecommendedAction.POLICY_ADJUST if self.asked == 1 else RecommendedAction.HOLD,
             report_id=report.content_hash[:16],
-            actions=(ban,),
+            actions=(ban,) if self.asked == 1 else (),
             reason="scripted",
             known_at=report.known_at,
         )
 
 
+class Banned(NamedTuple):
+    """A run whose cell is banned for `life` months and renewed by `again`; `holds`: no report lifts it."""
+
+    strength: float
+    life: int = Settings().judge.action_life_blocks
+    again: int = Settings().judge.action_life_blocks
+    holds: bool = False
+
+    @property
+    def settings(self) -> Settings:
+        """The defaults but for what a measure gets when it is renewed."""
+        judge = Settings().judge.model_copy(update={"action_life_blocks": self.again})
+        return Settings().model_copy(update={"judge": judge})
+
+
 @cache
-def rows(strength: float) -> tuple[JournalRow, ...]:
+def rows(run: Banned) -> tuple[JournalRow, ...]:
     """The journal of a run in which the cell was banned."""
     sink = MemorySink()
     books = (*load_playbooks(PLANTED), *load_playbooks(None))
-    made = assemble(Settings(), momentum_world(strength=strength), JournalWriter(sink), books)
-    made.slow_loop._judge = BansFirst(made.slow_loop._judge)  # type: ignore[assignment]
+    made = assemble(run.settings, momentum_world(strength=run.strength), JournalWriter(sink), books)
+    judge: Any = BansFirst(made.slow_loop._judge, run.life, holds=run.holds)
+    made.slow_loop._judge = judge
     made.begin()
 
     async def drive() -> None:
@@ -76,19 +97,27 @@ def rows(strength: float) -> tuple[JournalRow, ...]:
     return tuple(sink.rows)
 
 
-def of(strength: float, kind: str) -> list[tuple[int, dict[str, Any]]]:
-    return [(row.known_at, json.loads(row.payload)) for row in rows(strength) if row.kind == kind]
+def of(run: Banned, kind: str) -> list[tuple[int, dict[str, Any]]]:
+    return [(row.known_at, json.loads(row.payload)) for row in rows(run) if row.kind == kind]
 
 
-def versions(strength: float) -> list[tuple[int, dict[str, Any]]]:
-    return [one for one in of(strength, "playbook_version") if one[1]["playbook_id"] == NAME]
+def versions(run: Banned) -> list[tuple[int, dict[str, Any]]]:
+    return [one for one in of(run, "playbook_version") if one[1]["playbook_id"] == NAME]
+
+
+def months_later(at: int, months: int) -> int:
+    """A moment, ns, so many months later; it is the beginning of a month."""
+    month = np.datetime64(at, "ns").astype("datetime64[M]")
+    assert month.astype("datetime64[ns]").astype(int) == at
+    return int((month + months).astype("datetime64[ns]").astype(int))
 
 
 def banned(version: dict[str, Any]) -> bool:
     return CELL in version["definition"]["eligibility"]["long"]["banned"]
 
 
-MOMENTUM, NULL = 0.5, 0.0
+MOMENTUM, NULL = Banned(0.5), Banned(0.0, life=6)
+UNHEARD = Banned(0.5, life=3, again=4, holds=True)
 
 
 def test_ban_is_lifted_once_the_ledger_of_its_cell_has_shown_what_a_promotion_needs() -> None:
@@ -149,11 +178,16 @@ def test_cell_whose_ban_was_lifted_trades_again_and_not_before() -> None:
     assert [at for at, cell in frozen if cell == CELL and at > ended]
 
 
-def test_ban_in_a_world_without_an_edge_lasts_until_its_time_is_up() -> None:
+def test_ban_in_a_world_without_an_edge_is_renewed_at_the_end_of_its_life_and_never_ends() -> None:
     told = versions(NULL)
-    ended = next(one for _, one in told if (one["version"], one["state"]) == (2, "expired"))
-    assert ended["reason"] == f"time is up: ban of {CELL} long"
-    assert "proven in shadow" not in {one["reason"] for _, one in told}
+    assert [(one["version"], one["state"]) for _, one in told if banned(one)][0] == (2, "active")
+    assert {one["state"] for _, one in told if one["version"] == 2} == {"active"}
+    ((at, renewed),) = of(NULL, "measure_renewed")
+    assert renewed["measure"] == f"ban of {CELL} long"
+    assert at >= told[2][1]["expires_at"]
+    assert renewed["until"] == months_later(told[2][1]["expires_at"], 26)
+    assert renewed["shown"]["n"] > 0
+    assert renewed["shown"]["e_value"] < renewed["shown"]["e_needed"] == 40.0
     reports = [one["report"] for _, one in of(NULL, "high_level_report")]
     trials = [one for report in reports for one in report["shadow_trials"] if one["kind"] == "banned_cell"]
     assert trials[-1]["n"] >= 20, "there were trades enough"
@@ -161,9 +195,36 @@ def test_ban_in_a_world_without_an_edge_lasts_until_its_time_is_up() -> None:
     assert asked == []
 
 
-def test_worker_reads_the_same_ledgers_and_levels_from_the_journal() -> None:
-    facts, compared = JournalFacts(Settings()), 0
-    for row in rows(MOMENTUM):
+def test_ban_that_its_ledger_contradicts_ends_with_its_life_though_no_report_was_heard() -> None:
+    told = versions(UNHEARD)
+    renewals = of(UNHEARD, "measure_renewed")
+    lifted_at, lifted = told[-1]
+    assert [(one["version"], one["state"]) for _, one in told[1:]] == [
+        (1, "retired"), (2, "active"), (2, "retired"), (3, "active"),
+    ]  # fmt: skip
+    assert lifted["reason"] == "proven in shadow"
+    assert lifted["evidence"]["e_value"] >= lifted["evidence"]["e_needed"] == 40.0
+    assert lifted["evidence"]["n"] >= 20
+    ends = [told[2][1]["expires_at"], *(one["until"] for _, one in renewals)]
+    assert len(renewals) > 1
+    assert [months_later(end, 4) for end in ends[:-1]] == ends[1:]
+    assert lifted_at >= ends[-1], "with its life, and no report lifted it before"
+    assert all(one["shown"]["e_value"] < one["shown"]["e_needed"] for _, one in renewals)
+    assert not [one for _, one in of(UNHEARD, "replan_verdict")[1:] if one["verdict"]["actions"]]
+
+
+def test_ban_that_ended_by_itself_begins_an_epoch_and_a_renewal_does_not() -> None:
+    lifted_at = versions(UNHEARD)[-1][0]
+    asked = [(at, one["request"]["epochs"].get(NAME, 0)) for at, one in of(UNHEARD, "high_level_request")]
+    renewed_at = [at for at, _ in of(UNHEARD, "measure_renewed")]
+    assert {epochs for at, epochs in asked if renewed_at[0] < at < lifted_at} == {1}
+    assert {epochs for at, epochs in asked if at > lifted_at} == {2}
+
+
+@pytest.mark.parametrize("run", [MOMENTUM, UNHEARD, NULL])
+def test_worker_reads_the_same_ledgers_and_levels_from_the_journal(run: Banned) -> None:
+    facts, compared = JournalFacts(run.settings), 0
+    for row in rows(run):
         if row.kind == "high_level_request":
             request = json.loads(row.payload)["request"]
             wanted = [one for one in request["shadow_trials"] if one["n"]]

@@ -14,6 +14,7 @@ from schemas.config import Settings
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.vocabulary import Structure, Trend, VolatilityBand
+from services.statistics.calendar_units import unit_numbers, unit_of_timeframe
 from tests.services.playbooks.samples import definition
 from tests.worker.runs import Run, embedded_bars, run_on
 from trading_core.rules import RuleColumns
@@ -196,6 +197,24 @@ def test_run_with_a_throttle_refuses_the_order_too_many(tmp_path):
     assert "throttled" in reasons(run)
     accepted = [row.known_at for row in run.rows if row.kind == "order_accepted"]
     assert all(later - earlier >= 3_600 * 10**9 for earlier, later in pairwise(accepted))
+
+
+@pytest.mark.parametrize("block", ["", "week", "quarter"])
+def test_run_with_a_limit_per_block_opens_no_more_positions_in_one(tmp_path, block):
+    """A block is the one of the gate: a month on daily bars unless `gate.block` says another."""
+    given = f'[envelope]\nmax_entries_per_block = 2\n[gate]\nblock = "{block}"'
+    run = run_on(embedded_bars(FROM, TO), settings_of(tmp_path, given), [EAGER])
+    assert "throttled" in reasons(run)
+    unit = unit_of_timeframe(block, "1d")
+    filled = [row.ts_event for row in run.rows if row.kind == "entry_filled"]
+    _, entries = np.unique(unit_numbers(filled, unit), return_counts=True)
+    assert entries.max() == 2
+    free = run_on(embedded_bars(FROM, TO), settings_of(tmp_path, ""), [EAGER])
+    _, unlimited = np.unique(
+        unit_numbers([row.ts_event for row in free.rows if row.kind == "entry_filled"], unit),
+        return_counts=True,
+    )
+    assert unlimited.max() > 2
 
 
 WINDOW = """

@@ -24,6 +24,7 @@ from worker.timing import Timing
 
 NAME, CELL = "buys_strength", "sideways/mid"
 BAR = 4 * 3_600 * 10**9
+WEEK = 7 * 24 * 3_600 * 10**9
 
 
 class Judge:
@@ -111,7 +112,7 @@ def shadow_exits(made: Acted) -> list[str]:
 
 
 def test_set_eligibility_keeps_the_playbook_out_of_the_banned_cell_and_watches_it_on_paper() -> None:
-    made = acted("set_eligibility", regime=CELL, eligible=False, ttl_bars=200)
+    made = acted("set_eligibility", regime=CELL, eligible=False, life_blocks=20)
     assert made.states() == [(1, "retired"), (2, "active")]
     assert CELL in {one["regime_key"] for one in held().frozen()}
     assert CELL not in {one["regime_key"] for one in made.frozen()}
@@ -120,11 +121,25 @@ def test_set_eligibility_keeps_the_playbook_out_of_the_banned_cell_and_watches_i
     assert {(one["kind"], one["episode"]["regime"]) for one in watched} == {("banned_cell", CELL)}
 
 
-def test_set_eligibility_ends_after_its_time_to_live() -> None:
-    made = acted("set_eligibility", regime=CELL, eligible=False, ttl_bars=20)
-    assert made.states()[-2:] == [(2, "expired"), (3, "active")]
-    last = [one["regime_key"] for one in made.frozen() if one["playbook_version"] == 3]
-    assert CELL in last
+def test_set_eligibility_is_renewed_at_the_end_of_its_life_and_changes_no_version() -> None:
+    made = acted("set_eligibility", regime=CELL, eligible=False, life_blocks=1)
+    assert made.states() == [(1, "retired"), (2, "active")]
+    (renewed,) = made.of("measure_renewed")
+    (banned,) = [
+        one
+        for one in (json.loads(row.payload) for row in made.rows if row.kind == "playbook_version")
+        if one["playbook_id"] == NAME and one["version"] == 2
+    ]
+    assert (renewed["playbook_id"], renewed["version"]) == (NAME, 2)
+    assert renewed["version_hash"] == banned["version_hash"]
+    assert renewed["measure"] == f"ban of {CELL} long"
+    assert renewed["since"] == made.at
+    assert renewed["until"] == renewed["expires_at"] == banned["expires_at"] + 26 * WEEK
+    assert renewed["shown"]["n"] > 0
+    assert renewed["shown"]["e_needed"] == 40.0
+    assert CELL not in {one["regime_key"] for one in made.frozen()}
+    epochs = [one["request"]["epochs"] for one in made.of("high_level_request")]
+    assert {one[NAME] for one in epochs if NAME in one} == {1}
 
 
 def test_set_risk_fraction_halves_what_the_next_orders_put_at_risk() -> None:
@@ -158,11 +173,11 @@ def test_policies_of_a_replaced_version_go_out_of_force_without_a_replan() -> No
 
 def test_experiment_does_not_use_up_the_structural_change_of_its_week() -> None:
     action = JudgeAction(
-        kind="open_experiment", playbook_id=NAME, parameter="side", value=1.0, ttl_bars=9, reason="w"
+        kind="open_experiment", playbook_id=NAME, parameter="side", value=1.0, life_blocks=9, reason="w"
     )
-    both = (action, revised(action, kind="replan", parameter=None, value=None, ttl_bars=None))
+    both = (action, revised(action, kind="replan", parameter=None, value=None, life_blocks=None))
     assert [changes_structure(done) for done in ((), (action,), both)] == [False, False, True]
-    run = acted("open_experiment", parameter="side", value=1.0, ttl_bars=60)
+    run = acted("open_experiment", parameter="side", value=1.0, life_blocks=6)
     assert run.structural is None, "the next report may change something"
     assert acted("set_risk_fraction", value=0.0025, lowers_exposure=True).structural is not None
 
@@ -198,17 +213,17 @@ def test_set_threshold_trades_the_other_value_on_paper_only() -> None:
 def test_set_invalidation_trades_the_other_exit_on_paper_only() -> None:
     made = acted("set_invalidation", parameter="give", value=0.25)
     assert made.states() == [(2, "candidate"), (2, "shadow")]
-    loose = acted("open_experiment", parameter="side", value=1.0, ttl_bars=400)
+    loose = acted("open_experiment", parameter="side", value=1.0, life_blocks=40)
     assert "invalidation" in shadow_exits(made)
     assert shadow_exits(made).count("invalidation") > shadow_exits(loose).count("invalidation")
     assert {one["proposal"]["invalidation"] for one in made.frozen()} == {"close < ema_3 - 1.5 * atr_14"}
 
 
 def test_open_experiment_trades_on_paper_until_its_end_and_never_becomes_active() -> None:
-    made = acted("open_experiment", parameter="side", value=-1.0, ttl_bars=30)
+    made = acted("open_experiment", parameter="side", value=-1.0, life_blocks=1)
     assert made.states() == [(2, "candidate"), (2, "shadow"), (2, "expired")]
     ended = [one for one in made.of("playbook_version") if one["state"] == "expired"]
-    assert ended[0]["since"] - made.at >= 30 * BAR
+    assert WEEK <= ended[0]["since"] - made.at < 2 * WEEK + BAR
     assert {one["kind"] for one in made.of("shadow_episode")} == {"experiment"}
 
 

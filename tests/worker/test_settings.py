@@ -120,6 +120,37 @@ def test_settings_environment_that_does_not_fit_is_named(name, value, part):
     assert part in str(caught.value)
 
 
+RENAMED = [
+    ("judge.shadow_ttl_bars", "756", "judge.shadow_life_blocks", "counts blocks"),
+    ("judge.action_ttl_bars", "252", "judge.action_life_blocks", "counts blocks"),
+    ("gate.bet_unit", '"week"', "gate.block", "counted in blocks"),
+]
+
+
+@pytest.mark.parametrize(("older", "value", "newer", "difference"), RENAMED)
+def test_setting_that_counted_bars_is_refused_with_its_place_and_what_counts_blocks_now(
+    tmp_path, older, value, newer, difference
+):
+    section, _, name = older.partition(".")
+    with pytest.raises(ConfigError) as caught:
+        settings_of(tmp_path, f"[{section}]\n{name} = {value}")
+    said = str(caught.value)
+    assert said.startswith(f"file {tmp_path / 'config.toml'}: {older} ")
+    assert f"write {newer}" in said
+    assert difference in said
+    assert newer in FIELDS
+
+    def variable(key):
+        return f"THINKTWICE_{key.upper().replace('.', '__')}"
+
+    with pytest.raises(ConfigError) as caught:
+        load_settings(environment={variable(older): value})
+    said = str(caught.value)
+    assert variable(older) in said
+    assert f"write {variable(newer)}" in said
+    assert difference in said
+
+
 def test_settings_environment_lists_booleans_and_nothing():
     environment = {
         "THINKTWICE_DATA__SYMBOLS": "AAPL, IBM",

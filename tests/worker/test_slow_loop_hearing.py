@@ -109,7 +109,7 @@ def test_hear_of_a_lifted_ban_counts_as_a_promotion_for_what_begins_after_it() -
             playbook_id="mean_reversion",
             regime=cell,
             eligible=eligible,
-            ttl_bars=200,
+            life_blocks=20,
             reason="-",
         )
         heard(made, request, report, action)

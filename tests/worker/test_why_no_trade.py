@@ -61,6 +61,27 @@ def test_run_of_a_textbook_playbook_without_a_trade_says_what_sent_its_plans_bac
     assert "(once: " in second
 
 
+def test_run_that_traded_though_most_proposals_were_sent_back_says_how_many_and_for_what():
+    document = run_on(embedded_bars(*PERIOD), definitions=[*textbook("donchian"), DIP_BUYER]).document
+    policy = document["policy_loop"]
+    assert document["performance"]["trades"] > 0
+    assert document["why_no_trade"] == []
+    sent_back, passed = policy["reflections"]["revise"], policy["reflections"]["pass"]
+    assert sent_back > passed > 0
+    first, second, third, *others = Counter(policy["sent_back_for"]).most_common()
+    listed = ", ".join(f"{code} {count}" for code, count in (first, second, third))
+    said = f"{sent_back} of {sent_back + passed} proposals were sent back: {listed}"
+    assert f"{said} and {len(others)} more reasons" in printed(document)
+
+
+def test_run_whose_proposals_mostly_passed_tells_nothing_of_those_sent_back():
+    document = slice_run().document
+    assert (
+        0 < document["policy_loop"]["reflections"]["revise"] < document["policy_loop"]["reflections"]["pass"]
+    )
+    assert not any("were sent back" in line for line in printed(document))
+
+
 def test_run_of_twenty_bars_says_what_the_warm_up_needs():
     bars = embedded_bars("2013-02-01", "2013-02-28")
     run = run_on(bars)

@@ -1,7 +1,7 @@
 """The bank: finished columns of all symbols in two tables, numbers and truths, with room for rows to come.
 
-The kernel reads the tables by index, the columns module writes them. Memory is taken from the system only as
-rows are written, so room for twice the rows costs nothing until they come.
+The kernel reads the tables by index, the columns module writes them. There is room for twice the rows, so
+that rows which come one by one seldom move a table.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from trading_core.features.graph import NUMBER, TRUTH, Place
 FloatArray = npt.NDArray[np.float64]
 TruthArray = npt.NDArray[np.int8]
 _FIRST_COLUMNS = 8
-_FIRST_ROWS = 4_096
+_FIRST_ROWS = 512  # and no more: the system clears large tables whole, in pages of 2 MB
 _LINE = 72  # cells: columns that start on the same cell of a page would crowd the same lines of the cache
 
 

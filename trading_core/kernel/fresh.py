@@ -150,6 +150,7 @@ def _limit(p: npt.NDArray[Any], envelope: EnvelopeSettings | None) -> None:
     p["release_bars"], p["recovery_bars"] = envelope.drawdown_release_bars, envelope.recovery_bars
     p["max_losses"], p["max_symbol_losses"] = envelope.max_consecutive_losses, envelope.max_symbol_losses
     p["loss_pause"], p["max_entries"] = envelope.loss_pause_bars, envelope.max_entries_per_hour
+    p["max_block_entries"] = envelope.max_entries_per_block
     p["cooldown"], p["stale_bars"], p["stale_ns"] = envelope.cooldown_bars, STALE_BARS, STALE_NS
 
 
@@ -188,6 +189,6 @@ def fresh_state(symbols: int, cash: float) -> tuple[npt.NDArray[Any], npt.NDArra
     for name in ("halt_until", "recovery_from"):
         portfolio[name] = -1
     # No day yet, and no halted one: labels before 1970 are negative.
-    portfolio["day_ends"] = portfolio["halt_day"] = -rec.NEVER
+    portfolio["day_ends"] = portfolio["halt_day"] = portfolio["block_ends"] = -rec.NEVER
     portfolio["day"] = 1 - rec.NEVER
     return state, portfolio

@@ -6,7 +6,7 @@ Called by the kernel only. Every breach is an event of the bar in which it happe
 from typing import Any, Final
 
 from trading_core.kernel.compiled import compiled, inlined
-from trading_core.kernel.records import BREACHES
+from trading_core.kernel.records import BREACHES, NEVER
 
 BREACH_DAILY: Final = BREACHES.index("daily_loss")
 BREACH_DRAWDOWN: Final = BREACHES.index("drawdown")
@@ -16,6 +16,7 @@ BREACH_NET: Final = BREACHES.index("net_exposure")
 BREACH_BUCKET: Final = BREACHES.index("bucket_exposure")
 BREACH_LOSSES: Final = BREACHES.index("consecutive_losses")
 HOUR_NS: Final = 3_600_000_000_000
+_NEVER: Final = NEVER
 
 
 @compiled
@@ -27,7 +28,9 @@ def halted(port: Any, t: int) -> bool:
 
 @compiled
 def throttled(port: Any, moment: int, p: Any) -> bool:
-    """Whether the last hour has had as many accepted orders as it may have."""
+    """Whether the last hour, or the block of the bar, has had as many accepted orders as it may have."""
+    if p.max_block_entries > 0 and port.block_entries >= p.max_block_entries:
+        return True
     if p.max_entries == 0 or port.entries < p.max_entries:
         return False
     oldest = port.recent[(port.entries - p.max_entries) % port.recent.shape[0]]
@@ -40,6 +43,27 @@ def count_entry(port: Any, moment: int) -> None:
     """Remember when an order was accepted."""
     port.recent[port.entries % port.recent.shape[0]] = moment
     port.entries += 1
+    port.block_entries += 1
+
+
+@compiled
+def start_block(port: Any, edges: Any, closes_at: int) -> None:
+    """A new block: accepted orders count from here, and what rests already counts, as it may fill in it.
+
+    Args:
+        port: portfolio record.
+        edges: int64 (E,), ascending: closes, ns, from which a bar belongs to the next block.
+        closes_at: ns, close of the block's first bar.
+    """
+    port.block_entries = port.orders
+    first, last = 0, edges.shape[0]
+    while first < last:
+        middle = (first + last) // 2
+        if edges[middle] <= closes_at:
+            first = middle + 1
+        else:
+            last = middle
+    port.block_ends = edges[first] if first < edges.shape[0] else _NEVER
 
 
 @compiled

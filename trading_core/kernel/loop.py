@@ -17,7 +17,7 @@ from trading_core.kernel.closes import arm, at_close_armed, at_close_holding, ex
 from trading_core.kernel.compiled import compiled, inlined
 from trading_core.kernel.events import go
 from trading_core.kernel.fills import at_open, fill_entry, inside_bar, open_position
-from trading_core.kernel.limits import needs_attention
+from trading_core.kernel.limits import needs_attention, start_block
 from trading_core.kernel.portfolio import charge_carry, envelope, mark, pause_after_losses, start_day
 from trading_core.kernel.records import BIT_INVALIDATION, ENTRY_KINDS, Out
 from trading_core.kernel.state_machine import COOLDOWN, HOLD_LOCK, IDLE, INVALIDATED, THESIS_ARMED
@@ -179,6 +179,7 @@ def advance(
     n_trades: Any,
     equity: Any,
     gross: Any,
+    edges: Any,
 ) -> Any:
     """Validate bars t0 <= t < t1 and stop after the first one that opens a boundary.
 
@@ -204,6 +205,7 @@ def advance(
         n_trades: fill of the trade buffer (1,).
         equity: float64 (T,), written at every close.
         gross: float64 (T,), written at every close.
+        edges: int64 (E,), ascending: closes, ns, from which a bar belongs to the next block of entries.
 
     Returns:
         (t, code): the next row to validate, and END, BOUNDARY, BUFFER_FULL or FAULT.
@@ -219,6 +221,8 @@ def advance(
         moment = closes[t] - 1
         if moment >= port.day_ends:
             start_day(port, out, t, moment)
+        if p.max_block_entries > 0 and closes[t] >= port.block_ends:
+            start_block(port, edges, closes[t])
         open_phases(t, o, h, low, c, present, state, port, p, out)
         if port.positions > 0 and p.carry == 1:
             charge_carry(state, port, present, p, t)

@@ -18,6 +18,7 @@ MAX_BUCKETS: Final = 16
 MAX_ENTRIES_PER_HOUR: Final = 64
 MAX_REFUSALS: Final = 16
 NEVER: Final = 1 << 62  # an own bar that never comes
+NO_EDGES: Final = np.empty(0, dtype=np.int64)  # of blocks of entries: all bars are one
 
 # One record per symbol.
 SYMBOL: Final = np.dtype(
@@ -133,6 +134,8 @@ PORTFOLIO: Final = np.dtype(
         ("entries", "i8"),  # orders accepted
         ("refused", "i8", (MAX_REFUSALS,)),  # orders refused, by position in REFUSALS
         ("recent", "i8", (MAX_ENTRIES_PER_HOUR,)),  # closes of the last accepted orders, a ring
+        ("block_ends", "i8"),  # close, ns, of the first bar that the block no longer holds
+        ("block_entries", "i8"),  # orders accepted in the block, with those that rested when it began
         ("bars", "i8"),  # symbol-bars validated
         ("fault", "i8"),
     ]
@@ -205,6 +208,7 @@ PARAMETERS: Final = np.dtype(
         ("max_symbol_losses", "i8"),
         ("loss_pause", "i8"),
         ("max_entries", "i8"),  # per hour, 0 any number
+        ("max_block_entries", "i8"),  # per block, 0 any number
         ("cooldown", "i8"),
         ("heartbeat", "i8"),  # own bars, 0 never
         ("stale_bars", "i8"),  # missed rows after which data of a held symbol count as stale

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from services.quoting import counted
 from worker.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def render(document: dict[str, Any], console: "Console") -> None:
     """Print arms, answers and the shadow ledger."""
     data = document["data"]
-    head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {data['bars']:,} bars"
+    head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {counted(data['bars'], 'bar')}"
     console.print(head, soft_wrap=True)
     console.print()
     console.print(_table(ARM_HEAD, [arm_row(one) for one in document["arms"]], 2))

@@ -37,6 +37,7 @@ from worker.cli import (
     scenarios,
     schema,
     status,
+    trials,
     verify,
     why,
     worker,
@@ -113,6 +114,7 @@ app.command("status")(status.status)
 app.command("verify")(verify.verify)
 app.command("journal")(journal.journal)
 app.command("runs")(runs.runs)
+app.command("trials")(trials.trials)
 app.command("why")(why.why)
 app.command("report")(report.report)
 app.command("reports")(reports.reports)

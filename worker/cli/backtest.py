@@ -19,6 +19,7 @@ from worker.cli.run_options import (
     CassetteOption,
     ConfigArgument,
     DataOption,
+    FreshLedgerOption,
     FromOption,
     LabelOption,
     ReflectionOption,
@@ -64,6 +65,7 @@ def backtest(
             metavar="DIR", help="Write summary.json, trades.csv, equity.csv, reports/.", show_default=False
         ),
     ] = None,
+    fresh_ledger: FreshLedgerOption = False,
     json: JsonOption = False,
 ) -> None:
     """Run a backtest with both reflections and print what a trader reads."""
@@ -88,7 +90,9 @@ def backtest(
     )
     for line in resolved.older_names():
         complain(line)
-    document, failures = _run(resolved, "embedded" if config is None else config.stem)
+    document, failures = _run(
+        resolved, "embedded" if config is None else config.stem, fresh_ledger=fresh_ledger
+    )
     if json:
         print_json(document)
     else:
@@ -104,7 +108,9 @@ def backtest(
     demand_an_answer(document)
 
 
-def _run(resolved: ResolvedSettings, name: str) -> tuple[dict[str, Any], list[str]]:
+def _run(
+    resolved: ResolvedSettings, name: str, *, fresh_ledger: bool = False
+) -> tuple[dict[str, Any], list[str]]:
     from services.store import open_store
 
     settings = resolved.settings
@@ -126,7 +132,14 @@ def _run(resolved: ResolvedSettings, name: str) -> tuple[dict[str, Any], list[st
                 progress_bar("backtest", interrupts, first=features_of(bars.symbols)) as progress,
             ):
                 result = await record_run(
-                    runner, settings, bars, store, run, definitions=definitions, progress=progress
+                    runner,
+                    settings,
+                    bars,
+                    store,
+                    run,
+                    definitions=definitions,
+                    progress=progress,
+                    fresh_ledger=fresh_ledger,
                 )
             if folder is not None:
                 with step(f"writing {settings.runtime.out}"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from schemas.errors import ConfigError, FeedError
+from services.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar
@@ -118,12 +119,19 @@ def _render_fetch(found: dict[str, Any]) -> None:
     kept = f", {found['resumed_bars']:,} of them from before" if found["resumed_bars"] else ""
     _say(
         "file",
-        f"{found['file']}: {found['bars']:,} bars of {found['timeframe']} from {found['exchange']}{kept}",
+        f"{found['file']}: {counted(found['bars'], 'bar')} of {found['timeframe']} "
+        f"from {found['exchange']}{kept}",
     )
     for symbol, one in found["symbols"].items():
-        _say(symbol, f"{one['from']} to {one['to']}   {one['bars']:,} bars   {one['missing_bars']:,} missing")
+        _say(
+            symbol,
+            f"{one['from']} to {one['to']}   {counted(one['bars'], 'bar')}   {one['missing_bars']:,} missing",
+        )
         if one["missing_bars"]:
-            _say("FEWER", f"{one['bars']:,} of the {one['asked_bars']:,} bars that were asked for came")
+            _say(
+                "FEWER",
+                f"{one['bars']:,} of the {counted(one['asked_bars'], 'bar')} that were asked for came",
+            )
         for gap in one["gaps"][:5]:
             _say("", f"no bars {gap['from']} to {gap['to']} ({gap['bars']:,})")
         if len(one["gaps"]) > 5:
@@ -161,19 +169,22 @@ def _counted(listed: list[Any]) -> str:
 
 def _render_check(file: Path, found: dict[str, Any]) -> None:
     _say(
-        "file", f"{file}: {found['bars']:,} bars of {found['timeframe']}, labelled by their {found['label']}"
+        "file",
+        f"{file}: {counted(found['bars'], 'bar')} of {found['timeframe']}, "
+        f"labelled by their {found['label']}",
     )
     for symbol, one in found["symbols"].items():
         _say(
             symbol,
-            f"{one['from']} to {one['to']}   {one['bars']:,} bars   {one['lowest']:g} to {one['highest']:g}",
+            f"{one['from']} to {one['to']}   {counted(one['bars'], 'bar')}   "
+            f"{one['lowest']:g} to {one['highest']:g}",
         )
         if one["absent_while_others_trade"]:
             _say("", f"{one['absent_while_others_trade']:,} bar(s) absent while others trade")
         if one["pauses"]:
             _say("", f"{one['pauses']:,} pause(s) longer than a bar; the longest:")
         for pause in one["longest_pauses"]:
-            _say("", f"  after {pause['after']} until {pause['until']} ({pause['bars']:,} bars)")
+            _say("", f"  after {pause['after']} until {pause['until']} ({counted(pause['bars'], 'bar')})")
         for name, words in (("without_volume", "volume"), ("without_movement", "movement")):
             if one[name]:
                 _say("", f"{one[name]:,} bar(s) without {words}")

@@ -90,8 +90,9 @@ def gate(
         usual = _references(settings, definitions)
         trades = read_trades(file, settings.runtime.tz, reference, usual, keep_copies=keep_copies)
     times = _looks(looks, trades, settings)
-    bounds = {name: bounds_of(item, settings.gate) for name, item in definitions.items()}
-    graded = grade_table(trades.trades, settings.gate, times, definitions, tell=_watched, bounds=bounds)
+    most = settings.envelope.max_entries_per_block
+    bounds = {name: bounds_of(item, settings.gate, most) for name, item in definitions.items()}
+    graded = grade_table(trades.trades, settings.gate, times, definitions, _watched, bounds)
     document = gate_document(graded, settings, trades)
     if json:
         print_json(document)

@@ -18,6 +18,7 @@ from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
     CassetteOption,
     ConfigArgument,
+    FreshLedgerOption,
     FromOption,
     LabelOption,
     LogFormatOption,
@@ -68,6 +69,7 @@ def paper(
     new: Annotated[
         bool, typer.Option("--new", help="Trade a new run, even if one was left that could go on.")
     ] = False,
+    fresh_ledger: FreshLedgerOption = False,
     json: JsonOption = False,
 ) -> None:
     """Trade on paper, bar by bar: durable after every bar, and the same run again after a crash.
@@ -102,7 +104,9 @@ def paper(
 
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
-        outcome = run_async(traded(resolved.settings, prepared, feed, speed, name, new=new))
+        outcome = run_async(
+            traded(resolved.settings, prepared, feed, speed, name, new=new, fresh_ledger=fresh_ledger)
+        )
     show(outcome, json=json)
 
 
@@ -119,6 +123,7 @@ async def traded(
     *,
     new: bool,
     slow_period_s: float | None = None,
+    fresh_ledger: bool = False,
 ) -> "PaperOutcome":
     """Trade until the feed ends or a signal comes.
 
@@ -130,6 +135,7 @@ async def traded(
         name: what the operator would call the run.
         new: do not go on with a run that was left behind.
         slow_period_s: seconds between looks of a slow loop beside a feed that runs on; None: no slow loop.
+        fresh_ledger: a run that begins here starts as on a store in which nothing was tried.
     """
     from services.store import open_store
     from worker.operations.endpoint import demand_address
@@ -160,6 +166,7 @@ async def traded(
             process = PaperProcess(
                 settings, feed, store, owner, around, definitions=definitions,
                 crashed_too_often=limit.crashed_too_often, progress=lambda *rows: draw(sum(rows), None),
+                fresh_ledger=fresh_ledger,
             )  # fmt: skip
             hear_stops(lambda signum: process.stop(signum.name))
             with limit.withdrawn(), _watched(feed) as draw:

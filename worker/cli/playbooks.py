@@ -125,12 +125,12 @@ async def _rolled_back(
 
 def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, Any]:
     """Roll back in the rebuilt lifecycle; the run keeps its own."""
-    from worker.playbook_files import shown_version, standing, write_standing
+    from worker.playbook_files import shown_version, write_standing
 
     session, at = rebuilt.session, rebuilt.known_at
     before = session.registry.reader().get(name)
     moved = session.lifecycle.rollback(name, at, "rolled back by the operator")
-    versions = standing(session.registry.history())
+    versions = session.registry.latest()
     files = None
     if write is not None:
         reason = f"rollback of {name}"
@@ -208,10 +208,8 @@ def _version_lines(one: dict[str, Any]) -> Iterator[str]:
     ]
     if ids:
         yield f"  by {', '.join(ids)}"
-    for step in one["transitions"]:
-        ends = "" if step["expires_at"] is None else f", ends {shown_time(step['expires_at'])}"
-        reason = step["reason"].partition(":")[0] if step["state"] == "shadow" else step["reason"]
-        yield f"  {shown_time(step['known_at'])}  {step['state']}{ends}: {reason}"
+    for step in sorted([*one["transitions"], *one["renewals"]], key=lambda step: step["known_at"]):
+        yield f"  {shown_time(step['known_at'])}  {_step(step)}"
     for title, shown in (
         ("evidence", one["evidence"]),
         ("counter-evidence", one["counter_evidence"]),
@@ -222,6 +220,21 @@ def _version_lines(one: dict[str, Any]) -> Iterator[str]:
             yield f"  {title}: {_evidence(shown)}"
     for cell, shown in one["banned_cells"].items():
         yield f"  on paper in banned {cell}: {_evidence(shown)}"
+
+
+def _step(step: dict[str, Any]) -> str:
+    """A transition, or a measure that was renewed."""
+    if "measure" in step:
+        shown = _evidence(step["shown"]) or "no trade yet"
+        return f"renewed until {shown_time(step['until'])}: {step['measure']}; since it was taken {shown}"
+    ends = "" if step["expires_at"] is None else f", {_ends(step['state'])} {shown_time(step['expires_at'])}"
+    reason = step["reason"].partition(":")[0] if step["state"] == "shadow" else step["reason"]
+    return f"{step['state']}{ends}: {reason}"
+
+
+def _ends(state: str) -> str:
+    """A trial ends; the measures of what is active are weighed again."""
+    return "weighed again" if state == "active" else "ends"
 
 
 def _evidence(shown: dict[str, Any]) -> str:

@@ -155,14 +155,13 @@ async def _judged(
     store: "Store", rebuilt: "Rebuilt", found: "FoundReport", judge: "JudgeName | None", write: Path | None
 ) -> dict[str, Any]:
     """The verdict on a report, made now or before, and its effect on the playbooks as they stood then."""
-    from worker.playbook_files import standing
     from worker.replan_outcome import outcome
     from worker.replanning import carry_out
 
     session = rebuilt.session
     verdict, judged = await _verdict(store, rebuilt, found, judge)
     effects = carry_out(session, verdict, session.bars.timeframe)
-    versions = standing(session.registry.history())
+    versions = session.registry.latest()
     document = outcome(
         verdict, effects, versions, lambda key: session.registry.reader().by_hash(key).definition
     )

@@ -35,7 +35,7 @@ def report(
     json: JsonOption = False,
 ) -> None:
     """Print a high-level report of a run as Markdown, or write it as a page with plots."""
-    name, entries = run_async(_stored(run, db, on_demand=report_id != LATEST))
+    name, entries = run_async(_stored(run, db))
     position = _position(entries, report_id, name)
     entry = entries[position]
     if html is not None:
@@ -50,25 +50,25 @@ def report(
         print_page(report_markdown(entry))
 
 
-async def _stored(run: str, db: str | None, *, on_demand: bool) -> tuple[str, list[dict[str, Any]]]:
-    """Reports of a run's slots in order, then those on demand: the latest is one of its slots."""
+async def _stored(run: str, db: str | None) -> tuple[str, list[dict[str, Any]]]:
+    """Reports of a run by the time at which they were known: of its slots, and on demand."""
     store, record = await open_for_run(db, run)
     async with store:
         found = await _of_slots(store, record.run_id)
-        if on_demand and store.has_operator_tables:
+        if store.has_operator_tables:
             found += [entry_on_demand(one) for one in await store.on_demand.of_run(record.run_id)]
-        return record.run_id, found
+        return record.run_id, sorted(found, key=lambda one: int(one["report"]["known_at"]))
 
 
 async def _of_slots(store: "Store", run_id: str) -> list[dict[str, Any]]:
-    """Those that the run wrote itself and those of a worker, by the time at which they were known."""
+    """Those that the run wrote itself and those of a worker."""
     from worker.scheduler.ports import JOB
 
     found = {one["report_id"]: one for one in await stored_reports(store, run_id)}
     if store.has_worker_tables:
         for kept in await store.reports.all(run_id, JOB):
             found.setdefault(kept.report_id, _of_worker(kept))
-    return sorted(found.values(), key=lambda one: one["report"]["known_at"])
+    return list(found.values())
 
 
 def _of_worker(one: "StoredReport") -> dict[str, Any]:

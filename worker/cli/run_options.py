@@ -53,6 +53,10 @@ CassetteOption = Annotated[
         metavar="FILE", help="Replies to record into, or to replay without a key.", show_default=False
     ),
 ]
+FreshLedgerOption = Annotated[
+    bool,
+    typer.Option("--fresh-ledger", help="Do not count what was tried on these bars before; reports say so."),
+]
 SeedOption = Annotated[int | None, typer.Option(help="Seed of every draw. [0]", show_default=False)]
 LogFormatOption = Annotated[
     str | None,

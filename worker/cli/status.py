@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from services.quoting import counted
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.figures import shown_time
@@ -53,9 +54,8 @@ def _process(seen: "ProcessSeen", status: str) -> dict[str, Any]:
 
 def _render(document: dict[str, Any]) -> None:
     console = stdout_console()
-    console.print(
-        f"run {document['run_id']} ({document['mode']}, {document['status']}): {document['events']:,} events"
-    )
+    events = counted(document["events"], "event")
+    console.print(f"run {document['run_id']} ({document['mode']}, {document['status']}): {events}")
     process = document["process"]
     if process is None:
         console.print("no process has traded it: `thinktwice paper` makes and trades runs")
@@ -72,7 +72,8 @@ def _render(document: dict[str, Any]) -> None:
     if shut:
         console.print(f"blocked    {shut}: no entries, exits run on", soft_wrap=True)
     store = "ok" if signs["store_ok"] else f"AWAY since {shown_time(signs['store_away_since'])}"
-    console.print(f"store      {store}, {signs['buffered_rows']} rows wait")
+    waiting = signs["buffered_rows"]
+    console.print(f"store      {store}, {counted(waiting, 'row')} {'waits' if waiting == 1 else 'wait'}")
     counts = ", ".join(f"{name} {count}" for name, count in signs["evaluations"].items())
     console.print(f"policies   {counts or 'none yet'}; {signs['in_flight']} in flight", soft_wrap=True)
     positions = ", ".join(f"{symbol} {amount:g}" for symbol, amount in signs["open_positions"].items())

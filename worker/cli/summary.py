@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from schemas.trials import TrialLedger
+from services.quoting import counted
 from worker.cli.model_answers import model_silence
 from worker.figures import counts, milliseconds, number, percent, r_multiple
-from worker.why_no_trade import headline
+from worker.why_no_trade import headline, sent_back_headline
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,10 +36,15 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
     data = document["data"]
     window = f"{data['start'][:10]} to {data['end'][:10]}"
     symbols = ", ".join(data["symbols"])
-    head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {data['bars']:,} bars"
+    bars = counted(data["bars"], "bar")
+    head = f"run {document['run_id']}   {symbols}   {data['timeframe']}   {window}   {bars}"
     console.print(head, soft_wrap=True)
+    if (sent_back := sent_back_headline(document)) is not None:
+        console.print(sent_back, style="yellow", soft_wrap=True)
     if data["left_out"]:
         console.print(_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
+    if (told := TrialLedger.model_validate(document.get("ledger", {})).line()) is not None:
+        console.print(told, style="yellow", soft_wrap=True)
     for title, rows in (
         *_performance_parts(document),
         ("Tick validation", _ticks(document["tick_validation"], document["timing"])),
@@ -105,7 +112,7 @@ def _performance_parts(document: Document) -> Iterable[tuple[str, Rows]]:
 
 
 def _part(figures: Document, bars: int) -> Rows:
-    yield "return", f"{percent(figures['total_return'])}   over {bars:,} bars"
+    yield "return", f"{percent(figures['total_return'])}   over {counted(bars, 'bar')}"
     fall = percent(figures["max_drawdown"])
     yield "Sharpe", f"{number(figures['sharpe'])}   largest drawdown {fall}"
     yield "expectancy", f"{r_multiple(figures['expectancy_r'])} a trade after costs"

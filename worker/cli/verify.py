@@ -11,6 +11,7 @@ from schemas.errors import ConfigError
 from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
+from services.quoting import counted
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars, settings_of_bars
 from worker.cli.console import print_json, stdout_console
@@ -128,22 +129,23 @@ def _render(result: dict[str, Any]) -> None:
     console = stdout_console()
     chain, replay = result["chain"], result["replay"]
     console.print(f"run {result['run_id']} ({result['status']})")
-    held = f"holds: {chain['rows']:,} rows, head {chain['head_hash'][:16]}"
+    held = f"holds: {counted(chain['rows'], 'row')}, head {chain['head_hash'][:16]}"
     console.print(f"chain   {held if chain['ok'] else 'BROKEN: ' + chain['problem']}", soft_wrap=True)
     if result["next"] is not None:
         console.print(f"next    {result['next']}", soft_wrap=True)
     references = result["references"]
-    resolved = f"resolve: {references['checked']:,} ids"
+    resolved = f"resolve: {counted(references['checked'], 'id')}"
     lost = (
-        references["problem"] or f"DANGLING: {len(references['dangling']):,} of {references['checked']:,} ids"
+        references["problem"]
+        or f"DANGLING: {len(references['dangling']):,} of {counted(references['checked'], 'id')}"
     )
     console.print(f"ids     {resolved if references['ok'] else lost}")
     for line in references["dangling"][:SHOWN]:
         console.print(f"        {line}", soft_wrap=True)
-    same = f"same: {replay['compared']:,} of {replay['stored']:,} rows equal"
+    same = f"same: {replay['compared']:,} of {counted(replay['stored'], 'row')} equal"
     changed = "; ".join(replay["document"] or ())
     problem = replay["problem"] or f"the document was changed: {changed}"
-    differs = f"DIFFERS: {problem} ({replay['compared']:,} of {replay['stored']:,} rows equal)"
+    differs = f"DIFFERS: {problem} ({replay['compared']:,} of {counted(replay['stored'], 'row')} equal)"
     console.print(f"replay  {same if replay['ok'] else differs}", soft_wrap=True)
     _render_stored(result["stored"])
     table = Table("environment", "recorded", "present", box=None, title_justify="left", padding=(0, 2, 0, 0))

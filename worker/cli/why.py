@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 TIME_FACTS = frozenset(
-    {"bar_label", "label", "ts_event", "known_at", "since", "expires_at"}
+    {"bar_label", "label", "ts_event", "known_at", "since", "expires_at", "until"}
     | {"window_start", "window_end", "entry_label", "exit_label"}
 )
 

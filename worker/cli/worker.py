@@ -13,6 +13,7 @@ import typer
 
 from schemas.config import Settings
 from schemas.errors import ConfigError, InvariantViolation, StoreError
+from services.quoting import counted
 from worker.cli.console import complain, print_json_line, print_line, time_option
 from worker.cli.options import DbOption
 from worker.cli.paper import show, traded
@@ -73,6 +74,10 @@ def worker(
     new: Annotated[
         bool, typer.Option("--new", help="With --feed: trade a new run, even if one could go on.")
     ] = False,
+    fresh_ledger: Annotated[
+        bool,
+        typer.Option("--fresh-ledger", help="With --feed: do not count what was tried on these bars before."),
+    ] = False,
     run: Annotated[
         str,
         typer.Option(metavar="RUN", help="Without --feed: run id, a unique prefix of one, or 'latest'."),
@@ -105,6 +110,8 @@ def worker(
         raise ConfigError("--at names a past moment: it goes with --once")
     if feed is not None and (once or run != "latest"):
         raise ConfigError("--feed trades its own run: it goes without --once and --run")
+    if fresh_ledger and feed is None:
+        raise ConfigError("--fresh-ledger is of a run that begins: it goes with --feed")
     moment = None if at is None else time_option(at, "--at")
     flags: dict[str, tuple[str, Any]] = {
         "runtime.db": ("--db", db),
@@ -125,7 +132,10 @@ def worker(
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
         if feed is not None:
             name = "embedded" if config is None else config.stem
-            trading = traded(resolved.settings, prepared, feed, speed, name, new=new, slow_period_s=period)
+            trading = traded(
+                resolved.settings, prepared, feed, speed, name,
+                new=new, slow_period_s=period, fresh_ledger=fresh_ledger,
+            )  # fmt: skip
             show(run_async(trading), json=json)
             return
         made = _work(resolved, run, moment, logs, prepared, once=once, period_s=period, json=json)
@@ -334,7 +344,7 @@ def _skipped(told: dict[str, Any]) -> str:
 
 
 def _claimed(told: dict[str, Any]) -> str:
-    count = f"{told['episodes']} episodes, {told['new_episodes']} new"
+    count = f"{counted(told['episodes'], 'episode')}, {told['new_episodes']} new"
     return f"slot {shown_time(told['slot'])} is due ({told['trigger']}): {count}"
 
 
@@ -348,8 +358,9 @@ def _failed(told: dict[str, Any]) -> str:
 
 def _written(told: dict[str, Any]) -> str:
     short = ", sample insufficient" if told["insufficient_sample"] else ""
+    episodes = counted(told["episodes"], "episode")
     return (
-        f"slot {shown_time(told['slot'])} reported: {told['report_id']} over {told['episodes']} episodes "
+        f"slot {shown_time(told['slot'])} reported: {told['report_id']} over {episodes} "
         f"recommends {told['recommended_action']}{short}"
     )
 

@@ -1,120 +1,226 @@
-"""`thinktwice worlds`: the gate on worlds with known truth, beside rules that are often used instead."""
+"""`thinktwice worlds`: the gate on worlds with known truth, the worst of them first."""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from schemas.errors import ConfigError, nearest
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import JsonOption
-from worker.cli.progress import step
+from worker.cli.progress import progress_bar
+from worker.interrupts import Interrupts
 
-KINDS = ("null", "planted", "decay")
-CELLS = ("12", "24")
-RULES = {"count_and_win_rate": "any by win rate", "weekly_t_tests": "any by t-tests"}
-MOST_RUNS = 100_000
+if TYPE_CHECKING:
+    from worker.worlds.table import Row
+
+MOST_RUNS, MOST_YEARS, MOST_PROCESSES = 100_000, 50, 1_024
+SHOWN_RULES = ("count and win rate", "weekly t-tests")
 
 
 def worlds(
-    kind: Annotated[
-        str | None, typer.Option(help="null, planted or decay. [all three]", show_default=False)
+    world: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help="One kind of world alone, with the options below.", show_default=False
+        ),
     ] = None,
-    runs: Annotated[int, typer.Option(metavar="N", help="Years drawn of each world.")] = 200,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="GROUP", help="One group of the table alone, all its rows.", show_default=False),
+    ] = None,
+    whole: Annotated[bool, typer.Option("--whole", help="Every row of the table; hours.")] = False,
+    runs: Annotated[int, typer.Option(metavar="N", help="Runs drawn of each world.")] = 100,
     seed: Annotated[int, typer.Option(metavar="S", help="Same seed, same output.")] = 1,
-    cells: Annotated[
-        str | None, typer.Option(help="Cells of a world: 12 or 24. [both]", show_default=False)
+    years: Annotated[int, typer.Option(help="Length of a run of --world, years.")] = 1,
+    edge: Annotated[float, typer.Option(metavar="R", help="True mean of every cell of --world.")] = 0.0,
+    planted: Annotated[
+        float | None,
+        typer.Option(
+            metavar="R", help="True mean of its first cell: how often is it found?", show_default=False
+        ),
+    ] = None,
+    per_week: Annotated[float | None, typer.Option(help="Bets a week and cell.", show_default=False)] = None,
+    target: Annotated[
+        float | None,
+        typer.Option(metavar="R", help="R of a winner against -1R; 0: t(3).", show_default=False),
+    ] = None,
+    symbols: Annotated[int | None, typer.Option(help="Trades that share a bet.", show_default=False)] = None,
+    rho: Annotated[float | None, typer.Option(help="Their correlation.", show_default=False)] = None,
+    rows_low: Annotated[int | None, typer.Option(help="Fewest rows of one bet.", show_default=False)] = None,
+    rows_high: Annotated[int | None, typer.Option(help="Most rows of one bet.", show_default=False)] = None,
+    phi: Annotated[
+        float | None, typer.Option(help="Autocorrelation of outcomes.", show_default=False)
+    ] = None,
+    share: Annotated[
+        float | None, typer.Option(help="Variance share of a shock.", show_default=False)
+    ] = None,
+    span: Annotated[int | None, typer.Option(help="Weeks of one shock.", show_default=False)] = None,
+    win_hours: Annotated[float | None, typer.Option(help="Until a winner exits.", show_default=False)] = None,
+    loss_hours: Annotated[float | None, typer.Option(help="Until a loser exits.", show_default=False)] = None,
+    tail: Annotated[
+        float | None, typer.Option(help="Index of winners' Lomax tail.", show_default=False)
+    ] = None,
+    sigma: Annotated[float | None, typer.Option(help="Of lognormal outcomes.", show_default=False)] = None,
+    cost: Annotated[
+        float | None, typer.Option(metavar="R", help="Cost of a trade.", show_default=False)
+    ] = None,
+    crash_every: Annotated[
+        float | None, typer.Option(help="Weeks between crashes.", show_default=False)
+    ] = None,
+    crash_trades: Annotated[int | None, typer.Option(help="Trades of a crash.", show_default=False)] = None,
+    calm: Annotated[
+        float | None, typer.Option(metavar="R", help="Mean of a calm week.", show_default=False)
+    ] = None,
+    processes: Annotated[int, typer.Option(help="0: one for each core. Figures do not depend on it.")] = 0,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep finished parts here, and go on with those it holds.",
+            show_default=False,
+        ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Measure false recommendations, power and delay of the gate where the truth is known."""
-    _refuse(kind, runs, seed, cells)
-    from worker.worlds.rates import KINDS as ALL
-    from worker.worlds.rates import measure_all
+    """Measure false flags, power, intervals and decay of the gate where the truth is known.
 
-    chosen = [one for one in ALL if kind in (None, one)]
-    sizes = [int(size) for size in CELLS if cells in (None, size)]
-    with step("drawing worlds") as tell:
-        document = measure_all(chosen, sizes, runs, seed, tell)
+    Without options: a small table in about a minute. With --world one kind alone, with its parameters; what
+    a kind does not take is refused. Every rate has its standard error, and holds when it is within two of
+    them of its target. Ctrl-C keeps what --resume has.
+    """
+    given = {
+        "per_week": per_week, "target": target, "symbols": symbols, "rho": rho, "rows_low": rows_low,
+        "rows_high": rows_high, "phi": phi, "share": share, "span": span, "win_hours": win_hours,
+        "loss_hours": loss_hours, "tail": tail, "sigma": sigma, "cost": cost, "crash_every": crash_every,
+        "crash_trades": crash_trades, "calm": calm,
+    }  # fmt: skip
+    set_ = {name: value for name, value in given.items() if value is not None}
+    _refuse(runs, seed, years, processes)
+    rows = _rows(world, only, whole, set_, {"years": years, "edge": edge, "first": planted})
+    document = _measured(rows, runs, seed, processes, resume)
     if json:
         print_json(document)
     else:
         _render(document)
 
 
-def _refuse(kind: str | None, runs: int, seed: int, cells: str | None) -> None:
+def _refuse(runs: int, seed: int, years: int, processes: int) -> None:
     """Refuse what draws no world.
 
     Raises:
         ConfigError: it names the option and what it takes.
     """
-    if kind is not None and kind not in KINDS:
-        raise ConfigError(f"--kind {kind!r} is not one of {', '.join(KINDS)}.{nearest(kind, KINDS)}")
-    if cells is not None and cells not in CELLS:
-        raise ConfigError(f"--cells {cells!r} is not 12 or 24")
-    if not 1 <= runs <= MOST_RUNS:
-        raise ConfigError(f"--runs {runs!r} is not between 1 and {MOST_RUNS}")
-    if not 0 <= seed < 2**63:
-        raise ConfigError(f"--seed {seed!r} is not between 0 and 2^63 - 1")
+    for name, value, low, high in (
+        ("runs", runs, 1, MOST_RUNS),
+        ("years", years, 1, MOST_YEARS),
+        ("processes", processes, 0, MOST_PROCESSES),
+        ("seed", seed, 0, 2**63 - 1),
+    ):
+        if not low <= value <= high:
+            raise ConfigError(f"--{name} {value!r} is not between {low} and {high}")
+
+
+def _rows(
+    world: str | None, only: str | None, whole: bool, given: dict[str, Any], rest: dict[str, Any]
+) -> list["Row"]:
+    """The rows that the options ask for.
+
+    Raises:
+        ConfigError: options that do not go together, or a name that is none.
+    """
+    from worker.worlds.table import GROUPS, own_rows, rows
+
+    if world is not None:
+        if only is not None or whole:
+            raise ConfigError(
+                "--world is one world; --only and --whole are rows of the table: give one of them"
+            )
+        return list(own_rows(world, given, rest))
+    if given or rest != {"years": 1, "edge": 0.0, "first": None}:
+        name = next(iter(given), "years, --edge or --planted").replace("_", "-")
+        raise ConfigError(f"--{name} is about one world: name it with --world")
+    if only is not None and only not in GROUPS:
+        raise ConfigError(f"--only {only!r} is not one of {', '.join(GROUPS)}.{nearest(only, GROUPS)}")
+    table = [row for row in rows() if only in (None, row.group)]
+    return table if whole or only is not None else [row for row in table if row.quick]
+
+
+def _measured(rows: list["Row"], runs: int, seed: int, processes: int, resume: str | None) -> dict[str, Any]:
+    from schemas.config import GateSettings
+    from worker.worlds.figures import document_of
+    from worker.worlds.runs import KeptParts, cores, gate_hash, measure_rows
+
+    gate = GateSettings()
+    kept = KeptParts(None if resume is None else Path(resume), seed, gate)
+    with Interrupts("part") as interrupts, progress_bar("drawing worlds,", interrupts, unit="runs") as tell:
+        found = measure_rows(rows, runs, seed, gate, processes or cores(), kept, tell)
+    return document_of(rows, found, runs, seed, gate_hash(gate))
 
 
 def _render(document: dict[str, Any]) -> None:
     console = stdout_console()
     console.print(headline(document), soft_wrap=True)
-    for kind in document["kinds"]:
+    for group in dict.fromkeys(row["group"] for row in document["rows"]):
         console.print()
-        console.print(_table(kind, [one for one in document["worlds"] if one["kind"] == kind]))
+        console.print(_table(group, [row for row in document["rows"] if row["group"] == group]))
 
 
 def headline(document: dict[str, Any]) -> str:
-    """The worst null and the power on independent t(3) outcomes, as far as they were drawn."""
-    kinds = document["kinds"]
+    """The worst null world, and what does not hold."""
     parts = []
-    if "null" in kinds:
-        worst = _percent(kinds["null"]["any_structural_rate"])
-        parts.append(f"worst null world: a structural recommendation in {worst} of years")
-    if "planted" in kinds:
-        found = f"-0.4R a trade found in {_percent(kinds['planted']['power'])} of t(3) years"
-        parts.append(f"{found}, after {_number(kinds['planted']['median_delay_trades'])} trades")
-    if "decay" in kinds:
-        seen = f"decay seen in {_percent(kinds['decay']['power'])} of t(3) runs"
-        parts.append(f"{seen}, {_number(kinds['decay']['median_delay_trades'])} trades after it began")
-    drawn = f"{document['runs']} runs a world, seed {document['seed']}"
-    return f"{'; '.join(parts)} ({drawn}; false share at most {_percent(document['false_share'])})"
+    worst = document["worst"]
+    if worst is not None:
+        told = f"{_percent(worst['rate'])} (se {_percent(worst['se'])}) of its runs"
+        parts.append(f"worst null world: {worst['world']}, flagged in {told}")
+    missed = len(document["broken"])
+    parts.append(f"{document['targets'] - missed} of {document['targets']} targets hold")
+    if missed:
+        parts.append("not: " + "; ".join(f"{one['rate']} in {one['world']}" for one in document["broken"]))
+    return f"{'; '.join(parts)} ({document['runs']} runs a world, seed {document['seed']})"
 
 
-def _table(kind: str, found: list[dict[str, Any]]) -> Any:
+def _table(group: str, found: list[dict[str, Any]]) -> Any:
     from rich.table import Table
 
-    table = Table(title=f"{kind} worlds", title_justify="left", box=None, pad_edge=False)
-    table.add_column("world", no_wrap=True)
-    for name in columns(kind):
+    table = Table(title=group, title_justify="left", box=None, pad_edge=False)
+    table.add_column("world")
+    for name in columns(found):
         table.add_column(name, justify="right")
-    for world in found:
-        table.add_row(*cells_of(world))
+    for row in found:
+        table.add_row(*cells_of(row, found))
     return table
 
 
-def columns(kind: str) -> list[str]:
-    """Heads of the figures of one kind, after the world's name."""
-    shared = ["cells", "any structural", "false share", "power", "median delay, trades"]
-    if kind == "decay":
-        return [*shared, "false alarms", "structural power"]
-    return [*shared, *RULES.values()]
+def columns(found: list[dict[str, Any]]) -> list[str]:
+    """Heads of the figures of one group, after the world's name."""
+    return list(dict.fromkeys(name for part in ("rates", "medians") for row in found for name in row[part]))
 
 
-def cells_of(world: dict[str, Any]) -> list[str]:
+def cells_of(row: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
     """One row: the world's name and its figures."""
-    row = [world["world"], str(world["cells"])]
-    row += [_percent(world[name]) for name in ("any_structural_rate", "false_share", "power")]
-    row.append(_number(world["median_delay_trades"]))
-    if world["kind"] == "decay":
-        return [*row, _percent(world["false_alarm_rate"]), _percent(world["structural_power"])]
-    return [*row, *(_percent(world["other_rules"][name]["any_structural_rate"]) for name in RULES)]
+    name = f"{row['world']} (held out)" if row["held_out"] else row["world"]
+    return [name, *(_cell(row, column) for column in columns(found))]
+
+
+def _cell(row: dict[str, Any], name: str) -> str:
+    if name in row["medians"]:
+        value = row["medians"][name]
+        return "-" if value is None else f"{value:.3g}"
+    rate = row["rates"].get(name)
+    if rate is None or rate["rate"] is None:
+        return "-"
+    if name in SHOWN_RULES:
+        return _percent(rate["rate"])
+    return f"{_percent(rate['rate'])} ± {100.0 * rate['se']:.1f}{_verdict(rate)}"
+
+
+def _verdict(rate: dict[str, Any]) -> str:
+    if "target" not in rate:
+        return ""
+    bound = f"{'>=' if rate['at_least'] else '<='} {100.0 * rate['target']:g}"
+    return f" ({bound}{'' if rate['holds'] else ', MISSED'})"
 
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100.0 * share:.1f} %"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:g}"

@@ -17,10 +17,10 @@ BOUNDS = frozenset(
     {
         "dropped_by_model",
         "floor",
+        "life_too_long",
         "playbook_disabled",
         "risk_out_of_bounds",
         "too_many_experiments",
-        "ttl_too_long",
     }
 )
 WANTED = ("kind", "parameter", "value", "regime", "direction", "eligible")

@@ -6,6 +6,7 @@ Every number comes from the document of `thinktwice ablate`; nothing is computed
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from services.quoting import counted
 from worker.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
@@ -33,7 +34,11 @@ def ablation_html(document: dict[str, Any]) -> str:
     data = document["data"]
     parts: list[Child] = [
         tag("h1", "Worth of each tier"),
-        tag("p", f"{', '.join(data['symbols'])}, {data['timeframe']}, {data['bars']:,} bars.", class_="soft"),
+        tag(
+            "p",
+            f"{', '.join(data['symbols'])}, {data['timeframe']}, {counted(data['bars'], 'bar')}.",
+            class_="soft",
+        ),
         tag("p", how_told(document)),
         _plot(document),
         *(_tier(one) for one in document["tiers"]),

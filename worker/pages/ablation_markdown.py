@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from services.quoting import visible
+from services.quoting import counted, visible
 from worker.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
@@ -23,7 +23,7 @@ def ablation_markdown(document: dict[str, Any]) -> str:
     lines = [
         "# Worth of each tier",
         "",
-        f"{_text(', '.join(data['symbols']))}, {data['timeframe']}, {data['bars']:,} bars.",
+        f"{_text(', '.join(data['symbols']))}, {data['timeframe']}, {counted(data['bars'], 'bar')}.",
         how_told(document),
         "",
     ]

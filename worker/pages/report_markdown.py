@@ -10,15 +10,19 @@ from html import escape
 from typing import Any
 
 from services.high_level.interval_text import interval_text
-from services.quoting import visible
+from services.quoting import counted, visible
 from worker.figures import number, percent, r_multiple, shown_time
+from worker.pages.forest_plot import shown_clusters
 
 CLUSTER_HEAD = (
     "playbook",
     "regime",
     "n",
     "mean R",
-    "interval",
+    "interval at every look",
+    "t, one look",
+    "claim",
+    "leans to",
     "e-value",
     "detectable",
     "PSR",
@@ -47,14 +51,17 @@ def report_markdown(entry: dict[str, Any]) -> str:
     lines = [
         f"# Report {entry['report_id']}",
         "",
-        f"Window {window}, {report['n_episodes']} episodes, known at {shown_time(report['known_at'])}. "
+        f"Window {window}, {counted(report['n_episodes'], 'episode')}, "
+        f"known at {shown_time(report['known_at'])}. "
         f"Recommended action: **{report['recommended_action']}**."
         + (" The sample is insufficient." if report["insufficient_sample"] else ""),
         "",
         _prose(report["narrative"]),
         "",
     ]
-    lines += _section("Clusters", CLUSTER_HEAD, [_cluster(cluster) for cluster in report["clusters"]])
+    lines += _section(
+        "Clusters", CLUSTER_HEAD, [_cluster(cluster) for cluster in shown_clusters(report["clusters"])]
+    )
     lines += _section(
         "Recommendations", CHANGE_HEAD, [_change(change) for change in report["recommendations"]]
     )
@@ -79,12 +86,16 @@ def report_markdown(entry: dict[str, Any]) -> str:
 
 def _cluster(cluster: dict[str, Any]) -> list[str]:
     interval = interval_text(cluster["lower_r"], cluster["upper_r"])
+    fixed = cluster.get("fixed_lower_r"), cluster.get("fixed_upper_r")
     return [
         cluster["playbook_id"],
         cluster["regime"] or "all",
         str(cluster["n"]),
         r_multiple(cluster["mean_r"]),
         interval,
+        interval_text(*fixed) if None not in fixed else "-",
+        cluster.get("claim") or "-",
+        cluster.get("leaning") or "-",
         number(cluster["e_value"]),
         r_multiple(cluster["smallest_detectable_r"]),
         number(cluster.get("psr")),

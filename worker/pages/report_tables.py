@@ -21,6 +21,11 @@ def r_of(field: str) -> Callable[[Row], Cell]:
     return lambda row: value(row.get(field), r_multiple(row.get(field)))
 
 
+def edge_of(field: str) -> Callable[[Row], Cell]:
+    """An edge of an interval in R; one that is missing is open."""
+    return lambda row: "open" if row.get(field) is None else value(row[field], r_multiple(row[field]))
+
+
 def figure_of(field: str, digits: int = 2) -> Callable[[Row], Cell]:
     """A number; whole ones without a fraction."""
     return lambda row: value(row.get(field), number(row.get(field), digits))
@@ -51,9 +56,13 @@ def cluster_table(findings: Sequence[Row]) -> Element | None:
         ("n", figure_of("n")),
         ("blocks", figure_of("blocks")),
         ("mean", r_of("mean_r")),
-        ("from", r_of("lower_r")),
-        ("to", r_of("upper_r")),
+        ("from", edge_of("lower_r")),
+        ("to", edge_of("upper_r")),
+        ("t from", r_of("fixed_lower_r")),
+        ("t to", r_of("fixed_upper_r")),
         ("reference", r_of("reference_r")),
+        ("claim", text_of("claim", "-")),
+        ("leans to", text_of("leaning", "-")),
         ("E", lambda row: value(row["e_value"], "-" if row["e_value"] is None else shown_e(row["e_value"]))),
         ("detectable", r_of("smallest_detectable_r")),
         ("PSR", figure_of("psr")),
@@ -63,8 +72,13 @@ def cluster_table(findings: Sequence[Row]) -> Element | None:
         ("at most", text_of("strongest_action")),
         ("reason", text_of("reason")),
     ]
-    numbers = "n, blocks, mean, from, to, reference, E, detectable, PSR, DSR, trades for PSR 0.95"
-    title = "Clusters. PSR and DSR (deflated by the family) are for one look; no grade reads them"
+    numbers = (
+        "n, blocks, mean, from, to, t from, t to, reference, E, detectable, PSR, DSR, trades for PSR 0.95"
+    )
+    title = (
+        "Clusters. From and to hold at every look; t (over blocks), PSR and DSR (deflated by the family) "
+        "for one look, and no grade reads them"
+    )
     return made(title, columns, findings, numbers)
 
 

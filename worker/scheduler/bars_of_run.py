@@ -77,6 +77,7 @@ async def _reflected(
         settings.high_level,
         grid=ledgers,
         risk_limit=settings.envelope.risk_fraction,
+        most_trades=settings.envelope.max_entries_per_block,
         promotion_minimum=settings.judge.promotion_minimum_trades,
     )
     return await service.reflect(request, episodes, definitions)

@@ -35,6 +35,7 @@ def threaded_reflection(settings: Settings) -> Reflect:
         settings.gate,
         settings.high_level,
         risk_limit=settings.envelope.risk_fraction,
+        most_trades=settings.envelope.max_entries_per_block,
         promotion_minimum=settings.judge.promotion_minimum_trades,
     )
 

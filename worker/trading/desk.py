@@ -15,11 +15,12 @@ from services.journal.writer import JournalWriter
 from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.policy_loop.evaluation import Evaluation
 from trading_core.growing_bars import GrowingBars
-from worker.bootstrap import assemble
+from worker.bootstrap import assemble, given_playbooks
 from worker.feeds.bar_rows import series_of
 from worker.models import Models, RecordedPast
 from worker.session import Session
 from worker.timing import Timing
+from worker.trials import NoTrial, RunTrial
 
 DRAIN_AFTER = 20  # rows with an evaluation out all the time; then none begins until one row had none
 
@@ -45,6 +46,7 @@ class TradingDesk:
         models: language models to ask; None makes the configured ones.
         past: recorded replies of a run that goes on.
         ask: takes an evaluation of a feed that runs on; returns at once.
+        trial: says what was tried on these bars before, and counts what is tried now; None does neither.
 
     Attributes:
         timing: what took how long.
@@ -64,6 +66,7 @@ class TradingDesk:
         definitions: Sequence[PlaybookDefinition] | None = None,
         models: Models | None = None,
         past: RecordedPast | None = None,
+        trial: RunTrial | None = None,
     ) -> None:
         self.settings = settings
         self.market = market
@@ -76,6 +79,7 @@ class TradingDesk:
         self._definitions = definitions
         self._models = models
         self._past = past
+        self._trial = trial or NoTrial()
         self._session: Session | None = None
         self._early: list[FeedAnomaly] = []
         self._busy_rows = 0
@@ -106,11 +110,12 @@ class TradingDesk:
         if self._session is not None:
             raise InvariantViolation("a desk that has begun cannot resume another session")
         self._session, self.rows, self.blocked = session, rows, dict(blocked)
+        self._trial.follow(session.slow_loop)
 
     async def take(self, row: BarRow) -> None:
         """Validate one row, and on a feed that waits everything that follows from it."""
         if self._session is None:
-            self._session = self._opened(row)
+            self._session = await self._opened(row)
             self._session.begin()
         else:
             live = self._session.live
@@ -167,10 +172,13 @@ class TradingDesk:
         payload = {"bar_label": label, "blocked": blocked}
         self.journal.append("entries_blocked", ts_event=known, known_at=known, payload=payload)
 
-    def _opened(self, row: BarRow) -> Session:
-        market = self.market
-        bars = GrowingBars(series_of(market.symbols, market.timeframe, market.label, [row]))
-        return assemble(
-            self.settings, bars, self.journal, self._definitions, self._models, recorded=self._past,
-            market_waits=self.lock_step,
+    async def _opened(self, row: BarRow) -> Session:
+        market, books = self.market, given_playbooks(self.settings, self._definitions)
+        first = series_of(market.symbols, market.timeframe, market.label, [row])
+        ledger = await self._trial.begin(first, books, grows=True)
+        session = assemble(
+            self.settings, GrowingBars(first), self.journal, books, self._models, recorded=self._past,
+            market_waits=self.lock_step, ledger=ledger,
         )  # fmt: skip
+        self._trial.follow(session.slow_loop)
+        return session

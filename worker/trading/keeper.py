@@ -18,6 +18,7 @@ from services.store.records import Closing
 from services.store.tables import ORDER_KINDS
 from services.store.trading import OutgoingOrder
 from worker.scheduler.ports import CrashPoints, NoCrash
+from worker.stored_trial import StoredTrial
 
 CRASH_POINTS = ("validated", "committed", "intended", "sent", "acknowledged")
 CLOSED = "closed"  # the one behind the last transaction of a run
@@ -32,6 +33,7 @@ class Keeper:
         account: its account.
         points: told of every step; for tests.
         told: told of each row once it is stored, and of none before.
+        trial: what the run tries, for the ledger of its store; None: it is no trial.
 
     Attributes:
         run_id: the run.
@@ -46,12 +48,14 @@ class Keeper:
         account: str,
         points: CrashPoints | None = None,
         told: Callable[[JournalRow], None] = lambda row: None,
+        trial: StoredTrial | None = None,
     ) -> None:
         self._store = store
         self.run_id = run_id
         self._account = account
         self._points = points or NoCrash()
         self._told = told
+        self._trial = trial
         self._bars: list[tuple[int, BarRow]] = []
         self._waits_since = 0.0
         self._closing: Closing | None = None
@@ -100,7 +104,10 @@ class Keeper:
             raise InvariantViolation("a paper run is written without a lease")
         bars = list(self._bars)
         closing = self._closing
-        await self._store.trading.commit(self.lease, self.run_id, bars, rows, closing)
+        counts = None if self._trial is None else self._trial.news()
+        await self._store.trading.commit(self.lease, self.run_id, bars, rows, closing, counts)
+        if self._trial is not None and counts is not None:
+            self._trial.stored(counts)
         self._points.reached("committed" if closing is None else CLOSED)
         if self._closing is closing:  # one that came during the commit is written with what comes next
             self._closing = None

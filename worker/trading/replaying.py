@@ -23,6 +23,7 @@ from worker.replay import ReplayReport, compared_document, stopped_report, store
 from worker.run_result import RunResult
 from worker.trading.desk import Market, TradingDesk
 from worker.trading.script import Player, read_script
+from worker.trials import NoTrial, ledger_of_run
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -146,5 +147,6 @@ async def _desk(
         definitions=definitions,
         models=Models(),
         past=past,
+        trial=NoTrial(await ledger_of_run(store, record)),
     )
     return desk, player

@@ -31,6 +31,7 @@ from worker.operations.safe_mode import SafeModeReason
 from worker.run_result import RunResult
 from worker.scheduler.ports import CrashPoints
 from worker.scheduler.tenure import Tenure
+from worker.stored_trial import BegunTrial, StoredTrial
 from worker.trading.answers import AnswerDesk
 from worker.trading.committing import Committing
 from worker.trading.desk import Market, TradingDesk
@@ -46,6 +47,7 @@ from worker.trading.savepoints import restored
 from worker.trading.script import Player, read_script
 from worker.trading.signs import TradingSigns
 from worker.trading.surroundings import Surroundings
+from worker.trials import ledger_of_run
 from worker.warm_up import compile_engine
 
 LEASE_MS = 10_000
@@ -88,6 +90,7 @@ class PaperProcess:
         pace: how often a savepoint is taken.
         crashed_too_often: asked with the run id once the run is held: whether the processes before this one
             died too often; then it starts in safe mode.
+        fresh_ledger: a run that begins here starts as on a store in which nothing was tried.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class PaperProcess:
         lease_ms: int = LEASE_MS,
         crashed_too_often: Callable[[str], bool] = lambda run_id: False,
         pace: Pace | None = None,
+        fresh_ledger: bool = False,
     ) -> None:
         self._settings = settings
         self._feed = feed
@@ -121,6 +125,7 @@ class PaperProcess:
         self._lease_ms = lease_ms
         self._crashed_too_often = crashed_too_often
         self._pace = pace or Pace()
+        self._fresh_ledger = fresh_ledger
         self._stop = asyncio.Event()
         self._why: str | None = None
         self._over = asyncio.Event()
@@ -242,8 +247,12 @@ class PaperProcess:
         """
         feed, store, run_id = self._feed, self._store, record.run_id
         start = 0 if point is None else point.events
+        trial = StoredTrial(
+            store, run_id, self._settings, fresh=self._fresh_ledger, away=self._wait_for_store
+        )
+        trial.declares(given_playbooks(self._settings, self._definitions), feed.timeframe)
         self.keeper = Keeper(
-            store, run_id, self._settings.account.name, self._points, self._surroundings.stored
+            store, run_id, self._settings.account.name, self._points, self._surroundings.stored, trial
         )
         self.keeper.lease = lease
         sink = RecoveringSink(store, run_id, record.events, self.keeper, start)
@@ -262,6 +271,7 @@ class PaperProcess:
             definitions=self._definitions,
             models=self._models,
             past=past,
+            trial=BegunTrial(trial, await ledger_of_run(store, record)) if record.events else trial,
         )
         if point is not None:
             found = restored(
@@ -364,6 +374,13 @@ class PaperProcess:
         if not desk.session.policy_loop.in_flight:
             await self.savepoints.take(desk, lease)
 
+    async def _wait_for_store(self, error: StoreError) -> None:
+        """The ledger cannot be read before the first row: wait as for a row that is to be stored."""
+        self.committing.away(error)
+        if self._until is not None and time.monotonic() >= self._until:
+            raise error
+        await asyncio.sleep(self._look_s)
+
     async def _keep(self) -> None:
         """Store what has gathered: waited for where the feed waits, beside the bars where it does not."""
         if self.desk.lock_step:
@@ -434,10 +451,13 @@ class PaperProcess:
             await self._reports()
 
     async def _say(self) -> None:
-        """Store how this process is; one after the other, so that no older word comes after a newer one."""
+        """Store how this process is; one after the other, so that no older word comes after a newer one.
+
+        Nothing more is said once the end of the run is on its way: the last word would tell that it waits.
+        """
         async with self._saying:
             lease = self.keeper.lease
-            if lease is not None:
+            if lease is not None and not self.keeper.closing:
                 await self._store.trading.say(lease, self.keeper.run_id, self._said())
 
     def _said(self) -> dict[str, Any]:

@@ -28,8 +28,10 @@ class LifecycleMachine(RuleBasedStateMachine):
     def start(self) -> None:
         guard = TickGuard()
         self.registry = PlaybookRegistry(definitions(3), guard, NOON)
-        choices = JudgeSettings(minimum_eligible_playbooks=FLOOR, shadow_ttl_bars=30)
-        self.lifecycle = PlaybookLifecycle(self.registry, choices, guard)
+        choices = JudgeSettings(
+            minimum_eligible_playbooks=FLOOR, shadow_life_blocks=30, action_life_blocks=10
+        )
+        self.lifecycle = PlaybookLifecycle(self.registry, choices, guard, "day")
         self.reader = self.registry.reader()
         self.now = NOON
         self.reports = 0
@@ -52,12 +54,12 @@ class LifecycleMachine(RuleBasedStateMachine):
         name=names,
         cell=st.sampled_from(CELLS),
         side=st.sampled_from(["long", "short", None]),
-        ttl=st.integers(1, 40),
+        life=st.integers(1, 40),
     )
-    def ban(self, name, cell, side, ttl):
+    def ban(self, name, cell, side, life):
         before = self.reader.get(name).definition
         found = self.act(
-            "set_eligibility", playbook_id=name, regime=cell, direction=side, eligible=False, ttl_bars=ttl
+            "set_eligibility", playbook_id=name, regime=cell, direction=side, eligible=False, life_blocks=life
         )
         if found:
             after = self.reader.get(name).definition
@@ -74,7 +76,7 @@ class LifecycleMachine(RuleBasedStateMachine):
     @rule(name=names, value=st.sampled_from([0.001, 0.0025, 0.005, 0.01]))
     def risk(self, name, value):
         before = self.reader.get(name).definition.risk_fraction
-        self.act("set_risk_fraction", playbook_id=name, value=value, ttl_bars=20)
+        self.act("set_risk_fraction", playbook_id=name, value=value, life_blocks=20)
         assert self.reader.get(name).definition.risk_fraction == min(before, value), (
             "risk is only ever lowered at once"
         )
@@ -82,12 +84,12 @@ class LifecycleMachine(RuleBasedStateMachine):
     @rule(name=names, cell=st.sampled_from(CELLS))
     def unban(self, name, cell):
         active = self.reader.get(name)
-        self.act("set_eligibility", playbook_id=name, regime=cell, eligible=True, ttl_bars=20)
+        self.act("set_eligibility", playbook_id=name, regime=cell, eligible=True, life_blocks=20)
         assert self.reader.get(name) is active
 
-    @rule(name=names, ttl=st.integers(1, 20))
-    def experiment(self, name, ttl):
-        self.act("open_experiment", playbook_id=name, parameter="stop_atr", value=2.5, ttl_bars=ttl)
+    @rule(name=names, life=st.integers(1, 20))
+    def experiment(self, name, life):
+        self.act("open_experiment", playbook_id=name, parameter="stop_atr", value=2.5, life_blocks=life)
 
     @precondition(lambda self: any(trial.kind == "candidate" for trial in self.lifecycle.shadows()))
     @rule(data=st.data())
@@ -119,11 +121,32 @@ class LifecycleMachine(RuleBasedStateMachine):
             assert found[-1].state is VersionState.ACTIVE
             assert self.reader.get(name).definition.content_hash != before.content_hash
 
-    @rule(days=st.integers(1, 40))
-    def wait(self, days):
+    def measures(self):
+        """(playbook, direction and cell, ledger) of every ban, and the fraction of every playbook."""
+        compositions = (self.lifecycle._composition(version) for version in self.reader.active())
+        return {(one.baseline.id, held.key, held.ledger) for one in compositions for held in one.measures}
+
+    @rule(days=st.integers(1, 40), data=st.data())
+    def wait(self, days, data):
+        """No measure ends without evidence: what ends was due and contradicted, the rest goes on."""
         self.now += days * DAY
+        before, definitions_before = self.measures(), [one.definition for one in self.reader.active()]
+        ledgers = sorted({ledger for _, _, ledger in before})
+        proven = {one: {"n": 21} for one in ledgers if data.draw(st.booleans())}
+        known = len(self.registry.history())
+        renewed = self.lifecycle.renew_due(self.now, "1d", proven=proven)
+        assert len(self.registry.history()) == known, "a renewal is no transition"
+        assert [one.definition for one in self.reader.active()] == definitions_before
+        assert all(one.until > self.now for one in renewed)
+        ended = self.lifecycle.end_contradicted(self.now, proven)
+        assert all(one.evidence == {"n": 21} for one in ended if one.state is VersionState.ACTIVE)
+        gone = before - self.measures()
+        assert {ledger for _, _, ledger in gone} <= set(proven)
+        assert len({(name, ledger) for name, _, ledger in gone}) == len(ended) / 2
         self.lifecycle.expire_due(self.now)
-        assert self.lifecycle.expire_due(self.now) == ()
+        assert self.measures() == before - gone
+        assert self.lifecycle.expire_due(self.now) == self.lifecycle.end_contradicted(self.now, proven) == ()
+        assert self.lifecycle.renew_due(self.now, "1d") == ()
         assert all(trial.expires_at > self.now for trial in self.lifecycle.shadows())
         for version in self.reader.active():
             assert version.expires_at is None or version.expires_at > self.now

@@ -19,11 +19,11 @@ BOOKS = {"first": FIRST, "second": SECOND}
 
 
 FIELDS: dict[str, dict[str, Any]] = {
-    "set_eligibility": {"regime": "up/mid", "eligible": False, "ttl_bars": 252},
+    "set_eligibility": {"regime": "up/mid", "eligible": False, "life_blocks": 26},
     "set_threshold": {"parameter": "stretch", "value": 1.1},
     "set_invalidation": {"parameter": "exit_below", "value": 20.0},
     "set_risk_fraction": {"value": 0.0025},
-    "open_experiment": {"parameter": "stretch", "value": 0.9, "ttl_bars": 100},
+    "open_experiment": {"parameter": "stretch", "value": 0.9, "life_blocks": 80},
     "replan": {},
 }
 
@@ -50,18 +50,20 @@ def test_action_within_bounds_is_accepted(kind):
         ("set_eligibility", {"regime": "moon"}, "not_eligible"),
         ("set_eligibility", {"direction": "short"}, "unknown_direction"),
         ("set_eligibility", {"eligible": True}, "already_set"),
-        ("set_eligibility", {"ttl_bars": 253}, "ttl_too_long"),
+        ("set_eligibility", {"life_blocks": 27}, "life_too_long"),
         ("set_threshold", {"parameter": "strech"}, "unknown_parameter"),
         ("set_threshold", {"value": 1.05}, "off_grid"),
         ("set_threshold", {"value": 1.0}, "unchanged"),
         ("set_threshold", {"parameter": "exit_below", "value": 20.0}, "wrong_role"),
         ("set_invalidation", {"parameter": "stretch", "value": 1.1}, "wrong_role"),
-        ("set_threshold", {"ttl_bars": 10_000}, "ttl_too_long"),
+        ("set_threshold", {"life_blocks": 81}, "life_too_long"),
+        ("set_risk_fraction", {"life_blocks": 27}, "life_too_long"),
+        ("set_risk_fraction", {"value": 0.01, "life_blocks": 81}, "life_too_long"),
         ("set_risk_fraction", {"value": 0.0}, "risk_out_of_bounds"),
         ("set_risk_fraction", {"value": 0.011}, "risk_out_of_bounds"),
         ("set_risk_fraction", {"value": 0.005}, "unchanged"),
         ("open_experiment", {"value": 7.0}, "off_grid"),
-        ("open_experiment", {"ttl_bars": 757}, "ttl_too_long"),
+        ("open_experiment", {"life_blocks": 81}, "life_too_long"),
         ("set_risk_fraction", {"value": 0.01, "lowers_exposure": True}, "claims_lower_exposure"),
         ("set_threshold", {"value": 0.9, "lowers_exposure": True}, "claims_lower_exposure"),
         ("replan", {"lowers_exposure": True}, "claims_lower_exposure"),
@@ -72,6 +74,19 @@ def test_action_outside_its_bound_is_refused_with_its_code(kind, changes, code):
     assert refused is not None
     assert refused.code == code
     assert refused.reason
+
+
+@pytest.mark.parametrize(("eligible", "most"), [(False, 26), (True, 80)])
+def test_ban_may_live_as_long_as_a_measure_and_the_trial_of_its_end_as_long_as_a_trial(eligible, most):
+    cells = {
+        side: rules.model_copy(update={"banned": () if not eligible else ("up/mid",)})
+        for side, rules in FIRST.eligibility.items()
+    }
+    books = {**BOOKS, "first": playbook("first", eligibility=cells)}
+    assert check_action(action(eligible=eligible, life_blocks=most), state(books)) is None
+    refused = check_action(action(eligible=eligible, life_blocks=most + 1), state(books))
+    assert refused is not None
+    assert (refused.code, str(most) in refused.reason) == ("life_too_long", True)
 
 
 def test_refusal_of_a_misspelt_name_gives_the_nearest():

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from schemas.config import GateSettings, JudgeSettings
+from schemas.episode import Episode
+from services.playbooks.measures import RISK, Measure
 from services.slow_loop.shadow_trials import ShadowTrials
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook
 
@@ -46,6 +48,7 @@ class Lifecycle:
 
     def __init__(self) -> None:
         self.open: list[Any] = []
+        self.cuts: list[Any] = []
         self.promoted: list[str] = []
         self.retired: list[str] = []
 
@@ -56,6 +59,9 @@ class Lifecycle:
 
     def shadows(self) -> tuple[Any, ...]:
         return tuple(self.open)
+
+    def risk_cuts(self) -> tuple[Any, ...]:
+        return tuple(self.cuts)
 
     def _leave(self, name: str, into: list[str]) -> tuple[str]:
         self.open = [one for one in self.open if one.version_hash != name]
@@ -150,6 +156,57 @@ def test_promotion_waits_for_its_minimum_of_trades_whatever_the_evidence(minimum
     assert lifecycle.promoted == promoted
 
 
+def cut(since: int) -> Measure:
+    return Measure(RISK, 0.0025, since, since + 1, BOOK)
+
+
+def traded(outcomes: list[float], **fields: Any) -> list[Episode]:
+    """Trades of the account, one a week from `START` on."""
+    weeks = [START + 7 * k * DAY_NS for k in range(len(outcomes))]
+    return [
+        episode(BOOK, number=k, r=r, exit_label=weeks[k], entry_label=weeks[k], **fields)
+        for k, r in enumerate(outcomes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "proven"),
+    [([1.0] * 40, True), ([1.0] * 19, False), ([-1.0, 1.0] * 15, False), ([-1.0] * 30, False)],
+)
+def test_risk_cut_is_contradicted_by_the_trades_and_the_evidence_of_a_promotion(outcomes, proven):
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    lifecycle.cuts.append(cut(START))
+    shadow.step(10, START, traded(outcomes))
+    ledger = (BOOK.content_hash, "")
+    assert set(shadow.proven) == ({ledger} if proven else set())
+    assert shadow.measured[ledger]["n"] == len(outcomes)
+    assert shadow.measured[ledger]["e_needed"] == 40.0
+
+
+def test_risk_cut_is_weighed_by_the_trades_that_its_own_playbook_entered_since():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    lifecycle.cuts.append(cut(START + 30 * 7 * DAY_NS))
+    other = [one.model_copy(update={"playbook_id": "other"}) for one in traded([1.0] * 40)]
+    shadow.step(10, START, [*traded([1.0] * 40), *other])
+    assert shadow.measured[BOOK.content_hash, ""]["n"] == 10
+    assert shadow.proven == {}
+
+
+def test_risk_cut_shares_the_level_after_the_candidates_and_bans_that_began_with_it():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    lifecycle.cuts.append(cut(START))
+    lifecycle.begin("ban", "banned_cell")
+    lifecycle.begin("candidate")
+    shadow.step(10, START)
+    lifecycle.begin("later")
+    shadow.step(11, START)
+    assert shadow.measured[BOOK.content_hash, ""]["e_needed"] == 240.0
+    assert needed(shadow) == {"ban": 120.0, "candidate": 40.0, "later": 400.0}
+
+
 @pytest.mark.parametrize(
     ("outcomes", "proven"),
     [([1.0] * 40, True), ([1.0] * 19, False), ([-1.0, 1.0] * 15, False), ([-1.0] * 30, False)],
@@ -160,7 +217,9 @@ def test_ban_is_proven_by_the_trades_and_the_evidence_of_a_promotion(outcomes, p
     lifecycle.begin("ban", "banned_cell")
     shadow.step(10, OVER)
     assert set(shadow.proven) == ({("ban", None)} if proven else set())
-    assert lifecycle.promoted == lifecycle.retired == [], "only a report can lift it"
+    assert lifecycle.promoted == lifecycle.retired == [], (
+        "a report may lift it, else the end of its life does"
+    )
 
 
 def test_candidate_that_its_trades_speak_against_is_retired_at_the_plain_level():

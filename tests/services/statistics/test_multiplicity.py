@@ -134,3 +134,24 @@ def test_unregistered_hypothesis_is_a_violation():
 def test_family_without_distinct_weighted_members_is_refused(members, weights):
     with pytest.raises(DataError):
         register_family(members, 0.1, weights=weights)
+
+
+def test_configurations_before_share_the_level_of_every_member():
+    """Twenty configurations together may spend what one alone may."""
+    names = ["p1", "p1|up/mid", "p2"]
+    alone = register_family(names, 0.1)
+    shared = [register_family(names, 0.1, tried_before=k) for k in range(20)]
+    assert [one.charged.sum() for one in shared] == pytest.approx(
+        [alone.charged.sum() / (1 + k) for k in range(20)]
+    )
+    assert shared[0] == alone
+    assert shared[0].family_id == alone.family_id != shared[1].family_id
+    needed = 1.0 / alone.alpha("p1")
+    assert e_bh(alone, {"p1": np.log(needed)}) == ("p1",)
+    assert e_bh(shared[19], {"p1": np.log(needed * 19.9)}) == ()
+    assert e_bh(shared[19], {"p1": np.log(needed * 20.0)}) == ("p1",)
+
+
+def test_variants_count_the_hypotheses_of_earlier_configurations():
+    assert register_family(["p1", "p2"], 0.1).variants == 2
+    assert register_family(["p1", "p2"], 0.1, tried_before=3, hypotheses_before=40).variants == 42

@@ -11,6 +11,7 @@ from schemas.vocabulary import ExitReason
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
 from worker.recorded_run import Progress
+from worker.trials import RunTrial
 
 REPORT_ID = "ab" * 8
 REPORT = {
@@ -142,6 +143,7 @@ class FakeRunner:
         definitions: Any = None,
         progress: Progress | None = None,
         cassette: Cassette | None = None,
+        trial: RunTrial | None = None,
     ) -> FakeOutcome:
         """Record a genesis row, two rows a bar and a last one."""
         first, last = int(bars.close_times[0]), int(bars.close_times[-1])
@@ -259,6 +261,7 @@ def document(settings: Settings, bars: BarSeries, journal: JournalWriter, errors
             "stand_downs": 1,
             "revisions": 1,
             "finding_codes": {"stop_too_tight": 1},
+            "sent_back_for": {"stop_too_tight": 1},
             "reflections": {"pass": 1, "revise": 1, "block": 0, "error": 0, "degraded": 0},
             "amendments": {"pass": 1, "revise": 0, "block": 0, "disabled": 0},
             "invocations": {"ran": 2, "degraded": 0, "skipped": 1, "disabled": 0, "error": 0},

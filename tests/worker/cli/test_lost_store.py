@@ -94,6 +94,7 @@ def lost_under(
         until = time.monotonic() + 240
         while rows_of(folder / STORE, table) < 3 and time.monotonic() < until:
             assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
         lose(folder)
         if stop is not None:
             process.send_signal(stop)

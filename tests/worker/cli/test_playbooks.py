@@ -104,6 +104,59 @@ def test_history_shows_the_counter_evidence_of_what_was_rolled_back_or_ended(pla
     assert (told["evidence"], told["counter_evidence"]) == ({"n": 30}, {"n": 40, "e_value": 21.0})
 
 
+def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown():
+    from schemas.config import Settings
+    from schemas.playbook import PlaybookVersion
+    from schemas.vocabulary import VersionState
+    from services.journal.sinks import MemorySink
+    from services.journal.writer import JournalWriter
+    from services.playbooks.renewals import Renewal
+    from services.slow_loop_service import journal_renewal, journal_version
+    from worker.cli.playbooks import _version_lines
+    from worker.playbook_history import KINDS, PlaybookHistory
+
+    day = 86_400 * 10**9
+    sink = MemorySink()
+    journal = JournalWriter(sink)
+    cut = PlaybookVersion(
+        definition=definitions()[0],
+        state=VersionState.ACTIVE,
+        since=1,
+        reason="it loses",
+        expires_at=30 * day,
+    )
+    journal_version(journal, cut, 1)
+    for number, shown in ((1, {}), (2, {"n": 12, "blocks": 5, "mean_r": -0.25, "reference_r": 0.0})):
+        until = (number + 1) * 30 * day
+        renewed = cut.model_copy(update={"expires_at": until})
+        journal_renewal(journal, Renewal(renewed, "risk 0.0025", 1, until, shown), number * 30 * day)
+
+    async def read():
+        await journal.flush()
+        history = PlaybookHistory(Settings())
+
+        async def rows():
+            for row in sink.rows:
+                if row.kind in KINDS:
+                    yield row
+
+        await history.read(rows())
+        return [history.document(one) for one in history.of(NAME)]
+
+    (told,) = asyncio.run(read())
+    assert told["expires_at"] == 90 * day
+    assert [(one["known_at"], one["measure"], one["until"]) for one in told["renewals"]] == [
+        (30 * day, "risk 0.0025", 60 * day),
+        (60 * day, "risk 0.0025", 90 * day),
+    ]
+    assert told["renewals"][1]["shown"]["n"] == 12
+    lines = list(_version_lines(told))
+    first = next(n for n, line in enumerate(lines) if "active, weighed again 1970-01-31" in line)
+    assert "renewed until 1970-03-02" in lines[first + 1]
+    assert lines[first + 1].endswith("risk 0.0025; since it was taken no trade yet")
+    assert "since it was taken n 12, blocks 5, mean -0.25" in lines[first + 2]
+
+
 def test_rollback_returns_to_the_version_that_traded_differently_and_writes_it(planted):
     told = answered(planted, "rollback", NAME, "--write", "books")
     states = {(step["version"], step["state"]) for step in told["transitions"]}

@@ -1,10 +1,13 @@
 """Any report of a stored run: as Markdown, as a page that stands alone, as JSON, and beside each other."""
 
+import asyncio
 import json
 
 import pytest
 
 from schemas.errors import InvariantViolation
+from services.store import open_store
+from tests.services.store import artefacts
 from tests.worker.cli.fake_runner import REPORT_ID
 from tests.worker.pages.reading import entries, read
 from worker.cli.out_folder import report_files
@@ -29,6 +32,21 @@ def test_report_json_is_the_stored_report_with_its_verdict(stored):
     assert sorted(found) == ["report", "report_id", "request_hash", "verdict"]
     assert (found["report_id"], found["report"]["n_episodes"]) == (REPORT_ID, 21)
     assert found["verdict"]["decision"] == "hold"
+
+
+def test_report_latest_is_the_newest_one_though_it_was_made_on_demand(stored):
+    known_at = json.loads(stored.run("report", "latest", "--json").stdout)["report"]["known_at"]
+    made = {move: artefacts.report(artefacts.request(known_at + move)) for move in (1, -1)}
+
+    async def asked() -> None:
+        async with await open_store("sqlite:///thinktwice.db", create=True) as store:
+            for one in made.values():
+                await store.on_demand.put("r0001", artefacts.request(one.known_at), one)
+
+    asyncio.run(asked())
+    latest = json.loads(stored.run("report", "latest", "--json").stdout)
+    assert latest["report_id"] == made[1].content_hash[:16]
+    assert stored.run("report", "latest", "--html", "page.html").exit_code == 0
 
 
 def test_report_html_is_one_file_that_leads_nowhere(stored):

@@ -167,7 +167,7 @@ def test_change_that_a_bound_declines_waits_for_a_person_who_is_told_the_command
 
 
 def test_experiment_that_has_ended_waits_for_a_person(tmp_path):
-    waits = waiting_changes(tmp_path, shadow_ttl_bars=5)
+    waits = waiting_changes(tmp_path, shadow_life_blocks=1)
     assert (waits[0]["about"], waits[0]["detail"]["version"]) == ("buys_strength", 2)
     assert waits[0]["detail"]["code"] == "experiment_ended"
     assert set(waits[0]["detail"]["evidence"]) >= {"n", "e_value"}

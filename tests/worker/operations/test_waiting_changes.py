@@ -7,7 +7,12 @@ from worker.operations.waiting_changes import BOUNDS, WaitingChanges
 
 AT = 1_700_000_000 * 10**9
 BAN = JudgeAction(
-    kind="set_eligibility", playbook_id="p", regime="up/high", eligible=False, ttl_bars=5, reason="it loses"
+    kind="set_eligibility",
+    playbook_id="p",
+    regime="up/high",
+    eligible=False,
+    life_blocks=5,
+    reason="it loses",
 )
 
 

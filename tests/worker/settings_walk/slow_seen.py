@@ -26,10 +26,10 @@ from worker.session import Session
 SLOW = ("slow_skip", "high_level_request", "high_level_report", "replan_verdict", "playbook_version")
 NAME, CELL = "buys_strength", "sideways/mid"
 BAN = JudgeAction(
-    kind="set_eligibility", playbook_id=NAME, regime=CELL, eligible=False, ttl_bars=99, reason="it loses"
+    kind="set_eligibility", playbook_id=NAME, regime=CELL, eligible=False, life_blocks=9, reason="it loses"
 )
 TRY = JudgeAction(
-    kind="open_experiment", playbook_id=NAME, parameter="side", value=-1.0, ttl_bars=99, reason="try it"
+    kind="open_experiment", playbook_id=NAME, parameter="side", value=-1.0, life_blocks=9, reason="try it"
 )
 TRADES = 30
 
@@ -120,14 +120,18 @@ def one_cell() -> tuple[PlaybookDefinition, ...]:
 
 
 def carried_out(action: JudgeAction) -> Look:
-    """A look at what becomes of a judge's action: how many versions and trials, and refusals."""
+    """A look at what becomes of a judge's action: versions with their ends, trials, and refusals."""
 
     def looked(settings: Settings) -> Any:
         made = begun(settings, one_cell())
         moved = made.lifecycle.apply(
             (action,), report_id="r", verdict_id="v", at=made.clock.now, timeframe=world().timeframe
         )
-        return [len(moved), len(made.lifecycle.shadows()), [one.code for one in made.lifecycle.refused]]
+        return [
+            [one.expires_at for one in moved],
+            len(made.lifecycle.shadows()),
+            [one.code for one in made.lifecycle.refused],
+        ]
 
     return looked
 

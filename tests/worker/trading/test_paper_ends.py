@@ -121,6 +121,17 @@ def test_paper_end_that_is_stored_though_nobody_was_told_is_stored_once(tmp_path
     finished_as_the_backtest(tmp_path)
 
 
+def test_paper_last_sign_says_that_nothing_waits_however_long_the_end_takes_to_store(tmp_path) -> None:
+    async def slowly(closing: Closing | None, commit: Any) -> None:
+        if closing is not None:
+            await asyncio.sleep(10 * LOOK_S)  # the process looks around meanwhile
+        await commit()
+
+    traded_around(tmp_path, slowly, look_s=LOOK_S)
+    seen = asked(tmp_path, lambda store: store.trading.seen("r0001"))
+    assert (seen.signs["buffered_rows"], seen.signs["bars_validated"]) == (0, bars().present.sum())
+
+
 def test_paper_process_that_lost_its_lease_neither_closes_its_run_nor_speaks_for_it(tmp_path) -> None:
     async def scenario() -> tuple[str, Any]:
         async with await open_store(address(tmp_path), create=True) as store:
@@ -460,7 +471,7 @@ def test_word_of_a_process_that_waits_for_the_store_is_never_stored_after_a_newe
 
     process: Any = object.__new__(PaperProcess)
     process._saying = asyncio.Lock()
-    process.keeper = SimpleNamespace(lease=object(), run_id="r0001")
+    process.keeper = SimpleNamespace(lease=object(), run_id="r0001", closing=False)
     process._store = SimpleNamespace(trading=SimpleNamespace(say=say))
     process._said = lambda: dict(moment)
 

@@ -1,0 +1,67 @@
+"""The ledger of trials: what was tried on the bars of a run, in its store, before the run began."""
+
+from pydantic import Field, model_validator
+
+from schemas.contract import Contract
+
+MOST = 1_000_000_000_000
+
+
+class TrialCounts(Contract):
+    """What one run has tried so far: hypotheses of its family, candidates and bans begun, and promotions."""
+
+    hypotheses: int = Field(default=0, ge=0, le=MOST)
+    candidates: int = Field(default=0, ge=0, le=MOST)
+    promotions: int = Field(default=0, ge=0, le=MOST)
+
+    @model_validator(mode="after")
+    def _promoted_what_began(self) -> "TrialCounts":
+        if self.promotions > self.candidates:
+            raise ValueError(f"{self.promotions} promotions of {self.candidates} that began")
+        return self
+
+
+class TrialLedger(TrialCounts):
+    """Sums over the distinct configurations that were tried on overlapping bars before a run.
+
+    Attributes:
+        configurations: how many; the budget of every hypothesis is shared with them.
+        fresh: they are told and not counted, as the operator asked with `--fresh-ledger`.
+    """
+
+    configurations: int = Field(default=0, ge=0, le=MOST)
+    fresh: bool = False
+
+    @property
+    def in_force(self) -> "TrialLedger":
+        """What is counted."""
+        return NO_TRIALS if self.fresh else self
+
+    @property
+    def told(self) -> "TrialLedger | None":
+        """What stands in genesis rows, requests and reports: nothing where nothing was tried before."""
+        return self if self.configurations else None
+
+    def line(self) -> str | None:
+        """One line for people; None where nothing was tried before."""
+        if not self.configurations:
+            return None
+        if self.fresh:
+            return f"fresh ledger: {self._tried} on these bars are not counted"
+        return (
+            f"ledger of trials: {self._tried} on these bars are counted ({self.hypotheses:,} hypotheses, "
+            f"{self.candidates:,} candidates, {self.promotions:,} promotions)"
+        )
+
+    @property
+    def _tried(self) -> str:
+        plural = "" if self.configurations == 1 else "s"
+        return f"{self.configurations:,} earlier configuration{plural}"
+
+
+NO_TRIALS = TrialLedger()
+
+
+def counted(ledger: TrialLedger | None) -> TrialLedger:
+    """What is counted of a ledger that a request or report may have."""
+    return NO_TRIALS if ledger is None else ledger.in_force

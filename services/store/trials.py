@@ -1,0 +1,210 @@
+"""The ledger of trials in a store: which configurations were tried on which bars, and what came of them.
+
+Each run has its own row, written when it begins and as it advances. What a run starts with is counted once,
+in the transaction that enters it, so of runs that begin together one sees the other. A configuration that
+comes again on the same bars is the trial that it was, and starts with what that one started with.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import Row, Select, func, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from schemas.trials import MOST, TrialCounts, TrialLedger
+from services.store.engine import WRITES
+from services.store.failures import MEND, StoreDamaged, store_errors
+from services.store.losses import losses_of
+from services.store.seals import seal_trial
+from services.store.tables import paper_bars, trials
+from services.store.urls import StoreUrl
+
+Key = tuple[str, str, str]
+REVISION = "0007"  # of the first store that has a ledger; a run notes the revision that it was stored at
+
+
+@dataclass(frozen=True)
+class TriedOn:
+    """A configuration and the bars that it is tried on.
+
+    Attributes:
+        config_hash, playbooks: hashes of the settings and of the set of playbooks.
+        data: what tells these bars from others that begin at the same time: a hash of their first row.
+        timeframe, symbols: of the bars.
+        first_label, last_label: ns, of the first and the last row; None while rows are still to come.
+    """
+
+    config_hash: str
+    playbooks: str
+    data: str
+    timeframe: str
+    symbols: tuple[str, ...]
+    first_label: int
+    last_label: int | None
+
+    @property
+    def key(self) -> Key:
+        """What makes it the same trial again: longer bars with the same beginning are looked at again."""
+        return self.config_hash, self.playbooks, self.data
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run in the ledger, with what it started with."""
+
+    number: int
+    run_id: str
+    on: TriedOn
+    counts: TrialCounts
+    ledger: TrialLedger
+
+    def meets(self, other: TriedOn) -> bool:
+        """Whether some bar of some symbol is in both."""
+        mine, theirs = self.on, other
+        if mine.timeframe != theirs.timeframe or not set(mine.symbols) & set(theirs.symbols):
+            return False
+        return _reaches(mine, theirs.first_label) and _reaches(theirs, mine.first_label)
+
+
+def _reaches(on: TriedOn, label: int) -> bool:
+    return on.last_label is None or on.last_label >= label
+
+
+def counted_before(known: Iterable[Trial], on: TriedOn) -> TrialLedger:
+    """What a run starts with that begins now: every distinct trial on overlapping bars counts once."""
+    met = []
+    for trial in known:
+        if trial.on.key == on.key:
+            return trial.ledger.model_copy(update={"fresh": False})
+        if trial.meets(on):
+            met.append(trial)
+    return summed(by_key(met).values())
+
+
+def by_key(runs: Iterable[Trial]) -> dict[Key, list[Trial]]:
+    """The runs of each distinct trial."""
+    found: dict[Key, list[Trial]] = {}
+    for one in runs:
+        found.setdefault(one.on.key, []).append(one)
+    return found
+
+
+def summed(groups: Iterable[Sequence[Trial]]) -> TrialLedger:
+    """The sums over distinct trials, each given with all of its runs."""
+    totals: dict[str, Any] = {"configurations": 0, "hypotheses": 0, "candidates": 0, "promotions": 0}
+    for runs in groups:
+        furthest = max(runs, key=lambda one: (one.counts.candidates, one.counts.promotions)).counts
+        totals["configurations"] += 1
+        totals["hypotheses"] += max(one.counts.hypotheses for one in runs)
+        totals["candidates"] += furthest.candidates
+        totals["promotions"] += furthest.promotions
+    return TrialLedger(**{name: min(total, MOST) for name, total in totals.items()})
+
+
+class TrialRepository:
+    """The ledger of one store.
+
+    Attributes:
+        there: whether the store has one; a store that was not upgraded has none.
+    """
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, there: bool) -> None:
+        self._engine = engine
+        self._writer = engine.execution_options(**{WRITES: True})
+        self._url = url
+        self.there = there
+
+    async def begin(self, run_id: str, on: TriedOn, hypotheses: int, *, fresh: bool = False) -> TrialLedger:
+        """Enter a run and say what it starts with; one that was entered before keeps what was said.
+
+        Args:
+            run_id: the run.
+            on: its configuration and bars.
+            hypotheses: that its playbooks declare.
+            fresh: it starts as on an empty store; what it does not count is in the ledger all the same.
+
+        Raises:
+            StoreDamaged: a row of the ledger cannot be read.
+        """
+        with losses_of(run_id), store_errors(self._url):
+            async with self._writer.begin() as connection:
+                if self._url.dialect == "postgresql":
+                    await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
+                known = await self._read(connection, self._rows().where(trials.c.timeframe == on.timeframe))
+                same = [one for one in known if (one.run_id, one.on.key) == (run_id, on.key)]
+                if same:
+                    return same[-1].ledger
+                ledger = counted_before(known, on).model_copy(update={"fresh": fresh})
+                number = (await connection.scalar(select(func.max(trials.c.number))) or 0) + 1
+                trial = Trial(number, run_id, on, TrialCounts(hypotheses=hypotheses), ledger)
+                await connection.execute(trials.insert(), _columns(trial))
+                await seal_trial(connection, run_id)
+        return ledger
+
+    async def advance(self, run_id: str, counts: TrialCounts) -> None:
+        """Note how far a run has come; a run that was not entered is no trial."""
+        with losses_of(run_id), store_errors(self._url):
+            async with self._writer.begin() as connection:
+                await advance_trial(connection, run_id, counts)
+
+    async def all(self) -> list[Trial]:
+        """Every run in the ledger, in the order in which they began; none in a store that has no ledger.
+
+        Raises:
+            StoreDamaged: a row cannot be read.
+        """
+        if not self.there:
+            return []
+        with store_errors(self._url):
+            async with self._engine.begin() as connection:
+                return await self._read(connection, self._rows())
+
+    def _rows(self) -> Select[Any]:
+        """Rows in order; the last label of a run that is under way is that of its last stored bars."""
+        taken = select(func.max(paper_bars.c.label)).where(paper_bars.c.run_id == trials.c.run_id)
+        last = func.coalesce(trials.c.last_label, taken.scalar_subquery(), trials.c.first_label)
+        others = [column for column in trials.c if column.name != "last_label"]
+        return select(*others, last.label("last_label")).order_by(trials.c.number)
+
+    async def _read(self, connection: AsyncConnection, query: Select[Any]) -> list[Trial]:
+        try:
+            return [_trial(row) for row in (await connection.execute(query)).all()]
+        except (ValueError, TypeError, KeyError, RecursionError, ValidationError) as error:
+            raise StoreDamaged(
+                f"store {self._url.text}: a row of its ledger of trials is damaged ({error}): {MEND}"
+            ) from error
+
+
+async def advance_trial(connection: AsyncConnection, run_id: str, counts: TrialCounts) -> None:
+    """Note how far a run has come, inside a transaction of the caller's."""
+    newest = select(func.max(trials.c.number)).where(trials.c.run_id == run_id).scalar_subquery()
+    own = update(trials).where(trials.c.number == newest)
+    if (await connection.execute(own.values(**counts.payload()))).rowcount == 1:
+        await seal_trial(connection, run_id)
+
+
+def _columns(trial: Trial) -> dict[str, Any]:
+    on = trial.on
+    return {
+        "number": trial.number,
+        "run_id": trial.run_id,
+        **{name: value for name, value in vars(on).items() if name != "symbols"},
+        "symbols": json.dumps(on.symbols),
+        **trial.counts.payload(),
+        "ledger": json.dumps(trial.ledger.payload()),
+    }
+
+
+def _trial(row: Row[Any]) -> Trial:
+    symbols = json.loads(row.symbols)
+    if not isinstance(symbols, list) or not all(isinstance(one, str) for one in symbols):
+        raise ValueError(f"symbols {row.symbols[:80]!r} of {row.run_id!r}")
+    on = TriedOn(
+        row.config_hash, row.playbooks, row.data, row.timeframe, tuple(symbols),
+        int(row.first_label), int(row.last_label),
+    )  # fmt: skip
+    counts = TrialCounts(hypotheses=row.hypotheses, candidates=row.candidates, promotions=row.promotions)
+    return Trial(row.number, row.run_id, on, counts, TrialLedger.model_validate(json.loads(row.ledger)))

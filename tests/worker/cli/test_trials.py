@@ -1,0 +1,122 @@
+"""`thinktwice trials` and `--fresh-ledger` as a user sees them."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from services.store.tables import trials as table
+from worker.cli import app
+
+BARS = ("--symbols", "AAPL,IBM", "--from", "2003-01-01", "--to", "2003-12-31")
+
+
+def command(folder: Path, *words: str, code: int = 0) -> Result:
+    done = CliRunner().invoke(app, [*words, "--db", f"sqlite:///{folder}/t.db"])
+    assert done.exit_code == code, done.output
+    return done
+
+
+def told(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(command(folder, "trials", "--json").stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Two configurations, the first twice, and one symbol alone; what the runs said."""
+    folder = tmp_path_factory.mktemp("trials")
+    said = [
+        command(folder, "backtest", *BARS, *more).stdout
+        for more in ((), ("--seed", "1"), (), ("--symbols", "IBM"), ("--seed", "2", "--fresh-ledger"))
+    ]
+    return folder, said
+
+
+def test_trials_lists_what_was_tried_by_range_and_what_the_next_run_starts_with(made):
+    found = told(made[0])
+    assert found["runs_not_counted"] == 0
+    both, one = found["ranges"]
+    hypotheses = both["hypotheses"] // 3
+    assert both | {"hypotheses": 0, "next": None} == {
+        "timeframe": "1d", "symbols": ["AAPL", "IBM"], "start": "2003-01-02T00:00:00+00:00",
+        "end": "2003-12-31T00:00:00+00:00", "runs": ["r0001", "r0002", "r0003", "r0005"],
+        "configurations": 3, "hypotheses": 0, "candidates": 0, "promotions": 0, "next": None,
+    }  # fmt: skip
+    assert (one["symbols"], one["configurations"], one["runs"]) == (["IBM"], 1, ["r0004"])
+    assert both["next"] == one["next"]
+    coming = {"configurations": 4, "hypotheses": 4 * hypotheses, "candidates": 0, "promotions": 0}
+    assert both["next"] == coming
+    assert hypotheses > 10
+
+
+def test_trials_prints_a_line_for_each_range(made):
+    lines = command(made[0], "trials").stdout.splitlines()
+    assert any("AAPL IBM 2003-01-02" in line for line in lines)
+    assert "4 configurations" in " ".join(lines)
+
+
+def test_run_says_in_a_line_what_is_counted_and_what_is_not(made):
+    _, said = made
+    assert "ledger" not in said[0] + said[2]
+    assert "ledger of trials: 1 earlier configuration on these bars are counted" in said[1]
+    assert "fresh ledger: 3 earlier configurations on these bars are not counted" in said[4]
+
+
+def test_runs_of_the_ledger_verify_and_the_store_is_whole(made):
+    for run in ("r0002", "r0005"):
+        command(made[0], "verify", run)
+    command(made[0], "db", "check", "--full")
+
+
+def test_ablate_registers_nothing(tmp_path):
+    period = ("--symbols", "AAPL", "--from", "2003-01-01", "--to", "2003-12-31")
+    command(tmp_path, "ablate", *period, "--seeds", "1", "--out", str(tmp_path / "out"))
+    assert told(tmp_path) == {"ranges": [], "runs_not_counted": 0}
+
+
+def test_worlds_and_scenarios_register_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command(tmp_path, "backtest", *BARS)
+    done = CliRunner().invoke(app, ["scenarios"])
+    assert done.exit_code == 0, done.output
+    assert [one["runs"] for one in told(tmp_path)["ranges"]] == [["r0001"]]
+    assert [path.name for path in tmp_path.glob("*.db")] == ["t.db"]
+
+
+def test_trials_of_a_store_of_before_the_ledger_says_that_its_runs_are_not_counted(made, tmp_path):
+    (tmp_path / "t.db").write_bytes((made[0] / "t.db").read_bytes())
+    with closing(sqlite3.connect(tmp_path / "t.db")) as store, store:
+        store.execute(f"DROP TABLE {table.name}")
+        store.execute("DELETE FROM seals WHERE part = 'trial'")
+        store.execute("UPDATE thinktwice_revision SET version_num = '0006'")
+        store.execute("UPDATE runs SET environment = json_set(environment, '$.store_revision', '0006')")
+    done = command(tmp_path, "trials")
+    assert "5 runs of older versions noted nothing for the ledger of trials" in done.stderr
+    said = command(tmp_path, "backtest", *BARS, "--seed", "7").stdout
+    assert "ledger" not in said
+    assert [one["configurations"] for one in told(tmp_path)["ranges"]] == [1]
+
+
+def test_trials_without_a_store_says_so(tmp_path):
+    done = command(tmp_path, "trials")
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+
+
+def test_trials_of_a_damaged_ledger_is_one_line(made, tmp_path):
+    (tmp_path / "t.db").write_bytes((made[0] / "t.db").read_bytes())
+    with closing(sqlite3.connect(tmp_path / "t.db")) as store, store:
+        store.execute("UPDATE trials SET symbols = CAST(x'ff' AS TEXT) WHERE number = 2")
+    done = command(tmp_path, "trials", code=2)
+    assert done.stderr.count("\n") == 1
+    assert "damaged" in done.stderr
+
+
+def test_fresh_ledger_without_a_feed_is_refused(tmp_path):
+    done = command(tmp_path, "worker", "--once", "--fresh-ledger", code=2)
+    assert "--fresh-ledger" in done.stderr

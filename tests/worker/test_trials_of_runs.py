@@ -1,0 +1,139 @@
+"""What was tried on the bars of a run before it: in its first row, in its reports, and nowhere read again."""
+
+import json
+from functools import partial
+
+import pytest
+
+from schemas.trials import TrialLedger
+from services.high_level.clusters import declared_hypotheses
+from services.playbooks.registry import load_playbooks
+from services.slow_loop.artefacts import read_report
+from tests.worker.runs import run_on
+from tests.worker.trials_stored import asked, rows_of, seeded, slice_bars, stored_run
+from worker.backtest import run_backtest
+from worker.rebuilding import rebuild
+from worker.replay import replay_run
+
+HYPOTHESES = len(set(declared_hypotheses(load_playbooks(None), ["1d"])))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Three configurations, the first of them twice, one that counts nothing, and one on other bars."""
+    folder = tmp_path_factory.mktemp("trials")
+    runs = [stored_run(folder, seeded(seed)) for seed in (0, 1, 0, 2)]
+    runs.append(stored_run(folder, seeded(3), fresh=True))
+    runs.append(stored_run(folder, seeded(0), slice_bars().select(("AAPL",))))
+    return folder, runs
+
+
+def payloads(folder, run, kind):
+    rows = asked(folder, lambda opened: rows_of(opened, run.record.run_id, kind))
+    return [json.loads(row.payload) for row in rows]
+
+
+def test_empty_store_has_the_head_that_it_had(store):
+    """As without any ledger: its first row, its requests and its reports say nothing of it."""
+    folder, runs = store
+    alone = run_on(slice_bars(), seeded(0))
+    assert runs[0].record.head_hash == alone.document["journal"]["head_hash"]
+    [genesis] = payloads(folder, runs[0], "genesis")
+    assert "ledger" not in genesis
+    reports = payloads(folder, runs[0], "high_level_report")
+    assert reports
+    assert all("ledger" not in one["report"] for one in reports)
+
+
+def test_same_configuration_on_the_same_bars_has_the_same_head_whatever_came_between(store):
+    _, runs = store
+    assert runs[2].record.head_hash == runs[0].record.head_hash
+
+
+def test_later_configuration_has_the_earlier_ones_in_its_first_row_and_its_reports(store):
+    folder, runs = store
+    [genesis] = payloads(folder, runs[3], "genesis")
+    ledger = TrialLedger.model_validate(genesis["ledger"])
+    assert (ledger.configurations, ledger.hypotheses, ledger.fresh) == (2, 2 * HYPOTHESES, False)
+    requests = payloads(folder, runs[3], "high_level_request")
+    assert {json.dumps(one["request"]["ledger"]) for one in requests} == {json.dumps(genesis["ledger"])}
+    assert runs[3].document["ledger"] == ledger.payload()
+    told = payloads(folder, runs[3], "high_level_report")[-1]["report"]["narrative"]
+    assert "Ledger of trials: 2 earlier configurations on these bars are counted" in told
+
+
+def test_levels_of_a_later_configuration_are_shared(store):
+    folder, runs = store
+    first, third = (
+        read_report(json.dumps(payloads(folder, run, "high_level_report")[-1]["report"]))
+        for run in (runs[0], runs[3])
+    )
+    alone = {(one.playbook_id, one.regime): one.alpha for one in first.clusters if one.family_size}
+    shared = {(one.playbook_id, one.regime): one.alpha for one in third.clusters if one.family_size}
+    assert alone
+    assert shared == pytest.approx({key: alpha / 3 for key, alpha in alone.items()})
+    pairs = [(a.dsr, b.dsr) for a, b in zip(first.clusters, third.clusters, strict=True) if a.dsr and b.dsr]
+    assert pairs
+    assert all(later < earlier for earlier, later in pairs)
+
+
+def test_fresh_ledger_runs_as_on_an_empty_store_and_every_report_says_so(store):
+    folder, runs = store
+    line = "resh ledger: 3 earlier configurations on these bars are not counted"
+    reports = payloads(folder, runs[4], "high_level_report")
+    assert all(line in one["report"]["narrative"] for one in reports)
+    assert runs[4].document["ledger"]["fresh"] is True
+    first = payloads(folder, runs[0], "high_level_report")
+    for one, other in zip(first, reports, strict=True):
+        assert [c["alpha"] for c in one["report"]["clusters"]] == [
+            c["alpha"] for c in other["report"]["clusters"]
+        ]
+
+
+def test_run_on_some_of_the_symbols_overlaps(store):
+    """AAPL alone was looked at four times before, by four configurations."""
+    _, runs = store
+    assert runs[5].document["ledger"]["configurations"] == 4
+
+
+def test_verify_after_more_runs_were_stored_still_reproduces_the_head(store):
+    folder, runs = store
+
+    async def replayed(opened, run, bars):
+        return await replay_run(run_backtest, run[0], bars, opened, run[1].record)
+
+    for settings, run in ((seeded(1), runs[1]), (seeded(3), runs[4])):
+        report = asked(folder, partial(replayed, run=(settings, run), bars=slice_bars()))
+        assert (report.ok, report.problem, report.document) == (True, None, ())
+        assert report.head_hash == run.record.head_hash
+
+
+def test_session_that_is_rebuilt_starts_with_what_its_run_started_with(store):
+    folder, runs = store
+
+    async def rebuilt(opened):
+        return await rebuild(seeded(2), slice_bars(), opened, runs[3].record)
+
+    found = asked(folder, rebuilt)
+    assert found.session.ledger.configurations == 2
+    assert found.compared == runs[3].record.events - 1  # the last row tells of the end of its bars
+
+
+def test_replays_and_rebuilt_sessions_register_nothing(store):
+    """The ledger holds the runs of the fixture and no other, whatever was played again above."""
+    folder, runs = store
+
+    async def entered(opened):
+        return [one.run_id for one in await opened.trials.all()]
+
+    assert asked(folder, entered) == [run.record.run_id for run in runs]
+
+
+def test_run_that_is_no_trial_of_its_own_is_not_entered(tmp_path):
+    """As the arms of `ablate` are stored."""
+    run = stored_run(tmp_path, seeded(0), slice_bars().select(("AAPL",)), fresh=None)
+
+    async def entered(opened):
+        return await opened.trials.all(), await opened.seals.problems(run.record.run_id)
+
+    assert asked(tmp_path, entered) == ([], [])

@@ -1,0 +1,57 @@
+"""Runs of a store on a slice of the embedded bars, entered in its ledger of trials."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from schemas.config import Settings
+from services.store import NewRun, Store, open_store
+from tests.worker.runs import embedded_bars
+from trading_core.bars import BarSeries
+from worker.backtest import run_backtest
+from worker.recorded_run import RecordedRun, record_run
+
+SLICE = ("2003-01-01", "2006-06-30")
+
+
+def slice_bars() -> BarSeries:
+    return embedded_bars(*SLICE)
+
+
+def seeded(seed: int) -> Settings:
+    """A configuration of its own that decides as every other does."""
+    return Settings(seed=seed)
+
+
+def address(folder: Path) -> str:
+    return f"sqlite:///{folder}/trials.db"
+
+
+def stored_run(
+    folder: Path, settings: Settings, bars: BarSeries | None = None, *, fresh: bool | None = False
+) -> RecordedRun:
+    """Run it into the store of a folder."""
+    series = bars or slice_bars()
+    data: dict[str, Any] = {"source": "embedded", "path": None, "sha256": series.sha256}
+    data |= {"symbols": list(series.symbols), "timeframe": series.timeframe, "bars": series.bar_count}
+    new = NewRun("test", 0, "backtest", settings.config_hash, settings.payload(), data, {})
+
+    async def scenario() -> RecordedRun:
+        async with await open_store(address(folder), create=True) as store:
+            return await record_run(run_backtest, settings, series, store, new, fresh_ledger=fresh)
+
+    return asyncio.run(scenario())
+
+
+def asked(folder: Path, ask: Any) -> Any:
+    """An answer of the store."""
+
+    async def opened() -> Any:
+        async with await open_store(address(folder), create=True) as store:
+            return await ask(store)
+
+    return asyncio.run(opened())
+
+
+async def rows_of(store: Store, run_id: str, *kinds: str) -> list[Any]:
+    return [row async for row in store.journal.rows(run_id, kinds=kinds or None)]

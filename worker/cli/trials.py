@@ -1,0 +1,100 @@
+"""`thinktwice trials`: what was tried in a store, by the bars that it was tried on, and what that costs next.
+
+Bars that begin with the same row are one range, however far a run has come on them.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from schemas.canonical import ns_to_datetime
+from worker.cli.console import complain, print_json, stdout_console
+from worker.cli.options import DbOption, JsonOption, store_address
+from worker.interrupts import run_async
+
+if TYPE_CHECKING:
+    from services.store.trials import Trial
+
+COUNTS = ("configurations", "hypotheses", "candidates", "promotions")
+SHOWN = 3
+EARLIER = "runs of older versions noted nothing for the ledger of trials: they are not counted"
+
+
+def trials(db: DbOption = None, json: JsonOption = False) -> None:
+    """List what was tried in a store on which bars, and what the next run on them starts with."""
+    found, uncounted = run_async(_stored(store_address(db)))
+    ranges = [_range(runs, found) for runs in _by_bars(found)]
+    if json:
+        print_json({"ranges": ranges, "runs_not_counted": uncounted})
+        return
+    if ranges:
+        _render(ranges)
+    if uncounted:
+        complain(f"{uncounted:,} {EARLIER}")
+
+
+async def _stored(address: str) -> "tuple[list[Trial], int]":
+    """The ledger, and how many runs were made before there was one."""
+    from services.store import StoreMissing, open_store
+
+    try:
+        store = await open_store(address, create=False)
+    except StoreMissing as error:
+        complain(str(error))
+        return [], 0
+    async with store:
+        found, runs = await store.trials.all(), await store.runs.all()
+    if not runs:
+        complain("the store holds no run yet: `thinktwice backtest` makes one")
+    return found, sum(
+        _before_the_ledger(one.environment) for one in runs if one.mode in ("backtest", "paper")
+    )
+
+
+def _before_the_ledger(environment: dict[str, Any]) -> bool:
+    from services.store.trials import REVISION
+
+    return str(environment.get("store_revision") or "") < REVISION
+
+
+def _by_bars(found: "Sequence[Trial]") -> "list[list[Trial]]":
+    ranges: dict[str, list[Trial]] = {}
+    for trial in found:
+        ranges.setdefault(trial.on.data, []).append(trial)
+    return list(ranges.values())
+
+
+def _range(runs: "Sequence[Trial]", every: "Sequence[Trial]") -> dict[str, Any]:
+    """One range of bars; `next` is for a configuration that was not tried on them."""
+    from services.store.trials import TriedOn, by_key, counted_before, summed
+
+    on = runs[0].on
+    last = max(label for one in runs if (label := one.on.last_label) is not None)
+    new = TriedOn("", "", on.data, on.timeframe, on.symbols, on.first_label, last)
+    tried, coming = summed(by_key(runs).values()), counted_before(every, new)
+    return {
+        "timeframe": on.timeframe,
+        "symbols": list(on.symbols),
+        "start": ns_to_datetime(on.first_label).isoformat(),
+        "end": ns_to_datetime(last).isoformat(),
+        "runs": [one.run_id for one in runs],
+        **{name: getattr(tried, name) for name in COUNTS},
+        "next": {name: getattr(coming, name) for name in COUNTS},
+    }
+
+
+def _render(ranges: Sequence[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    table = Table("bars", "runs", *COUNTS, "the next run starts with", box=None)
+    for one in ranges:
+        symbols, more = one["symbols"], len(one["symbols"]) - SHOWN
+        named = " ".join(symbols[:SHOWN]) + (f" +{more}" if more > 0 else "")
+        coming = one["next"]
+        table.add_row(
+            f"{one['timeframe']} {named} {one['start'][:10]} to {one['end'][:10]}",
+            f"{len(one['runs']):,}",
+            *(f"{one[name]:,}" for name in COUNTS),
+            f"{coming['configurations']:,} configurations, {coming['hypotheses']:,} hypotheses, "
+            f"{coming['candidates']:,} candidates, {coming['promotions']:,} promotions",
+        )
+    stdout_console().print(table)

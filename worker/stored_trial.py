@@ -1,0 +1,129 @@
+"""A run as a trial of its store: entered in the ledger when it begins, and told as it advances."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from schemas.canonical import content_hash
+from schemas.config import Settings
+from schemas.errors import StoreError
+from schemas.playbook import PlaybookDefinition
+from schemas.trials import TrialCounts, TrialLedger
+from services.high_level.clusters import declared_hypotheses
+from services.slow_loop_service import SlowLoopService
+from services.store.trials import TriedOn
+from trading_core.bars import BarSeries
+
+if TYPE_CHECKING:
+    from services.store import Store
+
+
+class StoredTrial:
+    """What a run of a store starts with, and what it has tried.
+
+    Args:
+        store: open, with every table.
+        run_id: the run.
+        settings: its configuration.
+        fresh: it starts as on an empty store.
+        away: awaited when the store is away, before it is asked again; it may raise.
+    """
+
+    def __init__(
+        self,
+        store: "Store",
+        run_id: str,
+        settings: Settings,
+        *,
+        fresh: bool = False,
+        away: Callable[[StoreError], Awaitable[None]] | None = None,
+    ) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._settings = settings
+        self._fresh = fresh
+        self._away = away
+        self._declared: frozenset[str] = frozenset()
+        self._slow_loop: SlowLoopService | None = None
+        self._told: TrialCounts | None = None
+
+    async def begin(
+        self, bars: BarSeries, definitions: Sequence[PlaybookDefinition], *, grows: bool = False
+    ) -> TrialLedger:
+        """Enter the run; one that was entered before keeps what it started with.
+
+        Raises:
+            StoreError: the ledger cannot be read or written.
+        """
+        self.declares(definitions, bars.timeframe)
+        on = tried_on(self._settings, definitions, bars, grows=grows)
+        while True:
+            try:
+                return await self._store.trials.begin(
+                    self._run_id, on, len(self._declared), fresh=self._fresh
+                )
+            except StoreError as error:
+                if self._away is None or not error.retryable:
+                    raise
+                await self._away(error)
+
+    def declares(self, definitions: Sequence[PlaybookDefinition], timeframe: str) -> None:
+        """The playbooks of the run, where it began in another process."""
+        self._declared = frozenset(declared_hypotheses(definitions, [timeframe]))
+
+    def follow(self, slow_loop: SlowLoopService) -> None:
+        """Count what the slow loop tries."""
+        self._slow_loop = slow_loop
+
+    def news(self) -> TrialCounts | None:
+        """What has been tried so far; None where the ledger knows it already, or nothing has begun."""
+        counts = None if self._slow_loop is None else self._slow_loop.tried(self._declared)
+        return None if counts == self._told else counts
+
+    def stored(self, counts: TrialCounts) -> None:
+        """The ledger knows these."""
+        self._told = counts
+
+    async def advance(self) -> None:
+        """Tell the ledger how far the run has come."""
+        counts = self.news()
+        if counts is not None:
+            await self._store.trials.advance(self._run_id, counts)
+            self.stored(counts)
+
+
+class BegunTrial:
+    """A run that another process began: it starts with what its first row says."""
+
+    def __init__(self, trial: StoredTrial, ledger: TrialLedger) -> None:
+        self._trial = trial
+        self._ledger = ledger
+
+    async def begin(
+        self, bars: BarSeries, definitions: Sequence[PlaybookDefinition], *, grows: bool = False
+    ) -> TrialLedger:
+        """What the run started with."""
+        return self._ledger
+
+    def follow(self, slow_loop: SlowLoopService) -> None:
+        """Count what the slow loop tries."""
+        self._trial.follow(slow_loop)
+
+
+def tried_on(
+    settings: Settings, definitions: Sequence[PlaybookDefinition], bars: BarSeries, *, grows: bool = False
+) -> TriedOn:
+    """A configuration on bars, as the ledger knows it."""
+    return TriedOn(
+        settings.config_hash,
+        playbooks_hash(definitions),
+        bars.select(end_ns=int(bars.times[0])).sha256,
+        bars.timeframe,
+        tuple(bars.symbols),
+        int(bars.times[0]),
+        None if grows else int(bars.times[-1]),
+    )
+
+
+def playbooks_hash(definitions: Sequence[PlaybookDefinition]) -> str:
+    """Content hash of a set of playbooks, in whatever order they come."""
+    return content_hash(sorted(one.content_hash for one in definitions))

@@ -1,0 +1,201 @@
+"""Many runs of many worlds on every core, in parts that do not depend on how they are shared out.
+
+A part is up to 25 runs of one row. The draw of a run is made by the seed, the world and the run's number, so
+that more runs begin with the fewer and any number of processes gives the same figures. Finished parts can be
+kept in a file of JSON lines, from which a later call goes on; a file of another gate is refused.
+"""
+
+import hashlib
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import services.statistics
+import worker.worlds
+from schemas.canonical import content_id
+from schemas.config import GateSettings
+from schemas.errors import ConfigError
+from worker.worlds.measures import MEASURES, Outcome
+from worker.worlds.table import Row
+
+PART = 25
+Columns = dict[str, list[float | None]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Runs `first` to `first + count` of a row."""
+
+    row: Row
+    first: int
+    count: int
+    seed: int
+    gate: GateSettings
+
+    @property
+    def key(self) -> str:
+        """What it is called in a file of kept parts."""
+        return f"{name_of(self.row)}/{self.first}"
+
+    def run(self) -> Columns:
+        """The numbers of each run by name."""
+        measure, draw = MEASURES[self.row.measure], int(content_id(repr(self.row.world))[:8], 16)
+        found = [
+            measure(self.row.world, self.gate, [self.seed, draw, number])
+            for number in range(self.first, self.first + self.count)
+        ]
+        return joined(found)
+
+
+def name_of(row: Row) -> str:
+    """A row by what is asked and of which world."""
+    return content_id({"measure": row.measure, "world": repr(row.world)})[:16]
+
+
+def joined(found: Sequence[Outcome]) -> Columns:
+    """Numbers by name, run after run."""
+    return {name: [outcome[name] for outcome in found] for name in found[0]}
+
+
+def gate_hash(gate: GateSettings) -> str:
+    """What the figures depend on besides parameters: the gate's settings, its source, the worlds'."""
+    digest = hashlib.sha256(json.dumps(gate.payload(), sort_keys=True).encode())
+    for package in (services.statistics, worker.worlds):
+        for path in sorted(Path(str(package.__file__)).parent.glob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class KeptParts:
+    """Finished parts in a file of JSON lines; the first line says what made them."""
+
+    def __init__(self, path: Path | None, seed: int, gate: GateSettings) -> None:
+        """Read what the file holds, or begin it; without a path nothing is kept.
+
+        Raises:
+            ConfigError: it cannot be read or written, or another gate, version or seed made it.
+        """
+        self._path = path
+        self._head = {"worlds": 1, "gate": gate_hash(gate), "seed": seed}
+        self.parts: dict[str, Columns] = {}
+        if path is None:
+            return
+        try:
+            self._open(path)
+        except OSError as error:
+            raise ConfigError(f"--resume {str(path)!r}: {error.strerror}") from error
+
+    def _open(self, path: Path) -> None:
+        text = path.read_bytes() if path.exists() else b""
+        whole, _, torn = text.rpartition(b"\n")
+        if torn:  # a line that was being written when the process ended
+            with path.open("r+b") as file:
+                file.truncate(len(text) - len(torn))
+        lines = [line for line in whole.split(b"\n") if line]
+        if not lines:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(self._head) + "\n", "utf-8")
+            return
+        try:
+            head, *parts = (json.loads(line) for line in lines)
+            self._compare(head)
+            self.parts = {part["part"]: part["runs"] for part in parts}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(f"--resume {str(path)!r} does not hold parts of worlds") from error
+
+    def _compare(self, head: dict[str, Any]) -> None:
+        for name, mine in self._head.items():
+            if head.get(name) != mine:
+                raise ConfigError(
+                    f"--resume {str(self._path)!r} was written with {name} {head.get(name)!r}, this is "
+                    f"{mine!r}: figures of two gates do not mix; give another file"
+                )
+
+    def keep(self, key: str, runs: Columns) -> None:
+        """Add a finished part."""
+        self.parts[key] = runs
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"part": key, "runs": runs}) + "\n")
+
+
+def measure_rows(
+    rows: Sequence[Row],
+    runs: int,
+    seed: int,
+    gate: GateSettings,
+    processes: int,
+    kept: KeptParts,
+    tell: Callable[[int, int], None],
+) -> list[Columns]:
+    """The numbers of every run of each row; `tell` hears of runs done and runs in all.
+
+    Args:
+        rows: what to measure.
+        runs: of each row.
+        seed: of the draws.
+        gate: settings.
+        processes: 1 stays in this one.
+        kept: parts that are done already; new ones are added as they end.
+        tell: may raise to stop; what is done is kept.
+    """
+    parts = [
+        Part(row, first, min(PART, runs - first), seed, gate)
+        for row in rows
+        for first in range(0, runs, PART)
+    ]
+    done = 0
+    todo = []
+    for part in parts:
+        if len(next(iter(kept.parts.get(part.key, {"": []}).values()))) >= part.count:
+            done += part.count
+        else:
+            todo.append(part)
+    tell(done, runs * len(rows))
+    for part, columns in _finished(todo, processes):
+        kept.keep(part.key, columns)
+        done += part.count
+        tell(done, runs * len(rows))
+    return [_row(kept, [part for part in parts if part.row is row]) for row in rows]
+
+
+def _row(kept: KeptParts, parts: Sequence[Part]) -> Columns:
+    found: Columns = {}
+    for part in parts:
+        for name, column in kept.parts[part.key].items():
+            found.setdefault(name, []).extend(column[: part.count])
+    return found
+
+
+def _finished(parts: Sequence[Part], processes: int) -> Iterator[tuple[Part, Columns]]:
+    """Parts as they end."""
+    if processes == 1 or len(parts) < 2:
+        yield from ((part, part.run()) for part in parts)
+        return
+    pool = ProcessPoolExecutor(
+        min(processes, len(parts)), mp_context=get_context("spawn"), initializer=_hear_no_ctrl_c
+    )
+    try:
+        waiting = {pool.submit(part.run): part for part in parts}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _hear_no_ctrl_c() -> None:
+    """The parent hears it and lets parts that have begun end."""
+    with suppress(ValueError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
