@@ -148,6 +148,8 @@ def gate_document(
         settings: the configuration in force.
         file: the table that was read: what was left out of it, and which rows were one position.
     """
+    from services.statistics.multiplicity import CLAIMS
+
     family = graded.family
     no_learn = None if file is None else file.no_learn
     positions = None if file is None else file.positions
@@ -156,7 +158,7 @@ def gate_document(
             "id": family.family_id,
             "size": len(family),
             "q": family.q,
-            "spent": _rounded(family.q * float(family.charged.sum())),
+            "spent": _rounded(family.q * CLAIMS * float(family.charged.sum())),
             "selected": list(graded.selected),
             "mode": settings.gate.mode,
             "looks": len(graded.looks),
