@@ -92,7 +92,7 @@ def planted_cell():
 def planted_playbook(mean=-0.5):
     """Pullback loses a little in each of four cells, so only the playbook as a whole shows it."""
     cells = ("up/low", "up/mid", "sideways/low", "sideways/mid")
-    r = outcomes(5, 160, mean)
+    r = outcomes(5, 220, mean)
     losing = [episode(PULLBACK, number=k, r=float(value), regime=cells[k % 4]) for k, value in enumerate(r)]
     return [*losing, *trades(BREAKOUT, 6, 100, 0.1)]
 
@@ -143,7 +143,7 @@ def test_high_level_reflection_without_episodes_is_insufficient_sample_and_holds
 def test_significant_loss_below_twenty_trades_is_not_an_insufficient_sample():
     # The runbook's second arm: a deviation may be significant before the count is reached.
     batch = [episode(PULLBACK, number=k, week=k, r=-3.0, regime="up/mid") for k in range(19)]
-    report = reflect(batch, (PULLBACK,), gate=GateSettings(bet_unit="trade", q=0.45))
+    report = reflect(batch, (PULLBACK,), gate=GateSettings(q=0.45))
     assert finding(report, "pullback").grade is EvidenceGrade.SIGNIFICANT
     assert not report.insufficient_sample
     assert finding(report, "pullback", "up/mid").strongest_action is RecommendedAction.RESEARCH_EXPERIMENT
@@ -180,9 +180,14 @@ def test_every_cluster_of_the_report_carries_its_numbers():
     for item in report.clusters:
         assert item.blocks <= item.n
         assert item.lower_r <= item.mean_r <= item.upper_r
-        # Weights 4 and 2 over three playbooks and twelve cells, half of q at first, times e-BH's count.
+        assert item.interval_kind == "anytime"
+        # Weights 4 and 2 over three playbooks and twelve cells, half of q at first, half of that for a claim,
+        # times e-BH's count.
         weight = (4.0 if item.regime is None else 2.0) / (3 * 4.0 + 12 * 2.0)
-        assert item.alpha == pytest.approx(0.1 * weight * 0.5 * selected)
+        assert item.alpha == pytest.approx(0.1 * weight * 0.5 * 0.5 * selected)
+        sides = {"losing": item.e_losing, "gaining": item.e_gaining, None: 1.0}
+        assert item.e_value == sides[item.leaning]
+        assert item.claim == (item.leaning if item in proven else None)
         assert (item.grade is EvidenceGrade.SIGNIFICANT) == (item.e_value * item.alpha >= 1.0)
         assert item.e_value > 0
         assert item.reason
@@ -192,11 +197,15 @@ def test_every_cluster_of_the_report_carries_its_numbers():
     assert sum(item.n for item in report.clusters if item.regime is None) == report.n_episodes
 
 
-def test_bet_units_are_calendar_weeks_and_months_on_daily_bars():
+def test_blocks_are_weeks_on_hourly_bars_and_months_on_daily_ones_and_count_when_they_are_over():
     batch = trades(PULLBACK, 1, 60, 0.0)
-    assert finding(reflect(batch), "pullback").blocks == 12
+    hourly = finding(reflect(batch), "pullback")  # on Saturday of the twelfth week
+    assert (hourly.n, hourly.counted, hourly.blocks, hourly.unit) == (60, 55, 11, "week")
+    assert "5 of 60 trades in a week that is not complete" in hourly.reason
+    assert finding(reflect(batch, known_at=START + 84 * DAY_NS), "pullback").blocks == 12
     daily = [episode(PULLBACK, number=k, timeframe="1d", r=0.1) for k in range(60)]
-    assert finding(reflect(daily, timeframe="1d"), "pullback").blocks == 3
+    monthly = finding(reflect(daily, timeframe="1d", known_at=START + 91 * DAY_NS), "pullback")
+    assert (monthly.blocks, monthly.unit) == (3, "month")
 
 
 def test_losing_playbook_without_a_losing_cell_risks_less_and_sends_its_better_value_to_shadow():
@@ -472,8 +481,14 @@ def test_accepted_change_starts_a_new_epoch_without_the_trades_that_suggested_it
 def test_every_accepted_change_halves_what_the_playbook_may_still_spend_and_the_judge_charges_the_same():
     plain, later = reflect(planted_cell()), reflect(planted_cell(), epochs={"pullback": 2})
     cell = ("pullback", "sideways/low")
-    assert finding(later, *cell).alpha == pytest.approx(finding(plain, *cell).alpha / 4)
-    assert finding(later, "breakout").alpha == pytest.approx(finding(plain, "breakout").alpha)
+
+    def price(report, *key):
+        """The level of a claim, without what e-BH gives to all for the number that it selects."""
+        proven = [one for one in report.clusters if one.grade is EvidenceGrade.SIGNIFICANT]
+        return finding(report, *key).alpha / len({(one.playbook_id, one.regime) for one in proven})
+
+    assert price(later, *cell) == pytest.approx(price(plain, *cell) / 4)
+    assert price(later, "breakout") == pytest.approx(price(plain, "breakout"))
     assert finding(later, *cell).family_id != finding(plain, *cell).family_id
     assert replan(later).decision is RecommendedAction.POLICY_ADJUST
     spent = reflect(planted_cell(), epochs={"pullback": 60})
@@ -486,7 +501,7 @@ def test_every_accepted_change_halves_what_the_playbook_may_still_spend_and_the_
 def test_losers_that_only_e_bh_selects_together_are_changed_and_the_judge_selects_them_again():
     names = [f"loser_{k}" for k in range(8)]
     books = [playbook(name) for name in names]
-    r = outcomes(40, 130, -0.42)
+    r = outcomes(40, 180, -0.42)
     batch = [
         episode(book, number=k, r=float(value), regime="up/mid")
         for book in books
@@ -501,14 +516,13 @@ def test_losers_that_only_e_bh_selects_together_are_changed_and_the_judge_select
     assert replan(report, books).actions
 
 
-def test_blocks_that_depend_on_each_other_are_widened_in_the_finding():
+def test_blocks_that_depend_on_each_other_are_told_in_the_finding():
     draw = np.random.default_rng(3).standard_normal(100) * 0.5
     for week in range(1, 100):
         draw[week] += 0.9 * draw[week - 1]
     found = finding(reflect([episode(number=k, week=k, r=float(r)) for k, r in enumerate(draw)]), "pullback")
-    assert found.unit in ("month", "quarter")
-    assert found.blocks < 30
-    assert f"unit widened from week to {found.unit}" in found.reason
+    assert (found.unit, found.blocks) == ("week", 99)
+    assert "weeks resemble each other: what four of them show together counts" in found.reason
 
 
 def test_future_in_the_batch_is_a_violation():
@@ -665,6 +679,9 @@ def forged(report, *, finding_changes=None, **changes):
         ),
         ({"n": 19}, {}, "grade_too_weak"),
         ({"mean_r": 0.2}, {}, "not_losing"),
+        ({"mean_raw_r": 0.2}, {}, "not_losing"),
+        ({"leaning": "gaining"}, {}, "not_losing"),
+        ({"leaning": None}, {}, "not_losing"),
         ({}, {"regime": "up/low"}, "no_cluster"),
         (
             {},

@@ -23,11 +23,6 @@ def number(value: float | None, digits: int = 2) -> str:
     return f"{value:,d}" if isinstance(value, int) else _digits(value, f",.{digits}f")
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 bar`, `2,000 bars`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _digits(value: float, written: str) -> str:
     return f"{value:{written}}" if abs(value) < WRITTEN_OUT else f"{value:{written[:-1].replace(',', '')}e}"
 

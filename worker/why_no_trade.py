@@ -13,7 +13,7 @@ from schemas.regime import RegimeLabels
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome, SkipReason
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_loop.counters import PolicyCounters
-from worker.figures import counted
+from services.quoting import counted
 from worker.no_trade_remedies import MOST_NAMED, REFUSALS, features_unknown, of_finding
 
 Cause = tuple[str, int, str]

@@ -17,6 +17,7 @@ from schemas.reflection import ClusterFinding
 from schemas.vocabulary import Claim, EvidenceGrade
 from services.high_level.clusters import Measure, describe
 from services.high_level.gate import Evidence, GateDecision, decide
+from services.quoting import counted
 from services.statistics.blocks import GAINING, LOSING
 from services.statistics.multiplicity import Family, e_bh
 from services.statistics.power import smallest_detectable_effect
@@ -129,11 +130,6 @@ def _open_sides(seen: Sample, interval: Interval) -> str:
         return ""
     sides = {"open": "on both sides", "open below": "below", "open above": "above"}[interval.kind]
     return f"open {sides}: {counted(seen.blocks, 'complete block')} so far"
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 block`, `2 blocks`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def grade_clusters(

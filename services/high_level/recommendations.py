@@ -53,13 +53,22 @@ class Context:
 
 
 def losing(finding: ClusterFinding) -> bool:
-    """Whether a cluster leans to losing: both of its means lie below the reference."""
-    return finding.leaning == "losing"
+    """Whether a cluster leans to losing: both of its means, as they are printed, lie below the reference."""
+    means = _means(finding)
+    return finding.leaning == "losing" and bool(means) and max(means) < finding.reference_r
 
 
 def gaining(finding: ClusterFinding) -> bool:
-    """Whether a cluster leans to gaining, and its mean lies above nothing."""
-    return finding.leaning == "gaining" and (finding.mean_r or 0.0) > 0.0
+    """Whether a cluster leans to gaining, and both of its means lie above the reference and above nothing."""
+    means = _means(finding)
+    return finding.leaning == "gaining" and bool(means) and min(means) > max(finding.reference_r, 0.0)
+
+
+def _means(finding: ClusterFinding) -> tuple[float, ...]:
+    """The winsorised and the raw mean; nothing where one is unknown."""
+    if finding.mean_r is None or finding.mean_raw_r is None:
+        return ()
+    return finding.mean_r, finding.mean_raw_r
 
 
 def may(finding: ClusterFinding, action: RecommendedAction) -> bool:

@@ -56,6 +56,7 @@ FIELDS = {
     "entries_blocked": {"bar_label", "blocked"},
     "answer_arrived": {"event_id"},
     "operator_command": {"kind", "number", "payload"},
+    "shadow_trials": {"trials"},
     "run_finished": {"bars", "end", "open_positions"},
     "measure_renewed": {"expires_at", "measure", "shown", "since", "until", "version_hash"},
 }

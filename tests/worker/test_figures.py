@@ -2,7 +2,8 @@
 
 import pytest
 
-from worker.figures import counted, number, percent, r_multiple
+from services.quoting import counted
+from worker.figures import number, percent, r_multiple
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from services.quoting import counted
 from worker.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
@@ -16,7 +17,6 @@ from worker.ablation_figures import (
     rates_told,
     worth_line,
 )
-from worker.figures import counted
 
 if TYPE_CHECKING:
     from rich.console import Console

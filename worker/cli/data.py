@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from schemas.errors import ConfigError, FeedError
+from services.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar
-from worker.figures import counted
 from worker.interrupts import Interrupts, run_async
 from worker.settings import load_settings
 

@@ -80,6 +80,7 @@ def gate(
             "runtime.playbooks": ("--playbooks", None if playbooks is None else str(playbooks)),
         },
     ).settings
+    from services.high_level.clusters import bounds_of
     from services.high_level.table_gate import grade_table
     from worker.gate_table import read_trades
 
@@ -89,7 +90,9 @@ def gate(
         usual = _references(settings, definitions)
         trades = read_trades(file, settings.runtime.tz, reference, usual, keep_copies=keep_copies)
     times = _looks(looks, trades, settings)
-    graded = grade_table(trades.trades, settings.gate, times, definitions, tell=_watched)
+    most = settings.envelope.max_entries_per_block
+    bounds = {name: bounds_of(item, settings.gate, most) for name, item in definitions.items()}
+    graded = grade_table(trades.trades, settings.gate, times, definitions, _watched, bounds)
     document = gate_document(graded, settings, trades)
     if json:
         print_json(document)
@@ -145,6 +148,8 @@ def gate_document(
         settings: the configuration in force.
         file: the table that was read: what was left out of it, and which rows were one position.
     """
+    from services.statistics.multiplicity import CLAIMS
+
     family = graded.family
     no_learn = None if file is None else file.no_learn
     positions = None if file is None else file.positions
@@ -153,7 +158,7 @@ def gate_document(
             "id": family.family_id,
             "size": len(family),
             "q": family.q,
-            "spent": _rounded(family.q * float(family.charged.sum())),
+            "spent": _rounded(family.q * CLAIMS * float(family.charged.sum())),
             "selected": list(graded.selected),
             "mode": settings.gate.mode,
             "looks": len(graded.looks),

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from services.quoting import counted
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run
-from worker.figures import counted, shown_time
+from worker.figures import shown_time
 from worker.interrupts import run_async
 
 if TYPE_CHECKING:

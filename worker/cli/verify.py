@@ -11,13 +11,13 @@ from schemas.errors import ConfigError
 from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
+from services.quoting import counted
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars, settings_of_bars
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import progress_bar
 from worker.environment import environment
-from worker.figures import counted
 from worker.interrupts import Interrupts, run_async
 from worker.replay import ReplayReport, replay_run, stored_settings
 

@@ -13,11 +13,12 @@ import typer
 
 from schemas.config import Settings
 from schemas.errors import ConfigError, InvariantViolation, StoreError
+from services.quoting import counted
 from worker.cli.console import complain, print_json_line, print_line, time_option
 from worker.cli.options import DbOption
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, names_of
-from worker.figures import counted, shown_time
+from worker.figures import shown_time
 from worker.interrupts import run_async
 from worker.operations.event_levels import level_of
 from worker.settings import ResolvedSettings, load_settings

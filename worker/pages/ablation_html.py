@@ -6,6 +6,7 @@ Every number comes from the document of `thinktwice ablate`; nothing is computed
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from services.quoting import counted
 from worker.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
@@ -17,7 +18,6 @@ from worker.ablation_figures import (
     rates_told,
     worth_line,
 )
-from worker.figures import counted
 from worker.pages.layout import bullets, page, section, table
 from worker.pages.markup import Child, tag
 from worker.pages.scale import spanning

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from services.quoting import visible
+from services.quoting import counted, visible
 from worker.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
@@ -15,7 +15,6 @@ from worker.ablation_figures import (
     rates_told,
     worth_line,
 )
-from worker.figures import counted
 
 
 def ablation_markdown(document: dict[str, Any]) -> str:

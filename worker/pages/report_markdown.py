@@ -10,8 +10,8 @@ from html import escape
 from typing import Any
 
 from services.high_level.interval_text import interval_text
-from services.quoting import visible
-from worker.figures import counted, number, percent, r_multiple, shown_time
+from services.quoting import counted, visible
+from worker.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_clusters
 
 CLUSTER_HEAD = (

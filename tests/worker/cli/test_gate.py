@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from services import playbooks
 from tests.worker.runs import embedded_run
@@ -19,8 +20,9 @@ from worker.cli.out_folder import trades_csv
 HEADER = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
 START = datetime(2024, 1, 1, 9, tzinfo=UTC)
 KEYS = (
-    "playbook", "regime", "timeframe", "grade", "n", "blocks", "mean", "reference", "e_value", "lower",
-    "upper", "smallest_detectable", "alpha", "strongest_action", "reason", "first_significant_at",
+    "playbook", "regime", "timeframe", "grade", "n", "blocks", "block", "counted", "claim", "leaning", "mean",
+    "mean_raw", "reference", "e_value", "e_losing", "e_gaining", "lower", "upper", "interval_kind",
+    "fixed_time", "smallest_detectable", "alpha", "strongest_action", "reason", "first_significant_at",
 )  # fmt: skip
 EMBEDDED_PLAYBOOKS = Path(str(playbooks.__file__)).parent / "definitions"
 
@@ -74,22 +76,30 @@ def complaint(*words):
 
 def test_gate_of_a_backtests_episodes_equals_the_findings_of_its_report(tmp_path):
     made = embedded_run()
-    request = made.of("high_level_request")[-1]["request"]
-    report = made.of("high_level_report")[-1]["report"]
+    pairs = zip(made.of("high_level_request"), made.of("high_level_report"), strict=True)
+    # A table of resolved trades knows of no position that is still open.
+    request, report = [
+        (asked["request"], told["report"]) for asked, told in pairs if not asked["request"]["open_entries"]
+    ][-1]
     assert request["epochs"] == {}
     named = set(request["episode_ids"])
     episodes = [one["episode"] for one in made.of("episode") if one["episode"]["episode_id"] in named]
     path = tmp_path / "trades.csv"
-    path.write_text(trades_csv([Episode(**one) for one in episodes]), "utf-8")
+    lines = trades_csv([Episode(**one) for one in episodes]).splitlines()
+    look = ns_to_datetime(request["known_at"]).isoformat()
+    path.write_text("\n".join([f"{lines[0]},looks", *(f"{line},{look}" for line in lines[1:])]), "utf-8")
     document = graded(str(path), "--playbooks", str(EMBEDDED_PLAYBOOKS))
     assert len(document["clusters"]) == len(report["clusters"]) > 10
     names = {
         "playbook": "playbook_id", "mean": "mean_r", "reference": "reference_r", "lower": "lower_r",
-        "upper": "upper_r", "smallest_detectable": "smallest_detectable_r",
+        "upper": "upper_r", "smallest_detectable": "smallest_detectable_r", "mean_raw": "mean_raw_r",
+        "block": "unit",
     }  # fmt: skip
     for found, finding in zip(document["clusters"], report["clusters"], strict=True):
-        for name in set(KEYS) - {"first_significant_at", "alpha"}:
+        for name in set(KEYS) - {"first_significant_at", "alpha", "fixed_time"}:
             assert found[name] == finding[names.get(name, name)], name
+        fixed = [finding["fixed_lower_r"], finding["fixed_upper_r"]]
+        assert found["fixed_time"] == (None if fixed[0] is None else fixed)
         assert found["alpha"] == pytest.approx(finding["alpha"], rel=1e-8)
         assert document["family"]["id"] == finding["family_id"]
     assert document["family"]["size"] == report["clusters"][0]["family_size"]
@@ -97,7 +107,7 @@ def test_gate_of_a_backtests_episodes_equals_the_findings_of_its_report(tmp_path
 
 def test_gate_document_has_exactly_these_keys_and_three_levels(tmp_path):
     document = graded(written(tmp_path, planted()))
-    assert list(document) == ["family", "clusters"]
+    assert list(document) == ["family", "clusters", "positions"]
     assert all(tuple(one) == KEYS for one in document["clusters"])
     assert [(one["playbook"], one["regime"], one["timeframe"]) for one in document["clusters"]] == [
         ("breakout", None, None), ("breakout", "up/mid", None), ("breakout", "up/mid", "1h"),
@@ -120,7 +130,7 @@ def test_gate_selects_the_planted_loss_and_its_parent_and_names_the_strongest_ac
 
 def test_gate_is_selected_by_e_bh_and_not_cluster_by_cluster(tmp_path):
     # Six equal losers: each alone misses its own price by far, together e-BH selects them.
-    rows = [one for k in range(6) for one in cell(40, 120, -0.42, playbook=f"p{k}")]
+    rows = [one for k in range(6) for one in cell(40, 160, -0.42, playbook=f"p{k}")]
     document = graded(written(tmp_path, rows))
     found = cluster(document, "p0")
     single = found["alpha"] / len(document["family"]["selected"])
@@ -128,21 +138,26 @@ def test_gate_is_selected_by_e_bh_and_not_cluster_by_cluster(tmp_path):
     assert found["e_value"] * single < 1 <= found["e_value"] * found["alpha"]
 
 
+def looked_at(folder, rows, at):
+    """The gate's document on the rows known at a time, looked at then."""
+    known = [[*one, at.isoformat()] for one in rows if datetime.fromisoformat(one[4]) <= at]
+    return graded(written(folder, known, (*HEADER, "looks"), "known.csv"))
+
+
 def test_gate_look_by_look_says_when_a_cluster_was_first_selected(tmp_path):
-    path = written(tmp_path, planted())
-    once, weekly = graded(path), graded(path, "--looks", "weekly")
-    assert once["family"]["looks"] == 1
+    weekly = graded(written(tmp_path, planted()), "--looks", "weekly")
     assert weekly["family"]["looks"] > 20
     first = cluster(weekly, regime="up/mid")["first_significant_at"]
     assert first is not None
-    known = [one for one in planted() if datetime.fromisoformat(one[4]) <= datetime.fromisoformat(first)]
-    before = datetime.fromisoformat(first) - timedelta(weeks=1)
-    earlier = [one for one in planted() if datetime.fromisoformat(one[4]) <= before]
-    at = graded(written(tmp_path, known, name="at.csv"))
-    assert cluster(at, regime="up/mid")["grade"] == "significant"
-    assert (
-        cluster(graded(written(tmp_path, earlier, name="b.csv")), regime="up/mid")["grade"] != "significant"
-    )
+    at = datetime.fromisoformat(first)
+    grades = [
+        cluster(looked_at(tmp_path, planted(), when), regime="up/mid")["grade"]
+        for when in (at - timedelta(weeks=2), at)  # fifteen trades a week: a look has its twenty after two
+    ]
+    assert grades[0] != "significant"
+    assert grades[1] == "significant"
+    once = looked_at(tmp_path, planted(), datetime.fromisoformat(weekly["family"]["last_look"]))
+    assert once["family"]["looks"] == 1
     for a, b in zip(once["clusters"], weekly["clusters"], strict=True):
         assert {**a, "first_significant_at": None} == {**b, "first_significant_at": None}
     assert cluster(weekly, "breakout")["first_significant_at"] is None
@@ -156,18 +171,18 @@ def test_gate_schedules_keep_the_batch_of_twenty_and_end_with_everything(tmp_pat
     assert cluster(document)["n"] == 60
 
 
-def test_gate_widens_dependent_blocks_and_says_so(tmp_path):
+def test_gate_says_that_dependent_blocks_are_held_together(tmp_path):
     draw = np.random.default_rng(3).standard_normal(100) * 0.5
     for t in range(1, 100):
         draw[t] += 0.9 * draw[t - 1]
     rows = [row(5 * k, round(float(r), 6)) for k, r in enumerate(draw)]
     found = cluster(graded(written(tmp_path, rows)))
-    assert "unit widened from week to" in found["reason"]
-    assert found["blocks"] < 100
+    assert "weeks resemble each other: what four of them show together counts" in found["reason"]
+    assert (found["block"], found["blocks"]) == ("week", 99)
 
 
 def test_gate_mode_and_reference_reach_the_decision(tmp_path):
-    path = written(tmp_path, cell(5, 60, -0.1))
+    path = written(tmp_path, cell(5, 120, -0.1))
     actions = [
         cluster(graded(path, "--mode", mode))["strongest_action"]
         for mode in ("graded", "runbook_or", "significance_only")
@@ -195,7 +210,11 @@ def test_gate_reads_parquet_reference_and_looks_columns(tmp_path):
 def test_gate_takes_the_month_for_daily_bars_and_the_week_below(tmp_path):
     rows = [*cell(1, 60, 0.0), *cell(1, 60, 0.0, playbook="daily", timeframe="1d")]
     document = graded(written(tmp_path, rows))
-    assert (cluster(document)["blocks"], cluster(document, "daily")["blocks"]) == (12, 3)
+    # The last exit lies within the twelfth week and the third month: neither counts before it is over.
+    hourly, daily = cluster(document), cluster(document, "daily")
+    assert (hourly["block"], hourly["blocks"]) == ("week", 11)
+    assert (daily["block"], daily["blocks"]) == ("month", 2)
+    assert "5 of 60 trades in a week that is not complete" in cluster(document)["reason"]
 
 
 def test_gate_with_two_timeframes_tests_each_of_them(tmp_path):
@@ -205,8 +224,59 @@ def test_gate_with_two_timeframes_tests_each_of_them(tmp_path):
     assert cluster(document, regime="up/mid", timeframe="4h")["n"] == 60
 
 
-def test_gate_accepts_the_same_row_twice(tmp_path):
-    assert cluster(graded(written(tmp_path, [row(0, 1.0)] * 3)))["n"] == 3
+def test_gate_counts_rows_that_are_equal_in_every_column_once_and_says_so(tmp_path):
+    path = written(tmp_path, [row(0, 1.0)] * 3 + [row(1, 1.0)])
+    document = graded(path)
+    assert cluster(document)["n"] == 2
+    assert document["positions"] == {
+        "by": "rows equal in every column", "rows": 4, "positions": 2, "merged": 2,
+    }  # fmt: skip
+    assert "4 rows are 2 positions, held together by rows equal in every column" in run(path).stdout
+    kept = graded(path, "--keep-copies")
+    assert cluster(kept)["n"] == 4
+    assert "positions" not in kept
+
+
+def numbers(document):
+    return document["family"], document["clusters"]
+
+
+def fills(rows, draw, header):
+    """Each row as one to four fills of it in any order, with the quantities that weigh their R."""
+    made = []
+    for number, one in enumerate(rows):
+        sizes = draw.integers(1, 5, int(draw.integers(1, 5))).astype(float)
+        apart = draw.normal(0.0, 0.3, len(sizes))
+        apart -= (apart * sizes).sum() / sizes.sum()
+        for size, by in zip(sizes, apart, strict=True):
+            named = {"position_id": f"order {number}", "symbol": f"S{number % 3}", "direction": "long"}
+            values = dict(zip(HEADER, one, strict=True)) | named | {"r": one[5] + by, "quantity": size}
+            made.append([values[name] for name in header])
+    draw.shuffle(made)
+    return made
+
+
+@pytest.mark.parametrize("names", [("position_id",), ("symbol", "direction")])
+def test_gate_of_fills_is_the_gate_of_their_positions(tmp_path, names):
+    rows = planted()
+    rows = [one for k, one in enumerate(rows) if one[1] != "up/low"]
+    header = (*HEADER, *names, "quantity")
+    split = graded(written(tmp_path, fills(rows, np.random.default_rng(7), header), header, "fills.csv"))
+    whole = graded(written(tmp_path, rows))
+    assert split["positions"]["rows"] > split["positions"]["positions"] == len(rows)
+    assert split["family"]["selected"] == whole["family"]["selected"]
+    for found, wanted in zip(split["clusters"], whole["clusters"], strict=True):
+        assert found["n"] == wanted["n"]
+        for name in ("mean", "mean_raw", "e_losing", "e_gaining", "lower", "upper"):
+            assert found[name] == pytest.approx(wanted[name], rel=1e-6, abs=1e-6)
+
+
+def test_gate_of_copies_is_the_gate_of_one_row_each_in_any_order(tmp_path):
+    rows = planted()
+    copied = [one for one in rows for _ in range(8)]
+    np.random.default_rng(8).shuffle(copied)
+    copies, once = graded(written(tmp_path, copied, name="copies.csv")), graded(written(tmp_path, rows))
+    assert numbers(copies) == numbers(once)
 
 
 def test_gate_table_says_what_is_known_and_what_is_selected(tmp_path):
