@@ -83,15 +83,15 @@ def test_file_of_something_else_is_refused(tmp_path, text):
 def test_rate_holds_within_two_standard_errors_of_its_target():
     rates = {}
     for hits in (5, 12):
-        columns: Columns = {"any": [1.0] * hits + [0.0] * (100 - hits)}
+        columns: Columns = {"any": [float(number < hits) for number in range(100)]}
         rates[hits] = figures_of(ROW, columns)["rates"]["any"]
     assert rates[5]["se"] == pytest.approx(np.sqrt(0.05 * 0.95 / 100), abs=1e-6)
     assert (rates[5]["holds"], rates[12]["holds"]) == (True, False)
 
 
 def test_document_names_the_worst_world_and_every_missed_target():
-    good: Columns = {"any": [0.0] * 100}
-    bad: Columns = {"any": [1.0] * 30 + [0.0] * 70}
+    good: Columns = {"any": [0.0 for _ in range(100)]}
+    bad: Columns = {"any": [float(number < 30) for number in range(100)]}
     other = Row("null", "flags", world_of("trend"), (Target("any", 0.05),))
     document = document_of([ROW, other], [good, bad], 100, 1, "gate")
     assert document["worst"]["world"] == other.world.label

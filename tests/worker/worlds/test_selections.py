@@ -29,7 +29,7 @@ def test_selections_are_those_of_the_gate_asked_at_every_look(name):
         for item in grade_table(table, GATE, run.looks.tolist()).clusters
         if item.first_significant_at is not None
     }
-    ever = run.selected.any(axis=2)
+    ever = np.asarray(run.selected.any(axis=2))
     first = {
         hypothesis: int(run.looks[ever[:, index].argmax()])
         for index, hypothesis in enumerate(run.hypotheses.names)
@@ -40,8 +40,8 @@ def test_selections_are_those_of_the_gate_asked_at_every_look(name):
 
 
 def test_claims_are_told_apart_by_side():
-    losing = drawn(WORLDS["planted"], GATE, [3]).selected.any(axis=(0, 1))
-    gaining = drawn(WORLDS["winning"], GATE, [3]).selected.any(axis=(0, 1))
+    losing = np.asarray(drawn(WORLDS["planted"], GATE, [3]).selected.any(axis=(0, 1)))
+    gaining = np.asarray(drawn(WORLDS["winning"], GATE, [3]).selected.any(axis=(0, 1)))
     assert (bool(losing[LOSING]), bool(losing[GAINING])) == (True, False)
     assert (bool(gaining[LOSING]), bool(gaining[GAINING])) == (False, True)
 
