@@ -15,14 +15,16 @@ import numpy as np
 from schemas.config import GateSettings
 from services.high_level.table_gate import grade_table
 from services.high_level.trade_table import TradeTable, clusters_of
-from services.statistics.confidence_sequence import confidence_edges
-from services.statistics.eprocess import log_e_two_sided
+from services.statistics.blocks import Trades
+from services.statistics.track import Bounds, Track
 from tools.docs_pages import table
 
 SEED = 20_250_103
-CLUSTERS, OBSERVATIONS, TRADES = 10_000, 1_000, 1_000_000
+CLUSTERS, ROWS, TRADES = 10_000, 1_000, 1_000_000
+PER_WEEK = 5
+HOUR_NS, WEEK_NS = 3_600 * 10**9, 7 * 86_400 * 10**9
 YEARS_S = 10 * 365 * 86_400
-LOW, HIGH, ALPHA = -3.0, 4.0, 0.05
+BOUNDS = Bounds(-3.0, 4.0)
 
 
 @dataclass(frozen=True)
@@ -50,34 +52,36 @@ def timed(name: str, work: Callable[[], object], limit_s: float | None = None) -
 def time_statistics() -> list[Timed]:
     """Every measurement of the section."""
     draw = np.random.default_rng(SEED)
-    values = np.clip(draw.standard_t(3, (CLUSTERS, OBSERVATIONS)) / np.sqrt(3.0), LOW, HIGH)
-    low, high = np.full_like(values, LOW), np.full_like(values, HIGH)
-    reference = np.zeros(CLUSTERS)
-    size = f"{CLUSTERS:,} clusters x {OBSERVATIONS:,} observations"
+    r = draw.standard_t(3, (CLUSTERS, ROWS)) / np.sqrt(3.0)
+    entry = np.arange(ROWS, dtype=np.int64) // PER_WEEK * WEEK_NS + np.arange(ROWS) % PER_WEEK * HOUR_NS
+    end = int(entry[-1]) + WEEK_NS
+    size = f"{CLUSTERS:,} clusters x {ROWS:,} trades"
+    tracks = [Track(Trades(entry, entry + HOUR_NS, row), "week", 0.0, BOUNDS) for row in r[: CLUSTERS // 10]]
 
     def one_look() -> None:
-        log_e_two_sided(values, low, high, reference)
-        confidence_edges(values, low, high, ALPHA, LOW, HIGH)
+        for row in r:
+            Track(Trades(entry, entry + HOUR_NS, row), "week", 0.0, BOUNDS).at(end)
 
-    def all_looks() -> None:
-        tenth = slice(0, CLUSTERS // 10)
-        confidence_edges(values[tenth], low[tenth], high[tenth], ALPHA, LOW, HIGH, running=True)
+    def intervals() -> None:
+        for track in tracks:
+            track.interval(track.complete(end))
 
+    def live_look() -> None:
+        track = Track(Trades(entry, entry + HOUR_NS, r[0]), "week", 0.0, BOUNDS)
+        track.at(end)
+        track.interval(track.complete(end))
+
+    live_look()  # what is compiled is not timed
     trades = many_trades(draw)
     gate = GateSettings()
-    end = (int(trades.exit_ns.max()),)
+    last = (int(trades.exit_ns.max()),)
     return [
-        timed(f"{size}: e-value and interval, one look", one_look, 5.0),
-        timed(f"{CLUSTERS // 10:,} of them: interval over all looks", all_looks),
-        timed(f"{TRADES:,} trades into blocks of all clusters", lambda: aggregate(trades, gate), 3.0),
-        timed(f"{TRADES:,} trades graded, one look", lambda: grade_table(trades, gate, end)),
+        timed(f"{size}: evidence of both claims at every look", one_look, 5.0),
+        timed(f"{CLUSTERS // 10:,} of them: interval over all looks", intervals),
+        timed(f"one cluster of {ROWS:,} trades: a look with its interval", live_look, 0.05),
+        timed(f"{TRADES:,} trades into blocks of all clusters", lambda: clusters_of(trades, gate), 3.0),
+        timed(f"{TRADES:,} trades graded, one look", lambda: grade_table(trades, gate, last)),
     ]
-
-
-def aggregate(trades: TradeTable, gate: GateSettings) -> None:
-    """Clusters of three levels and the blocks of each."""
-    for item in clusters_of(trades, gate):
-        item.growing.observations()
 
 
 def many_trades(draw: np.random.Generator) -> TradeTable:
@@ -103,7 +107,7 @@ def speed_table(found: list[Timed]) -> str:
     rows = [
         (
             one.name,
-            f"{one.cpu_s:.2f}",
+            f"{one.cpu_s:.3f}",
             "-" if one.limit_s is None else f"{one.limit_s:g}",
             f"{one.peak_mb:,.0f}",
         )
