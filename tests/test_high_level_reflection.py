@@ -84,7 +84,7 @@ def planted_cell():
     """Pullback loses 0.6R in sideways/low and earns elsewhere; breakout is a coin flip."""
     return [
         *trades(PULLBACK, 1, 260, -0.6, regime="sideways/low"),
-        *trades(PULLBACK, 2, 260, 0.3, regime="up/mid"),
+        *trades(PULLBACK, 2, 260, 0.4, regime="up/mid"),
         *trades(BREAKOUT, 3, 260, 0.0),
     ]
 
