@@ -81,10 +81,10 @@ def trades(definition, seed, n, mean, **facts):
 
 
 def planted_cell():
-    """Pullback loses 0.6R in sideways/low and earns elsewhere; breakout is a coin flip."""
+    """Pullback loses 0.6R in sideways/low and earns .5R elsewhere; breakout is a coin flip."""
     return [
         *trades(PULLBACK, 1, 260, -0.6, regime="sideways/low"),
-        *trades(PULLBACK, 2, 260, 0.3, regime="up/mid"),
+        *trades(PULLBACK, 2, 260, 0.5, regime="up/mid"),
         *trades(BREAKOUT, 3, 260, 0.0),
     ]
 

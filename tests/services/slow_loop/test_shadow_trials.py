@@ -49,12 +49,18 @@ class Lifecycle:
     def __init__(self) -> None:
         self.open: list[Any] = []
         self.cuts: list[Any] = []
+        self.begun: list[str] = []
         self.promoted: list[str] = []
         self.retired: list[str] = []
 
+    def active(self, playbook_id: str) -> Any:
+        """The incumbent of every candidate: other rules, and a ledger without a trade."""
+        return playbook("incumbent", horizon_bars=99)
+
     def begin(self, name: str, kind: str = "candidate", since: int = START) -> None:
         facts: dict[str, Any] = {"version_hash": name, "kind": kind, "since": since}
-        facts["definition"] = playbook(name)
+        facts["definition"] = playbook(name, horizon_bars=20 + len(self.begun))
+        self.begun.append(name)
         self.open.append(SimpleNamespace(**facts, regime_key=None, directions=("long",)))
 
     def shadows(self) -> tuple[Any, ...]:
@@ -81,7 +87,8 @@ def trials(lifecycle: Lifecycle, **outcomes: list[float]) -> ShadowTrials:
 
 
 def needed(shadow: ShadowTrials) -> dict[str, Any]:
-    return {name: evidence.get("e_needed") for name, evidence in shadow.shown.items()}
+    bans = {name: evidence for (name, _), evidence in shadow.measured.items() if name == "ban"}
+    return {name: evidence.get("e_needed") for name, evidence in (shadow.shown | bans).items()}
 
 
 def test_candidates_need_more_the_later_they_begin():
@@ -177,7 +184,7 @@ def test_risk_cut_is_contradicted_by_the_trades_and_the_evidence_of_a_promotion(
     lifecycle = Lifecycle()
     shadow = trials(lifecycle)
     lifecycle.cuts.append(cut(START))
-    shadow.step(10, START, traded(outcomes))
+    shadow.step(10, OVER, traded(outcomes))
     ledger = (BOOK.content_hash, "")
     assert set(shadow.proven) == ({ledger} if proven else set())
     assert shadow.measured[ledger]["n"] == len(outcomes)
@@ -189,7 +196,7 @@ def test_risk_cut_is_weighed_by_the_trades_that_its_own_playbook_entered_since()
     shadow = trials(lifecycle)
     lifecycle.cuts.append(cut(START + 30 * 7 * DAY_NS))
     other = [one.model_copy(update={"playbook_id": "other"}) for one in traded([1.0] * 40)]
-    shadow.step(10, START, [*traded([1.0] * 40), *other])
+    shadow.step(10, OVER, [*traded([1.0] * 40), *other])
     assert shadow.measured[BOOK.content_hash, ""]["n"] == 10
     assert shadow.proven == {}
 
@@ -200,9 +207,9 @@ def test_risk_cut_shares_the_level_after_the_candidates_and_bans_that_began_with
     lifecycle.cuts.append(cut(START))
     lifecycle.begin("ban", "banned_cell")
     lifecycle.begin("candidate")
-    shadow.step(10, START)
+    shadow.step(10, OVER)
     lifecycle.begin("later")
-    shadow.step(11, START)
+    shadow.step(11, OVER)
     assert shadow.measured[BOOK.content_hash, ""]["e_needed"] == 240.0
     assert needed(shadow) == {"ban": 120.0, "candidate": 40.0, "later": 400.0}
 
