@@ -67,8 +67,14 @@ def test_report_page_shows_every_cluster_in_the_picture_and_in_the_table_beside_
     assert {one["grade"] for one in clusters} >= {"insufficient_sample", "count_only", "significant"}
     for one in clusters:
         for name in ("n", "mean_r", "lower_r", "upper_r", "e_value"):
+            if one[name] is None:
+                assert name in ("lower_r", "upper_r"), name
+                assert one["interval_kind"].startswith("open")
+                continue
             assert one[name] in drawn, (one["playbook_id"], one["regime"], name)
             assert one[name] in tables, (one["playbook_id"], one["regime"], name)
+    assert any(one["lower_r"] is not None for one in clusters)
+    assert "open" in {node.text for node in tree.all("td")}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from inspect import isasyncgenfunction
 from typing import Any
 
 from schemas.errors import ConfigError, StoreError
+from schemas.trials import NO_TRIALS, TrialCounts, TrialLedger
 from services.journal.chain import GENESIS_HASH, JournalRow
 from services.market_feed import BarRow
 from services.store import NewRun, RunRecord, Store
@@ -20,6 +21,7 @@ from services.store.records import Closing
 from services.store.savepoints import Savepoint
 from services.store.tables import ORDER_KINDS
 from services.store.trading import OutgoingOrder
+from services.store.trials import TriedOn
 
 
 def nobody_minds(what: str) -> None:
@@ -67,6 +69,7 @@ class StoreOfOneProcess:
         self.reports = _NoReports(gate)
         self.savepoints = _Savepoints(stored, gate)
         self.seals = _NoSeals()
+        self.trials = _NoTrials(gate)
 
 
 class _Part:
@@ -166,6 +169,7 @@ class _Trading(_Part):
         bars: Sequence[tuple[int, BarRow]],
         rows: Sequence[JournalRow],
         closing: Closing | None = None,
+        counts: TrialCounts | None = None,
     ) -> None:
         self._gate("commit")
         await asyncio.sleep(0)
@@ -257,6 +261,20 @@ class _NoReports:
 
     async def take(self, run_id: str, consumer: str, hold_ms: int) -> None:
         self._gate("reports")
+
+
+class _NoTrials:
+    """An empty ledger that keeps nothing: one run is all that a memory holds."""
+
+    def __init__(self, gate: Callable[[str], None]) -> None:
+        self._gate = gate
+
+    async def begin(self, run_id: str, on: TriedOn, hypotheses: int, *, fresh: bool = False) -> TrialLedger:
+        self._gate("trials")
+        return NO_TRIALS
+
+    async def advance(self, run_id: str, counts: TrialCounts) -> None:
+        self._gate("trials")
 
 
 class _NoSeals:
