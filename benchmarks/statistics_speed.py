@@ -1,4 +1,4 @@
-"""The slow loop's statistics at size: many clusters at one look, and a million trades put into clusters.
+"""The slow loop's statistics at size: many clusters at one look, a look of a run, a million trades.
 
 `uv run python -m benchmarks.statistics_speed` prints the table. CPU time of one run each; memory is the peak
 that Python allocates in a second run, the inputs left out.
@@ -13,16 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.config import GateSettings
-from services.high_level.table_gate import grade_table
+from services.high_level.table_gate import GradedTable, grade_table
 from services.high_level.trade_table import TradeTable, clusters_of
-from services.statistics.confidence_sequence import confidence_edges
-from services.statistics.eprocess import log_e_two_sided
+from services.statistics.blocks import Trades
+from services.statistics.calendar_units import DAY_NS, DAY_S
+from services.statistics.track import Bounds, Track
 from tools.docs_pages import table
 
 SEED = 20_250_103
 CLUSTERS, OBSERVATIONS, TRADES = 10_000, 1_000, 1_000_000
 YEARS_S = 10 * 365 * 86_400
-LOW, HIGH, ALPHA = -3.0, 4.0, 0.05
+WEEKS, RUN_TRADES = 200, 1_040
+WEEK_NS, HOUR_NS = 7 * DAY_NS, DAY_NS // 24
+BOUNDS = Bounds(-3.0, 4.0)
 
 
 @dataclass(frozen=True)
@@ -50,34 +53,57 @@ def timed(name: str, work: Callable[[], object], limit_s: float | None = None) -
 def time_statistics() -> list[Timed]:
     """Every measurement of the section."""
     draw = np.random.default_rng(SEED)
-    values = np.clip(draw.standard_t(3, (CLUSTERS, OBSERVATIONS)) / np.sqrt(3.0), LOW, HIGH)
-    low, high = np.full_like(values, LOW), np.full_like(values, HIGH)
-    reference = np.zeros(CLUSTERS)
-    size = f"{CLUSTERS:,} clusters x {OBSERVATIONS:,} observations"
+    batches = [one_cluster(draw) for _ in range(CLUSTERS)]
+    after, weeks = WEEKS * WEEK_NS, WEEKS
 
     def one_look() -> None:
-        log_e_two_sided(values, low, high, reference)
-        confidence_edges(values, low, high, ALPHA, LOW, HIGH)
+        for batch in batches:
+            track = Track(batch, "week", 0.0, BOUNDS)
+            track.interval(track.at(after).blocks)
 
     def all_looks() -> None:
-        tenth = slice(0, CLUSTERS // 10)
-        confidence_edges(values[tenth], low[tenth], high[tenth], ALPHA, LOW, HIGH, running=True)
+        looks = np.arange(1, weeks + 1) * WEEK_NS
+        for batch in batches[: CLUSTERS // 10]:
+            Track(batch, "week", 0.0, BOUNDS).log_e_at(looks)
 
+    one_look_of_a_run()  # compiled before anything is timed
     trades = many_trades(draw)
     gate = GateSettings()
     end = (int(trades.exit_ns.max()),)
+    size = f"{CLUSTERS:,} clusters x {OBSERVATIONS:,} trades in {weeks} weeks"
     return [
-        timed(f"{size}: e-value and interval, one look", one_look, 5.0),
-        timed(f"{CLUSTERS // 10:,} of them: interval over all looks", all_looks),
-        timed(f"{TRADES:,} trades into blocks of all clusters", lambda: aggregate(trades, gate), 3.0),
+        timed(f"{size}: evidence and interval, one look", one_look, 5.0),
+        timed(f"{CLUSTERS // 10:,} of them: evidence at every look", all_looks),
+        timed(f"a look of a live run: {RUN_TRADES:,} trades, 15 hypotheses", one_look_of_a_run, 0.05),
+        timed(f"{TRADES:,} trades into blocks of all clusters", lambda: clusters_of(trades, gate), 3.0),
         timed(f"{TRADES:,} trades graded, one look", lambda: grade_table(trades, gate, end)),
     ]
 
 
-def aggregate(trades: TradeTable, gate: GateSettings) -> None:
-    """Clusters of three levels and the blocks of each."""
-    for item in clusters_of(trades, gate):
-        item.growing.observations()
+def one_cluster(draw: np.random.Generator) -> Trades:
+    """Trades of an hour each, spread over the weeks, with t3 outcomes."""
+    entry = np.sort(draw.integers(0, (WEEKS - 1) * 7 * DAY_S, OBSERVATIONS)) * 10**9
+    return Trades(entry, entry + HOUR_NS, draw.standard_t(3, OBSERVATIONS) / np.sqrt(3.0))
+
+
+def one_look_of_a_run() -> GradedTable:
+    """What a look does about two years of three playbooks in four regimes: ten trades a week."""
+    draw = np.random.default_rng(SEED)
+    entry = np.sort(draw.integers(0, 104 * 7 * DAY_S, RUN_TRADES)) * 10**9
+    table = TradeTable(
+        entry_ns=entry,
+        exit_ns=entry + HOUR_NS,
+        r=draw.standard_t(3, RUN_TRADES) / np.sqrt(3.0),
+        playbook=draw.integers(0, 3, RUN_TRADES),
+        regime=draw.integers(0, 4, RUN_TRADES),
+        timeframe=np.zeros(RUN_TRADES, dtype=np.int64),
+        playbooks=tuple(f"playbook_{k}" for k in range(3)),
+        regimes=tuple(f"regime_{k}" for k in range(4)),
+        timeframes=("1h",),
+        bar_s=(3_600,),
+        references=(0.0,) * 3,
+    )
+    return grade_table(table, GateSettings(), (105 * WEEK_NS,))
 
 
 def many_trades(draw: np.random.Generator) -> TradeTable:
