@@ -21,22 +21,23 @@ RUNS, SEEDS = 400, (1, 2)
 PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
 BEGIN, END = "<!-- worlds: written by `make worlds` -->", "<!-- worlds: end -->"
 MEANING = {
-    "null": "Nothing is to be found: years in which any claim of fifteen hypotheses was flagged, at any weekly\n"
-    "look.",
+    "null": """Nothing is to be found: years in which any claim of fifteen hypotheses was flagged, at any
+weekly look.""",
     "five years": "The same over five years, one playbook of four cells.",
     "wrong side": "Profitable worlds: how often they are called losing.",
-    "burst": "Runs that lose, at the evidence of a promotion (40): at the end, ever, and both with the account's\n"
-    "limit of trades a block declared.",
-    "interval": "Runs whose interval (nominal 95 %) covered at every look the mean of winsorised R that it names.",
+    "burst": """Runs that lose, at the evidence of a promotion (40): at the end, ever, and both with the
+account's limit of trades a block declared.""",
+    "interval": """Runs whose interval (nominal 95 %) covered at every look the mean of winsorised R that it
+names.""",
     "power": "One cell of fifteen hypotheses loses: years in which that was found by 52 and 104 blocks.",
-    "decay": "A cluster whose mean falls at half: evidence of 20 within 52 blocks, and the e-detector against\n"
-    "the edge that the playbook declares.",
+    "decay": """A cluster whose mean falls at half: evidence of 20 within 52 blocks, and the e-detector
+against the edge that the playbook declares.""",
 }
 INTRODUCTION = """Outcomes in R whose truth is known, looked at every week by the gate of the slow loop
-([how it decides](../explanation/the-gate.md)). A rate stands with its standard error and its target, and holds
-when it is within two errors of it. Worlds marked *held out* were never used to choose anything. The last two
-columns of flags are a count with a win-rate cut (20 trades, under 40 % winners) and weekly t-tests (two-sided,
-5 %) on the same draws. `thinktwice worlds` prints a small part of it, and any world of your own."""
+([how it decides](../explanation/the-gate.md)). A rate stands with its standard error and its target, and
+holds when it is within two errors of it. Worlds marked *held out* were never used to choose anything. The
+last two columns of flags are a count with a win-rate cut (20 trades, under 40 % winners) and weekly t-tests
+(two-sided, 5 %) on the same draws. `thinktwice worlds` prints a part of it, and any world of your own."""
 
 
 def measured(seed: int, runs: int) -> dict[str, Any]:

@@ -154,8 +154,8 @@ def statistics_section(found: list[Timed]) -> str:
     """The slow loop's statistics at size."""
     return f"""## The statistics of the slow loop
 
-Fixed bets in both directions over every observation; an interval is some forty evaluations of that. Trades
-are put into clusters of three levels and blocks of a week.
+The evidence of "losing" and "gaining" after every block of a cluster is computed once; an interval is some
+forty evaluations of that. Trades are put into clusters of three levels and blocks of a week.
 
 {speed_table(found)}"""
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from agents.language_models.cassette import Cassette
 from schemas.config import Settings
+from schemas.playbook import PlaybookDefinition
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -70,6 +71,15 @@ def slice_run() -> Run:
 @cache
 def planted_run() -> Run:
     """A world in which one playbook loses by construction, and its own grid holds what wins."""
-    world = make_world("reverting", seed=3, bars=2_600, symbols=6)
+    return run_on(planted_world(), planted_settings(), planted_books())
+
+
+def planted_world() -> BarSeries:
+    """The bars of it."""
+    return make_world("reverting", seed=3, bars=2_600, symbols=6)
+
+
+def planted_books() -> tuple[PlaybookDefinition, ...]:
+    """The playbooks of it."""
     others = [one for one in load_playbooks(None) if one.id in ("channel_breakout", "mean_reversion")]
-    return run_on(world, planted_settings(), (*load_playbooks(PLANTED), *others))
+    return (*load_playbooks(PLANTED), *others)

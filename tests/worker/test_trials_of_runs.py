@@ -1,5 +1,6 @@
 """What was tried on the bars of a run before it: in its first row, in its reports, and nowhere read again."""
 
+import asyncio
 import json
 from functools import partial
 
@@ -7,13 +8,18 @@ import pytest
 
 from schemas.trials import TrialLedger
 from services.high_level.clusters import declared_hypotheses
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.artefacts import read_report
-from tests.worker.runs import run_on
+from services.statistics.online_levels import online_level
+from tests.worker.runs import planted_books, planted_run, planted_world, run_on
 from tests.worker.trials_stored import asked, rows_of, seeded, slice_bars, stored_run
 from worker.backtest import run_backtest
 from worker.rebuilding import rebuild
 from worker.replay import replay_run
+from worker.scenarios import planted_settings
+from worker.trials import NoTrial
 
 HYPOTHESES = len(set(declared_hypotheses(load_playbooks(None), ["1d"])))
 
@@ -137,3 +143,30 @@ def test_run_that_is_no_trial_of_its_own_is_not_entered(tmp_path):
         return await opened.trials.all(), await opened.seals.problems(run.record.run_id)
 
     assert asked(tmp_path, entered) == ([], [])
+
+
+def test_judge_shares_with_the_same_trials_as_the_report():
+    """Where earlier configurations are counted, the judge's second look comes to the grades of the report."""
+    ledger = TrialLedger(configurations=2, hypotheses=20, candidates=3, promotions=1)
+    sink, alone = MemorySink(), planted_run()
+    running = run_backtest(
+        planted_settings(), planted_world(), JournalWriter(sink), definitions=planted_books(),
+        trial=NoTrial(ledger),
+    )  # fmt: skip
+    asyncio.run(running)
+    told = [(row.kind, json.loads(row.payload)) for row in sink.rows]
+    verdicts = [payload["verdict"] for kind, payload in told if kind == "replan_verdict"]
+    assert any(verdict["actions"] for verdict in verdicts)
+    assert "grade_mismatch" not in {one["code"] for verdict in verdicts for one in verdict["refused"]}
+    needs = [
+        trial["e_needed"]
+        for kind, payload in told
+        if kind == "high_level_request"
+        for trial in payload["request"]["shadow_trials"]
+        if "e_needed" in trial
+    ]
+    first = online_level(planted_settings().judge.promotion_alpha, 4, 1)
+    assert needs[0] == pytest.approx(1.0 / first)
+    assert alone.of("high_level_report")[0]["report"]["clusters"] != next(
+        payload["report"]["clusters"] for kind, payload in told if kind == "high_level_report"
+    )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from worker.worlds.table import Row
 
 MOST_RUNS, MOST_YEARS, MOST_PROCESSES = 100_000, 50, 1_024
+LARGEST_MEAN = 5.0
 SHOWN_RULES = ("count and win rate", "weekly t-tests")
 
 
@@ -97,6 +98,7 @@ def worlds(
     }  # fmt: skip
     set_ = {name: value for name, value in given.items() if value is not None}
     _refuse(runs, seed, years, processes)
+    _refuse_means(edge, planted)
     rows = _rows(world, only, whole, set_, {"years": years, "edge": edge, "first": planted})
     document = _measured(rows, runs, seed, processes, resume)
     if json:
@@ -119,6 +121,17 @@ def _refuse(runs: int, seed: int, years: int, processes: int) -> None:
     ):
         if not low <= value <= high:
             raise ConfigError(f"--{name} {value!r} is not between {low} and {high}")
+
+
+def _refuse_means(edge: float, planted: float | None) -> None:
+    """Refuse means that no stop and target could have.
+
+    Raises:
+        ConfigError: it names the option and its range.
+    """
+    for name, value in (("edge", edge), ("planted", planted)):
+        if value is not None and not -1.0 < value < LARGEST_MEAN:
+            raise ConfigError(f"--{name} {value!r} is not between -1 and {LARGEST_MEAN:g}")
 
 
 def _rows(

@@ -128,7 +128,8 @@ class World:
 
     def winsorised_mean(self, low: float, high: float) -> float:
         """The mean of cut outcomes where the edge never changes, from the payoff's quantiles."""
-        payoff = _PAYOFFS.get(self.kind, lambda given: given.payoff)(self.given)
+        made = _PAYOFFS.get(self.kind)
+        payoff = self.given.payoff if made is None else made(self.given)
         quantiles = ndtri((np.arange(QUANTILES) + 0.5) / QUANTILES)
         r = payoff.outcomes(quantiles, np.full(QUANTILES, self.edge))
         return float(np.clip(r, low, high).mean())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from services.statistics.blocks import GAINING, LOSING
-from services.statistics.track import GRAIN, Track
+from services.statistics.track import GRAIN, Interval, Track
 from tests.services.statistics.laid_out import (
     BOUNDS,
     alike_brackets,
@@ -22,6 +22,13 @@ LIMIT = 2.0 / 0.05
 WEEKS = st.lists(
     st.lists(st.integers(-48, 64).map(lambda k: k / 16), min_size=1, max_size=5), min_size=2, max_size=40
 )
+
+
+def edges(shown: Interval) -> tuple[float, float]:
+    """Both edges of an interval that is open on neither side."""
+    assert shown.lower is not None
+    assert shown.upper is not None
+    return shown.lower, shown.upper
 
 
 def refuted(trades, mean, blocks) -> tuple[bool, bool]:
@@ -105,8 +112,8 @@ def test_interval_of_few_blocks_is_open_whatever_they_showed():
 
 def test_interval_at_a_smaller_alpha_is_wider():
     one = weekly_track(sampled(4, 80, 5, 0.2))
-    wide, narrow = one.interval(80, 0.01), one.interval(80, 0.1)
-    assert wide.lower < narrow.lower < narrow.upper < wide.upper
+    wide, narrow = edges(one.interval(80, 0.01)), edges(one.interval(80, 0.1))
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
 def test_interval_of_a_mean_that_moved_is_that_of_the_last_look_and_says_so():
@@ -117,9 +124,9 @@ def test_interval_of_a_mean_that_moved_is_that_of_the_last_look_and_says_so():
     for m in np.arange(-1.0, 1.0, 0.02):  # what the last look alone refutes
         paths = Track(weekly(outcomes), "week", float(m), BOUNDS)._paths[1]
         out = bool((paths[:, -1] >= LIMIT).any())
-        assert out == (m < shown.lower or m > shown.upper), m
+        assert out == (m < edges(shown)[0] or m > edges(shown)[1]), m
     assert one.interval(60).kind == "anytime"
-    assert one.interval(60).lower > 0.4
+    assert edges(one.interval(60))[0] > 0.4
 
 
 def test_interval_has_about_the_width_that_was_simulated():
@@ -130,7 +137,9 @@ def test_interval_has_about_the_width_that_was_simulated():
         one = weekly_track(t3(draw, (52, 5)))
         shown, at_once = one.interval(52), one.fixed_time(52)
         if shown.kind == "anytime":
-            halves.append((shown.upper - shown.lower) / 2)
+            lower, upper = edges(shown)
+            halves.append((upper - lower) / 2)
+            assert at_once is not None
             fixed.append((at_once[1] - at_once[0]) / 2)
     assert len(halves) >= 38
     assert 0.14 < np.median(halves) < 0.22
@@ -171,6 +180,7 @@ def test_fixed_time_interval_is_students_t_of_a_mean_of_clusters(weeks):
     b = len(cut)
     reach = student.ppf(0.975, b - 1) * np.sqrt(b / (b - 1) * meat) / rows
     found = uneven_track(weeks).fixed_time(b)
+    assert found is not None
     np.testing.assert_allclose(found, (mean - reach, mean + reach), atol=1e-8)
 
 
@@ -178,6 +188,7 @@ def test_fixed_time_interval_of_one_trade_a_block_is_the_textbooks():
     values = np.random.default_rng(6).normal(0.1, 0.8, 40)
     reach = student.ppf(0.975, 39) * values.std(ddof=1) / np.sqrt(40)
     found = weekly_track(values[:, None]).fixed_time(40)
+    assert found is not None
     np.testing.assert_allclose(found, (values.mean() - reach, values.mean() + reach), atol=1e-8)
 
 

@@ -210,6 +210,8 @@ def test_rare_large_winner_is_no_loss_because_it_is_cut():
     """A trend follower: the winsorised mean is below zero, the raw mean above, and no claim stands."""
     weeks = [[-0.2] * 5] * 39 + [[60.0, -0.2, -0.2, -0.2, -0.2]]
     seen = weekly_track(weeks).at(NEVER_NS)
+    assert seen.mean_r is not None
+    assert seen.mean_raw is not None
     assert seen.mean_r < 0.0 < seen.mean_raw
     assert (seen.leaning, seen.e_value) == (None, 1.0)
 

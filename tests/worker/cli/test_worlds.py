@@ -1,16 +1,19 @@
 """`thinktwice worlds`: rates where the truth is known, by the running gate."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 from typer.testing import CliRunner
 
-from schemas.config import GateSettings
-from services.high_level.table_gate import grade_table
+from benchmarks import gate_worlds
 from worker.cli import app
-from worker.worlds.draws import WORLDS, batches, table_of
-from worker.worlds.flags import flags_of, hypotheses_of
-from worker.worlds.rates import setting_of
+from worker.worlds.table import QUICK
+
+TINY = ("--world", "counts", "--per-week", "2", "--runs", "4", "--processes", "1")
 
 
 def run(*words):
@@ -23,100 +26,109 @@ def document(*words):
     return json.loads(result.stdout)
 
 
-@pytest.fixture(scope="module")
-def nulls():
-    return document("--kind", "null", "--runs", "50", "--seed", "3")
+def test_one_world_with_its_parameters_gives_rates_with_errors_and_targets():
+    found = document(
+        "--world", "symbols", "--symbols", "4", "--rho", "0.5", "--runs", "6", "--processes", "1"
+    )
+    (row,) = found["rows"]
+    assert (row["group"], row["runs"], found["targets"]) == ("null", 6, 1)
+    assert row["parameters"]["given"]["symbols"] == 4
+    assert set(row["rates"]["any"]) == {"rate", "se", "n", "target", "at_least", "holds"}
+    assert found["worst"]["world"] == row["world"] == "symbols, t3, 1 a week, 4 at once, rho 0.5"
 
 
-@pytest.fixture(scope="module")
-def planted():
-    return document("--kind", "planted", "--runs", "50", "--seed", "3")
+def test_planted_loss_is_found_and_its_blocks_are_told():
+    words = ("--world", "independent", "--per-week", "15", "--planted", "-0.8", "--runs", "8")
+    (row,) = document(*words, "--processes", "1")["rows"]
+    assert row["group"] == "power"
+    assert row["rates"]["by 52"]["rate"] >= 0.5
+    assert 5 <= row["medians"]["blocks"] <= 40
 
 
-def test_null_worlds_hardly_ever_lead_to_a_structural_recommendation(nulls):
-    assert {(one["world"], one["cells"]) for one in nulls["worlds"]} == {
-        (w, c) for w in WORLDS for c in (12, 24)
-    }
-    assert nulls["any_structural_rate"] == max(one["any_structural_rate"] for one in nulls["worlds"]) <= 0.05
-    assert nulls["false_share"] <= 0.10
-    assert nulls["power"] is nulls["median_delay_trades"] is None
-
-
-def test_other_rules_on_the_same_null_draws_recommend_nearly_always(nulls):
-    for one in nulls["worlds"]:
-        rules = one["other_rules"]
-        assert rules["count_and_win_rate"]["any_structural_rate"] >= 0.7
-        assert rules["weekly_t_tests"]["cell_rate"] >= 0.2
-
-
-def test_planted_loss_is_found_within_a_year_and_little_else(planted):
-    told = [one for one in planted["worlds"] if one["world"] == "t3"]
-    assert planted["power"] == min(one["power"] for one in told) >= 0.9
-    assert 100 <= planted["median_delay_trades"] <= 220
-    assert planted["false_share"] <= 0.10
-
-
-def test_decay_is_seen_after_it_began_and_not_before():
-    found = document("--kind", "decay", "--runs", "10", "--cells", "12")
-    assert found["power"] >= 0.9
-    assert 40 <= found["median_delay_trades"] <= 180
-    assert all(one["false_alarm_rate"] <= 0.1 for one in found["worlds"])
+def test_profitable_world_is_held_against_being_called_losing():
+    (row,) = document("--world", "trend", "--edge", "0.3", "--runs", "4", "--processes", "1")["rows"]
+    assert row["group"] == "wrong side"
+    assert row["rates"]["losing"]["target"] == 0.03
+    assert row["rates"]["losing"]["rate"] == 0.0
 
 
 def test_same_seed_gives_the_same_bytes_and_another_seed_other_worlds():
-    words = ("--kind", "planted", "--cells", "12", "--runs", "6")
-    first, again, other = (run(*words, "--seed", seed, "--json").stdout for seed in ("5", "5", "6"))
+    first, again, other = (run(*TINY, "--seed", seed, "--json").stdout for seed in ("5", "5", "6"))
     assert first == again != other
 
 
-@pytest.mark.parametrize(("kind", "world"), [("planted", "t3"), ("planted", "ar1"), ("decay", "t3")])
-def test_flags_are_those_of_the_gate_asked_at_every_look_about_every_cluster(kind, world):
-    setting = setting_of(kind, world, 12)
-    gate = GateSettings(reference_r=setting.reference)
-    (batch,) = batches(world, setting.grid, setting.mean, 3, 2)
-    selected = 0
-    for r in batch:
-        table = table_of(r, setting.grid, setting.reference)
-        (flags,) = flags_of([hypotheses_of(table, gate)], gate, setting.grid.looks)
-        graded = grade_table(table, gate, setting.grid.looks)
-        asked = {
-            item.cluster.tested_as: item.first_significant_at
-            for item in graded.clusters
-            if item.first_significant_at is not None
-        }
-        assert {name: setting.grid.looks[look] for name, look in flags.significant.items()} == asked
-        selected += len(asked)
-    assert selected > 0
+def test_small_table_begins_with_the_worst_world_and_has_every_group():
+    text = run("--runs", "1", "--processes", "1").stdout
+    assert text.startswith("worst null world: ")
+    assert "targets hold" in text.splitlines()[0]
+    lines = text.splitlines()
+    assert all(group in lines or any(line.strip() == group for line in lines) for group in QUICK)
 
 
-def test_more_runs_begin_with_the_fewer():
-    setting = setting_of("null", "t3", 12)
-    few, many = (
-        [run for batch in batches("t3", setting.grid, setting.mean, runs, 1) for run in batch]
-        for runs in (3, 60)
-    )
-    assert len(few) == 3
-    assert len(many) == 60
-    assert all(a.tobytes() == b.tobytes() for a, b in zip(few, many, strict=False))
+def test_resume_goes_on_with_what_a_file_holds(tmp_path):
+    file = tmp_path / "parts.jsonl"
+    first = run(*TINY, "--resume", str(file), "--json").stdout
+    size = file.stat().st_size
+    assert run(*TINY, "--resume", str(file), "--json").stdout == first
+    assert file.stat().st_size == size
+    refused = run(*TINY, "--resume", str(file), "--seed", "9")
+    assert refused.exit_code == 2
+    assert "figures of two gates do not mix" in refused.stderr
 
 
-def test_worlds_table_begins_with_the_worst_null_and_the_power():
-    text = run("--runs", "2", "--cells", "12").stdout
-    assert text.startswith("worst null world: a structural recommendation in ")
-    assert "-0.4R a trade found in" in text.splitlines()[0]
-    assert all(f"{kind} worlds" in text for kind in ("null", "planted", "decay"))
+def test_ctrl_c_keeps_finished_parts(tmp_path):
+    file = tmp_path / "parts.jsonl"
+    words = ["--world", "counts", "--per-week", "1", "--runs", "100000", "--processes", "1"]
+    command = [sys.executable, "-c", "from worker.cli import app; app()", "worlds", *words]
+    process = subprocess.Popen([*command, "--resume", str(file)], stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 120
+        while not (file.exists() and len(file.read_bytes().splitlines()) >= 2):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "stopping after this part" in told
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert lines[0]["seed"] == 1
+    assert all(len(line["runs"]["any"]) == 25 for line in lines[1:])
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--kind", "nul"), "--kind 'nul' is not one of null, planted, decay"),
-        (("--cells", "13"), "--cells '13' is not 12 or 24"),
+        (("--world", "symbol"), "Did you mean 'symbols'"),
+        (("--world", "trend", "--rho", "0.5"), "does not take --rho; it takes --per-week, --tail"),
+        (("--world", "trend", "--whole"), "give one of them"),
+        (("--rho", "0.5"), "--rho is about one world: name it with --world"),
+        (("--edge", "0.5"), "name it with --world"),
+        (("--only", "nul"), "--only 'nul' is not one of null"),
         (("--runs", "0"), "--runs 0 is not between 1"),
+        (("--years", "0", "--world", "trend"), "--years 0 is not between 1"),
         (("--seed", "-1"), "--seed -1 is not between 0"),
+        (("--world", "sequential", "--planted", "9"), "--planted 9.0 is not between"),
+        (("--world", "trend", "--edge", "nan"), "--edge nan is not between"),
     ],
 )
 def test_worlds_refuse_what_draws_nothing(words, message):
     result = run(*words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+def test_section_of_the_page_has_every_group_and_both_seeds(tmp_path):
+    words = ("--runs", "1", "--processes", "1")
+    documents = [document(*words, "--seed", seed) for seed in ("1", "2")]
+    text = gate_worlds.section(documents)
+    assert all(f"### {group.capitalize()}" in text for group in QUICK)
+    assert text.count("\n| independent, t3, 5 a week |") == 4  # two seeds, flags and interval
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{gate_worlds.BEGIN}\nold\n{gate_worlds.END}\nafter\n")
+    gate_worlds.write(text, page)
+    assert gate_worlds.kept_section(page) == text
+    assert page.read_text().startswith("before\n")
+    assert page.read_text().endswith("\nafter\n")

@@ -27,6 +27,7 @@ from tests.worker.settings_walk.slow_seen import (
     SHADOW_TRADES,
     TRIED,
     permission,
+    proven_report,
     report,
     slots,
     trial,
@@ -50,7 +51,7 @@ WINDOWS, ZONES, BUCKETS = (
 UNREFLECTED = {"reflection.mode": "off"}
 PATIENT_BUDGETS = {"reflection.budget_event_ms": 1e9, "reflection.budget_heartbeat_ms": 1e9}
 STEEP = {"envelope.max_drawdown": 0.01}
-PROVEN = {"gate.bet_unit": "trade", "gate.q": 0.49, "gate.winsor_low": -1.0, "gate.winsor_high": 1.0}
+PROVEN = {"gate.block": "day", "gate.q": 0.49, "gate.winsor_low": -1.0, "gate.winsor_high": 1.0}
 SILENT = {
     "envelope.allowed_playbooks": ["buys_strength"],
     "envelope.max_drawdown": 0.9,
@@ -169,14 +170,14 @@ DECISIONS: dict[str, Entry] = {
     "gate.mode": Entry("significance_only", report),
     "gate.q": Entry(0.3, report),
     "gate.minimum_trades": Entry(31, report),
-    "gate.regime_minimum": Entry(31, report, PROVEN),
-    "gate.bet_unit": Entry("trade", report),
-    "gate.block": Entry("month", BANNED),
+    "gate.regime_minimum": Entry(31, proven_report, PROVEN),
+    "gate.block": Entry("day", report),
+    "gate.strict": Entry(True, report),
     "gate.winsor_low": Entry(-1.0, report),
     "gate.winsor_high": Entry(1.0, report),
     "gate.reference_r": Entry(0.3, report),
     "judge.minimum_eligible_playbooks": Entry(4, BANNED),
-    "judge.action_life_blocks": Entry(40, report, PROVEN),
+    "judge.action_life_blocks": Entry(40, proven_report, PROVEN),
     "judge.shadow_life_blocks": Entry(100, report),
     "judge.promotion_minimum_trades": Entry(26, trial),
     "judge.promotion_alpha": Entry(0.1, trial),

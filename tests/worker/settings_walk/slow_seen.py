@@ -13,6 +13,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.measures import revised
 from services.slow_loop.cadence import trigger_of
+from services.slow_loop.trial_evidence import Evidence
 from tests.services.playbooks.samples import episode
 from tests.worker.planted_store import definitions
 from tests.worker.runs import run_on
@@ -52,13 +53,15 @@ def begun(settings: Settings, books: tuple[PlaybookDefinition, ...] | None = Non
     return made
 
 
-def losing_trades() -> list[Episode]:
-    """Trades of the planted playbook in one regime; a few of the last ones are large either way."""
+def losing_trades(*, large: bool = True) -> list[Episode]:
+    """Trades of the planted playbook in one regime; two of the last ones are large either way, if wanted."""
     step = len(world().times) // (TRADES + 2)
     found = []
     for number in range(TRADES):
         entry, end = number * step, number * step + 4
-        r = {26: 6.0, 27: -5.0}.get(number, -0.9 if number % 5 else 0.4)
+        r = -0.9 if number % 5 else 0.4
+        if large:
+            r = {26: 6.0, 27: -5.0}.get(number, r)
         where = {"symbol": "W00", "timeframe": "4h", "playbook_id": NAME, "regime": CELL}
         where["playbook_hash"] = definitions()[0].content_hash
         when = {
@@ -80,8 +83,17 @@ def trigger(settings: Settings) -> Any:
 
 def report(settings: Settings) -> Any:
     """The report on the made-up trades, and the judge's word on it."""
+    return _reported(settings, losing_trades())
+
+
+def proven_report(settings: Settings) -> Any:
+    """The same without the two large trades: a loss that the gate believes."""
+    return _reported(settings, losing_trades(large=False))
+
+
+def _reported(settings: Settings, trades: list[Episode]) -> Any:
     made = begun(settings)
-    for one in losing_trades():
+    for one in trades:
         made.slow_loop.record(one)
 
     async def asked() -> Any:
@@ -149,8 +161,9 @@ def trial(settings: Settings) -> Any:
     trials.step(world().shape[0] - 1, made.clock.now)
     (opened,) = [one for one in made.lifecycle.shadows() if one.kind == "candidate"]
     level = 1.0 / float(trials.shown[opened.version_hash]["e_needed"] or 0.0)
+    means: Evidence = {"n": 25, "mean_r": 0.4, "mean_raw_r": 0.4, "reference_r": 0.0}
     moved = [
-        trials._weigh(opened, {"n": 25, "e_value": below, "e_value_below": above}, level, made.clock.now)
+        trials._weigh(opened, means | {"e_value": below, "e_value_below": above}, level, made.clock.now)
         for below, above in ((0.5, 1.0), (0.5, 15.0), (1e6, 0.5))
     ]
     return [trials.shown[opened.version_hash]["e_needed"], [[one.state for one in each] for each in moved]]
