@@ -41,6 +41,8 @@ SMALLEST_ROW_R = 0.05
 MOST_WEALTH = 1e280
 STEPS = 22
 
+NO, YES, UNKNOWN = 0, 1, -1
+
 WITH_RESTARTS, PLAIN, DETECTOR, SPREAD, ADVERSE = 0, 1, 2, 3, 4
 ROWS = 5
 
@@ -50,7 +52,7 @@ _SUMS = 10
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+FlagArray = npt.NDArray[np.int8]
 
 
 class ClaimBlocks(NamedTuple):
@@ -85,13 +87,18 @@ class Terms(NamedTuple):
 
 
 class Widening(NamedTuple):
-    """Where single blocks resemble each other, and how many groups of four periods are over; each (b,)."""
+    """What is known of where blocks resemble each other, and how many groups of four are over; each (b,).
 
-    flagged: BoolArray
+    Attributes:
+        flagged: int8, filled where it was asked for: 1, 0, or `UNKNOWN`.
+        groups: int64.
+    """
+
+    flagged: FlagArray
     groups: IntArray
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")
 def _stake(sums: FloatArray, row_r: float, claim: Terms) -> tuple[float, float]:
     """Spread s of a block's sum and the largest adverse sum a, from the blocks so far; s is 0 without one."""
     blocks = sums[_BLOCKS]
@@ -114,7 +121,7 @@ def _stake(sums: FloatArray, row_r: float, claim: Terms) -> tuple[float, float]:
     return spread, adverse
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")
 def _add(sums: FloatArray, y: float, n: float, q: float) -> None:
     """One block more: its sum, its rows, and the sum of their squares."""
     sums[_N] += n
@@ -179,98 +186,120 @@ def walk(blocks: ClaimBlocks, claim: Terms, reference: float, out: FloatArray) -
         _add(sums, y, n, blocks.squares[t] - 2.0 * reference * total + n * reference * reference)
 
 
-@njit(cache=True, error_model="numpy")
-def _wealth(blocks: ClaimBlocks, claim: Terms, mean: float, out: FloatArray) -> None:
-    """Wealth without restarts of the claim "beyond `mean`" after each block, written to `out` (b,)."""
-    sums, fractions = np.zeros(_SUMS), np.array(FRACTIONS)
-    wealth = np.ones(fractions.size)
-    for t in range(blocks.sizes.size):
-        n, total = blocks.sizes[t], blocks.totals[t]
-        y = claim.side * (total - n * mean)
-        spread, adverse = _stake(sums, blocks.row[t] + claim.side * mean, claim)
-        if spread > 0.0:
-            gain = min(y, CUT_SPREADS * spread)
-            for f in range(fractions.size):
-                factor = max(0.0, 1.0 + min(fractions[f] / spread, 1.0 / adverse) * gain)
-                wealth[f] = min(wealth[f] * factor, MOST_WEALTH)
-        out[t] = wealth.mean()
-        _add(sums, y, n, blocks.squares[t] - 2.0 * mean * total + n * mean * mean)
+@njit(inline="always", error_model="numpy")
+def _step(
+    sums: FloatArray, wealth: FloatArray, blocks: ClaimBlocks, t: int, claim: Terms, mean: float
+) -> float:
+    """Wealth without restarts of the claim "beyond `mean`" after block `t`, which is added to `sums`."""
+    n, total = blocks.sizes[t], blocks.totals[t]
+    y = claim.side * (total - n * mean)
+    spread, adverse = _stake(sums, blocks.row[t] + claim.side * mean, claim)
+    held = 0.0
+    if spread > 0.0:
+        gain = min(y, CUT_SPREADS * spread)
+        for f in range(wealth.size):
+            factor = max(0.0, 1.0 + min(FRACTIONS[f] / spread, 1.0 / adverse) * gain)
+            wealth[f] = min(wealth[f] * factor, MOST_WEALTH)
+    for f in range(wealth.size):
+        held += wealth[f]
+    _add(sums, y, n, blocks.squares[t] - 2.0 * mean * total + n * mean * mean)
+    return held / wealth.size
 
 
 @njit(cache=True, error_model="numpy")
-def resembling(blocks: ClaimBlocks, out: BoolArray) -> None:
-    """Where blocks so far resemble their neighbours: r_1 sqrt(blocks) > 1 of sums less n times the mean.
-
-    A mean that moved once is a finding and no dependence: from 12 blocks on the levels before and after the
-    best split are taken out first; either stretch holds at least a tenth.
-
-    Args:
-        blocks: in order.
-        out: bool (b,), written.
-    """
-    size = blocks.sizes.size
-    values, sums = np.empty(size), np.empty(size)
+def _resembles(blocks: ClaimBlocks, count: int, scratch: FloatArray) -> bool:
+    """Whether the first `count` blocks resemble their neighbours; scratch (3, b)."""
+    values, sums, gains = scratch[0], scratch[1], scratch[2]
     n = y = 0.0
-    for t in range(size):
-        n, y = n + blocks.sizes[t], y + blocks.totals[t]
-        count, total = t + 1, 0.0
-        for i in range(count):
-            values[i] = blocks.totals[i] - blocks.sizes[i] * y / n
-            total += values[i]
-            sums[i] = total
-        first, second = total / count, total / count
-        split = count
-        if count >= SPLIT_BLOCKS:
-            best = -1.0
-            for k in range(count // 10 + 1, count - count // 10):
-                apart = sums[k - 1] - k * total / count
-                gained = apart * apart / (k * (count - k))
-                if gained > best:
-                    best, split = gained, k
-            first, second = sums[split - 1] / split, (total - sums[split - 1]) / (count - split)
-        around = lagged = before = 0.0
-        for i in range(count):
-            value = values[i] - (first if i < split else second)
-            around += value * value
-            lagged += value * before
-            before = value
-        out[t] = around > 0.0 and lagged * np.sqrt(count) > around
+    for i in range(count):
+        n, y = n + blocks.sizes[i], y + blocks.totals[i]
+    total = 0.0
+    for i in range(count):
+        values[i] = blocks.totals[i] - blocks.sizes[i] * y / n
+        total += values[i]
+        sums[i] = total
+    first, second = total / count, total / count
+    split = count
+    if count >= SPLIT_BLOCKS:
+        low, high = count // 10 + 1, count - count // 10
+        for k in range(low, high):
+            apart = sums[k - 1] - k * total / count
+            gains[k] = apart * apart / (k * (count - k))
+        best = -1.0
+        for k in range(low, high):
+            if gains[k] > best:
+                best, split = gains[k], k
+        first, second = sums[split - 1] / split, (total - sums[split - 1]) / (count - split)
+    around = lagged = before = 0.0
+    for i in range(count):
+        value = values[i] - (first if i < split else second)
+        around += value * value
+        lagged += value * before
+        before = value
+    return around > 0.0 and lagged * np.sqrt(count) > around
+
+
+@njit(cache=True, error_model="numpy")
+def resembling(losing: ClaimBlocks, gaining: ClaimBlocks, known: Widening, t: int) -> bool:
+    """Whether the blocks up to `t` resemble their neighbours for either claim; noted in `known`.
+
+    That is r_1 sqrt(blocks) > 1 of sums less n times the mean. A mean that moved once is a finding and no
+    dependence: from 12 blocks on the levels before and after the best split are taken out first; either
+    stretch holds at least a tenth.
+    """
+    if known.flagged[t] == UNKNOWN:
+        scratch = np.empty((3, t + 1))
+        found = _resembles(losing, t + 1, scratch) or _resembles(gaining, t + 1, scratch)
+        known.flagged[t] = YES if found else NO
+    return known.flagged[t] == YES
+
+
+@njit(cache=True, error_model="numpy")
+def all_resembling(losing: ClaimBlocks, gaining: ClaimBlocks, known: Widening) -> None:
+    """Fill in what `resembling` says of every block."""
+    for t in range(known.flagged.size):
+        resembling(losing, gaining, known, t)
 
 
 @njit(cache=True, error_model="numpy")
 def _refuted(
-    blocks: ClaimBlocks,
+    seen: tuple[ClaimBlocks, ClaimBlocks, ClaimBlocks],
     grouped: ClaimBlocks,
-    widening: Widening,
+    known: Widening,
     claim: Terms,
     mean: float,
     limit: float,
     since: int,
-    scratch: FloatArray,
-) -> bool:
-    """Whether the claim "beyond `mean`" reaches `limit` at a look from block `since` on; scratch (2, b)."""
-    single, together = scratch[0], scratch[1]
-    _wealth(blocks, claim, mean, single)
-    known = False
-    for t in range(since, blocks.sizes.size):
-        if single[t] < limit:
+) -> int:
+    """Whether the claim "beyond `mean`" reaches `limit` at a look from block `since` on.
+
+    `UNKNOWN` where that depends on groups that `grouped` does not hold.
+    """
+    blocks, losing, gaining = seen
+    sums, wealth = np.zeros(_SUMS), np.ones(len(FRACTIONS))
+    group_sums, group_wealth = np.zeros(_SUMS), np.ones(len(FRACTIONS))
+    groups, together = 0, 1.0
+    for t in range(known.groups.size):
+        single = _step(sums, wealth, blocks, t, claim, mean)
+        if t < since or single < limit:
             continue
-        if not widening.flagged[t]:
-            return True
-        if not known:
-            _wealth(grouped, claim, mean, together)
-            known = True
-        groups = widening.groups[t]
-        if groups and together[groups - 1] >= limit:
-            return True
-    return False
+        if not resembling(losing, gaining, known, t):
+            return YES
+        if known.groups[t] > grouped.sizes.size:
+            return UNKNOWN
+        while groups < known.groups[t]:
+            together = _step(group_sums, group_wealth, grouped, groups, claim, mean)
+            groups += 1
+        if groups and together >= limit:
+            return YES
+    return NO
 
 
 @njit(cache=True, error_model="numpy")
 def edge(
-    blocks: ClaimBlocks,
+    seen: tuple[ClaimBlocks, ClaimBlocks, ClaimBlocks],
     grouped: ClaimBlocks,
-    widening: Widening,
+    known: Widening,
     claim: Terms,
     outside: float,
     inside: float,
@@ -279,14 +308,30 @@ def edge(
 ) -> float:
     """Where the means that the claim refutes end, between `outside` and `inside`; on the refuted side.
 
-    `outside` itself where it is not refuted, and `inside` where everything is. Looks from block `since` on.
+    `outside` itself where it is not refuted, and `inside` where everything is; NaN where that depends on
+    groups that `grouped` does not hold. Looks from block `since` on.
+
+    Args:
+        seen: blocks as the claim sees them, as losing does, and as gaining does.
+        grouped: four periods together as the claim sees them, or nothing.
+        known: of as many blocks as there are looks.
+        claim: which side, and on what terms.
+        outside: a mean that is refuted if any is.
+        inside: the farthest mean that may be refuted.
+        limit: of the evidence.
+        since: first block that is looked at.
     """
-    scratch = np.empty((2, blocks.sizes.size))
-    if not _refuted(blocks, grouped, widening, claim, outside, limit, since, scratch):
+    found = _refuted(seen, grouped, known, claim, outside, limit, since)
+    if found == UNKNOWN:
+        return np.nan
+    if found == NO:
         return outside
     for _ in range(STEPS):
         middle = 0.5 * (outside + inside)
-        if _refuted(blocks, grouped, widening, claim, middle, limit, since, scratch):
+        found = _refuted(seen, grouped, known, claim, middle, limit, since)
+        if found == UNKNOWN:
+            return np.nan
+        if found == YES:
             outside = middle
         else:
             inside = middle

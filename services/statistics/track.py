@@ -6,7 +6,7 @@ Everything is computed once, over all blocks; a look reads what stood there at i
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, floor
+from math import ceil, floor, isnan
 from typing import Literal
 
 import numpy as np
@@ -22,10 +22,13 @@ from services.statistics.claim_path import (
     PLAIN,
     ROWS,
     SPREAD,
+    UNKNOWN,
     WITH_RESTARTS,
+    YES,
     ClaimBlocks,
     Terms,
     Widening,
+    all_resembling,
     edge,
     resembling,
     second_largest,
@@ -38,6 +41,7 @@ FIXED_TIME_BLOCKS = 10
 TOGETHER = 4
 LARGEST_ROW_R = 10.0
 GRAIN = 1e-6
+NOTHING = ClaimBlocks(*(np.zeros(0) for _ in ClaimBlocks._fields))
 
 IntervalKind = Literal["anytime", "open", "open below", "open above", "moved"]
 
@@ -173,9 +177,10 @@ class Track:
         if not blocks:
             return Sample(n, 0, 0, self.unit, self.reference, None, None, (1.0, 1.0), (1.0, 1.0), False)
         last = blocks - 1
+        widened = self._resembling(last)
         restarted, plain = (
-            (_printed(self._paths[which][LOSING, last]), _printed(self._paths[which][GAINING, last]))
-            for which in (0, 1)
+            (self._evidence(LOSING, row, last, widened), self._evidence(GAINING, row, last, widened))
+            for row in (WITH_RESTARTS, PLAIN)
         )
         return Sample(
             n,
@@ -187,7 +192,7 @@ class Track:
             round(float(self._means[1, last]), 9),
             restarted,
             plain,
-            bool(self._widening.flagged[last]),
+            widened,
         )
 
     def log_e_at(self, looks: Integers) -> Floats:
@@ -255,37 +260,47 @@ class Track:
         walk(seen, self.bounds.terms(claim), self.reference, out)
         return out
 
+    def _evidence(self, claim: int, row: int, last: int, widened: bool) -> float:
+        """E-value of a claim after block `last`, as it is printed."""
+        own = float(self._walks[claim][row, last])
+        return _printed(min(own, float(self._together(claim, row)[last])) if widened else own)
+
+    def _together(self, claim: int, row: int) -> Floats:
+        """E-value of the groups of four periods that are over at each block, (b,)."""
+        path = np.concatenate(([1.0], self._group_walks[claim][row]))
+        return path[self._widening.groups]
+
+    @cached_property
+    def _group_walks(self) -> list[Floats]:
+        return [self._walked(seen, claim) for claim, seen in enumerate(self._grouped)]
+
     @cached_property
     def _paths(self) -> tuple[Floats, Floats]:
         """E-values of both claims after each block, with and without restarts, each (2, b)."""
-        flagged, groups = self._widening
+        all_resembling(*self._seen, self._widening)
+        flagged = self._widening.flagged == YES
         found = []
         for row in (WITH_RESTARTS, PLAIN):
             alone = np.stack([path[row] for path in self._walks])
             if flagged.any():
-                together = np.stack(
-                    [
-                        np.concatenate(([1.0], self._walked(seen, claim)[row]))[groups]
-                        for claim, seen in enumerate(self._grouped)
-                    ]
-                )
+                together = np.stack([self._together(claim, row) for claim in (LOSING, GAINING)])
                 alone = np.where(flagged, np.minimum(alone, together), alone)
             found.append(alone)
         return found[0], found[1]
 
+    def _resembling(self, last: int) -> bool:
+        """Whether four periods have to agree at block `last`."""
+        return bool(resembling(*self._seen, self._widening, last))
+
     @cached_property
     def _widening(self) -> Widening:
-        """Where four periods have to agree, and how many groups of four are over."""
-        flagged = np.zeros(len(self.blocks), dtype=np.bool_)
-        for seen in self._seen:
-            own = np.zeros(len(self.blocks), dtype=np.bool_)
-            resembling(seen, own)
-            flagged |= own
+        """Where four periods have to agree, as far as it was asked, and how many groups of four are over."""
         numbers = self.blocks.numbers
         group = numbers // TOGETHER
         distinct = np.cumsum(np.concatenate(([True], group[1:] != group[:-1]))[: len(group)])
         over = distinct - (numbers % TOGETHER != TOGETHER - 1)
-        return Widening(flagged, over.astype(np.int64))
+        unknown = np.full(len(numbers), UNKNOWN, dtype=np.int8)
+        return Widening(unknown, over.astype(np.int64))
 
     @cached_property
     def _grouped(self) -> list[ClaimBlocks]:
@@ -331,25 +346,22 @@ class Track:
 
     def _edges(self, blocks: int, limit: float, since: int) -> tuple[float, float]:
         low, high = self.bounds.low, self.bounds.high
-        flagged, groups = self._widening.flagged[:blocks], self._widening.groups[:blocks]
-        first, last = (
-            edge(
-                _first(self._seen[claim], blocks),
-                _first(self._grouped[claim], int(groups[-1])),
-                Widening(flagged, groups),
-                self.bounds.terms(claim),
-                outside,
-                inside,
-                limit,
-                since,
-            )
-            for claim, outside, inside in ((GAINING, low, high), (LOSING, high, low))
-        )
-        return float(first), float(last)
+        first = self._edge(GAINING, blocks, low, high, limit, since)
+        return first, self._edge(LOSING, blocks, high, low, limit, since)
 
-
-def _first(blocks: ClaimBlocks, count: int) -> ClaimBlocks:
-    return ClaimBlocks(*(one[..., :count] for one in blocks))
+    def _edge(
+        self, claim: int, blocks: int, outside: float, inside: float, limit: float, since: int
+    ) -> float:
+        """Groups of four are put together only where the answer depends on them."""
+        flagged, groups = self._widening
+        known = Widening(flagged[:blocks], groups[:blocks])
+        seen = self._seen[claim], self._seen[LOSING], self._seen[GAINING]
+        terms = self.bounds.terms(claim)
+        found = float(edge(seen, NOTHING, known, terms, outside, inside, limit, since))
+        if isnan(found):
+            grouped = self._grouped[claim]
+            found = float(edge(seen, grouped, known, terms, outside, inside, limit, since))
+        return found
 
 
 def _printed(e_value: float) -> float:

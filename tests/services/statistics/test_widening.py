@@ -5,7 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.statistics.blocks import GAINING, LOSING, blocks_of
-from services.statistics.claim_path import ClaimBlocks, resembling
+from services.statistics.claim_path import (
+    UNKNOWN,
+    YES,
+    ClaimBlocks,
+    Widening,
+    all_resembling,
+    resembling,
+)
 from services.statistics.track import TOGETHER
 from tests.services.statistics.laid_out import BOUNDS, t3, uneven, uneven_track, weekly_track
 
@@ -44,9 +51,18 @@ def test_blocks_are_flagged_where_their_first_autocorrelation_says_so(seed, bloc
     draw = np.random.default_rng(seed)
     sizes = draw.integers(1, 6, blocks).astype(np.float64)
     totals = shocks(seed, blocks, 1, share=share)[:, 0] * sizes
-    seen = np.zeros(blocks, dtype=np.bool_)
-    resembling(ClaimBlocks(sizes, totals, totals**2, np.full(blocks, 4.0)), seen)
-    assert seen.tolist() == [bool(resembles(sizes[:k], totals[:k])) for k in range(1, blocks + 1)]
+    seen = ClaimBlocks(sizes, totals, totals**2, np.full(blocks, 4.0))
+    known = Widening(np.full(blocks, UNKNOWN, dtype=np.int8), np.zeros(blocks, dtype=np.int64))
+    asked = int(draw.integers(0, blocks))
+    resembling(seen, seen, known, asked)
+    assert [place for place in range(blocks) if known.flagged[place] != UNKNOWN] == [asked]
+    all_resembling(seen, seen, known)
+    wanted = [bool(resembles(sizes[:k], totals[:k])) for k in range(1, blocks + 1)]
+    assert (known.flagged == YES).tolist() == wanted
+    never = ClaimBlocks(sizes, np.zeros(blocks), np.zeros(blocks), seen.row)  # either claim's blocks count
+    either = Widening(np.full(blocks, UNKNOWN, dtype=np.int8), known.groups)
+    all_resembling(never, seen, either)
+    assert either.flagged.tolist() == known.flagged.tolist()
 
 
 def test_shocks_that_last_four_weeks_are_flagged_and_only_what_four_weeks_show_counts():
@@ -93,7 +109,8 @@ def test_mean_that_moved_once_is_a_finding_and_no_dependence():
 def test_widened_evidence_is_the_smaller_of_one_week_and_of_the_four_weeks_that_are_over(weeks):
     one = uneven_track(weeks)
     groups = blocks_of(uneven(weeks), "week", BOUNDS.low, BOUNDS.high, together=TOGETHER)
-    flags, over = one._widening
+    paths = one._paths
+    flags, over = one._widening.flagged == YES, one._widening.groups
     for t, number in enumerate(one.blocks.numbers):
         ended = [group for group in groups.numbers if group * TOGETHER + TOGETHER - 1 <= number]
         assert over[t] == len(ended)
@@ -101,7 +118,7 @@ def test_widened_evidence_is_the_smaller_of_one_week_and_of_the_four_weeks_that_
             for claim in (LOSING, GAINING):
                 own = one._walks[claim][which, t]
                 together = one._walked(one._grouped[claim], claim)[which, over[t] - 1] if over[t] else 1.0
-                assert one._paths[which][claim, t] == (min(own, together) if flags[t] else own)
+                assert paths[which][claim, t] == (min(own, together) if flags[t] else own)
 
 
 def test_widening_brings_false_alarms_of_lasting_shocks_down():
