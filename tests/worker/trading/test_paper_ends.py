@@ -67,8 +67,10 @@ def with_commit(store: Store, wrapped: Any) -> None:
     trading: Any = store.trading
     commit = trading.commit
 
-    async def around(lease: Any, run_id: str, bars: Any, rows: Any, closing: Closing | None) -> None:
-        await wrapped(closing, lambda: commit(lease, run_id, bars, rows, closing))
+    async def around(
+        lease: Any, run_id: str, bars: Any, rows: Any, closing: Closing | None, counts: Any
+    ) -> None:
+        await wrapped(closing, lambda: commit(lease, run_id, bars, rows, closing, counts))
 
     trading.commit = around
 
