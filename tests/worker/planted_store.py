@@ -14,7 +14,7 @@ from worker.recorded_run import record_run
 from worker.sample_data.worlds import make_world
 from worker.scenarios import PLANTED, planted_settings
 
-BARS = 1_100
+BARS = 1_850
 
 
 @cache

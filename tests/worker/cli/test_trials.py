@@ -82,7 +82,7 @@ def test_ablate_registers_nothing(tmp_path):
 def test_worlds_and_scenarios_register_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command(tmp_path, "backtest", *BARS)
-    for words in (["scenarios"], ["worlds", "--kind", "null", "--runs", "1", "--cells", "12"]):
+    for words in (["scenarios"], ["worlds", "--world", "independent", "--runs", "1"]):
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, done.output
     assert [one["runs"] for one in told(tmp_path)["ranges"]] == [["r0001"]]
