@@ -251,7 +251,7 @@ def resembling(losing: ClaimBlocks, gaining: ClaimBlocks, known: Widening, t: in
         scratch = np.empty((3, t + 1))
         found = _resembles(losing, t + 1, scratch) or _resembles(gaining, t + 1, scratch)
         known.flagged[t] = YES if found else NO
-    return known.flagged[t] == YES
+    return bool(known.flagged[t] == YES)
 
 
 @njit(cache=True, error_model="numpy")

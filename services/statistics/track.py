@@ -277,7 +277,7 @@ class Track:
     @cached_property
     def _paths(self) -> tuple[Floats, Floats]:
         """E-values of both claims after each block, with and without restarts, each (2, b)."""
-        all_resembling(*self._seen, self._widening)
+        all_resembling(self._seen[LOSING], self._seen[GAINING], self._widening)
         flagged = self._widening.flagged == YES
         found = []
         for row in (WITH_RESTARTS, PLAIN):
@@ -290,7 +290,7 @@ class Track:
 
     def _resembling(self, last: int) -> bool:
         """Whether four periods have to agree at block `last`."""
-        return bool(resembling(*self._seen, self._widening, last))
+        return bool(resembling(self._seen[LOSING], self._seen[GAINING], self._widening, last))
 
     @cached_property
     def _widening(self) -> Widening:
