@@ -259,7 +259,7 @@ def planted_settings() -> Settings:
 
 async def enough_samples_give_a_gated_report() -> ScenarioResult:
     """5. Enough samples on schedule: a batch report with drift findings and gated recommendations."""
-    world = make_world("reverting", seed=3, bars=1_500, symbols=6)
+    world = make_world("reverting", seed=3, bars=2_600, symbols=6)
     session = session_on(planted_settings(), world, PLANTED)
     timing = Timing()
     slow = session.slow_loop

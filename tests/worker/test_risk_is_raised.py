@@ -20,7 +20,7 @@ def ran(strength: float) -> Run:
     (planted,) = load_playbooks(PLANTED)
     (other,) = (one for one in load_playbooks(None) if one.id == "mean_reversion")
     books = (revised(planted, risk_fraction=CAREFUL), other)
-    return run_on(momentum_world(strength=strength, bars=900), Settings(), books)
+    return run_on(momentum_world(strength=strength, bars=1_350), Settings(), books)
 
 
 def versions(run: Run) -> list[dict[str, Any]]:
