@@ -35,8 +35,9 @@ against the edge that the playbook declares.""",
 }
 INTRODUCTION = """Outcomes in R whose truth is known, looked at every week by the gate of the slow loop
 ([how it decides](../explanation/the-gate.md)). A rate stands with its standard error and its target, and
-holds when it is within two errors of it. Worlds marked *held out* were never used to choose anything. The
-last two columns of flags are a count with a win-rate cut (20 trades, under 40 % winners) and weekly t-tests
+holds when it is within two errors of it. Worlds marked *held out* are no part of the
+design; their rates were seen before the last settings (second largest row, cut at 50R) were chosen. The last
+two columns of flags are a count with a win-rate cut (20 trades, under 40 % winners) and weekly t-tests
 (two-sided, 5 %) on the same draws. `thinktwice worlds` prints a part of it, and any world of your own."""
 
 

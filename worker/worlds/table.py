@@ -1,7 +1,7 @@
 """The rows of figures that are promised: worlds, the question asked of each, targets, and how many runs.
 
-Worlds of the first part are those that the gate was made against; `held out` marks those that came later and
-were never used to choose anything.
+Worlds of the first part are those that the gate was made against; `held out` marks those that are no part of
+the design; their rates were seen before the last settings were chosen.
 """
 
 from collections.abc import Iterator, Mapping
