@@ -140,7 +140,7 @@ def test_set_eligibility_is_renewed_at_the_end_of_its_life_and_changes_no_versio
     assert CELL not in {one["regime_key"] for one in made.frozen()}
     epochs = [one["request"]["epochs"] for one in made.of("high_level_request")]
     assert {one[NAME] for one in epochs} == {0}, "a ban leaves the evidence of the other cells as it is"
-    assert {one[f"{NAME}|*"] for one in epochs} == {1}, "and a renewal changes nothing for all of them together"
+    assert {one[f"{NAME}|*"] for one in epochs} == {1}, "and a renewal changes nothing for all together"
 
 
 def test_set_risk_fraction_halves_what_the_next_orders_put_at_risk() -> None:
