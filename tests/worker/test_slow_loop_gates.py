@@ -66,7 +66,7 @@ def test_run_waits_for_the_minimum_that_a_playbook_asks_for_itself() -> None:
 
 def test_run_allows_one_structural_change_in_its_interval_but_for_an_override() -> None:
     days = 40
-    run = planted_world(1_500, interval_days=days, symbols=12)
+    run = planted_world(2_100, interval_days=days, symbols=12)
     asked = {one["request_hash"]: one["request"] for one in run.of("high_level_request")}
     reports = {one["report_id"]: asked[one["request_hash"]] for one in run.of("high_level_report")}
     last, waited = None, 0
@@ -131,7 +131,7 @@ def test_judge_bans_the_last_cell_of_a_playbook_only_above_the_floor(others_open
         side: revised(rules, trend=("sideways",), volatility=("mid",))
         for side, rules in planted().eligibility.items()
     }
-    world = make_world("reverting", seed=3, bars=1_500, symbols=12)
+    world = make_world("reverting", seed=3, bars=2_100, symbols=12)
     run = run_on(world, planted_settings(), (planted(eligibility=narrow), *others(others_open)))
     verdicts = [one["verdict"] for one in run.of("replan_verdict")]
     bans = [one for v in verdicts for one in v["actions"] if one["kind"] == "set_eligibility"]
