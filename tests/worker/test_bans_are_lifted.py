@@ -215,10 +215,14 @@ def test_ban_that_its_ledger_contradicts_ends_with_its_life_though_no_report_was
 
 def test_ban_that_ended_by_itself_begins_an_epoch_and_a_renewal_does_not() -> None:
     lifted_at = versions(UNHEARD)[-1][0]
-    asked = [(at, one["request"]["epochs"].get(NAME, 0)) for at, one in of(UNHEARD, "high_level_request")]
+    epochs_of = [(at, one["request"]["epochs"]) for at, one in of(UNHEARD, "high_level_request")]
+    asked = [(at, one[f"{NAME}|*"]) for at, one in epochs_of]
     renewed_at = [at for at, _ in of(UNHEARD, "measure_renewed")]
     assert {epochs for at, epochs in asked if renewed_at[0] < at < lifted_at} == {1}
     assert {epochs for at, epochs in asked if at > lifted_at} == {2}
+    cell = f"{NAME}|{CELL}"
+    assert {one.get(cell) for at, one in epochs_of if at < lifted_at} == {None}
+    assert {one[cell] for at, one in epochs_of if at > lifted_at} == {1}
 
 
 @pytest.mark.parametrize("run", [MOMENTUM, UNHEARD, NULL])
