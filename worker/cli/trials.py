@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
+from services.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, store_address
 from worker.interrupts import run_async
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 COUNTS = ("configurations", "hypotheses", "candidates", "promotions")
 SHOWN = 3
-EARLIER = "runs of older versions noted nothing for the ledger of trials: they are not counted"
+EARLIER = "of older versions noted nothing for the ledger of trials: they are not counted"
 
 
 def trials(db: DbOption = None, json: JsonOption = False) -> None:
@@ -29,7 +30,7 @@ def trials(db: DbOption = None, json: JsonOption = False) -> None:
     if ranges:
         _render(ranges)
     if uncounted:
-        complain(f"{uncounted:,} {EARLIER}")
+        complain(f"{counted(uncounted, 'run')} {EARLIER}")
 
 
 async def _stored(address: str) -> "tuple[list[Trial], int]":
