@@ -116,11 +116,11 @@ def test_hear_of_a_lifted_ban_counts_as_a_promotion_for_what_begins_after_it() -
 
     def needed() -> dict[str, Any]:
         trials.step(made.engine.t - 1, made.clock.now)
-        return {version: shown["e_needed"] for version, shown in trials.shown.items()}
+        return {version: shown["e_needed"] for (version, _), shown in trials.measured.items()}
 
     changed(first, eligible=False)
     assert list(needed().values()) == [40.0]
-    trials.proven = {(version, first): trials.shown[version] for version in trials.shown}
+    trials.proven = dict(trials.measured)
     changed(first, eligible=True)
     changed(later, eligible=False)
     assert list(needed().values()) == [60.0], "120 for a second trial, half of it after a promotion"

@@ -31,7 +31,9 @@ class SlowStore:
         self.trading: Any = self
         self._failures = failures
 
-    async def commit(self, lease: Lease, run_id: str, bars: Any, rows: Any, closing: Any = None) -> None:
+    async def commit(
+        self, lease: Lease, run_id: str, bars: Any, rows: Any, closing: Any = None, counts: Any = None
+    ) -> None:
         await asyncio.sleep(1.0)
         self.rows += [row for row in rows if row.seq >= len(self.rows)]
         self.bars += [one for one in bars if one[0] >= len(self.bars)]
@@ -141,7 +143,9 @@ class HungStore(SlowStore):
         super().__init__()
         self.let_go = asyncio.Event()
 
-    async def commit(self, lease: Lease, run_id: str, bars: Any, rows: Any, closing: Any = None) -> None:
+    async def commit(
+        self, lease: Lease, run_id: str, bars: Any, rows: Any, closing: Any = None, counts: Any = None
+    ) -> None:
         await self.let_go.wait()
         await super().commit(lease, run_id, bars, rows)
 
