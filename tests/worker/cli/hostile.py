@@ -72,6 +72,7 @@ def walk() -> dict[tuple[str, ...], int]:
         ("status", bad): 2,
         ("runs",): 0,
         ("runs", "--json"): 0,
+        ("trials",): 0,
         ("verify", "r0001"): 0,
         ("verify", "r0002", "--json"): 0,
         ("journal", "r0001", "--kind", "episode"): 0,
