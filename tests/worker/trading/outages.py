@@ -160,8 +160,8 @@ class LiveRun:
         trading: Any = store.trading
         commit = trading.commit
 
-        async def watched(lease: Any, run_id: str, bars: Any, rows: Any, closing: Any) -> None:
-            await commit(lease, run_id, bars, rows, closing)
+        async def watched(lease: Any, run_id: str, bars: Any, rows: Any, closing: Any, counts: Any) -> None:
+            await commit(lease, run_id, bars, rows, closing, counts)
             self._commits.append(time.perf_counter())
             self._acknowledged |= {row.seq: row.hash for row in rows}
 
