@@ -24,12 +24,14 @@ class PromotionLevels:
         self._judge = judge
         self._before = before.in_force
         self._levels: dict[Key, float] = {}
+        self._begun = 0
         self._promotions: list[int] = []
 
     def begin(self, key: Key, since: int) -> None:
         """Give `key` its level if it has none: what is left after the promotions up to `since`, ns."""
         if key not in self._levels:
-            number = self._before.candidates + len(self._levels) + 1
+            self._begun += 1
+            number = self._before.candidates + self._begun
             discoveries = self._before.promotions + sum(at <= since for at in self._promotions)
             self._levels[key] = online_level(self._judge.promotion_alpha, number, discoveries)
 
@@ -37,10 +39,14 @@ class PromotionLevels:
         """Something that has a level was proven, ns."""
         self._promotions.append(at)
 
+    def spend(self, key: Key) -> None:
+        """A promotion has used up the level of a key: what begins under it again begins anew."""
+        self._levels.pop(key, None)
+
     @property
     def counts(self) -> tuple[int, int]:
         """How many have begun in this run, and how many of them were promoted at most."""
-        return len(self._levels), min(len(self._levels), len(self._promotions))
+        return self._begun, min(self._begun, len(self._promotions))
 
     def of(self, key: Key) -> float | None:
         """The level of a key; None before it has begun."""

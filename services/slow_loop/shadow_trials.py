@@ -2,11 +2,10 @@
 
 At every slot the ledgers are advanced to the present bar, their episodes are journalled as shadow episodes,
 and a candidate is promoted whose own mean lies above the reference and whose difference from the incumbent,
-traded on paper on the same bars, is proven. A banned cell whose
-outcomes since the ban do so is `proven`: a report may recommend to lift the ban, which ends with its life at
-the latest. So is a risk cut, by the trades that its playbook has entered since. Nothing that suggested a
-change is counted for it. However many candidates, bans and cuts come, all of them share one level: each
-begins with what `online_levels` leaves it. Called by the slow loop.
+traded on paper on the same bars, is proven. A banned cell that gains since the ban is `proven`: a report may
+recommend to lift the ban, which ends with its life at the latest. So is a risk cut, by the trades that its
+playbook has entered since. Nothing that suggested a change is counted for it. However many candidates, bans
+and cuts come, all of them share one level: each begins with what `online_levels` leaves it.
 """
 
 from collections.abc import Sequence
@@ -77,21 +76,23 @@ class ShadowTrials:
         changed: list[PlaybookVersion] = []
         self.shown, self.measured, self.proven = {}, {}, {}
         self._told = {}
-        for trial in self._lifecycle.shadows():
-            ledger = self._open[_key(trial)]
+        for trial, key in [(one, self._key(one)) for one in self._lifecycle.shadows()]:
+            if trial not in self._lifecycle.shadows():
+                continue  # a promotion before it in this step has ended it
+            ledger = self._open[key]
             for episode in ledger.advance(row + 1):
                 self._record(trial, episode, now)
-            evidence = self._evidence(trial, ledger, row, now)
-            level = self._levels.of(_place(trial))
+            evidence = self._evidence(trial, key, row, now)
+            level = self._levels.of(_place(key))
             if level is not None:
                 evidence["e_needed"] = rounded(1.0 / level)
-            self._told[_key(trial)] = evidence
+            self._told[key] = evidence
             if trial.kind != "banned_cell":
                 self.shown[trial.version_hash] = evidence
             if trial.kind == "candidate" and level is not None:
-                changed += self._weigh(trial, evidence, level, now)
+                changed += self._weigh(trial, key, evidence, level, now)
             if trial.kind == "banned_cell":
-                self._measured(_place(trial), evidence)
+                self._measured(_place(key), evidence)
         for cut in self._lifecycle.risk_cuts():
             held = [
                 one.entry_label
@@ -104,10 +105,10 @@ class ShadowTrials:
             self._measured(cut.ledger, shown)
         return tuple(changed)
 
-    def _evidence(self, trial: ShadowTrial, ledger: StandingLedger, row: int, now: int) -> Evidence:
+    def _evidence(self, trial: ShadowTrial, key: TrialKey, row: int, now: int) -> Evidence:
         """What a trial has shown; a candidate's e-value is that of its difference from the incumbent."""
+        ledger, beside = self._open[key], self._beside.get(key)
         own = trial_evidence(ledger.episodes, self._gate, now, trial.definition, ledger.open_since)
-        beside = self._beside.get(_key(trial))
         if beside is None:
             return own
         beside.advance(row + 1)
@@ -129,14 +130,15 @@ class ShadowTrials:
                 self._levels.promoted(at)
 
     def _weigh(
-        self, trial: ShadowTrial, evidence: Evidence, level: float, now: int
+        self, trial: ShadowTrial, key: TrialKey, evidence: Evidence, level: float, now: int
     ) -> tuple[PlaybookVersion, ...]:
         """Promote a candidate that its own trades prove, retire one that they speak against."""
         if gains(evidence) and self._reaches(evidence, "e_value", level):
             promoted = self._lifecycle.promote(trial.version_hash, evidence, now)
             if promoted:
                 self._levels.promoted(now)
-                self._spent.add(_key(trial))
+                self._levels.spend(_place(key))
+                self._spent.add(key)
             return promoted
         if self._reaches(evidence, "e_value_below", self._judge.promotion_alpha):
             return self._lifecycle.retire(trial.version_hash, evidence, now)
@@ -150,10 +152,10 @@ class ShadowTrials:
                 "version": trial.definition.version,
                 "kind": trial.kind,
                 "regime": trial.regime_key,
-                **self._told[_key(trial)],
+                **self._told[self._key(trial)],
             }
             for trial in self._lifecycle.shadows()
-            if _key(trial) in self._told
+            if self._key(trial) in self._told
         )
 
     def _follow(self, row: int) -> None:
@@ -162,7 +164,7 @@ class ShadowTrials:
         The ledger of a trial that has ended is kept, so that an identical candidate goes on with what it had;
         not after its evidence was spent on a promotion, and not that of a ban.
         """
-        trials = {_key(trial): trial for trial in self._lifecycle.shadows()}
+        trials = {self._key(trial): trial for trial in self._lifecycle.shadows()}
         for key in self._spent | {key for key in self._open if key[1] == "banned_cell" and key not in trials}:
             self._open.pop(key, None)
             self._beside.pop(key, None)
@@ -178,13 +180,29 @@ class ShadowTrials:
                 if trial.kind == "candidate" and _differs(trial, incumbent):
                     self._beside[key] = self._ledgers.open(incumbent, trial.directions, first)
         begun = [
-            (trial.since, KINDS.index(trial.kind), _place(trial))
-            for trial in trials.values()
+            (trial.since, KINDS.index(trial.kind), _place(key))
+            for key, trial in trials.items()
             if trial.kind != "experiment"
         ]
         begun += [(cut.since, KINDS.index("risk_cut"), cut.ledger) for cut in self._lifecycle.risk_cuts()]
         for since, _, place in sorted(begun, key=lambda one: one[:2]):
             self._levels.begin(place, since)
+
+    def _key(self, trial: ShadowTrial) -> TrialKey:
+        """What a trial trades: a ban by its version, all else by its rules and the cells that are open.
+
+        A candidate is another one where it is compared with another incumbent.
+        """
+        if trial.kind == "banned_cell":
+            return trial.version_hash, trial.kind, trial.regime_key, trial.directions
+        definition, against = trial.definition, ""
+        if trial.kind == "candidate":
+            against = outcome_rules(self._lifecycle.active(definition.id))
+        banned = [
+            f"{side}:{cell}" for side, one in sorted(definition.eligibility.items()) for cell in one.banned
+        ]
+        traded = "+".join((outcome_rules(definition), against, *banned))
+        return traded, trial.kind, trial.regime_key, trial.directions
 
     def _reaches(self, evidence: Evidence, name: str, level: float) -> bool:
         """Ending a trial early risks nothing, so only a promotion has to pay for the candidates before it."""
@@ -214,13 +232,6 @@ def since_cut(cut: Measure, traded: Sequence[Episode]) -> list[Episode]:
     return [one for one in traded if one.playbook_id == cut.before.id and one.entry_label >= cut.since]
 
 
-def _place(trial: ShadowTrial) -> Key:
-    """By what a level is kept: a ban by its version and cell, a candidate by what it trades."""
-    if trial.kind == "banned_cell":
-        return trial.version_hash, trial.regime_key
-    return "|".join(str(part) for part in _key(trial)), None
-
-
 def _differs(trial: ShadowTrial, incumbent: PlaybookDefinition) -> bool:
     """Whether trades of a candidate may end differently from the incumbent's.
 
@@ -229,11 +240,8 @@ def _differs(trial: ShadowTrial, incumbent: PlaybookDefinition) -> bool:
     return trial.regime_key is None and outcome_rules(trial.definition) != outcome_rules(incumbent)
 
 
-def _key(trial: ShadowTrial) -> TrialKey:
-    """What a trial trades: a ban by its version, all else by its rules and the cells that are open."""
-    if trial.kind == "banned_cell":
-        return trial.version_hash, trial.kind, trial.regime_key, trial.directions
-    definition = trial.definition
-    banned = [f"{side}:{cell}" for side, one in sorted(definition.eligibility.items()) for cell in one.banned]
-    traded = "+".join((outcome_rules(definition), *banned))
-    return traded, trial.kind, trial.regime_key, trial.directions
+def _place(key: TrialKey) -> Key:
+    """By what a level is kept: a ban by its version and cell, a candidate by what it trades against what."""
+    if key[1] == "banned_cell":
+        return key[0], key[2]
+    return "|".join(str(part) for part in key), None

@@ -48,3 +48,13 @@ def test_promotions_counted_are_at_most_those_that_began():
     for at in (20, 30):
         levels.promoted(at)
     assert levels.counts == (1, 1)
+
+
+def test_what_a_promotion_used_up_begins_again_with_the_next_level():
+    levels = PromotionLevels(JudgeSettings())
+    assert level_of(levels, "a", 10) == online_level(ALPHA, 1, 0)
+    levels.promoted(20)
+    levels.spend(("a", None))
+    assert levels.of(("a", None)) is None
+    assert level_of(levels, "a", 30) == pytest.approx(online_level(ALPHA, 2, 1))
+    assert levels.counts == (2, 1)

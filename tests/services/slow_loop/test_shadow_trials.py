@@ -52,10 +52,11 @@ class Lifecycle:
         self.begun: list[str] = []
         self.promoted: list[str] = []
         self.retired: list[str] = []
+        self.incumbent = 99  # its horizon, in bars
 
     def active(self, playbook_id: str) -> Any:
         """The incumbent of every candidate: other rules, and a ledger without a trade."""
-        return playbook("incumbent", horizon_bars=99)
+        return playbook("incumbent", horizon_bars=self.incumbent)
 
     def begin(self, name: str, kind: str = "candidate", since: int = START) -> None:
         facts: dict[str, Any] = {"version_hash": name, "kind": kind, "since": since}
@@ -138,6 +139,58 @@ def test_evidence_that_would_have_been_enough_for_one_candidate_alone_is_not_for
     shadow.step(10, OVER)
     assert lifecycle.promoted == []
     assert 40.0 < shadow.shown["late"]["e_value"] < needed(shadow)["late"] == 400.0  # type: ignore[operator]
+
+
+def test_candidate_against_another_incumbent_goes_on_with_neither_its_ledgers_nor_its_level():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    lifecycle.begin("candidate")
+    shadow.step(10, OVER)
+    first = dict(shadow._beside)
+    lifecycle.incumbent = 98
+    shadow.step(11, OVER)
+    (key,) = shadow._beside.keys() - first.keys()
+    assert shadow._beside[key] not in first.values()
+    assert needed(shadow) == {"candidate": 120.0}
+    lifecycle.incumbent = 99
+    shadow.step(12, OVER)
+    assert needed(shadow) == {"candidate": 40.0}
+    assert shadow.counts == (2, 0)
+
+
+def test_promotion_uses_up_the_evidence_and_the_level_of_what_it_promotes():
+    """The same candidate, proposed again after its rules were left, begins with the next level."""
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle, proven=[1.0] * 40)
+    lifecycle.begin("proven")
+    again = lifecycle.open
+    shadow.step(10, OVER)
+    ledgers = dict(shadow._open)
+    lifecycle.open = [SimpleNamespace(**vars(again[0]) | {"since": OVER})]
+    shadow._judge = JudgeSettings(promotion_minimum_trades=41)
+    shadow.step(11, OVER)
+    assert needed(shadow) == {"proven": pytest.approx(60.0)}
+    assert shadow.counts == (2, 1)
+    assert ledgers.keys() == shadow._open.keys()
+    assert not set(ledgers.values()) & set(shadow._open.values())
+
+
+def test_candidate_that_a_promotion_in_the_same_step_has_ended_is_not_weighed():
+    """Otherwise what it has shown against the incumbent that left would promote it too."""
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle, first=[1.0] * 40, second=[1.0] * 60)
+    lifecycle.begin("first")
+    lifecycle.begin("second")
+
+    def take_the_place(name: str, into: list[str]) -> tuple[str]:
+        lifecycle.open = []
+        into.append(name)
+        return (name,)
+
+    lifecycle._leave = take_the_place  # type: ignore[method-assign]
+    shadow.step(10, OVER)
+    assert lifecycle.promoted == ["first"]
+    assert list(shadow.shown) == ["first"]
 
 
 def test_experiments_cost_the_candidates_nothing_and_a_ban_shares_their_level():
