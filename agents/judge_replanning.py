@@ -5,20 +5,25 @@ recommendation, grades them again, and only then makes an action, which still ha
 Called by the judge client.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.config import GateSettings, JudgeSettings
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport, Recommendation
-from schemas.trials import counted
+from schemas.trials import NO_TRIALS, counted
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.clusters import declared_hypotheses, hypothesis
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
 from services.high_level.grading import minimum_of, select
 from services.high_level.grid import trial_key
-from services.high_level.recommendations import gaining, lift_is_due, losing
+from services.high_level.recommendations import (
+    experiment_is_better,
+    gain_is_proven,
+    gaining,
+    losing,
+)
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
 from services.statistics.multiplicity import Family, register_family
 from services.statistics.online_levels import online_level
@@ -33,6 +38,7 @@ KINDS = {
     ),
     RecommendedAction.REPLAN: ("replan",),
 }
+PARAMETER_KINDS = ("set_threshold", "set_invalidation")
 CHANGE_FIELDS = frozenset({"kind", "regime", "direction", "eligible", "parameter", "value"})
 
 
@@ -57,8 +63,9 @@ def replan(
             unreadable.append(f"{item.action} with change {item.change!r}")
             continue
         action = _with_exposure(action, in_force)
-        if action.eligible:
-            refusal = _lift_refusal(action, item, report, settings)
+        on_paper = _paper_trial(action, report, settings)
+        if action.eligible or on_paper is not None:
+            refusal = _paper_refusal(action, item, on_paper, report, settings)
         else:
             refusal = _evidence_refusal(action, item, report, in_force, gate, settings)
         state = ContractState(in_force, settings, open_experiments, tuple(accepted))
@@ -163,28 +170,46 @@ def _too_few(action: JudgeAction, n: int, settings: JudgeSettings) -> RefusedAct
     return RefusedAction(action=action, code="too_few_trades", reason=f"{n} of {least} trades")
 
 
-def _lift_refusal(
-    action: JudgeAction, item: Recommendation, report: HighLevelReflectionReport, settings: JudgeSettings
-) -> RefusedAction | None:
-    """Weigh the ledger of the banned cell again: it never needs less than the first to begin does."""
+def _paper_trial(
+    action: JudgeAction, report: HighLevelReflectionReport, settings: JudgeSettings
+) -> Mapping[str, Any] | None:
+    """The trial whose paper trades an action rests on: a banned cell, or a proven experiment."""
     for trial in report.shadow_trials:
-        if trial.get("kind") != "banned_cell":
+        if trial.get("playbook_id") != action.playbook_id:
             continue
-        if (trial.get("playbook_id"), trial.get("regime")) != (item.playbook_id, action.regime):
-            continue
-        before = counted(report.ledger)
-        first = 1.0 / online_level(settings.promotion_alpha, before.candidates + 1, before.promotions)
-        few = _too_few(action, trial["n"], settings)
-        if few is not None:
-            return few
-        if not lift_is_due(trial, settings.promotion_minimum_trades) or trial["e_value"] < first:
-            reason = f"E {trial.get('e_value')!r} and mean {trial.get('mean_r')!r} R do not prove it"
-            return RefusedAction(action=action, code="not_proven", reason=reason)
-        if item.grade is not EvidenceGrade.SIGNIFICANT:
-            reason = f"proven on paper, and the recommendation says {item.grade}"
-            return RefusedAction(action=action, code="grade_mismatch", reason=reason)
-        return None
-    return RefusedAction(action=action, code="no_ledger", reason="the report shows no ledger of this cell")
+        if action.eligible and (trial.get("kind"), trial.get("regime")) == ("banned_cell", action.regime):
+            return trial
+        change = trial.get("kind"), trial.get("parameter"), trial.get("value")
+        if action.kind in PARAMETER_KINDS and change == ("experiment", action.parameter, action.value):
+            least = settings.promotion_minimum_trades
+            return trial if experiment_is_better(trial, report.clusters, least) else None
+    return None
+
+
+def _paper_refusal(
+    action: JudgeAction,
+    item: Recommendation,
+    trial: Mapping[str, Any] | None,
+    report: HighLevelReflectionReport,
+    settings: JudgeSettings,
+) -> RefusedAction | None:
+    """Weigh paper trades again: they never need less than those of the first trial to begin do."""
+    if trial is None:
+        return RefusedAction(
+            action=action, code="no_ledger", reason="the report shows no ledger of this cell"
+        )
+    few = _too_few(action, trial["n"], settings)
+    if few is not None:
+        return few
+    before = NO_TRIALS if trial["kind"] == "experiment" else counted(report.ledger)
+    first = 1.0 / online_level(settings.promotion_alpha, before.candidates + 1, before.promotions)
+    if not gain_is_proven(trial, settings.promotion_minimum_trades) or trial["e_value"] < first:
+        reason = f"E {trial.get('e_value')!r} and mean {trial.get('mean_r')!r} R do not prove it"
+        return RefusedAction(action=action, code="not_proven", reason=reason)
+    if item.grade is not EvidenceGrade.SIGNIFICANT:
+        reason = f"proven on paper, and the recommendation says {item.grade}"
+        return RefusedAction(action=action, code="grade_mismatch", reason=reason)
+    return None
 
 
 def _grade_again(

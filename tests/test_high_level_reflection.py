@@ -351,6 +351,88 @@ def test_ban_whose_ledger_does_not_prove_it_is_not_recommended_to_be_lifted(show
     assert lifts(with_ban(**shown)) == []
 
 
+EXPERIMENT = {
+    **BANNED,
+    "kind": "experiment",
+    "regime": None,
+    "parameter": "stretch",
+    "value": 1.1,
+    "e_needed": 40.0,
+}
+
+
+def with_experiment(batch=None, **shown):
+    """A report on a playbook that does not gain, whose request shows an experiment with another value."""
+    shadow_trials = ({**EXPERIMENT, **shown},)
+    return reflect(trades(PULLBACK, 1, 60, 0.0) if batch is None else batch, shadow_trials=shadow_trials)
+
+
+def candidates(report):
+    return [item for item in report.recommendations if item.change.get("kind") == "set_threshold"]
+
+
+def test_experiment_that_proves_a_gain_is_recommended_as_a_candidate_and_the_judge_weighs_it_again():
+    """The trades of the account prove no loss: its playbook may be vetoed or stopped most of the time."""
+    report = with_experiment()
+    assert finding(report, "pullback").grade is EvidenceGrade.COUNT_ONLY
+    (asked,) = candidates(report)
+    assert asked.change == {"kind": "set_threshold", "parameter": "stretch", "value": 1.1}
+    (action,) = replan(report).actions
+    assert (action.kind, action.parameter, action.value) == ("set_threshold", "stretch", 1.1)
+    assert not action.lowers_exposure
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {"e_value": 39.0},
+        {"mean_r": -0.1},
+        {"mean_r": None, "e_value": None},
+        {"mean_raw_r": -0.1},
+        {"e_needed": None},
+        {"kind": "candidate"},
+        {"parameter": None},
+        {"n": 19},
+    ],
+)
+def test_experiment_that_does_not_prove_a_gain_is_not_recommended_as_a_candidate(shown):
+    assert candidates(with_experiment(**shown)) == []
+
+
+def test_experiment_is_no_candidate_where_its_playbook_gains_as_much_or_is_hardly_known():
+    assert candidates(with_experiment(trades(PULLBACK, 1, 100, 0.6))) == []
+    assert candidates(with_experiment(trades(PULLBACK, 1, 19, 0.0))) == []
+    near = outcomes(1, 60, 0.0)
+    batch = [episode(PULLBACK, number=k, r=float(r)) for k, r in enumerate(near - near.mean() - 0.02)]
+    mean = finding(with_experiment(batch), "pullback").mean_r or 0.0
+    assert candidates(with_experiment(batch, mean_r=mean + 0.09)) == []
+    assert candidates(with_experiment(batch, mean_r=mean + 0.11)) != []
+
+
+def test_proven_experiment_waits_for_the_structural_interval_and_for_a_candidate_on_trial():
+    batch = trades(PULLBACK, 1, 60, 0.0)
+    assert candidates(reflect(batch, shadow_trials=(EXPERIMENT,), structural_allowed=False)) == []
+    on_trial = {**EXPERIMENT, "kind": "candidate", "version": 3}
+    assert candidates(reflect(batch, shadow_trials=(EXPERIMENT, on_trial))) == []
+
+
+@pytest.mark.parametrize(
+    ("forged", "code"),
+    [
+        ({"e_needed": 1.0, "e_value": 39.0}, "not_proven"),
+        ({"mean_r": -0.2}, "grade_mismatch"),
+        ({"n": 19}, "grade_mismatch"),
+        ({"value": 0.9}, "grade_mismatch"),
+        ({"kind": "candidate"}, "grade_mismatch"),
+    ],
+)
+def test_judge_refuses_a_candidate_of_an_experiment_on_numbers_that_do_not_carry_it(forged, code):
+    forgery = with_experiment().model_copy(update={"shadow_trials": ({**EXPERIMENT, **forged},)})
+    verdict = replan(forgery)
+    assert [item.code for item in verdict.refused if item.action.kind == "set_threshold"] == [code]
+    assert not verdict.actions
+
+
 class StoreOfBars:
     """A store by shape that holds one bar of a paper run."""
 

@@ -110,6 +110,7 @@ def recommend(context: Context) -> tuple[Recommendation, ...]:
     made = [_ban(item) for item in cells_to_ban(context.findings, context.definitions)]
     for item in playbooks_to_adjust(context.findings, context.definitions):
         made += _adjust(item, context)
+    made += _proven_experiments(context, made)
     made += _lifts(context) + _raises(context, {item.playbook_id for item in made}) + _replans(context)
     if not context.structural_allowed:
         made = [_not_this_week(item) for item in made]
@@ -207,14 +208,18 @@ def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition) -> Recom
 
 def _lifts(context: Context) -> list[Recommendation]:
     """The end of each ban whose paper trades have reached what a promotion needs."""
-    due = (one for one in context.shadow_trials if lift_is_due(one, context.promotion_minimum))
+    due = (
+        one
+        for one in context.shadow_trials
+        if one.get("kind") == "banned_cell" and gain_is_proven(one, context.promotion_minimum)
+    )
     return [_lift(trial) for trial in due]
 
 
-def lift_is_due(trial: Mapping[str, Any], minimum: int) -> bool:
-    """Whether `minimum` trades of a banned cell show a gain at the level that it began with."""
+def gain_is_proven(trial: Mapping[str, Any], minimum: int) -> bool:
+    """Whether `minimum` paper trades of a trial show a gain at the level that it began with."""
     needed, shown, mean = (trial.get(name) for name in ("e_needed", "e_value", "mean_r"))
-    if trial.get("kind") != "banned_cell" or needed is None or shown is None or mean is None:
+    if needed is None or shown is None or mean is None:
         return False
     lowest = min(mean, trial.get("mean_raw_r", mean))
     return bool(trial["n"] >= minimum and shown >= needed and lowest > trial["reference_r"])
@@ -222,18 +227,67 @@ def lift_is_due(trial: Mapping[str, Any], minimum: int) -> bool:
 
 def _lift(trial: Mapping[str, Any]) -> Recommendation:
     """Its evidence are paper trades, which no cluster of the report holds."""
-    playbook_id, regime, e_value = trial["playbook_id"], trial["regime"], trial["e_value"]
+    regime = trial["regime"]
+    return _on_paper(
+        trial,
+        {"kind": "set_eligibility", "regime": regime, "eligible": True},
+        f"{trial['playbook_id']} gains in {regime} since it was banned there",
+    )
+
+
+def _proven_experiments(context: Context, made: Sequence[Recommendation]) -> list[Recommendation]:
+    """A candidate for each experiment that gains while its playbook does not.
+
+    The account may never prove the loss: a playbook that is vetoed or stopped trades little.
+    """
+    tried = {(item.playbook_id, item.change.get("parameter")) for item in made}
+    for one in context.shadow_trials:
+        if one.get("kind") == "candidate":
+            tried.add((one["playbook_id"], one.get("parameter")))
+    return [
+        _from_experiment(trial, context.definitions[trial["playbook_id"]])
+        for trial in context.shadow_trials
+        if experiment_is_better(trial, context.findings, context.promotion_minimum)
+        and (trial["playbook_id"], trial["parameter"]) not in tried
+    ]
+
+
+def experiment_is_better(trial: Mapping[str, Any], findings: Sequence[ClusterFinding], minimum: int) -> bool:
+    """Whether an experiment's gain is proven, and 0.1R above a playbook that does not lean to gaining.
+
+    Of such a playbook the account has resolved the minimum of trades.
+    """
+    if trial.get("kind") != "experiment" or trial.get("parameter") is None:
+        return False
+    for item in findings:
+        if _is_playbook(item) and item.playbook_id == trial["playbook_id"] and item.mean_r is not None:
+            enough = item.grade is not EvidenceGrade.INSUFFICIENT_SAMPLE and gain_is_proven(trial, minimum)
+            return enough and not gaining(item) and trial["mean_r"] >= item.mean_r + MATERIAL_R
+    return False
+
+
+def _from_experiment(trial: Mapping[str, Any], definition: PlaybookDefinition) -> Recommendation:
+    """Its evidence are paper trades, which no cluster of the report holds; the candidate collects its own."""
+    playbook_id, parameter, value = trial["playbook_id"], trial["parameter"], trial["value"]
+    return _on_paper(
+        trial,
+        {"kind": f"set_{definition.parameters[parameter].role}", "parameter": parameter, "value": value},
+        f"{playbook_id} gains with {parameter} {value:g}, tried as an experiment",
+    )
+
+
+def _on_paper(trial: Mapping[str, Any], change: dict[str, object], what: str) -> Recommendation:
+    """A change that paper trades speak for."""
     return Recommendation(
         action=ADJUST,
-        playbook_id=playbook_id,
-        regime=regime,
-        change={"kind": "set_eligibility", "regime": regime, "eligible": True},
+        playbook_id=trial["playbook_id"],
+        regime=trial["regime"],
+        change=change,
         grade=EvidenceGrade.SIGNIFICANT,
-        confidence=round(1.0 - 1.0 / e_value, 6),
+        confidence=round(1.0 - 1.0 / trial["e_value"], 6),
         reason=(
-            f"{playbook_id} gains in {regime} since it was banned there: {trial['mean_r']:+.2f}R on "
-            f"{trial['n']} paper trades in {trial['blocks']} blocks, E {e_value:.4g} reaches "
-            f"{trial['e_needed']:.4g}"
+            f"{what}: {trial['mean_r']:+.2f}R on {trial['n']} paper trades in {trial['blocks']} blocks, "
+            f"E {trial['e_value']:.4g} reaches {trial['e_needed']:.4g}"
         ),
     )
 

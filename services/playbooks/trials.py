@@ -19,8 +19,8 @@ class ShadowTrial:
         version_hash: content hash of `definition`, a version that was recorded.
         directions: what to trade, long before short.
         regime_key: the one `trend/volatility` cell to trade; None for all that the definition allows.
-        kind: `candidate` may be promoted, `experiment` never; `banned_cell` keeps the record of what a ban
-        prevents. since, expires_at: ns.
+        kind: `candidate` may be promoted, `experiment` may suggest one; `banned_cell` keeps the record of
+        what a ban prevents. since, expires_at: ns.
     """
 
     version_hash: str

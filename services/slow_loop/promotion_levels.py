@@ -11,7 +11,7 @@ from services.statistics.online_levels import online_level
 # What a candidate trades, or the hash of the version from before a measure; then the banned cell, "" for a
 # cut, None for a candidate.
 Key = tuple[str, str | None]
-KINDS = ("candidate", "banned_cell", "risk_cut")  # the order of what began together
+KINDS = ("candidate", "banned_cell", "risk_cut", "experiment")  # the order of what began together
 
 
 class PromotionLevels:

@@ -5,7 +5,8 @@ and a candidate is promoted whose own mean lies above the reference and whose di
 traded on paper on the same bars, is proven. A banned cell that gains since the ban is `proven`: a report may
 recommend to lift the ban, which ends with its life at the latest. So is a risk cut, by the trades that its
 playbook has entered since. Nothing that suggested a change is counted for it. However many candidates, bans
-and cuts come, all of them share one level: each begins with what `online_levels` leaves it.
+and cuts come, all of them share one level: each begins with what `online_levels` leaves it. Experiments have
+levels of their own: what one proves may be recommended as a candidate, which has to be proven again.
 """
 
 from collections.abc import Sequence
@@ -56,6 +57,7 @@ class ShadowTrials:
         self._told: dict[TrialKey, Evidence] = {}
         self._spent: set[TrialKey] = set()
         self._levels = PromotionLevels(judge, before)
+        self._experiments = PromotionLevels(judge)
         self.shown: dict[str, Evidence] = {}
         self.measured: dict[Key, Evidence] = {}
         self.proven: dict[Key, Evidence] = {}
@@ -83,7 +85,7 @@ class ShadowTrials:
             for episode in ledger.advance(row + 1):
                 self._record(trial, episode, now)
             evidence = self._evidence(trial, key, row, now)
-            level = self._levels.of(_place(key))
+            level = self._levels_of(trial.kind).of(_place(key))
             if level is not None:
                 evidence["e_needed"] = rounded(1.0 / level)
             self._told[key] = evidence
@@ -152,6 +154,7 @@ class ShadowTrials:
                 "version": trial.definition.version,
                 "kind": trial.kind,
                 "regime": trial.regime_key,
+                **self._change_of(trial),
                 **self._told[self._key(trial)],
             }
             for trial in self._lifecycle.shadows()
@@ -179,14 +182,26 @@ class ShadowTrials:
                 incumbent = self._lifecycle.active(trial.definition.id)
                 if trial.kind == "candidate" and _differs(trial, incumbent):
                     self._beside[key] = self._ledgers.open(incumbent, trial.directions, first)
-        begun = [
-            (trial.since, KINDS.index(trial.kind), _place(key))
-            for key, trial in trials.items()
-            if trial.kind != "experiment"
-        ]
+        begun = [(trial.since, KINDS.index(trial.kind), _place(key)) for key, trial in trials.items()]
         begun += [(cut.since, KINDS.index("risk_cut"), cut.ledger) for cut in self._lifecycle.risk_cuts()]
-        for since, _, place in sorted(begun, key=lambda one: one[:2]):
-            self._levels.begin(place, since)
+        for since, kind, place in sorted(begun, key=lambda one: one[:2]):
+            self._levels_of(KINDS[kind]).begin(place, since)
+
+    def _levels_of(self, kind: str) -> PromotionLevels:
+        """The levels that trials of a kind share."""
+        return self._experiments if kind == "experiment" else self._levels
+
+    def _change_of(self, trial: ShadowTrial) -> Evidence:
+        """The parameter and value that a trial has against what is in force, where it is one."""
+        if trial.kind == "banned_cell":
+            return {}
+        in_force = self._lifecycle.active(trial.definition.id).parameters
+        tried = [
+            (name, one.value)
+            for name, one in sorted(trial.definition.parameters.items())
+            if name not in in_force or one.value != in_force[name].value
+        ]
+        return {"parameter": tried[0][0], "value": tried[0][1]} if len(tried) == 1 else {}
 
     def _key(self, trial: ShadowTrial) -> TrialKey:
         """What a trial trades: a ban by its version, all else by its rules and the cells that are open.

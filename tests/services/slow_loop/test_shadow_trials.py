@@ -8,7 +8,7 @@ import pytest
 
 from schemas.config import GateSettings, JudgeSettings
 from schemas.episode import Episode
-from services.playbooks.measures import RISK, Measure
+from services.playbooks.measures import RISK, Measure, revised
 from services.slow_loop.shadow_trials import ShadowTrials
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook
 
@@ -193,7 +193,7 @@ def test_candidate_that_a_promotion_in_the_same_step_has_ended_is_not_weighed():
     assert list(shadow.shown) == ["first"]
 
 
-def test_experiments_cost_the_candidates_nothing_and_a_ban_shares_their_level():
+def test_experiments_share_a_level_of_their_own_and_a_ban_shares_that_of_the_candidates():
     lifecycle = Lifecycle()
     shadow = trials(lifecycle)
     lifecycle.begin("experiment", "experiment")
@@ -201,8 +201,30 @@ def test_experiments_cost_the_candidates_nothing_and_a_ban_shares_their_level():
     lifecycle.begin("candidate")
     shadow.step(10, OVER)
     lifecycle.begin("later")
+    lifecycle.begin("second", "experiment")
     shadow.step(11, OVER)
-    assert needed(shadow) == {"experiment": None, "ban": 120.0, "candidate": 40.0, "later": 240.0}
+    found = {"experiment": 40.0, "second": 120.0, "ban": 120.0, "candidate": 40.0, "later": 240.0}
+    assert needed(shadow) == found
+    assert shadow.counts == (3, 0)
+
+
+@pytest.mark.parametrize("kind", ["experiment", "candidate"])
+def test_trials_tell_the_one_value_that_they_try(kind):
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    stretch = playbook("incumbent").parameters["stretch"]
+    for name, changes in (
+        ("one", {"stretch": revised(stretch, value=1.1)}),
+        ("two", {"stretch": revised(stretch, value=1.1), "exit_below": revised(stretch, value=0.9)}),
+        ("none", {}),
+    ):
+        lifecycle.begin(name, kind)
+        trial = lifecycle.open[-1]
+        parameters = {**trial.definition.parameters, **changes}
+        trial.definition = revised(trial.definition, parameters=parameters)
+    shadow.step(10, OVER)
+    told = {one["playbook_id"]: (one.get("parameter"), one.get("value")) for one in shadow.summaries()}
+    assert told == {"one": ("stretch", 1.1), "two": (None, None), "none": (None, None)}
 
 
 @pytest.mark.parametrize(("minimum", "promoted"), [(41, []), (40, ["proven"])])
