@@ -192,6 +192,7 @@ class PolicyLevelReflectionService:
             playbook_id=request.playbook.id,
             direction=request.proposal.direction,
             fingerprint=snapshot.regime.fingerprint,
+            playbook_hash=request.playbook.content_hash,
         )
         return self._memory.retrieve(query, snapshot.known_at)
 

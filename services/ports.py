@@ -32,12 +32,16 @@ from schemas.vocabulary import Direction
 
 @dataclass(frozen=True)
 class MemoryQuery:
-    """What a proposal looks like to memory; `fingerprint` holds five ranks in [0, 1]."""
+    """What a proposal looks like to memory; `fingerprint` holds five ranks in [0, 1].
+
+    `playbook_hash` is the version's: its cases are those of versions whose trades end alike.
+    """
 
     symbol: str
     playbook_id: str
     direction: Direction
     fingerprint: tuple[float, ...]
+    playbook_hash: str = ""
 
 
 class MemoryReader(Protocol):

@@ -93,9 +93,10 @@ def assemble(
     tracker = RegimeTracker(bars, settings.policy_loop.regime, columns.features)
     regimes = tracker.columns
     engine = _engine(settings, bars, columns, regimes, guard)
-    memory, expectations = EpisodeMemory(settings.memory, clock, guard), ExpectationBook(clock)
     registry = PlaybookRegistry(books, guard, int(bars.times[0]))
-    playbooks, remembered = registry.reader(), memory.reader()
+    playbooks = registry.reader()
+    memory = EpisodeMemory(settings.memory, clock, guard, rules_of=playbooks.rules)
+    expectations, remembered = ExpectationBook(clock, playbooks.rules), memory.reader()
     names = columns.features.load(feature_names(books, bars.timeframe))
     for text in playbook_rules(books, bars.timeframe):  # any other rule is computed where it is needed
         for s in range(len(bars.symbols)):

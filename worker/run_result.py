@@ -7,6 +7,7 @@ import numpy as np
 
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
+from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import TickEventKind
 from services.latencies import quantiles
 from services.policy_loop.invariant_context import cost_bps
@@ -38,6 +39,11 @@ class RunResult:
     def trades(self) -> list[Episode]:
         """Closed positions in order of exit."""
         return self._session.slow_loop.episodes
+
+    @property
+    def versions(self) -> tuple[PlaybookVersion, ...]:
+        """Every state that a playbook version took, in order."""
+        return self._session.registry.history()
 
     @property
     def equity(self) -> tuple[list[int], list[float]]:

@@ -27,6 +27,12 @@ from trading_core.tick_guard import TickGuard
 
 NS_PER_MS = 1_000_000
 Timer = Callable[[], int]
+RulesOf = Callable[[str], str]
+
+
+def _alike(version_hash: str) -> str:
+    """Every version under the same rules."""
+    return ""
 
 
 class EpisodeMemory:
@@ -37,6 +43,8 @@ class EpisodeMemory:
         clock: refuses reads of the future.
         guard: refuses reads and writes in the tick path.
         timer: monotonic ns, for telemetry and for the deadline of readers that have one.
+        rules_of: what decides how trades of the version with a hash end; where that changes, its cases are
+            none of the new rules'. Without it all versions of a playbook count as alike.
     """
 
     def __init__(
@@ -45,11 +53,13 @@ class EpisodeMemory:
         clock: SimulatedClock,
         guard: TickGuard,
         timer: Timer = time.perf_counter_ns,
+        rules_of: RulesOf = _alike,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._guard = guard
         self._timer = timer
+        self._rules_of = rules_of
         self._populations = Populations()
         self._telemetry = MemoryTelemetry()
         self.ignored = {"no_learn": 0, "shadow": 0}
@@ -65,7 +75,7 @@ class EpisodeMemory:
         if episode.no_learn or episode.ledger == "shadow":
             self.ignored["no_learn" if episode.no_learn else "shadow"] += 1
             return False
-        self._populations.add(episode)
+        self._populations.add(episode, self._rules_of(episode.playbook_hash))
         return True
 
     def reader(self, deadline_ms: float | None = None) -> "MemoryView":
@@ -84,6 +94,7 @@ class EpisodeMemory:
             self._telemetry,
             self._timer,
             deadline_ms,
+            self._rules_of,
         )
 
     @property
@@ -108,8 +119,8 @@ class MemoryView:
     """Read-only memory: has no method that adds, changes or forgets."""
 
     __slots__ = (
-        "_answers", "_budget_ms", "_clock", "_deadline_ms", "_guard", "_populations", "_quotas", "_telemetry",
-        "_timer",
+        "_answers", "_budget_ms", "_clock", "_deadline_ms", "_guard", "_populations", "_quotas", "_rules_of",
+        "_telemetry", "_timer",
     )  # fmt: skip
 
     def __init__(
@@ -121,8 +132,10 @@ class MemoryView:
         telemetry: MemoryTelemetry,
         timer: Timer,
         deadline_ms: float | None,
+        rules_of: RulesOf = _alike,
     ) -> None:
         self._populations = populations
+        self._rules_of = rules_of
         self._quotas: IntArray = np.array(
             [settings.winners, settings.losers, settings.failures], dtype=np.int64
         )
@@ -135,7 +148,7 @@ class MemoryView:
         self._answers = Answers()
 
     def retrieve(self, query: MemoryQuery, known_at: int) -> MemorySummary:
-        """Nearest cases of the query's playbook and direction by Euclidean distance on the ranks.
+        """Nearest cases of the query's playbook, rules and direction by Euclidean distance on the ranks.
 
         At most half of a bucket's quota was entered on one UTC day, of each one case at least. `insufficient`
         names each bucket that holds fewer cases than its quota. The same question within one evaluation gets
@@ -201,7 +214,8 @@ class MemoryView:
 
     def _retrieve(self, query: MemoryQuery, known_at: int, started: int) -> MemorySummary:
         point = self._populations.point(query.fingerprint)
-        population = self._populations.of(query.playbook_id, query.direction)
+        rules = self._rules_of(query.playbook_hash)
+        population = self._populations.of(query.playbook_id, query.direction, rules)
         if population is None:
             return MemorySummary(known_at=known_at, base_rates=_rates(0, 0, 0), insufficient=BUCKETS)
         number = _opened()

@@ -1,4 +1,4 @@
-"""Columns behind the memory: one population per playbook and direction, growing by doubling.
+"""Columns behind the memory: one population per playbook, its rules and direction, growing by doubling.
 
 Fingerprints are float32 and as wide as the first episode's; nothing here decides what is near (`scan` does)
 or who may read (`episode_memory` does).
@@ -15,7 +15,7 @@ from schemas.errors import InvariantViolation
 from schemas.vocabulary import Direction, FailureMode
 from services.memory.scan import FAILURE, LANES, LOSS, SCRATCH, WIN, Cases, Found, count, nothing_found, scan
 
-Key = tuple[str, Direction]
+Key = tuple[str, str, Direction]
 IntArray = npt.NDArray[np.int64]
 
 MAX_WIDTH: Final = 16
@@ -158,8 +158,8 @@ class Populations:
         self._width: int | None = None
         self.added = 0
 
-    def add(self, episode: Episode) -> None:
-        """Append one episode to its population.
+    def add(self, episode: Episode, rules: str = "") -> None:
+        """Append one episode to the population of its playbook under these rules.
 
         Raises:
             InvariantViolation: it is known already, or does not fit (see `Population.add`).
@@ -169,7 +169,7 @@ class Populations:
                 f"episode {episode.episode_id!r} is in memory already", episode_id=episode.episode_id
             )
         width = self.point(episode.fingerprint).size
-        key: Key = (episode.playbook_id, episode.direction)
+        key: Key = (episode.playbook_id, rules, episode.direction)
         population = self._by_key.get(key) or Population(width)
         population.add(episode)
         self._by_key[key] = population
@@ -179,7 +179,7 @@ class Populations:
 
     def hold(self, playbook_id: str, direction: Direction, population: Population) -> None:
         """Take a whole population over in place of what this playbook and direction had."""
-        self._by_key[playbook_id, direction] = population
+        self._by_key[playbook_id, "", direction] = population
         self.added += population.size
 
     def point(self, fingerprint: tuple[float, ...]) -> npt.NDArray[np.float32]:
@@ -190,13 +190,13 @@ class Populations:
         """
         return as_point(fingerprint, self._width)
 
-    def of(self, playbook_id: str, direction: Direction) -> Population | None:
-        """The population of one playbook and direction, if there is any."""
-        return self._by_key.get((playbook_id, direction))
+    def of(self, playbook_id: str, direction: Direction, rules: str = "") -> Population | None:
+        """The population of one playbook, its rules and direction, if there is any."""
+        return self._by_key.get((playbook_id, rules, direction))
 
     def chosen(self, playbook_id: str | None, direction: Direction | None) -> Iterator[Population]:
         """Populations of one playbook or direction, or of all."""
-        for (name, side), population in self._by_key.items():
+        for (name, _, side), population in self._by_key.items():
             if playbook_id in (None, name) and direction in (None, side):
                 yield population
 

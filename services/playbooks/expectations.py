@@ -1,8 +1,8 @@
 """What trades of a playbook are like, as known at a time: design prior and resolved trades, blended.
 
 A figure is (prior * weight + measured * n) / (weight + n), n being the trades it was measured on; for the
-winners' excursion these are the winners. Live episodes of every version of a playbook count; no-learn and
-shadow episodes do not.
+winners' excursion these are the winners. Live episodes of every version whose trades end alike count; those
+of other rules, no-learn and shadow episodes do not.
 """
 
 from bisect import bisect_right, insort
@@ -31,13 +31,17 @@ class ExpectationView:
 
 
 class ExpectationBook:
-    """Resolved trades by playbook, in the order in which they became known."""
+    """Resolved trades by playbook and rules, in the order in which they became known."""
 
-    def __init__(self, clock: SimulatedClock) -> None:
+    def __init__(
+        self, clock: SimulatedClock, rules_of: Callable[[str], str] = lambda version_hash: ""
+    ) -> None:
+        """Begin without a trade; `rules_of` tells what decides how trades of the version with a hash end."""
         self._clock = clock
-        self._trades: dict[str, list[Episode]] = {}
+        self._rules_of = rules_of
+        self._trades: dict[tuple[str, str], list[Episode]] = {}
         self._ids: set[str] = set()
-        self._cache: dict[str, dict[tuple[str, int], ExpectationSummary]] = {}
+        self._cache: dict[tuple[str, str], dict[tuple[str, int], ExpectationSummary]] = {}
         self.ignored = 0
 
     def record(self, episode: Episode) -> bool:
@@ -54,8 +58,9 @@ class ExpectationBook:
                 f"episode {episode.episode_id!r} was recorded already", episode_id=episode.episode_id
             )
         self._ids.add(episode.episode_id)
-        insort(self._trades.setdefault(episode.playbook_id, []), episode, key=_order)
-        self._cache.pop(episode.playbook_id, None)
+        kept = episode.playbook_id, self._rules_of(episode.playbook_hash)
+        insort(self._trades.setdefault(kept, []), episode, key=_order)
+        self._cache.pop(kept, None)
         return True
 
     def reader(self) -> ExpectationView:
@@ -69,9 +74,10 @@ class ExpectationBook:
             InvariantViolation: `known_at` lies after the clock.
         """
         self._clock.check(known_at)
-        trades = self._trades.get(definition.id, [])
+        kept = definition.id, self._rules_of(definition.content_hash)
+        trades = self._trades.get(kept, [])
         n = bisect_right(trades, known_at, key=lambda episode: episode.known_at)
-        cache = self._cache.setdefault(definition.id, {})
+        cache = self._cache.setdefault(kept, {})
         key = (definition.content_hash, n)
         if key not in cache:
             cache[key] = summarise(definition, trades[:n])

@@ -7,7 +7,7 @@ writes (R8).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from schemas.errors import ConfigError, InvariantViolation, nearest
@@ -15,7 +15,7 @@ from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import Direction, VersionState
 from services.playbooks.loader import load_playbooks
-from services.playbooks.measures import revised
+from services.playbooks.measures import outcome_rules, revised
 from services.playbooks.rendering import render_rules
 from trading_core.tick_guard import TickGuard
 
@@ -40,6 +40,7 @@ class RegistryReader:
 
     _active: Mapping[str, PlaybookVersion]
     _latest: Mapping[str, PlaybookVersion]
+    _rules: dict[str, str] = field(default_factory=dict)
 
     def active(self) -> tuple[PlaybookVersion, ...]:
         """Active versions by playbook id."""
@@ -69,6 +70,16 @@ class RegistryReader:
                 f"no playbook version has the hash {version_hash!r}", version_hash=version_hash
             )
         return self._latest[version_hash]
+
+    def rules(self, version_hash: str) -> str:
+        """What decides how trades of a recorded version end, see `outcome_rules`.
+
+        Raises:
+            InvariantViolation: no version was ever recorded under this hash.
+        """
+        if version_hash not in self._rules:
+            self._rules[version_hash] = outcome_rules(self.by_hash(version_hash).definition)
+        return self._rules[version_hash]
 
     def eligible(
         self, labels: RegimeLabels, timeframe: str

@@ -84,7 +84,8 @@ class BackgroundBuilder:
 
     def _cases(self, snapshot: PolicySnapshot, playbook_id: str, direction: Direction) -> PlanCases:
         fingerprint = () if snapshot.regime is None else snapshot.regime.fingerprint
-        query = MemoryQuery(snapshot.symbol, playbook_id, direction, fingerprint)
+        version = self._playbooks.get(playbook_id).definition.content_hash
+        query = MemoryQuery(snapshot.symbol, playbook_id, direction, fingerprint, version)
         memory = self._memory.retrieve(query, snapshot.known_at)
         return PlanCases(playbook_id=playbook_id, direction=direction, memory=memory)
 

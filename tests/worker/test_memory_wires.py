@@ -8,8 +8,14 @@ from typing import Any
 from rich.console import Console
 
 from schemas.config import EnvelopeSettings, MemorySettings, Settings
+from schemas.playbook import PlaybookVersion
 from schemas.reflection import NoLearnZone
+from schemas.vocabulary import VersionState
+from services.playbooks.measures import revised, with_parameter
+from services.ports import MemoryQuery
+from tests.services.playbooks.samples import episode
 from tests.worker.runs import Run, embedded_bars, run_on, slice_run
+from tests.worker.test_session_wires import session
 from worker.cli.summary import render
 
 Question = tuple[str, str]
@@ -103,3 +109,30 @@ def test_summary_shows_reuse_always_and_a_degraded_memory_when_there_was_one() -
     assert "reused 7" in quiet
     assert "memory degraded" not in quiet
     assert "3 reads over budget   2 without cases" in printed(over_budget=3, degraded=2)
+
+
+def test_promotion_leaves_cases_and_expectations_of_the_old_rules_behind() -> None:
+    """What the old value lost must not hold back the new one; a smaller risk changes no outcome."""
+    made = session()
+    definition = made.lifecycle.active("mean_reversion")
+    name, parameter = next(iter(sorted(definition.parameters.items())))
+    other = next(value for value in parameter.grid if value != parameter.value)
+    changed = revised(with_parameter(definition, name, other), version=2)
+    smaller = revised(definition, version=3, risk_fraction=0.001)
+    for one in (changed, smaller):
+        made.lifecycle._registry.record(
+            PlaybookVersion(
+                definition=one, state=VersionState.CANDIDATE, since=made.clock.now, reason="tried"
+            )
+        )
+    known = made.clock.now
+    lost = episode(
+        1, playbook_id=definition.id, playbook_hash=definition.content_hash, direction="long", r=-1.0
+    )
+    made.memory.add(lost.model_copy(update={"known_at": known}))
+    made.expectations.record(lost.model_copy(update={"known_at": known}))
+    reader, expected = made.memory.reader(), made.expectations.reader()
+    for version, n in ((definition, 1), (changed, 0), (smaller, 1)):
+        asked = MemoryQuery("S", definition.id, "long", lost.fingerprint, version.content_hash)
+        assert reader.retrieve(asked, known).base_rates.population == n
+        assert expected.summary(version, known).n == n

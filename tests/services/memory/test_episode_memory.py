@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,6 +35,24 @@ def query(fingerprint: tuple[float, ...] = MIDDLE, playbook: str = "alpha", dire
 
 def ids(cases) -> list[int]:
     return [int(case.episode_id, 16) for case in cases]
+
+
+def test_cases_are_those_of_versions_under_the_same_rules():
+    """A version that replaced its parent's rules is not held to what those rules lost."""
+    rules = {"a" * 64: "old", "b" * 64: "new", "c" * 64: "old"}
+    found = EpisodeMemory(MemorySettings(), SimulatedClock(LATE), TickGuard(), rules_of=rules.__getitem__)
+    for number, version in enumerate(rules):
+        found.add(episode(number, playbook_hash=version, r=-1.0))
+    reader = found.reader()
+    asked = {version: replace(query(), playbook_hash=version) for version in rules}
+    answers = {version: reader.retrieve(one, LATE) for version, one in asked.items()}
+    assert {name[0]: sorted(ids(one.losers)) for name, one in answers.items()} == {
+        "a": [0, 2],
+        "b": [1],
+        "c": [0, 2],
+    }
+    assert answers["b" * 64].base_rates.population == 1
+    assert reader.base_rates(LATE, "alpha").population == 3
 
 
 ranks = st.floats(0, 1, width=32)

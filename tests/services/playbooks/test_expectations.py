@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from schemas.errors import InvariantViolation
 from services.clock import SimulatedClock
 from services.playbooks.expectations import ExpectationBook
+from services.playbooks.measures import outcome_rules
 from tests.services.playbooks.samples import DAY, NOON, definition, episode, loser
 
 LATE = NOON + 10_000 * DAY
@@ -82,6 +83,17 @@ def test_summary_is_cached_until_a_new_trade_of_the_playbook():
     assert found.summary(definition(), LATE) is first
     found.record(episode(3))
     assert found.summary(definition(), LATE).n == 2
+
+
+def test_trades_of_other_rules_are_no_measure_of_the_version_in_force():
+    old, new = definition(), definition(horizon_bars=11, version=2)
+    banned = definition(version=3, risk_fraction=0.001)
+    rules = {one.content_hash: outcome_rules(one) for one in (old, new, banned)}
+    found = ExpectationBook(SimulatedClock(LATE), rules.__getitem__)
+    found.record(episode(1, playbook_hash=old.content_hash))
+    assert [found.summary(one, LATE).n for one in (old, new, banned)] == [1, 0, 1]
+    found.record(episode(2, playbook_hash=new.content_hash))
+    assert [found.summary(one, LATE).n for one in (old, new, banned)] == [1, 1, 1]
 
 
 def test_trade_that_arrives_late_is_seen_from_when_it_was_known():

@@ -97,7 +97,7 @@ def test_reader_has_no_way_to_write():
     # Strict mypy reports an ignore that hides nothing, so each one below says: this does not type-check.
     reader = registry().reader()
     public = {name for name in dir(reader) if not name.startswith("_")}
-    assert public == {"active", "by_hash", "eligible", "get"}
+    assert public == {"active", "by_hash", "eligible", "get", "rules"}
     with pytest.raises(AttributeError):
         reader.record(version(2, VersionState.CANDIDATE))  # type: ignore[attr-defined]
     with pytest.raises(dataclasses.FrozenInstanceError):
