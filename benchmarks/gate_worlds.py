@@ -1,7 +1,8 @@
 """The gate on worlds with known truth: the whole table of `thinktwice worlds`, for `make worlds`.
 
-`uv run python -m benchmarks.gate_worlds` draws every row with two seeds, keeps finished parts in `out/`, goes
-on with them when it is called again, and writes its block of docs/reference/benchmarks.md.
+`uv run python -m benchmarks.gate_worlds` draws every row with two seeds and runs the sessions of
+`thinktwice worlds --engine`, keeps finished parts in `out/`, goes on with them when it is called again, and
+writes its block of docs/reference/benchmarks.md.
 """
 
 import argparse
@@ -13,11 +14,13 @@ from typing import Any
 from schemas.config import GateSettings
 from tools.docs_pages import ROOT, table
 from worker.cli.worlds import cells_of, columns, headline
+from worker.worlds.engine.rows import NO_HARM, PLANTED, engine_rows
 from worker.worlds.figures import document_of
 from worker.worlds.runs import KeptParts, cores, gate_hash, measure_rows
 from worker.worlds.table import rows
 
 RUNS, SEEDS = 400, (1, 2)
+SESSIONS = {PLANTED: 10, NO_HARM: 50}
 PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
 BEGIN, END = "<!-- worlds: written by `make worlds` -->", "<!-- worlds: end -->"
 MEANING = {
@@ -32,6 +35,11 @@ names.""",
     "power": "One cell of fifteen hypotheses loses: years in which that was found by 52 and 104 blocks.",
     "decay": """A cluster whose mean falls at half: evidence of 20 within 52 blocks, and the e-detector
 against the edge that the playbook declares.""",
+    PLANTED: """A playbook buys strength where prices fall back, and its own grid holds the right side.
+*Fault* is what that costs without the slow loop, *share* how much of it the slow loop wins back, *blocks
+after* how many follow its first action (median).""",
+    NO_HARM: """Nothing to find, or an edge that turns at half. *Harm* counts runs that the slow loop made
+worse by more than 1 % of return.""",
 }
 INTRODUCTION = """Outcomes in R whose truth is known, looked at every week by the gate of the slow loop
 ([how it decides](../explanation/the-gate.md)). A rate stands with its standard error and its target, and
@@ -39,6 +47,12 @@ holds when it is within two errors of it. Worlds marked *held out* are no part o
 design; their rates were seen before the last settings (second largest row, cut at 50R) were chosen. The last
 two columns of flags are a count with a win-rate cut (20 trades, under 40 % winners) and weekly t-tests
 (two-sided, 5 %) on the same draws. `thinktwice worlds` prints a part of it, and any world of your own."""
+
+SESSIONS_INTRODUCTION = """Bars whose truth is known, through whole sessions at the default settings, with
+the slow loop and once without: correlated symbols, GARCH(1,1) with t(5) shocks, prices that fall back to an
+anchor by 12 % a bar or not at all, costs and all. Differences are on less off, with 95 % intervals over runs
+by Student's t; returns are logarithms. `thinktwice worlds --engine` runs a part of it, and any world of your
+own."""
 
 
 def measured(seed: int, runs: int) -> dict[str, Any]:
@@ -55,6 +69,32 @@ def measured(seed: int, runs: int) -> dict[str, Any]:
 
     found = measure_rows(chosen, runs, seed, gate, cores(), kept, tell)
     return document_of(chosen, found, runs, seed, gate_hash(gate))
+
+
+def sessions(group: str, seed: int, runs: int) -> dict[str, Any]:
+    """The document of one group of whole sessions; those that `out/` holds are not run again."""
+    gate = GateSettings()
+    chosen = [row for row in engine_rows() if row.group == group]
+    kept = KeptParts(
+        ROOT / "out" / f"sessions-{gate_hash(gate, engine=True)}-{seed}.jsonl", seed, gate, engine=True
+    )
+
+    def tell(done: int, total: int) -> None:
+        sys.stderr.write(f"{group}: {done:,} of {total:,} runs\n")
+
+    found = measure_rows(chosen, runs, seed, gate, cores(), kept, tell)
+    return document_of(chosen, found, runs, seed, gate_hash(gate, engine=True))
+
+
+def sessions_section(documents: Sequence[dict[str, Any]]) -> str:
+    """The tables of whole sessions."""
+    parts = ["### Whole sessions\n\n" + SESSIONS_INTRODUCTION]
+    for document in documents:
+        found = document["rows"]
+        parts.append(f"**{headline(document)}**")
+        parts.append(f"{MEANING[found[0]['group']]}\n\n")
+        parts[-1] += table(("world", *columns(found)), [tuple(cells_of(row, found)) for row in found])
+    return "\n\n".join(parts)
 
 
 def section(documents: Sequence[dict[str, Any]]) -> str:
@@ -93,9 +133,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Measure every row of the worlds' table and write its section."
     )
     parser.add_argument("--runs", type=int, default=RUNS, help="runs of each world and seed")
+    parser.add_argument("--sessions", type=int, help="runs of each world of whole sessions")
     parser.add_argument("--print", action="store_true", help="print the section, leave the page alone")
     given = parser.parse_args(arguments)
     text = section([measured(seed, given.runs) for seed in SEEDS])
+    ran = [sessions(group, SEEDS[0], given.sessions or runs) for group, runs in SESSIONS.items()]
+    text += "\n\n" + sessions_section(ran)
     if given.print:
         sys.stdout.write(text + "\n")
     else:

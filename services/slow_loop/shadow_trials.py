@@ -56,6 +56,7 @@ class ShadowTrials:
         self._beside: dict[TrialKey, StandingLedger] = {}  # what candidates are compared with
         self._told: dict[TrialKey, Evidence] = {}
         self._spent: set[TrialKey] = set()
+        self._rules: dict[str, str] = {}  # by version hash
         self._levels = PromotionLevels(judge, before)
         self._experiments = PromotionLevels(judge)
         self.shown: dict[str, Evidence] = {}
@@ -212,12 +213,17 @@ class ShadowTrials:
             return trial.version_hash, trial.kind, trial.regime_key, trial.directions
         definition, against = trial.definition, ""
         if trial.kind == "candidate":
-            against = outcome_rules(self._lifecycle.active(definition.id))
+            against = self._rules_of(self._lifecycle.active(definition.id))
         banned = [
             f"{side}:{cell}" for side, one in sorted(definition.eligibility.items()) for cell in one.banned
         ]
-        traded = "+".join((outcome_rules(definition), against, *banned))
+        traded = "+".join((self._rules_of(definition), against, *banned))
         return traded, trial.kind, trial.regime_key, trial.directions
+
+    def _rules_of(self, definition: PlaybookDefinition) -> str:
+        if definition.content_hash not in self._rules:
+            self._rules[definition.content_hash] = outcome_rules(definition)
+        return self._rules[definition.content_hash]
 
     def _reaches(self, evidence: Evidence, name: str, level: float) -> bool:
         """Ending a trial early risks nothing, so only a promotion has to pay for the candidates before it."""

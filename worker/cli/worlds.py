@@ -1,5 +1,6 @@
 """`thinktwice worlds`: the gate on worlds with known truth, the worst of them first."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,8 @@ from worker.interrupts import Interrupts
 if TYPE_CHECKING:
     from worker.worlds.table import Row
 
+RUNS, SESSIONS = 100, 10
+PLAIN = {"years": 1, "edge": 0.0, "first": None}
 MOST_RUNS, MOST_YEARS, MOST_PROCESSES = 100_000, 50, 1_024
 LARGEST_MEAN = 5.0
 SHOWN_RULES = ("count and win rate", "weekly t-tests")
@@ -31,7 +34,16 @@ def worlds(
         typer.Option(metavar="GROUP", help="One group of the table alone, all its rows.", show_default=False),
     ] = None,
     whole: Annotated[bool, typer.Option("--whole", help="Every row of the table; hours.")] = False,
-    runs: Annotated[int, typer.Option(metavar="N", help="Runs drawn of each world.")] = 100,
+    engine: Annotated[
+        bool,
+        typer.Option("--engine", help="Whole sessions on bars, slow loop on against off; minutes a run."),
+    ] = False,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Runs of each world: 100, with --engine 10 seeds.", show_default=False
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Same seed, same output.")] = 1,
     years: Annotated[int, typer.Option(help="Length of a run of --world, years.")] = 1,
     edge: Annotated[float, typer.Option(metavar="R", help="True mean of every cell of --world.")] = 0.0,
@@ -73,6 +85,16 @@ def worlds(
     calm: Annotated[
         float | None, typer.Option(metavar="R", help="Mean of a calm week.", show_default=False)
     ] = None,
+    timeframe: Annotated[
+        str | None, typer.Option(help="Of the bars of --engine.", show_default=False)
+    ] = None,
+    blocks: Annotated[
+        int | None, typer.Option(help="Length of a run of --engine.", show_default=False)
+    ] = None,
+    pull: Annotated[
+        float | None,
+        typer.Option(help="Of prices to their anchor in a bar of --engine.", show_default=False),
+    ] = None,
     processes: Annotated[int, typer.Option(help="0: one for each core. Figures do not depend on it.")] = 0,
     resume: Annotated[
         str | None,
@@ -88,19 +110,23 @@ def worlds(
 
     Without options: a small table in about a minute. With --world one kind alone, with its parameters; what
     a kind does not take is refused. Every rate has its standard error, and holds when it is within two of
-    them of its target. Ctrl-C keeps what --resume has.
+    them of its target. --engine runs whole sessions at the default settings on bars whose truth is known
+    (null, planted, turned), with the slow loop on and off; a difference holds when all of its 95 % interval
+    is beyond its target. Ctrl-C keeps what --resume has.
     """
     given = {
         "per_week": per_week, "target": target, "symbols": symbols, "rho": rho, "rows_low": rows_low,
         "rows_high": rows_high, "phi": phi, "share": share, "span": span, "win_hours": win_hours,
         "loss_hours": loss_hours, "tail": tail, "sigma": sigma, "cost": cost, "crash_every": crash_every,
-        "crash_trades": crash_trades, "calm": calm,
+        "crash_trades": crash_trades, "calm": calm, "timeframe": timeframe, "blocks": blocks, "pull": pull,
     }  # fmt: skip
     set_ = {name: value for name, value in given.items() if value is not None}
+    runs = (SESSIONS if engine else RUNS) if runs is None else runs
     _refuse(runs, seed, years, processes)
     _refuse_means(edge, planted)
-    rows = _rows(world, only, whole, set_, {"years": years, "edge": edge, "first": planted})
-    document = _measured(rows, runs, seed, processes, resume)
+    rest = {"years": years, "edge": edge, "first": planted}
+    rows = _session_rows(world, only, whole, set_, rest) if engine else _rows(world, only, whole, set_, rest)
+    document = _measured(rows, runs, seed, processes, resume, engine=engine)
     if json:
         print_json(document)
     else:
@@ -150,25 +176,65 @@ def _rows(
                 "--world is one world; --only and --whole are rows of the table: give one of them"
             )
         return list(own_rows(world, given, rest))
-    if given or rest != {"years": 1, "edge": 0.0, "first": None}:
+    return _rows_of_table(rows(), GROUPS, only, whole, given, rest)
+
+
+def _session_rows(
+    world: str | None, only: str | None, whole: bool, given: dict[str, Any], rest: dict[str, Any]
+) -> list["Row"]:
+    """The rows of whole sessions that the options ask for.
+
+    Raises:
+        ConfigError: options that do not go together, or a name that is none.
+    """
+    from worker.worlds.engine.rows import GROUPS, engine_rows, own_engine_rows
+    from worker.worlds.engine.world import TAKES
+
+    for name in [*(name for name in given if name not in TAKES), *(["years"] if rest != PLAIN else [])]:
+        told = "--years, --edge or --planted" if name == "years" else f"--{name.replace('_', '-')}"
+        raise ConfigError(f"{told}: a world of --engine takes --{', --'.join(TAKES)}")
+    if world is None:
+        return _rows_of_table(engine_rows(), GROUPS, only, whole, given, rest)
+    if only is not None or whole:
+        raise ConfigError("--world is one world; --only and --whole are rows of the table: give one of them")
+    return list(own_engine_rows(world, given))
+
+
+def _rows_of_table(
+    table: Sequence["Row"],
+    groups: Sequence[str],
+    only: str | None,
+    whole: bool,
+    given: dict[str, Any],
+    rest: dict[str, Any],
+) -> list["Row"]:
+    """The quick rows of a table, one group of it or all.
+
+    Raises:
+        ConfigError: a parameter of one world, or a group that is none.
+    """
+    if given or rest != PLAIN:
         name = next(iter(given), "years, --edge or --planted").replace("_", "-")
         raise ConfigError(f"--{name} is about one world: name it with --world")
-    if only is not None and only not in GROUPS:
-        raise ConfigError(f"--only {only!r} is not one of {', '.join(GROUPS)}.{nearest(only, GROUPS)}")
-    table = [row for row in rows() if only in (None, row.group)]
-    return table if whole or only is not None else [row for row in table if row.quick]
+    if only is not None and only not in groups:
+        raise ConfigError(f"--only {only!r} is not one of {', '.join(groups)}.{nearest(only, groups)}")
+    chosen = [row for row in table if only in (None, row.group)]
+    return chosen if whole or only is not None else [row for row in chosen if row.quick]
 
 
-def _measured(rows: list["Row"], runs: int, seed: int, processes: int, resume: str | None) -> dict[str, Any]:
+def _measured(
+    rows: list["Row"], runs: int, seed: int, processes: int, resume: str | None, *, engine: bool
+) -> dict[str, Any]:
     from schemas.config import GateSettings
     from worker.worlds.figures import document_of
     from worker.worlds.runs import KeptParts, cores, gate_hash, measure_rows
 
     gate = GateSettings()
-    kept = KeptParts(None if resume is None else Path(resume), seed, gate)
-    with Interrupts("part") as interrupts, progress_bar("drawing worlds,", interrupts, unit="runs") as tell:
+    kept = KeptParts(None if resume is None else Path(resume), seed, gate, engine=engine)
+    doing = "running sessions," if engine else "drawing worlds,"
+    with Interrupts("part") as interrupts, progress_bar(doing, interrupts, unit="runs") as tell:
         found = measure_rows(rows, runs, seed, gate, processes or cores(), kept, tell)
-    return document_of(rows, found, runs, seed, gate_hash(gate))
+    return document_of(rows, found, runs, seed, gate_hash(gate, engine=engine))
 
 
 def _render(document: dict[str, Any]) -> None:
@@ -189,7 +255,7 @@ def headline(document: dict[str, Any]) -> str:
     missed = len(document["broken"])
     parts.append(f"{document['targets'] - missed} of {document['targets']} targets hold")
     if missed:
-        parts.append("not: " + "; ".join(f"{one['rate']} in {one['world']}" for one in document["broken"]))
+        parts.append("not: " + "; ".join(f"{one['figure']} in {one['world']}" for one in document["broken"]))
     return f"{'; '.join(parts)} ({document['runs']} runs a world, seed {document['seed']})"
 
 
@@ -207,7 +273,8 @@ def _table(group: str, found: list[dict[str, Any]]) -> Any:
 
 def columns(found: list[dict[str, Any]]) -> list[str]:
     """Heads of the figures of one group, after the world's name."""
-    return list(dict.fromkeys(name for part in ("rates", "medians") for row in found for name in row[part]))
+    parts = ("rates", "differences", "medians")
+    return list(dict.fromkeys(name for part in parts for row in found for name in row[part]))
 
 
 def cells_of(row: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
@@ -220,12 +287,25 @@ def _cell(row: dict[str, Any], name: str) -> str:
     if name in row["medians"]:
         value = row["medians"][name]
         return "-" if value is None else f"{value:.3g}"
+    if name in row["differences"]:
+        return _difference(row["differences"][name])
     rate = row["rates"].get(name)
     if rate is None or rate["rate"] is None:
         return "-"
     if name in SHOWN_RULES:
         return _percent(rate["rate"])
     return f"{_percent(rate['rate'])} ± {100.0 * rate['se']:.1f}{_verdict(rate)}"
+
+
+def _difference(one: dict[str, Any]) -> str:
+    if one["mean"] is None:
+        return "-"
+    told = f"{one['mean']:+.2f}"
+    if one["lower"] is not None:
+        told += f" [{one['lower']:+.2f}, {one['upper']:+.2f}]"
+    if "target" not in one:
+        return told
+    return f"{told} (> {one['target']:.2g}{'' if one['holds'] else ', MISSED'})"
 
 
 def _verdict(rate: dict[str, Any]) -> str:

@@ -1,8 +1,9 @@
 """Many runs of many worlds on every core, in parts that do not depend on how they are shared out.
 
-A part is up to 25 runs of one row. The draw of a run is made by the seed, the world and the run's number, so
-that more runs begin with the fewer and any number of processes gives the same figures. Finished parts can be
-kept in a file of JSON lines, from which a later call goes on; a file of another gate is refused.
+A part is up to 25 runs of one row, or one of whole sessions. The draw of a run is made by the seed, the world
+and the run's number, so that more runs begin with the fewer and any number of processes gives the same
+figures. Finished parts can be kept in a file of JSON lines, from which a later call goes on; a file of
+another gate is refused.
 """
 
 import hashlib
@@ -25,7 +26,10 @@ from schemas.errors import ConfigError
 from worker.worlds.measures import MEASURES, Outcome
 from worker.worlds.table import Row
 
-PART = 25
+LISTS = frozenset({"figures.py", "runs.py", "table.py"})  # what is run and shown, not what a run comes to
+ENGINE = "engine"
+PACKAGES = ("agents", "prompts", "schemas", "services", "trading_core", "worker")
+SUFFIXES = frozenset({".py", ".toml", ".txt"})
 Columns = dict[str, list[float | None]]
 
 
@@ -46,7 +50,7 @@ class Part:
 
     def run(self) -> Columns:
         """The numbers of each run by name."""
-        measure, draw = MEASURES[self.row.measure], int(content_id(repr(self.row.world))[:8], 16)
+        measure, draw = measure_of(self.row.measure), int(content_id(repr(self.row.world))[:8], 16)
         found = [
             measure(self.row.world, self.gate, [self.seed, draw, number])
             for number in range(self.first, self.first + self.count)
@@ -64,26 +68,52 @@ def joined(found: Sequence[Outcome]) -> Columns:
     return {name: [outcome[name] for outcome in found] for name in found[0]}
 
 
-def gate_hash(gate: GateSettings) -> str:
-    """What the figures depend on besides parameters: the gate's settings, its source, the worlds'."""
+def measure_of(name: str) -> Callable[[Any, GateSettings, list[int]], Outcome]:
+    """The question by its name; whole sessions are loaded only where one is asked for."""
+    if name == ENGINE:
+        from worker.worlds.engine.measure import on_and_off
+
+        return on_and_off
+    return MEASURES[name]
+
+
+def gate_hash(gate: GateSettings, *, engine: bool = False) -> str:
+    """What figures depend on besides parameters: the gate's settings, its source, the worlds'.
+
+    Those of whole sessions depend on all of the source.
+    """
     digest = hashlib.sha256(json.dumps(gate.payload(), sort_keys=True).encode())
+    for path in _sessions_source() if engine else _gate_source():
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _gate_source() -> Iterator[Path]:
     for package in (services.statistics, worker.worlds):
         for path in sorted(Path(str(package.__file__)).parent.glob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+            if path.name not in LISTS:
+                yield path
+
+
+def _sessions_source() -> Iterator[Path]:
+    root = Path(str(worker.worlds.__file__)).parents[2]
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            if path.suffix in SUFFIXES and path.name not in LISTS and "cli" not in path.parts:
+                yield path
 
 
 class KeptParts:
     """Finished parts in a file of JSON lines; the first line says what made them."""
 
-    def __init__(self, path: Path | None, seed: int, gate: GateSettings) -> None:
+    def __init__(self, path: Path | None, seed: int, gate: GateSettings, *, engine: bool = False) -> None:
         """Read what the file holds, or begin it; without a path nothing is kept.
 
         Raises:
             ConfigError: it cannot be read or written, or another gate, version or seed made it.
         """
         self._path = path
-        self._head = {"worlds": 1, "gate": gate_hash(gate), "seed": seed}
+        self._head = {"worlds": 1, "gate": gate_hash(gate, engine=engine), "seed": seed}
         self.parts: dict[str, Columns] = {}
         if path is None:
             return
@@ -147,9 +177,9 @@ def measure_rows(
         tell: may raise to stop; what is done is kept.
     """
     parts = [
-        Part(row, first, min(PART, runs - first), seed, gate)
+        Part(row, first, min(row.part, runs - first), seed, gate)
         for row in rows
-        for first in range(0, runs, PART)
+        for first in range(0, runs, row.part)
     ]
     done = 0
     todo = []

@@ -6,9 +6,12 @@ the design; their rates were seen before the last settings were chosen.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from worker.worlds.catalogue import World, world_of
+
+if TYPE_CHECKING:
+    from worker.worlds.engine.world import EngineWorld
 
 NULL, FIVE_YEARS, WRONG_SIDE, BURST = "null", "five years", "wrong side", "burst"
 INTERVAL, POWER, DECAY = "interval", "power", "decay"
@@ -26,14 +29,18 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One world under one question; `quick` rows make the small table."""
+    """One world under one question; `quick` rows make the small table.
+
+    `part` runs are one piece of work.
+    """
 
     group: str
     measure: str
-    world: World
+    world: "World | EngineWorld"
     targets: tuple[Target, ...]
     held_out: bool = False
     quick: bool = False
+    part: int = 25
 
     @property
     def label(self) -> str:

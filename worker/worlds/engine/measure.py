@@ -1,6 +1,7 @@
 """What one world of bars says of the slow loop: the same bars with it on and off, at the default settings."""
 
 import asyncio
+from math import log1p
 
 from schemas.config import GateSettings, Settings
 from schemas.playbook import PlaybookVersion
@@ -16,6 +17,7 @@ from worker.run_result import RunResult
 from worker.worlds.engine.world import KINDS, PARAMETER, PLAYBOOK, EngineWorld
 
 HARM = -0.01
+LEAST = 1e-6
 JOURNAL_ROWS = 100_000
 
 Outcome = dict[str, float | None]
@@ -24,28 +26,28 @@ Outcome = dict[str, float | None]
 def on_and_off(world: EngineWorld, gate: GateSettings, key: list[int]) -> Outcome:
     """One run of a world with the slow loop, one without, and one with the right side from the start.
 
-    Differences are on less off. The third run says what the planted fault costs without the slow loop; a
-    world without a fault has none.
+    Differences are on less off. Returns are logarithms of the end over the start, so that what is won early
+    does not multiply what is won late. The third run says what the planted fault costs without the slow
+    loop; a world without a fault has none.
     """
-    bars = world.draw(key[-1] + 1_000_003 * key[0])
+    bars = world.draw(sum(number << 40 * place for place, number in enumerate(key)))
     on = _run(world, bars, gate, Arm.DETERMINISTIC)
     off = _run(world, bars, gate, Arm.FAST_ONLY)
     performance, before = (one.document("", "")["performance"] for one in (on, off))
-    gain = performance["net_return"] - before["net_return"]
+    gain = _log_return(on) - _log_return(off)
     found: Outcome = {
         "promoted": float(_promoted(world, on.versions)),
         "harm": float(gain < HARM),
         "acted": float(_first_action(on.versions) is not None),
-        "blocks after the first action": _blocks_after(on),
-        "return": gain,
+        "blocks after": _blocks_after(on),
+        "log return": gain,
         "sharpe": _difference(performance["sharpe"], before["sharpe"]),
-        "R a trade": _difference(performance["expectancy_r"], before["expectancy_r"]),
-        "cost of the fault": None,
+        "R": _difference(performance["expectancy_r"], before["expectancy_r"]),
+        "fault": None,
     }
     if world.kind == "planted":
         right = _run(world, bars, gate, Arm.FAST_ONLY, right=True)
-        without = right.document("", "")["performance"]["net_return"]
-        found["cost of the fault"] = without - before["net_return"]
+        found["fault"] = _log_return(right) - _log_return(off)
     return found
 
 
@@ -82,6 +84,11 @@ def _blocks_after(run: RunResult) -> float | None:
     unit = unit_of_timeframe("", run.bars.timeframe)
     start, end = unit_numbers([first, int(run.bars.close_times[-1])], unit)
     return float(end - start)
+
+
+def _log_return(run: RunResult) -> float:
+    """Logarithm of what is left of the cash at the start; of a millionth where less is left."""
+    return log1p(max(run.document("", "")["performance"]["net_return"], LEAST - 1.0))
 
 
 def _difference(on: float | None, off: float | None) -> float | None:

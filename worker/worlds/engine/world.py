@@ -20,6 +20,7 @@ PLAYBOOK, PARAMETER = "buys_strength", "side"
 STRENGTH, WEAKNESS = 1.0, -1.0
 BESIDE = ("channel_breakout", "mean_reversion")  # embedded ones that trade beside it
 
+TAKES = ("timeframe", "blocks", "symbols", "rho", "pull")
 RANGES = {"blocks": (2, 10_000), "symbols": (1, 1_000), "rho": (0.0, 0.99), "pull": (0.0, 1.0)}
 
 # What each kind is, and the side that its playbook begins with.
