@@ -82,7 +82,7 @@ def _blocks_after(run: RunResult) -> float | None:
     if first is None:
         return None
     unit = unit_of_timeframe("", run.bars.timeframe)
-    start, end = unit_numbers([first, int(run.bars.close_times[-1])], unit)
+    start, end = unit_numbers([first, int(run.bars.times[-1])], unit)
     return float(end - start)
 
 
