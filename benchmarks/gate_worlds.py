@@ -49,7 +49,7 @@ two columns of flags are a count with a win-rate cut (20 trades, under 40 % winn
 (two-sided, 5 %) on the same draws. `thinktwice worlds` prints a part of it, and any world of your own."""
 
 SESSIONS_INTRODUCTION = """Bars whose truth is known, through whole sessions at the default settings, with
-the slow loop and once without: correlated symbols, GARCH(1,1) with t(5) shocks, prices that fall back to an
+the slow loop on and off: correlated symbols, GARCH(1,1) with t(5) shocks, prices that fall back to an
 anchor by 12 % a bar or not at all, costs and all. Differences are on less off, with 95 % intervals over runs
 by Student's t; returns are logarithms. `thinktwice worlds --engine` runs a part of it, and any world of your
 own."""
