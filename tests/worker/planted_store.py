@@ -8,11 +8,12 @@ from typing import Any
 from schemas.config import Settings
 from services.playbooks.registry import load_playbooks
 from services.store import NewRun, open_store
+from tests.worker.runs import losing_settings
 from trading_core.bars import BarSeries
 from worker.backtest import run_backtest
 from worker.recorded_run import record_run
 from worker.sample_data.worlds import make_world
-from worker.scenarios import PLANTED, planted_settings
+from worker.scenarios import PLANTED
 
 BARS = 1_850
 
@@ -38,7 +39,7 @@ def new_planted(settings: Settings, mode: str = "backtest") -> NewRun:
 
 def store_planted(path: Path, runner: Any = run_backtest, settings: Settings | None = None) -> None:
     """Run it into a new store."""
-    made = settings or planted_settings()
+    made = settings or losing_settings()
 
     async def scenario() -> None:
         async with await open_store(f"sqlite:///{path}", create=True) as store:

@@ -15,7 +15,7 @@ from services.playbooks.registry import load_playbooks
 from services.ports import ModelReply
 from services.store import NewRun, open_store
 from tests.agents.language_models.wire_server import Handler, events, in_turn, reset, stream
-from tests.worker.runs import Run, run_on
+from tests.worker.runs import Run, losing_settings, run_on
 from tests.worker.wire import wire
 from trading_core.bars import BarSeries
 from worker.backtest import run_backtest
@@ -23,13 +23,13 @@ from worker.models import Models
 from worker.recorded_run import record_run
 from worker.replay import ReplayReport, replay_run
 from worker.sample_data.worlds import make_world
-from worker.scenarios import PLANTED, planted_settings
+from worker.scenarios import PLANTED
 
 PRICES = (ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0),)
 
 
 def settings(judge: str = "anthropic") -> Settings:
-    base = planted_settings()
+    base = losing_settings()
     return base.model_copy(
         update={
             "judge": base.judge.model_copy(update={"replan": judge}),

@@ -3,25 +3,30 @@ journal.
 """
 
 import json
+from collections.abc import Callable
+from typing import Any
 
+from schemas.config import HighLevelSettings, Settings
 from schemas.reflection import NoLearnZone
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.clock import SimulatedClock
+from services.playbooks.lifecycle import PROVEN
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.standing_ledger import StandingLedgers
-from tests.worker.runs import planted_run
+from tests.worker.runs import Run, losing_run, losing_settings, planted_run, planted_world, run_on
 from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns
 from worker.sample_data.worlds import make_world
-from worker.scenarios import PLANTED, planted_settings
+from worker.scenarios import PLANTED, planted_books
 
 
-def _versions() -> list[dict]:  # type: ignore[type-arg]
-    return [one for one in planted_run().of("playbook_version") if one["playbook_id"] == "buys_strength"]
+def _versions(run: Run | None = None) -> list[dict]:  # type: ignore[type-arg]
+    found = (run or planted_run()).of("playbook_version")
+    return [one for one in found if one["playbook_id"] == "buys_strength"]
 
 
 def test_planted_failure_is_found_significant_and_not_before_the_count_gate() -> None:
-    run = planted_run()
+    run = losing_run()
     reports = [payload["report"] for payload in run.of("high_level_report")]
     grades = [
         one["grade"]
@@ -38,13 +43,13 @@ def test_planted_failure_is_found_significant_and_not_before_the_count_gate() ->
 def test_planted_failure_lowers_exposure_at_once_and_sends_the_better_value_to_shadow() -> None:
     structural = next(
         one["verdict"]
-        for one in planted_run().of("replan_verdict")
+        for one in losing_run().of("replan_verdict")
         if any(action["kind"] == "set_threshold" for action in one["verdict"]["actions"])
     )
     kinds = {action["kind"]: action for action in structural["actions"]}
     assert kinds["set_risk_fraction"]["lowers_exposure"] is True
     assert (kinds["set_threshold"]["parameter"], kinds["set_threshold"]["value"]) == ("side", -1.0)
-    same_verdict = [one for one in _versions() if one["report_id"] == structural["report_id"]]
+    same_verdict = [one for one in _versions(losing_run()) if one["report_id"] == structural["report_id"]]
     states = [(one["state"], one["definition"]["risk_fraction"]) for one in same_verdict]
     assert ("active", 0.0025) in states
     assert [state for state, _ in states if state in ("candidate", "shadow")] == ["candidate", "shadow"]
@@ -94,7 +99,7 @@ def test_planted_promotion_pays_after_costs_on_the_live_account() -> None:
 
 
 def test_planted_reports_reach_the_judge_and_refused_repeats_say_why() -> None:
-    run = planted_run()
+    run = losing_run()
     assert [one["report_id"] for one in run.of("high_level_report")] == [
         one["report_id"] for one in run.of("replan_verdict")
     ]
@@ -103,11 +108,14 @@ def test_planted_reports_reach_the_judge_and_refused_repeats_say_why() -> None:
     assert run.document["judge"]["refused"]["already_in_shadow"] == len(refused)
     replans = run.document["judge"]["replans"]
     assert replans[RecommendedAction.REPLAN] >= 1
-    assert replans[RecommendedAction.HOLD] >= 1
+    assert sum(replans.values()) == len(run.of("high_level_report"))
+    mended = planted_run().document["judge"]["replans"]
+    assert mended[RecommendedAction.RESEARCH_EXPERIMENT] >= 1
+    assert mended[RecommendedAction.POLICY_ADJUST] >= 1
 
 
 def test_planted_replan_opens_a_boundary_at_the_next_close_of_every_retired_symbol() -> None:
-    run = planted_run()
+    run = losing_run()
     rows = [(row.kind, row.known_at, row.symbol, json.loads(row.payload)) for row in run.rows]
     verdicts = [(at, one["verdict"]) for kind, at, _, one in rows if kind == "replan_verdict"]
     replanned = next(
@@ -129,18 +137,19 @@ def test_planted_next_request_knows_what_open_trials_have_shown() -> None:
     assert reports == [request["shadow_trials"] for request in requests]
 
 
-def test_planted_candidates_and_bans_say_what_they_need_and_experiments_need_nothing() -> None:
+def test_planted_trials_say_what_they_need() -> None:
     requests = [one["request"] for one in planted_run().of("high_level_request")]
     trials = [trial for request in requests for trial in request["shadow_trials"]]
     needed = [trial["e_needed"] for trial in trials if trial["kind"] == "candidate"]
     assert needed
     assert set(needed) == {40.0}
-    assert all(("e_needed" in trial) == (trial["kind"] != "experiment") for trial in trials)
+    assert {trial["e_needed"] for trial in trials if trial["kind"] == "experiment"} >= {40.0}
+    assert all("e_needed" in trial for trial in trials)
 
 
 def test_planted_shadow_trades_of_a_no_learn_zone_prove_nothing() -> None:
     zone = NoLearnZone(start=0, end=2**62, reason="all of it")
-    settings = planted_settings()
+    settings = losing_settings()
     world = make_world("reverting", seed=3, bars=300, symbols=2)
     envelope = settings.envelope.model_copy(update={"no_learn_zones": (zone,)})
     columns, clock = RuleColumns(world), SimulatedClock(int(world.close_times[-1]))
@@ -153,3 +162,64 @@ def test_planted_shadow_trades_of_a_no_learn_zone_prove_nothing() -> None:
         found[name] = ledgers.evaluate(definition, "side", -1.0, 0, end)
     assert len(found["free"]) > 5
     assert found["zoned"] == ()
+
+
+def test_planted_fault_is_mended_at_default_settings_by_an_experiment_that_proves_itself() -> None:
+    """Experiment, its proof, a recommendation that rests on it, a candidate, its promotion, policies."""
+    run = planted_run()
+    rows = [(row.kind, row.known_at, json.loads(row.payload)) for row in run.rows]
+
+    def first(kind: str, holds: Callable[[dict[str, Any]], object], after: int = 0) -> int:
+        return next(k for k, (name, _, one) in enumerate(rows) if k >= after and name == kind and holds(one))
+
+    def ours(one: dict[str, Any]) -> bool:
+        return bool(one["playbook_id"] == "buys_strength")
+
+    opened = first(
+        "playbook_version",
+        lambda one: ours(one) and one["state"] == "shadow" and "experiment" in one["reason"],
+    )
+    proven = first(
+        "shadow_trials",
+        lambda one: any(
+            ours(trial) and trial["kind"] == "experiment" and (trial["e_value"] or 0.0) >= trial["e_needed"]
+            for trial in one["trials"]
+        ),
+        opened,
+    )
+    asked = first(
+        "high_level_report",
+        lambda one: any(
+            item["change"] == {"kind": "set_threshold", "parameter": "side", "value": -1.0}
+            and "tried as an experiment" in item["reason"]
+            for item in one["report"]["recommendations"]
+        ),
+        proven,
+    )
+    begun = first(
+        "playbook_version",
+        lambda one: ours(one) and one["state"] == "shadow" and "candidate" in one["reason"],
+        asked,
+    )
+    promoted = first("playbook_version", lambda one: ours(one) and one["reason"] == PROVEN, begun)
+    assert rows[promoted][2]["definition"]["parameters"]["side"]["value"] == -1.0
+    of_candidate = [
+        one["episode"]
+        for kind, _, one in rows[:promoted]
+        if kind == "shadow_episode" and one["kind"] == "candidate"
+    ]
+    assert len(of_candidate) >= 20
+    assert min(one["entry_label"] for one in of_candidate) >= rows[begun][1]
+    frozen = [
+        one["policy"]["proposal"]["setup"]
+        for kind, _, one in rows[promoted:]
+        if kind == "policy_frozen" and one["policy"]["playbook_id"] == "buys_strength"
+    ]
+    assert any("-1" in setup for setup in frozen)
+
+
+def test_planted_fault_stays_where_the_slow_loop_is_off() -> None:
+    off = run_on(planted_world(), Settings(high_level=HighLevelSettings(enabled=False)), planted_books())
+    assert not [one for one in off.of("playbook_version") if one["state"] != "active"]
+    gained = planted_run().document["performance"]["total_return"]
+    assert off.document["performance"]["total_return"] < gained - 0.01

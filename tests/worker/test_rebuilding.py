@@ -12,17 +12,16 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.store import open_store
 from tests.worker.planted_store import definitions, new_planted, world
-from tests.worker.runs import Run, run_on
+from tests.worker.runs import Run, losing_settings, run_on
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.interrupts import RunInterrupted
 from worker.rebuilding import Rebuilt, rebuild
 from worker.recorded_run import record_run
 from worker.sample_data.worlds import make_world
-from worker.scenarios import planted_settings
 from worker.timing import Timing
 
-SETTINGS = planted_settings()
+SETTINGS = losing_settings()
 ROWS = 420
 
 

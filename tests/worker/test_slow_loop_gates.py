@@ -13,10 +13,10 @@ from schemas.vocabulary import OverrideReason, ReflectionStatus
 from services.playbooks.measures import revised
 from services.playbooks.registry import load_playbooks
 from services.ports import Plan, PlanEnd, PlanRound
-from tests.worker.runs import Run, embedded_bars, run_on, slice_run
+from tests.worker.runs import Run, embedded_bars, losing_settings, run_on, slice_run
 from tests.worker.test_session_wires import finished, payloads, plans_changed, session
 from worker.sample_data.worlds import make_world
-from worker.scenarios import PLANTED, planted_settings
+from worker.scenarios import PLANTED
 from worker.timing import Timing
 
 DAY = 86_400 * 10**9
@@ -34,7 +34,7 @@ def others(count: int) -> tuple[PlaybookDefinition, ...]:
 
 @cache
 def planted_world(bars: int, minimum: int = 20, interval_days: int = 7, symbols: int = 6) -> Run:
-    settings = planted_settings().model_copy(
+    settings = losing_settings().model_copy(
         update={"high_level": HighLevelSettings(structural_interval_days=interval_days)}
     )
     world = make_world("reverting", seed=3, bars=bars, symbols=symbols)
@@ -132,7 +132,7 @@ def test_judge_bans_the_last_cell_of_a_playbook_only_above_the_floor(others_open
         for side, rules in planted().eligibility.items()
     }
     world = make_world("reverting", seed=3, bars=2_100, symbols=12)
-    run = run_on(world, planted_settings(), (planted(eligibility=narrow), *others(others_open)))
+    run = run_on(world, losing_settings(), (planted(eligibility=narrow), *others(others_open)))
     verdicts = [one["verdict"] for one in run.of("replan_verdict")]
     bans = [one for v in verdicts for one in v["actions"] if one["kind"] == "set_eligibility"]
     refused = {one["code"] for v in verdicts for one in v["refused"]}

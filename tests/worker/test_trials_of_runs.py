@@ -13,12 +13,12 @@ from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.artefacts import read_report
 from services.statistics.online_levels import online_level
-from tests.worker.runs import planted_books, planted_run, planted_world, run_on
+from tests.worker.runs import losing_run, losing_settings, losing_world, run_on
 from tests.worker.trials_stored import asked, rows_of, seeded, slice_bars, stored_run
 from worker.backtest import run_backtest
 from worker.rebuilding import rebuild
 from worker.replay import replay_run
-from worker.scenarios import planted_settings
+from worker.scenarios import planted_books
 from worker.trials import NoTrial
 
 HYPOTHESES = len(set(declared_hypotheses(load_playbooks(None), ["1d"])))
@@ -148,9 +148,9 @@ def test_run_that_is_no_trial_of_its_own_is_not_entered(tmp_path):
 def test_judge_shares_with_the_same_trials_as_the_report():
     """Where earlier configurations are counted, the judge's second look comes to the grades of the report."""
     ledger = TrialLedger(configurations=2, hypotheses=20, candidates=3, promotions=1)
-    sink, alone = MemorySink(), planted_run()
+    sink, alone = MemorySink(), losing_run()
     running = run_backtest(
-        planted_settings(), planted_world(), JournalWriter(sink), definitions=planted_books(),
+        losing_settings(), losing_world(), JournalWriter(sink), definitions=planted_books(),
         trial=NoTrial(ledger),
     )  # fmt: skip
     asyncio.run(running)
@@ -163,9 +163,9 @@ def test_judge_shares_with_the_same_trials_as_the_report():
         for kind, payload in told
         if kind == "high_level_request"
         for trial in payload["request"]["shadow_trials"]
-        if "e_needed" in trial
+        if trial["kind"] != "experiment"  # they share levels of their own
     ]
-    first = online_level(planted_settings().judge.promotion_alpha, 4, 1)
+    first = online_level(losing_settings().judge.promotion_alpha, 4, 1)
     assert needs[0] == pytest.approx(1.0 / first)
     assert alone.of("high_level_report")[0]["report"]["clusters"] != next(
         payload["report"]["clusters"] for kind, payload in told if kind == "high_level_report"

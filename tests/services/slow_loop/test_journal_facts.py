@@ -11,12 +11,9 @@ from services.slow_loop.journal_facts import JournalFacts
 from services.slow_loop.requests import build_request
 from tests.worker.runs import embedded_run, planted_run, slice_run
 from trading_core.rules import RuleColumns
-from worker.scenarios import planted_settings
 
 ONLY_FROM_BARS = {"untraded_signals", "shadow_trials"}
-RUNS = pytest.mark.parametrize(
-    ("run", "settings"), [(embedded_run, Settings), (planted_run, planted_settings)]
-)
+RUNS = pytest.mark.parametrize(("run", "settings"), [(embedded_run, Settings), (planted_run, Settings)])
 
 
 def decisions(rows):

@@ -10,10 +10,10 @@ from services.store import open_store
 from tests.agents.language_models.wire_server import events, stream
 from tests.services.store.stores import new_run
 from tests.worker.planted_store import definitions, new_planted, world
+from tests.worker.runs import losing_settings
 from tests.worker.wire import wire
 from worker.cli import wiring
 from worker.cli.console import time_option
-from worker.scenarios import planted_settings
 
 DB = "sqlite:///thinktwice.db"
 
@@ -160,11 +160,11 @@ def test_replan_asks_a_model_judge_that_drops_and_keeps_its_raw_reply(planted, m
     )
     assert "needs a key: set ANTHROPIC_API_KEY" in planted.complaint(*words)
     said = json.dumps({"keep": ["a1"], "reason": "one at a time"})
-    reply = stream(events(said, model=planted_settings().llm.slow_model))
+    reply = stream(events(said, model=losing_settings().llm.slow_model))
     with wire(monkeypatch, reply, reply) as server:
         told = answered(planted, *words)
     assert len(server.requests) == 1
-    assert told["verdict"]["model"] == planted_settings().llm.slow_model
+    assert told["verdict"]["model"] == losing_settings().llm.slow_model
     assert len(told["actions"]) == 1
     assert "dropped_by_model" in {one["code"] for one in told["refused"]}
     (kept,) = in_store(lambda store: store.on_demand.of_run("r0001"))
@@ -196,7 +196,7 @@ def test_report_that_several_runs_have_needs_the_run(planted):
 
     async def copied(store):
         rows = [row async for row in store.journal.rows("r0001")]
-        run_id = (await store.runs.create(new_planted(planted_settings()))).run_id
+        run_id = (await store.runs.create(new_planted(losing_settings()))).run_id
         await store.journal.append(run_id, rows)
         await store.runs.close(run_id, "finished")
 

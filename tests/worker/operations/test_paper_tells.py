@@ -26,7 +26,7 @@ from tests.worker.operations.operated_paper import (
 from tests.worker.operations.receiver import receiving
 from tests.worker.operations.test_paper_is_operated import value
 from tests.worker.planted_store import definitions
-from tests.worker.runs import embedded_bars
+from tests.worker.runs import embedded_bars, losing_settings
 from tests.worker.trading.paper_runs import Killed, killed, waiting_feed
 from tests.worker.trading.paper_runs import traded as paper
 from worker.cli import wiring
@@ -37,7 +37,6 @@ from worker.operations.process_identity import ProcessIdentity
 from worker.operations.running import prepare
 from worker.operations.start_limit import StartNotes
 from worker.sample_data.worlds import make_world
-from worker.scenarios import planted_settings
 from worker.trading.runner import PaperProcess
 from worker.trading.surroundings import Operated
 
@@ -131,7 +130,7 @@ def test_state_folder_that_cannot_be_made_stops_no_run_on_a_server(shell, monkey
 def waiting_changes(folder, **judge):
     """What is told to wait for a person in a run of the planted world under these settings of the judge."""
     world = make_world("reverting", seed=3, bars=330, symbols=6)
-    planted = planted_settings()
+    planted = losing_settings()
     given = {"judge": planted.judge.model_copy(update=judge), "runtime": settings_of(folder).runtime}
     settings = planted.model_copy(update=given)
 

@@ -15,7 +15,7 @@ from services.playbooks.registry import load_playbooks
 from services.slow_loop_service import SlowLoopService
 from services.store import open_store
 from services.store.failures import StoreDamaged
-from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.runs import Run, embedded_bars, losing_settings, run_on
 from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.trading.paper_runs import (
     KillAt,
@@ -31,7 +31,7 @@ from tests.worker.wire import AGREES
 from trading_core.bars import BarSeries
 from worker.models import Models
 from worker.sample_data.worlds import make_world
-from worker.scenarios import PLANTED, planted_settings
+from worker.scenarios import PLANTED
 from worker.stored_document import MEASURED
 from worker.trading.committing import Committing
 from worker.trading.desk import DRAIN_AFTER, TradingDesk
@@ -54,7 +54,7 @@ PLAYBOOKS = tuple(load_playbooks(PLANTED))
 @cache
 def calm() -> Run:
     """The backtest over the same bars."""
-    return run_on(bars(), planted_settings(), PLAYBOOKS)
+    return run_on(bars(), losing_settings(), PLAYBOOKS)
 
 
 class Process:
@@ -66,7 +66,7 @@ class Process:
 
     def __init__(self, folder: Any, settings: Settings | None = None, **named: Any) -> None:
         self._folder = folder
-        self._settings = settings or planted_settings()
+        self._settings = settings or losing_settings()
         self._named = named if settings is not None else {"definitions": PLAYBOOKS} | named
         self.told: list[tuple[str, dict[str, Any]]] = []
 

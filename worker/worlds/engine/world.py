@@ -10,15 +10,13 @@ from schemas.errors import ConfigError, nearest
 from schemas.playbook import PlaybookDefinition
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.playbooks.measures import with_parameter
-from services.playbooks.registry import load_playbooks
 from services.statistics.calendar_units import after_units, unit_of_timeframe
 from trading_core.bars import BarSeries
 from worker.sample_data.worlds import NS, START_NS, make_market
-from worker.scenarios import PLANTED
+from worker.scenarios import planted_books
 
 PLAYBOOK, PARAMETER = "buys_strength", "side"
 STRENGTH, WEAKNESS = 1.0, -1.0
-BESIDE = ("channel_breakout", "mean_reversion")  # embedded ones that trade beside it
 
 TAKES = ("timeframe", "blocks", "symbols", "rho", "pull")
 RANGES = {"blocks": (2, 10_000), "symbols": (1, 1_000), "rho": (0.0, 0.99), "pull": (0.0, 1.0)}
@@ -90,8 +88,7 @@ class EngineWorld:
     def playbooks(self, *, right: bool = False) -> tuple[PlaybookDefinition, ...]:
         """The playbook on trial beside two embedded ones; `right` turns its side round."""
         side = KINDS[self.kind][1] * (-1.0 if right else 1.0)
-        (planted,) = (one for one in load_playbooks(PLANTED) if one.id == PLAYBOOK)
-        others = [one for one in load_playbooks(None) if one.id in BESIDE]
+        planted, *others = planted_books()
         return (with_parameter(planted, PARAMETER, side), *others)
 
 
