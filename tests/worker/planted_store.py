@@ -5,7 +5,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from schemas.config import Settings
+from schemas.config import JudgeSettings, Settings
 from services.playbooks.registry import load_playbooks
 from services.store import NewRun, open_store
 from tests.worker.runs import losing_settings
@@ -16,6 +16,7 @@ from worker.sample_data.worlds import make_world
 from worker.scenarios import PLANTED
 
 BARS = 1_850
+UNPROVEN = JudgeSettings(promotion_minimum_trades=10_000)  # paper trades prove nothing, experiments stay open
 
 
 @cache
@@ -39,7 +40,7 @@ def new_planted(settings: Settings, mode: str = "backtest") -> NewRun:
 
 def store_planted(path: Path, runner: Any = run_backtest, settings: Settings | None = None) -> None:
     """Run it into a new store."""
-    made = settings or losing_settings()
+    made = settings or losing_settings(UNPROVEN)
 
     async def scenario() -> None:
         async with await open_store(f"sqlite:///{path}", create=True) as store:

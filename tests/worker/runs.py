@@ -78,6 +78,9 @@ def planted_world() -> BarSeries:
     return make_world("reverting", seed=6, bars=2_350, symbols=6)
 
 
+NO_EXPERIMENTS = JudgeSettings(max_open_experiments=0)
+
+
 @cache
 def losing_run() -> Run:
     """Such a world with settings at which the account itself proves the loss."""
@@ -90,15 +93,15 @@ def losing_world() -> BarSeries:
     return make_world("reverting", seed=3, bars=2_600, symbols=6)
 
 
-def losing_settings() -> Settings:
+def losing_settings(judge: JudgeSettings = NO_EXPERIMENTS) -> Settings:
     """Settings under which the account loses enough to prove it.
 
     At the defaults the fast reflection and the drawdown stop most of the losing trades, and an experiment has
     proven the better value on paper long before. So past cases, drawdown and daily loss stop nothing here,
-    and no paper trades are enough for a proof.
+    and by default no experiment is opened.
     """
     return Settings(
         envelope=EnvelopeSettings(allowed_playbooks=("buys_strength",), max_drawdown=0.9, max_daily_loss=0.5),
         reflection=ReflectionSettings(minimum_cases=100_000),
-        judge=JudgeSettings(promotion_minimum_trades=10_000),
+        judge=judge,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from schemas.config import HighLevelSettings, Settings
-from tests.worker.runs import Run, embedded_run, planted_run
+from tests.worker.runs import Run, embedded_run, losing_run
 
 FIRES = {"thesis_armed": "armed", "activation_triggered": "activated", "thesis_expired": "expired"}
 Rule = tuple[str, str]
@@ -83,10 +83,10 @@ def test_slow_loop_untraded_signals_are_told_apart_by_what_stopped_them() -> Non
 def test_slow_loop_reports_hold_the_actions_of_the_judge_with_what_they_changed() -> None:
     verdicts = {
         json.loads(row.payload)["verdict_id"]: (row.known_at, json.loads(row.payload)["verdict"])
-        for row in planted_run().rows
+        for row in losing_run().rows
         if row.kind == "replan_verdict"
     }
-    last = reports(planted_run())[-1]
+    last = reports(losing_run())[-1]
     history = last["judge_history"]
     assert list(dict.fromkeys(one["verdict_id"] for one in history)) == last["judge_actions_seen"]
     assert {one["kind"] for one in history} >= {"set_risk_fraction", "set_threshold"}
@@ -97,8 +97,8 @@ def test_slow_loop_reports_hold_the_actions_of_the_judge_with_what_they_changed(
 
 
 def test_slow_loop_window_leaves_out_what_the_judge_did_before_it() -> None:
-    session = planted_run().result._session
-    acted = sorted({one["at"] for one in reports(planted_run())[-1]["judge_history"]})
+    session = losing_run().result._session
+    acted = sorted({one["at"] for one in reports(losing_run())[-1]["judge_history"]})
     row = session.bars.shape[0] - 1
     short = copy(session.slow_loop)
     short._settings = Settings(
@@ -111,7 +111,7 @@ def test_slow_loop_window_leaves_out_what_the_judge_did_before_it() -> None:
 
 
 def test_slow_loop_grid_values_tried_stay_in_the_family_of_later_reports() -> None:
-    run = planted_run()
+    run = losing_run()
     tried: set[str] = set()
     requests = [one["request"] for one in run.of("high_level_request")]
     found = reports(run)

@@ -7,7 +7,7 @@ from typing import Any
 from schemas.config import HighLevelSettings, Settings
 from schemas.reflection import PolicyLevelReflectionResult
 from services.ports import Plan, PlanRound
-from tests.worker.runs import embedded_run, planted_run
+from tests.worker.runs import embedded_run, losing_run
 from tests.worker.test_session_wires import finished, payloads, plans_changed, session
 
 
@@ -51,7 +51,7 @@ def test_slow_loop_measured_expectations_reach_the_next_snapshots() -> None:
 
 
 def test_slow_loop_remembers_what_the_judge_did_and_what_was_tried() -> None:
-    requests = [one["request"] for one in planted_run().of("high_level_request")]
+    requests = [one["request"] for one in losing_run().of("high_level_request")]
     assert requests[0]["judge_actions"] == requests[0]["tested_before"] == []
     assert requests[-1]["judge_actions"]
     assert any("side" in trial for trial in requests[-1]["tested_before"])
@@ -61,7 +61,7 @@ def test_slow_loop_remembers_what_the_judge_did_and_what_was_tried() -> None:
 
 def test_slow_loop_charges_a_changed_playbook_half_in_every_new_epoch() -> None:
     levels: dict[int, set[tuple[int, float]]] = {}
-    for one in planted_run().of("high_level_report"):
+    for one in losing_run().of("high_level_report"):
         report = one["report"]
         tested = [item for item in report["clusters"] if item["playbook_id"] == "buys_strength"]
         selected = {(item["regime"]) for item in tested if item["grade"] == "significant"}
