@@ -84,7 +84,7 @@ NO_EXPERIMENTS = JudgeSettings(max_open_experiments=0)
 @cache
 def losing_run() -> Run:
     """Such a world with settings at which the account itself proves the loss."""
-    return run_on(losing_world(), losing_settings(), planted_books())
+    return run_on(losing_world(), losing_settings(NO_EXPERIMENTS), planted_books())
 
 
 @cache
@@ -93,15 +93,15 @@ def losing_world() -> BarSeries:
     return make_world("reverting", seed=3, bars=2_600, symbols=6)
 
 
-def losing_settings(judge: JudgeSettings = NO_EXPERIMENTS) -> Settings:
+def losing_settings(judge: JudgeSettings | None = None) -> Settings:
     """Settings under which the account loses enough to prove it.
 
     At the defaults the fast reflection and the drawdown stop most of the losing trades, and an experiment has
     proven the better value on paper long before. So past cases, drawdown and daily loss stop nothing here,
-    and by default no experiment is opened.
+    and a run of them may open no experiment.
     """
     return Settings(
         envelope=EnvelopeSettings(allowed_playbooks=("buys_strength",), max_drawdown=0.9, max_daily_loss=0.5),
         reflection=ReflectionSettings(minimum_cases=100_000),
-        judge=judge,
+        judge=judge or JudgeSettings(),
     )

@@ -5,7 +5,7 @@ import json
 from functools import cache
 from typing import Any
 
-from schemas.config import HighLevelSettings, JudgeSettings
+from schemas.config import HighLevelSettings
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import Parameter, PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport
@@ -54,7 +54,7 @@ class Acted:
     def __init__(self, action: JudgeAction | None) -> None:
         sink = MemorySink()
         world = make_world("reverting", seed=3, bars=420, symbols=6)
-        made = assemble(losing_settings(JudgeSettings()), world, JournalWriter(sink), books())
+        made = assemble(losing_settings(), world, JournalWriter(sink), books())
         made.slow_loop._judge = Judge(made.slow_loop._judge, action)
         made.begin()
 
@@ -196,7 +196,7 @@ def test_change_that_the_run_refuses_does_not_use_up_the_structural_change_of_it
 
 
 def last_structural(run: Acted) -> int | None:
-    facts = JournalFacts(losing_settings(JudgeSettings()))
+    facts = JournalFacts(losing_settings())
     for row in run.rows:
         facts.add(row)
     end = run.rows[-1].known_at
@@ -246,7 +246,7 @@ def test_replan_retires_every_frozen_policy_and_opens_a_boundary_at_the_next_clo
 def test_replan_now_reflects_out_of_turn_and_carries_out_what_the_judge_decides() -> None:
     sink = MemorySink()
     world = make_world("reverting", seed=3, bars=420, symbols=6)
-    made = assemble(losing_settings(JudgeSettings()), world, JournalWriter(sink), books())
+    made = assemble(losing_settings(), world, JournalWriter(sink), books())
     made.slow_loop._judge = Judge(
         made.slow_loop._judge,
         JudgeAction(
@@ -287,7 +287,7 @@ def test_replan_now_reflects_out_of_turn_and_carries_out_what_the_judge_decides(
 
 
 def test_replan_now_of_a_slow_loop_that_is_switched_off_does_nothing() -> None:
-    off = losing_settings(JudgeSettings()).model_copy(update={"high_level": HighLevelSettings(enabled=False)})
+    off = losing_settings().model_copy(update={"high_level": HighLevelSettings(enabled=False)})
     made = assemble(
         off, make_world("reverting", seed=3, bars=150, symbols=1), JournalWriter(MemorySink()), books()
     )

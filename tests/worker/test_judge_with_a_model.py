@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import JudgeSettings, LlmSettings, Settings
+from schemas.config import LlmSettings, Settings
 from schemas.errors import ConfigError, ModelError
 from schemas.language_model import ModelPrice
 from services.playbooks.registry import load_playbooks
@@ -29,7 +29,7 @@ PRICES = (ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0),)
 
 
 def settings(judge: str = "anthropic") -> Settings:
-    base = losing_settings(JudgeSettings())
+    base = losing_settings()
     return base.model_copy(
         update={
             "judge": base.judge.model_copy(update={"replan": judge}),

@@ -13,7 +13,7 @@ from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.artefacts import read_report
 from services.statistics.online_levels import online_level
-from tests.worker.runs import losing_run, losing_settings, losing_world, run_on
+from tests.worker.runs import NO_EXPERIMENTS, losing_run, losing_settings, losing_world, run_on
 from tests.worker.trials_stored import asked, rows_of, seeded, slice_bars, stored_run
 from worker.backtest import run_backtest
 from worker.rebuilding import rebuild
@@ -150,7 +150,7 @@ def test_judge_shares_with_the_same_trials_as_the_report():
     ledger = TrialLedger(configurations=2, hypotheses=20, candidates=3, promotions=1)
     sink, alone = MemorySink(), losing_run()
     running = run_backtest(
-        losing_settings(), losing_world(), JournalWriter(sink), definitions=planted_books(),
+        losing_settings(NO_EXPERIMENTS), losing_world(), JournalWriter(sink), definitions=planted_books(),
         trial=NoTrial(ledger),
     )  # fmt: skip
     asyncio.run(running)
@@ -165,7 +165,7 @@ def test_judge_shares_with_the_same_trials_as_the_report():
         for trial in payload["request"]["shadow_trials"]
         if trial["kind"] != "experiment"  # they share levels of their own
     ]
-    first = online_level(losing_settings().judge.promotion_alpha, 4, 1)
+    first = online_level(losing_settings(NO_EXPERIMENTS).judge.promotion_alpha, 4, 1)
     assert needs[0] == pytest.approx(1.0 / first)
     assert alone.of("high_level_report")[0]["report"]["clusters"] != next(
         payload["report"]["clusters"] for kind, payload in told if kind == "high_level_report"
