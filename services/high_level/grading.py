@@ -114,7 +114,26 @@ def full_reason(decision: GateDecision, seen: Sample, shown: Range) -> str:
         parts.append(_open_sides(seen, shown.interval))
     if shown.interval.kind == "moved":
         parts.append("no constant mean fits all blocks: the interval is that of the last look")
+    parts.append(_beside_the_grade(decision.grade, shown.interval, seen.reference))
     return "; ".join(part for part in parts if part)
+
+
+def _beside_the_grade(grade: EvidenceGrade, interval: Interval, reference: float) -> str:
+    """Why the interval and the grade do not say the same of the reference; empty where they do."""
+    excluded = not _holds(interval, reference)
+    if excluded == (grade is EvidenceGrade.SIGNIFICANT):
+        return ""
+    limit = f"E without restarts {{}} {2.0 / INTERVAL_ALPHA:g}"
+    if not excluded:
+        return f"the interval holds the reference: {limit.format('is below')}"
+    return (
+        f"the interval excludes the reference: {limit.format('was at least')} at this look or an earlier one"
+    )
+
+
+def _holds(interval: Interval, mean: float) -> bool:
+    lower, upper = interval.lower, interval.upper
+    return (lower is None or lower <= mean) and (upper is None or mean <= upper)
 
 
 def _waiting(seen: Sample) -> str:

@@ -73,7 +73,11 @@ class Narrative:
 def _line(finding: ClusterFinding) -> str:
     where = f" in {finding.regime}" if finding.regime else ""
     mean = "no mean" if finding.mean_r is None else f"mean {finding.mean_r:+.2f}R"
-    edges = "" if finding.mean_r is None else f" {interval_text(finding.lower_r, finding.upper_r)}"
+    edges = (
+        ""
+        if finding.mean_r is None
+        else f" {interval_text(finding.lower_r, finding.upper_r, finding.interval_kind)}"
+    )
     evidence = "no e-value" if finding.e_value is None else f"E {finding.e_value:.4g}"
     effect = finding.smallest_detectable_r
     detectable = "nothing detectable yet" if effect is None else f"detectable {effect:.2f}R"

@@ -75,7 +75,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Interval:
-    """Means in R that are not refuted; None where a side is open."""
+    """Means in R that are not refuted, the one that was seen among them; None where a side is open."""
 
     lower: float | None
     upper: float | None
@@ -212,15 +212,20 @@ class Track:
         return found
 
     def interval(self, blocks: int, alpha: float = INTERVAL_ALPHA) -> Interval:
-        """The trade-weighted mean of winsorised R after so many blocks, valid at every look up to there."""
+        """The trade-weighted mean of winsorised R after so many blocks, valid at every look up to there.
+
+        `moved` where those looks together exclude every mean, or the one that was seen: then it is that of
+        the last look alone, and without edges where even that excludes the mean.
+        """
         if not blocks:
             return Interval(None, None, "open")
         kind: IntervalKind = "anytime"
+        mean = float(self._means[0, blocks - 1])
         lower, upper = self._edges(blocks, 2.0 / alpha, 0)
-        if lower > upper:
+        if not lower <= mean <= upper:
             kind = "moved"
             lower, upper = self._edges(blocks, 2.0 / alpha, blocks - 1)
-            if lower > upper:
+            if not lower <= mean <= upper:
                 return Interval(None, None, kind)
         shown = (
             None if lower <= self.bounds.low else round(floor(lower / GRAIN) * GRAIN, 6),

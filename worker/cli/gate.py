@@ -269,7 +269,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['blocks']:,}",
         mean,
         f"{row['reference']:+.2f}",
-        interval_text(row["lower"], row["upper"]),
+        interval_text(row["lower"], row["upper"], row["interval_kind"]),
         "-" if row["leaning"] is None else f"{row['leaning']} {row['e_value']:.3g}",
         least,
         row["grade"],

@@ -245,7 +245,7 @@ def _evidence(shown: dict[str, Any]) -> str:
     if shown.get("mean_r") is not None:
         parts.insert(2, f"mean {r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}")
     if "lower_r" in shown:
-        parts.append(f"interval {interval_text(shown['lower_r'], shown['upper_r'])}")
+        parts.append(f"interval {interval_text(shown['lower_r'], shown['upper_r'], shown['interval_kind'])}")
     return ", ".join(parts)
 
 

@@ -85,7 +85,7 @@ def report_markdown(entry: dict[str, Any]) -> str:
 
 
 def _cluster(cluster: dict[str, Any]) -> list[str]:
-    interval = interval_text(cluster["lower_r"], cluster["upper_r"])
+    interval = interval_text(cluster["lower_r"], cluster["upper_r"], cluster.get("interval_kind", ""))
     fixed = cluster.get("fixed_lower_r"), cluster.get("fixed_upper_r")
     return [
         cluster["playbook_id"],

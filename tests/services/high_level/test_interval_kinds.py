@@ -57,7 +57,7 @@ def test_interval_that_is_closed_on_both_sides_says_nothing_more():
     _, shown, reason = told(around([-0.3] * 60))
     assert shown.kind == "anytime"
     assert shown.lower < -0.3 < shown.upper < 0.0
-    assert reason == "reference_not_excluded: 1 of 2"
+    assert reason.startswith("reference_not_excluded: 1 of 2; the interval excludes the reference: ")
 
 
 def test_interval_of_an_insufficient_sample_needs_no_further_reason():
@@ -67,9 +67,26 @@ def test_interval_of_an_insufficient_sample_needs_no_further_reason():
 
 
 def test_mean_that_moved_is_told_with_the_interval_of_the_last_look():
-    _, shown, reason = told(around([0.8] * 60 + [-0.8] * 60))
+    _, shown, reason = told(around([0.2] * 60 + [-0.2] * 60))
     assert shown.kind == "moved"
     assert "no constant mean fits all blocks: the interval is that of the last look" in reason
+    assert interval_text(shown.lower, shown.upper, shown.kind).endswith("] moved")
+
+
+@pytest.mark.parametrize(
+    ("grade", "mean", "said"),
+    [
+        (EvidenceGrade.SIGNIFICANT, 0.0, "holds the reference: E without restarts is below 40"),
+        (EvidenceGrade.COUNT_ONLY, -0.3, "excludes the reference: E without restarts was at least 40 at"),
+        (EvidenceGrade.SIGNIFICANT, -0.3, None),
+        (EvidenceGrade.COUNT_ONLY, 0.0, None),
+    ],
+)
+def test_interval_that_does_not_agree_with_the_grade_says_why(grade, mean, said):
+    _, shown, reason = told(around([mean] * 60), grade)
+    assert shown.kind == "anytime"
+    assert ("the interval" in reason) == (said is not None)
+    assert said is None or said in reason
 
 
 def test_trades_of_a_week_that_is_not_over_are_told_as_waiting():
@@ -85,6 +102,9 @@ def test_trades_of_a_week_that_is_not_over_are_told_as_waiting():
         ((-0.2, None), "[-0.20, open]"),
         ((None, 0.381), "[open, +0.38]"),
         ((None, None), "open"),
+        ((None, None, "moved"), "moved"),
+        ((-0.2, 0.381, "moved"), "[-0.20, +0.38] moved"),
+        ((-0.2, 0.381, "anytime"), "[-0.20, +0.38]"),
     ],
 )
 def test_interval_in_words_names_what_is_open(edges, text):
