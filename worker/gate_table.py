@@ -23,6 +23,7 @@ from worker.trade_positions import BY_ID, BY_ORDER, BY_ROW, Positions, merge, nu
 
 REQUIRED = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
 OPTIONAL = ("reference", "looks", "no_learn", "position_id", "symbol", "direction", "quantity")
+MOST_R = 1e9
 TRUE, FALSE = ("true", "1"), ("false", "0")
 OWN_NAMES = {
     "playbook_id": "playbook",
@@ -83,7 +84,7 @@ def read_trades(
     zone = zone_named(tz)
     entry, exit_ns = (_times(table, where[name], zone) for name in ("entry_time", "exit_time"))
     _refuse_early_exit(table, entry, exit_ns)
-    r = _numbers(table, where["r"])
+    r = _outcomes(table, where["r"])
     (books, names), (regimes, cells), (frames, labels) = (
         _codes(table, where[name]) for name in ("playbook", "regime", "timeframe")
     )
@@ -241,6 +242,19 @@ def _numbers(table: BarTable, column: int) -> npt.NDArray[np.float64]:
         raise DataError(
             f"{_place(table, column, row)}: the value is {word}, not a finite number: "
             "write the outcome in R, or remove the row (an open trade is not resolved)"
+        )
+    return values
+
+
+def _outcomes(table: BarTable, column: int) -> npt.NDArray[np.float64]:
+    """R of every row; what no trade can have made, and no sum could hold, is refused."""
+    values = _numbers(table, column)
+    odd = np.flatnonzero(np.abs(values) > MOST_R)
+    if odd.size:
+        row = int(odd[0])
+        raise DataError(
+            f"{_place(table, column, row)}: {float(values[row])!r} is more than {MOST_R:,.0f} times what was "
+            "risked: write the outcome in R (profit / risk at entry), or remove the row"
         )
     return values
 

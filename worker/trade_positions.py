@@ -54,8 +54,10 @@ def merge(table: TradeTable, number: IntArray, quantity: FloatArray | None) -> T
     """
     order = np.lexsort((table.r, number))  # sums run in value order: the order of rows reaches no bit
     starts = np.flatnonzero(np.concatenate(([True], np.diff(number[order]) != 0)))
-    r = table.r[order]
-    weight = np.ones(len(r)) if quantity is None else quantity[order]
+    r, weight = table.r[order], np.ones(len(number))
+    if quantity is not None:  # as shares of the largest fill: no sum of theirs leaves the finite numbers
+        largest = np.maximum.reduceat(quantity[order], starts)
+        weight = quantity[order] / np.repeat(largest, np.diff(np.append(starts, len(r))))
     mean = np.add.reduceat(r * weight, starts) / np.add.reduceat(weight, starts)
     same = np.minimum.reduceat(r, starts) == np.maximum.reduceat(r, starts)
     first = np.minimum.reduceat(order, starts)

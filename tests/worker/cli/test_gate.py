@@ -271,6 +271,16 @@ def test_gate_of_fills_is_the_gate_of_their_positions(tmp_path, names):
             assert found[name] == pytest.approx(wanted[name], rel=1e-6, abs=1e-6)
 
 
+def test_gate_of_fills_whose_quantities_overflow_weighs_them_by_their_shares(tmp_path):
+    header = (*HEADER, "position_id", "quantity")
+    sized = [(-0.5, 1.0), (1.0, 1.5), (40.0, 0.0)]
+    fills = [
+        [*row(number, r), number, quantity * 1e308 or 5e-324] for number in range(60) for r, quantity in sized
+    ]
+    found = cluster(graded(written(tmp_path, fills, header)))
+    assert (found["n"], found["mean"]) == (60, pytest.approx(0.4))
+
+
 def test_gate_of_copies_is_the_gate_of_one_row_each_in_any_order(tmp_path):
     rows = planted()
     copied = [one for one in rows for _ in range(8)]
@@ -294,6 +304,7 @@ def test_gate_table_says_what_is_known_and_what_is_selected(tmp_path):
         ({"r": "nan"}, ["trades.csv line 3", "column 'r'", "NaN", "remove the row"]),
         ({"r": "high"}, ["trades.csv line 3", "'r' is 'high'"]),
         ({"r": "inf"}, ["column 'r'", "inf"]),
+        ({"r": "-1e308"}, ["trades.csv line 3", "column 'r'", "-1e+308", "profit / risk at entry"]),
         ({"exit_time": "yesterday"}, ["trades.csv line 3", "column 'exit_time'", "'yesterday'", "ISO 8601"]),
         ({"exit_time": "2023-12-31T00:00:00+00:00"}, ["trades.csv line 3", "exit_time", "before the entry"]),
         ({"playbook": " "}, ["trades.csv line 3", "column 'playbook'", "empty"]),
