@@ -219,7 +219,7 @@ class HighLevelReflectionRequest(Contract):
     drift_inputs: dict[str, Any] = {}
     structural_allowed: bool = True
     shadow_trials: tuple[dict[str, Any], ...] = Field(
-        default=(), description="what open trials and disabled cells have shown on paper"
+        default=(), description="what open trials, banned cells, risk cuts and refuted candidates have shown"
     )
     structural_override: OverrideReason | None = Field(
         default=None, description="the safety override that alone allows structural changes, if one does"

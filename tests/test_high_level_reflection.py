@@ -16,7 +16,7 @@ from agents.judge_agent_client import JudgeAgentClient
 from prompts import load_prompt
 from schemas.config import EnvelopeSettings, GateSettings, HighLevelSettings, JudgeSettings, Settings
 from schemas.errors import InvariantViolation, ModelError
-from schemas.reflection import DeferredItem, UntradedSignal
+from schemas.reflection import DeferredItem, OpenEntry, UntradedSignal
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
@@ -226,6 +226,60 @@ def test_losing_playbook_without_a_losing_cell_risks_less_and_sends_its_better_v
     assert actions == [("set_risk_fraction", True), ("set_threshold", False)]
 
 
+REFUTED = {
+    "playbook_id": "pullback",
+    "version": 2,
+    "kind": "refuted",
+    "regime": None,
+    "parameter": "stretch",
+    "value": 1.1,
+    "n": 30,
+    "blocks": 6,
+    "mean_r": -0.4,
+    "e_value_below": 50.0,
+}
+
+
+def test_value_that_a_candidates_own_trades_refute_is_not_recommended_again():
+    grid = Grid({("stretch", 1.1): -0.1})
+    asked = {"set_risk_fraction": 0.0025, "set_threshold": 1.1}
+    for known, wanted in (((), asked), ((REFUTED,), {"set_risk_fraction": 0.0025})):
+        made = reflect(planted_playbook(), grid=grid, shadow_trials=known).recommendations
+        assert {one.change["kind"]: one.change["value"] for one in made if "value" in one.change} == wanted
+    others = {**REFUTED, "value": 0.9}, {**REFUTED, "playbook_id": "breakout"}
+    assert len(candidates(reflect(planted_playbook(), grid=grid, shadow_trials=others))) == 1
+
+
+CUT = {
+    **REFUTED,
+    "kind": "risk_cut",
+    "value": 0.0025,
+    "n": 20,
+    "mean_raw_r": -0.5,
+    "reference_r": 0.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("shown", "due"),
+    [
+        ({}, True),
+        ({"n": 19}, False),
+        ({"n": 0, "mean_r": None, "mean_raw_r": None}, False),
+        ({"mean_r": 0.1}, False),
+        ({"mean_raw_r": 0.1}, False),
+        ({"n": 0, "playbook_id": "breakout"}, True),
+    ],
+)
+def test_next_risk_cut_waits_for_the_trades_since_the_last_one_and_for_their_loss(shown, due):
+    report = reflect(planted_playbook(), shadow_trials=({**CUT, **shown},))
+    made = [one for one in report.recommendations if one.change.get("kind") == "set_risk_fraction"]
+    assert len(made) == due
+    held = [one.reason for one in report.recommendations if "its risk waits" in one.reason]
+    assert len(held) == (not due)
+    assert all(f"{shown.get('n', 20)} of 20 trades since it was cut to 0.0025" in one for one in held)
+
+
 def test_every_grid_value_tried_joins_the_family_and_raises_the_bar():
     batch = planted_playbook()
     plain, searched = reflect(batch), reflect(batch, grid=Grid({}))
@@ -412,8 +466,9 @@ def test_experiment_is_no_candidate_where_its_playbook_gains_as_much_or_is_hardl
 def test_proven_experiment_waits_for_the_structural_interval_and_for_a_candidate_on_trial():
     batch = trades(PULLBACK, 1, 60, 0.0)
     assert candidates(reflect(batch, shadow_trials=(EXPERIMENT,), structural_allowed=False)) == []
-    on_trial = {**EXPERIMENT, "kind": "candidate", "version": 3}
-    assert candidates(reflect(batch, shadow_trials=(EXPERIMENT, on_trial))) == []
+    for kind in ("candidate", "refuted"):
+        tried = {**EXPERIMENT, "kind": kind, "version": 3}
+        assert candidates(reflect(batch, shadow_trials=(EXPERIMENT, tried))) == []
 
 
 @pytest.mark.parametrize(
@@ -478,6 +533,30 @@ def test_more_risk_keeps_to_the_risk_limit_of_the_account_that_the_settings_give
     assert [one.change["value"] for one in report.recommendations if "value" in one.change] == raised
 
 
+@pytest.mark.parametrize("who", REFLECTIONS)
+def test_most_entries_of_a_block_that_the_settings_allow_bound_the_stakes(who):
+    batch = trades(PULLBACK, 1, 200, 0.3)
+    usual, many = (
+        finding(
+            asyncio.run(REFLECTIONS[who](Settings(envelope=envelope))(request(batch), batch, BOOKS)),
+            "pullback",
+        )
+        for envelope in (EnvelopeSettings(), EnvelopeSettings(max_entries_per_block=500))
+    )
+    assert 1.0 < many.e_gaining < 0.9 * usual.e_gaining
+
+
+def test_block_of_a_position_that_is_still_open_waits_and_so_do_those_after_it():
+    batch = trades(PULLBACK, 1, 100, 0.3)
+    whole = finding(reflect(batch), "pullback")
+    opened = OpenEntry(playbook_id="pullback", regime="up/mid", entry_label=batch[60].entry_label)
+    waiting = finding(reflect(batch, open_entries=(opened,)), "pullback")
+    assert (waiting.n, waiting.counted, waiting.blocks) == (100, 60, 12)
+    assert whole.blocks == 19
+    other = opened.model_copy(update={"playbook_id": "breakout"})
+    assert finding(reflect(batch, open_entries=(other,)), "pullback") == whole
+
+
 def test_ban_waits_with_its_end_for_the_structural_interval():
     report = reflect(trades(PULLBACK, 1, 60, 0.0), shadow_trials=(BANNED,), structural_allowed=False)
     assert lifts(report) == []
@@ -514,6 +593,8 @@ def test_bare_count_with_a_loss_opens_an_experiment_at_most():
         "value": 1.1,
     }
     assert replan(report).decision is RecommendedAction.RESEARCH_EXPERIMENT
+    again = reflect(batch, shadow_trials=(REFUTED,)).recommendations[0].change
+    assert again == {"kind": "open_experiment", "parameter": "exit_below", "value": 20.0}
 
 
 @pytest.mark.parametrize(

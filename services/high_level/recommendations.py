@@ -4,7 +4,7 @@ A recommendation carries the numbers' grade, never more than the cluster's stron
 for the judge.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,10 @@ class Context:
         winners: best grid value of playbooks that were searched; None where no value was materially better.
         alarmed: playbooks with a decay alarm.
         structural_allowed: False between two structural slots.
-        shadow_trials: what open trials and banned cells have shown on paper, as the request has it.
-        promotion_minimum: trades that a banned cell has to show before its ban is lifted.
+        shadow_trials: what open trials, banned cells, risk cuts and refuted candidates have shown, as the
+            request has it.
+        promotion_minimum: trades that a banned cell has to show before its ban is lifted, and a risk cut
+            before the next one.
         risk_limit: the account's risk per trade: a playbook's own above it would change nothing.
     """
 
@@ -180,8 +182,8 @@ def _adjust(finding: ClusterFinding, context: Context) -> list[Recommendation]:
     """What a losing playbook gets: less risk at once, and a candidate where the grid holds a better value."""
     definition = context.definitions[finding.playbook_id]
     winner = context.winners.get(finding.playbook_id)
-    made = [_less_risk(finding, definition)]
-    if winner is not None:
+    made = [_less_risk(finding, definition, context)]
+    if winner is not None and (definition.id, winner.parameter, winner.value) not in _refuted(context):
         made.append(_candidate(finding, definition, winner))
     return made
 
@@ -197,13 +199,36 @@ def _candidate(finding: ClusterFinding, definition: PlaybookDefinition, winner: 
     return _based_on(finding, ADJUST, change, reason)
 
 
-def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition) -> Recommendation:
+def _refuted(context: Context) -> set[tuple[Any, ...]]:
+    """Values that candidates had whose own trades speak against them: playbook, parameter, value."""
+    return {
+        (one["playbook_id"], one.get("parameter"), one.get("value"))
+        for one in context.shadow_trials
+        if one.get("kind") == "refuted"
+    }
+
+
+def _less_risk(finding: ClusterFinding, definition: PlaybookDefinition, context: Context) -> Recommendation:
     lower = round(definition.risk_fraction * RISK_STEP, 6)
     if lower < MINIMUM_RISK_FRACTION:
         reason = f"{finding.playbook_id} loses and its risk is at the floor"
         return _based_on(finding, RecommendedAction.HOLD, {}, f"{reason}: {_numbers(finding)}")
     reason = f"{finding.playbook_id} loses: {_numbers(finding)}"
+    for cut in context.shadow_trials:
+        if (cut.get("kind"), cut["playbook_id"]) == ("risk_cut", finding.playbook_id) and _waits(
+            cut, context
+        ):
+            shown = f"{cut['n']} of {context.promotion_minimum} trades since it was cut to {cut['value']:g}"
+            mean = "" if cut["mean_r"] is None else f", {cut['mean_r']:+.2f}R"
+            return _based_on(finding, RecommendedAction.HOLD, {}, f"{reason}; its risk waits: {shown}{mean}")
     return _based_on(finding, ADJUST, {"kind": "set_risk_fraction", "value": lower}, reason)
+
+
+def _waits(cut: Mapping[str, Any], context: Context) -> bool:
+    """Whether the trades since a risk cut are too few, or do not lose, so that the next cut is not due."""
+    if cut["n"] < context.promotion_minimum or cut["mean_r"] is None:
+        return True
+    return bool(max(cut["mean_r"], cut["mean_raw_r"]) >= cut["reference_r"])
 
 
 def _lifts(context: Context) -> list[Recommendation]:
@@ -240,7 +265,7 @@ def _proven_experiments(context: Context, made: Sequence[Recommendation]) -> lis
 
     The account may never prove the loss: a playbook that is vetoed or stopped trades little.
     """
-    tried = {(item.playbook_id, item.change.get("parameter")) for item in made}
+    tried, refuted = {(item.playbook_id, item.change.get("parameter")) for item in made}, _refuted(context)
     for one in context.shadow_trials:
         if one.get("kind") == "candidate":
             tried.add((one["playbook_id"], one.get("parameter")))
@@ -249,6 +274,7 @@ def _proven_experiments(context: Context, made: Sequence[Recommendation]) -> lis
         for trial in context.shadow_trials
         if experiment_is_better(trial, context.findings, context.promotion_minimum)
         and (trial["playbook_id"], trial["parameter"]) not in tried
+        and (trial["playbook_id"], trial["parameter"], trial["value"]) not in refuted
     ]
 
 
@@ -358,7 +384,7 @@ def _watch(finding: ClusterFinding, context: Context) -> Recommendation:
     mean = finding.reference_r if finding.mean_r is None else finding.mean_r
     loses = losing(finding) and mean <= finding.reference_r - MATERIAL_R
     if definition is not None and loses and may(finding, RESEARCH):
-        step = neighbour_value(definition)
+        step = neighbour_value(definition, _refuted(context))
         if step is not None:
             change = {"kind": "open_experiment", "parameter": step[0], "value": step[1]}
             reason = f"{finding.playbook_id} may lose: {_numbers(finding)}; {_detectable(finding)}"
@@ -375,8 +401,13 @@ def _detectable(finding: ClusterFinding) -> str:
     return f"the smallest detectable deviation is {finding.smallest_detectable_r:.2f}R"
 
 
-def neighbour_value(definition: PlaybookDefinition) -> tuple[str, float] | None:
-    """The grid step an experiment tries: one in a declared risk-reducing direction, else any, else None."""
+def neighbour_value(
+    definition: PlaybookDefinition, refuted: Set[tuple[Any, ...]] = frozenset()
+) -> tuple[str, float] | None:
+    """The grid step an experiment tries: one in a declared risk-reducing direction, else any, else None.
+
+    Never one that a candidate's own trades refute.
+    """
     steps = []
     for name, parameter in sorted(definition.parameters.items()):
         position = parameter.grid.index(parameter.value)
@@ -384,7 +415,7 @@ def neighbour_value(definition: PlaybookDefinition) -> tuple[str, float] | None:
         down = parameter.grid[position - 1 : position] if position else ()
         cautious = {"up": up, "down": down, "none": ()}[parameter.risk_reducing]
         for rank, values in ((0, cautious), (1, up), (2, down)):
-            steps += [(rank, name, value) for value in values]
+            steps += [(rank, name, one) for one in values if (definition.id, name, one) not in refuted]
     return min(steps)[1:] if steps else None
 
 

@@ -4,7 +4,8 @@ At every slot the ledgers are advanced to the present bar, their episodes are jo
 and a candidate is promoted whose own mean lies above the reference and whose difference from the incumbent,
 traded on paper on the same bars, is proven. A banned cell that gains since the ban is `proven`: a report may
 recommend to lift the ban, which ends with its life at the latest. So is a risk cut, by the trades that its
-playbook has entered since. Nothing that suggested a change is counted for it. However many candidates, bans
+playbook has entered since. Nothing that suggested a change is counted for it. What its own trades refute is
+told as `refuted` while rules and bans stay, so that nobody asks for it again. However many candidates, bans
 and cuts come, all of them share one level: each begins with what `online_levels` leaves it. Experiments have
 levels of their own: what one proves may be recommended as a candidate, which has to be proven again.
 """
@@ -56,6 +57,8 @@ class ShadowTrials:
         self._beside: dict[TrialKey, StandingLedger] = {}  # what candidates are compared with
         self._told: dict[TrialKey, Evidence] = {}
         self._spent: set[TrialKey] = set()
+        self._refuted: dict[TrialKey, tuple[ShadowTrial, Evidence]] = {}
+        self._cuts: list[Evidence] = []
         self._rules: dict[str, str] = {}  # by version hash
         self._levels = PromotionLevels(judge, before)
         self._experiments = PromotionLevels(judge)
@@ -78,7 +81,7 @@ class ShadowTrials:
         self._follow(row)
         changed: list[PlaybookVersion] = []
         self.shown, self.measured, self.proven = {}, {}, {}
-        self._told = {}
+        self._told, self._cuts = {}, []
         for trial, key in [(one, self._key(one)) for one in self._lifecycle.shadows()]:
             if trial not in self._lifecycle.shadows():
                 continue  # a promotion before it in this step has ended it
@@ -106,6 +109,7 @@ class ShadowTrials:
                 since_cut(cut, traded), self._gate, now, cut.before, min(held, default=None)
             )
             self._measured(cut.ledger, shown)
+            self._cuts.append(_told_of(cut.before, "risk_cut", None) | {"value": cut.risk_fraction} | shown)
         return tuple(changed)
 
     def _evidence(self, trial: ShadowTrial, key: TrialKey, row: int, now: int) -> Evidence:
@@ -144,23 +148,25 @@ class ShadowTrials:
                 self._spent.add(key)
             return promoted
         if self._reaches(evidence, "e_value_below", self._judge.promotion_alpha):
+            self._refuted[key] = trial, evidence
             return self._lifecycle.retire(trial.version_hash, evidence, now)
         return ()
 
-    def summaries(self) -> tuple[dict[str, float | int | str | None], ...]:
-        """What every open trial has shown so far, for the next request."""
-        return tuple(
-            {
-                "playbook_id": trial.definition.id,
-                "version": trial.definition.version,
-                "kind": trial.kind,
-                "regime": trial.regime_key,
-                **self._change_of(trial),
-                **self._told[self._key(trial)],
-            }
-            for trial in self._lifecycle.shadows()
-            if self._key(trial) in self._told
+    def summaries(self) -> tuple[Evidence, ...]:
+        """What open trials, risk cuts and refuted candidates have shown so far, for the next request."""
+        shown: list[tuple[ShadowTrial, str, Evidence | None]] = [
+            (one, one.kind, self._told.get(self._key(one))) for one in self._lifecycle.shadows()
+        ]
+        for key, (trial, evidence) in self._refuted.items():
+            in_force = self._lifecycle.active(trial.definition.id)
+            if self._key(trial) == key and _bans(trial.definition) == _bans(in_force):
+                shown.append((trial, "refuted", evidence))
+        trials = (
+            _told_of(trial.definition, kind, trial.regime_key) | self._change_of(trial) | evidence
+            for trial, kind, evidence in shown
+            if evidence is not None
         )
+        return (*trials, *self._cuts)
 
     def _follow(self, row: int) -> None:
         """Open ledgers for new trials from the next bar on.
@@ -214,10 +220,7 @@ class ShadowTrials:
         definition, against = trial.definition, ""
         if trial.kind == "candidate":
             against = self._rules_of(self._lifecycle.active(definition.id))
-        banned = [
-            f"{side}:{cell}" for side, one in sorted(definition.eligibility.items()) for cell in one.banned
-        ]
-        traded = "+".join((self._rules_of(definition), against, *banned))
+        traded = "+".join((self._rules_of(definition), against, *_bans(definition)))
         return traded, trial.kind, trial.regime_key, trial.directions
 
     def _rules_of(self, definition: PlaybookDefinition) -> str:
@@ -246,6 +249,16 @@ class ShadowTrials:
                 "episode": episode.payload(),
             },
         )
+
+
+def _bans(definition: PlaybookDefinition) -> list[str]:
+    """The cells that a definition does not trade, by direction."""
+    return [f"{side}:{cell}" for side, one in sorted(definition.eligibility.items()) for cell in one.banned]
+
+
+def _told_of(definition: PlaybookDefinition, kind: str, regime: str | None) -> Evidence:
+    """Whose trades a summary is about."""
+    return {"playbook_id": definition.id, "version": definition.version, "kind": kind, "regime": regime}
 
 
 def since_cut(cut: Measure, traded: Sequence[Episode]) -> list[Episode]:

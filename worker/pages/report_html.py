@@ -191,7 +191,7 @@ def _untraded(report: Entry) -> Element | None:
 def _trials(report: Entry) -> Element | None:
     if not report["grid_trials"] and not report["shadow_trials"]:
         return None
-    return section("Tried on paper", grid_table(report["grid_trials"]), trial_table(report["shadow_trials"]))
+    return section("Tried and cut", grid_table(report["grid_trials"]), trial_table(report["shadow_trials"]))
 
 
 def _history(report: Entry) -> Element | None:

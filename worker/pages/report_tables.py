@@ -243,7 +243,7 @@ def history_table(rows: Sequence[Row]) -> Element | None:
 
 
 def trial_table(rows: Sequence[Row]) -> Element | None:
-    """What trades on paper beside the account."""
+    """What trades on paper beside the account, risk cuts by their playbook's trades since, and what is refuted."""
     columns: list[Column] = [
         ("playbook", text_of("playbook_id")),
         ("version", figure_of("version")),
@@ -257,5 +257,5 @@ def trial_table(rows: Sequence[Row]) -> Element | None:
         ("E below", figure_of("e_value_below")),
     ]
     return made(
-        "Trials on paper", columns, rows, "version, n, blocks, mean, E above, E to be active, E below"
+        "Trials and risk cuts", columns, rows, "version, n, blocks, mean, E above, E to be active, E below"
     )

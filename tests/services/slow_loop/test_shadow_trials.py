@@ -53,10 +53,13 @@ class Lifecycle:
         self.promoted: list[str] = []
         self.retired: list[str] = []
         self.incumbent = 99  # its horizon, in bars
+        self.banned: tuple[str, ...] = ()
 
     def active(self, playbook_id: str) -> Any:
         """The incumbent of every candidate: other rules, and a ledger without a trade."""
-        return playbook("incumbent", horizon_bars=self.incumbent)
+        made = playbook("incumbent", horizon_bars=self.incumbent)
+        eligibility = {side: revised(one, banned=self.banned) for side, one in made.eligibility.items()}
+        return revised(made, eligibility=eligibility)
 
     def begin(self, name: str, kind: str = "candidate", since: int = START) -> None:
         facts: dict[str, Any] = {"version_hash": name, "kind": kind, "since": since}
@@ -156,6 +159,33 @@ def test_candidate_against_another_incumbent_goes_on_with_neither_its_ledgers_no
     shadow.step(12, OVER)
     assert needed(shadow) == {"candidate": 40.0}
     assert shadow.counts == (2, 0)
+
+
+def test_candidate_that_gains_no_more_than_its_incumbent_is_not_promoted():
+    """On its own it proves a gain; the trades of the incumbent on the same bars are as good."""
+    for theirs, promoted in (([1.0] * 40, []), ([0.1] * 40, ["proven"])):
+        lifecycle = Lifecycle()
+        shadow = trials(lifecycle, proven=[1.0] * 40, incumbent=theirs)
+        lifecycle.begin("proven")
+        shadow.step(10, OVER)
+        assert lifecycle.promoted == promoted
+        assert shadow.shown["proven"]["incumbent_n"] == 40
+
+
+def test_refuted_candidate_is_told_while_the_rules_it_was_compared_with_and_the_bans_stay():
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle, bad=[-1.0, -1.0, 0.4] * 20)
+    lifecycle.begin("bad")
+    shadow.step(10, OVER)
+    assert lifecycle.retired == ["bad"]
+    (told,) = shadow.summaries()
+    assert (told["playbook_id"], told["kind"], told["n"]) == ("bad", "refuted", 60)
+    shadow.step(11, OVER)
+    assert shadow.summaries() == (told,)
+    lifecycle.incumbent = 98
+    assert shadow.summaries() == ()
+    lifecycle.incumbent, lifecycle.banned = 99, ("up/mid",)
+    assert shadow.summaries() == ()
 
 
 def test_promotion_uses_up_the_evidence_and_the_level_of_what_it_promotes():
@@ -274,6 +304,13 @@ def test_risk_cut_is_weighed_by_the_trades_that_its_own_playbook_entered_since()
     shadow.step(10, OVER, [*traded([1.0] * 40), *other])
     assert shadow.measured[BOOK.content_hash, ""]["n"] == 10
     assert shadow.proven == {}
+    (told,) = shadow.summaries()
+    assert (told["playbook_id"], told["kind"], told["value"], told["n"]) == (
+        "pullback",
+        "risk_cut",
+        0.0025,
+        10,
+    )
 
 
 def test_risk_cut_shares_the_level_after_the_candidates_and_bans_that_began_with_it():
