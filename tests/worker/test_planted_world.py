@@ -223,3 +223,22 @@ def test_planted_fault_stays_where_the_slow_loop_is_off() -> None:
     assert not [one for one in off.of("playbook_version") if one["state"] != "active"]
     gained = planted_run().document["performance"]["total_return"]
     assert off.document["performance"]["total_return"] < gained - 0.01
+
+
+def test_request_names_the_positions_of_the_account_that_are_open():
+    run = planted_run()
+    policies = {one["policy_id"]: one["policy"]["playbook_id"] for one in run.of("policy_frozen")}
+    moves = [row for row in run.rows if row.kind in ("entry_filled", "episode", "high_level_request")]
+    held: dict[str, tuple[str, int]] = {}
+    compared = 0
+    for row in moves:
+        payload = json.loads(row.payload)
+        if row.kind == "high_level_request":
+            told = [(one["playbook_id"], one["entry_label"]) for one in payload["request"]["open_entries"]]
+            assert sorted(told) == sorted(held.values())
+            compared += bool(told)
+        elif row.kind == "episode":
+            held.pop(payload["episode"]["symbol"])
+        else:
+            held[str(row.symbol)] = policies[payload["policy_id"]], payload["bar_label"]
+    assert compared > 4

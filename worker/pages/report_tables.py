@@ -243,7 +243,7 @@ def history_table(rows: Sequence[Row]) -> Element | None:
 
 
 def trial_table(rows: Sequence[Row]) -> Element | None:
-    """What trades on paper beside the account, risk cuts by their playbook's trades since, and what is refuted."""
+    """What trades on paper beside the account, what is refuted, and risk cuts by the trades since."""
     columns: list[Column] = [
         ("playbook", text_of("playbook_id")),
         ("version", figure_of("version")),
