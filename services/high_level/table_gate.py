@@ -16,7 +16,7 @@ from services.high_level.clusters import declared_hypotheses
 from services.high_level.grading import Case, Range, Verdict, decide_cases, full_reason, minimum_of, ranges
 from services.high_level.trade_table import TableCluster, TradeTable, clusters_of
 from services.slow_loop.cadence import Interval, next_slot
-from services.statistics.calendar_units import Integers
+from services.statistics.calendar_units import BlockUnit, Integers, block_unit, unit_numbers, unit_starts
 from services.statistics.multiplicity import Family, register_family
 from services.statistics.track import Bounds, Sample
 
@@ -99,6 +99,43 @@ def grade_table(
         for index, row in enumerate(zip(clusters, samples, verdicts, shown, strict=True))
     ]
     return GradedTable(family, tuple(graded), tuple(looks))
+
+
+@dataclass(frozen=True)
+class EntriesPerBlock:
+    """How many trades of a table were entered in one block, whatever their playbook.
+
+    Attributes:
+        most: the largest number of them.
+        unit: what that block is.
+        begins: its first moment, ns UTC.
+        beyond: blocks with more than the limit.
+    """
+
+    most: int
+    unit: BlockUnit
+    begins: int
+    beyond: int
+
+
+def entries_per_block(table: TradeTable, gate: GateSettings, limit: int) -> EntriesPerBlock:
+    """The fullest block of a table, and how many hold more than `limit`.
+
+    A trade belongs to the block in which its playbook counts, by the longest bars of the playbook. Of blocks
+    that are equally full the first one is named.
+    """
+    longest = np.zeros(len(table.playbooks), dtype=np.int64)
+    np.maximum.at(longest, table.playbook, np.array(table.bar_s, dtype=np.int64)[table.timeframe])
+    units = [block_unit(gate.block, seconds) for seconds in longest.tolist()]
+    found = []
+    for unit in sorted(set(units)):
+        own = np.array([one == unit for one in units])[table.playbook]
+        numbers, counts = np.unique(unit_numbers(table.entry_ns[own], unit), return_counts=True)
+        fullest = int(np.argmax(counts))
+        begins = int(unit_starts(numbers[fullest], unit))
+        found.append((int(counts[fullest]), -begins, unit, int((counts > limit).sum())))
+    most, earlier, unit, _ = max(found)
+    return EntriesPerBlock(most, unit, -earlier, sum(beyond for *_, beyond in found))
 
 
 def _case(item: TableCluster, seen: Sample, minimum: int) -> Case:

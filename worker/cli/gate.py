@@ -9,6 +9,7 @@ import typer
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
 from services.high_level.interval_text import interval_text
+from services.quoting import counted
 from worker.cli import wiring
 from worker.cli.console import print_json, print_table, stdout_console
 from worker.cli.options import JsonOption
@@ -91,7 +92,8 @@ def gate(
         trades = read_trades(file, settings.runtime.tz, reference, usual, keep_copies=keep_copies)
     times = _looks(looks, trades, settings)
     most = settings.envelope.max_entries_per_block
-    bounds = {name: bounds_of(item, settings.gate, most) for name, item in definitions.items()}
+    named = {*definitions, *trades.trades.playbooks}
+    bounds = {name: bounds_of(definitions.get(name), settings.gate, most) for name in sorted(named)}
     graded = grade_table(trades.trades, settings.gate, times, definitions, _watched, bounds)
     document = gate_document(graded, settings, trades)
     if json:
@@ -153,6 +155,7 @@ def gate_document(
     family = graded.family
     no_learn = None if file is None else file.no_learn
     positions = None if file is None else file.positions
+    limited = None if file is None else _entries(file, settings)
     return {
         "family": {
             "id": family.family_id,
@@ -167,6 +170,24 @@ def gate_document(
         "clusters": [_cluster(item) for item in graded.clusters],
         **({} if no_learn is None else {"left_out": {"no_learn": no_learn}}),
         **({} if positions is None else {"positions": {**vars(positions), "merged": positions.merged}}),
+        **({} if limited is None else {"entries_per_block": limited}),
+    }
+
+
+def _entries(file: "TradeFile", settings: "Settings") -> dict[str, Any] | None:
+    """The limit of entries that the stakes trust, against what the table holds; None without a limit."""
+    from services.high_level.table_gate import entries_per_block
+
+    limit = settings.envelope.max_entries_per_block
+    if not limit:
+        return None
+    found = entries_per_block(file.trades, settings.gate, limit)
+    return {
+        "limit": limit,
+        "most": found.most,
+        "block": found.unit,
+        "begins": ns_to_datetime(found.begins).isoformat(),
+        "beyond": found.beyond,
     }
 
 
@@ -224,6 +245,9 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
             f"{held['rows']:,} rows are {held['positions']:,} positions, held together by {held['by']}",
             soft_wrap=True,
         )
+    limited = document.get("entries_per_block")
+    if limited is not None and limited["beyond"]:
+        console.print(_beyond(limited), soft_wrap=True)
     table = Table(box=None, pad_edge=False, show_edge=False)
     table.add_column("cluster", overflow="fold")
     for name in ("n", "blocks", "mean R", "against", "95 % at every look", "E", "detectable"):
@@ -247,6 +271,17 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
         console.print(f"{_name(row)}: {row['reason']}{when}", soft_wrap=True)
     chosen = ", ".join(family["selected"]) or "nothing"
     console.print(f"e-BH selects {chosen}", soft_wrap=True)
+
+
+def _beyond(limited: dict[str, Any]) -> str:
+    """That the account's limit of entries does not bound what a block of this table brings."""
+    blocks, holds = counted(limited["beyond"], "block"), "holds" if limited["beyond"] == 1 else "hold"
+    most = counted(limited["most"], "entry", "entries")
+    return (
+        f"envelope.max_entries_per_block is {limited['limit']:,}, but {blocks} of this table {holds} more "
+        f"({most} in the {limited['block']} of {limited['begins'][:10]}): the limit does not bound the "
+        "stakes; raise it, or leave it out"
+    )
 
 
 def _name(row: dict[str, Any]) -> str:

@@ -237,6 +237,51 @@ def test_gate_counts_rows_that_are_equal_in_every_column_once_and_says_so(tmp_pa
     assert "positions" not in kept
 
 
+def configured(folder, text):
+    path = folder / "settings.toml"
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("strict", ["", "[gate]\nstrict = true\n"])
+def test_gate_takes_the_entry_limit_of_the_settings_without_playbook_files(tmp_path, strict):
+    table = written(tmp_path, cell(1, 260, -0.5))
+    unlimited = cluster(graded(table, configured(tmp_path, strict)))
+    limit = "[envelope]\nmax_entries_per_block = 40\n"
+    limited = cluster(graded(table, configured(tmp_path, strict + limit)))
+    assert 1 < limited["e_losing"] < unlimited["e_losing"]  # a block may bring more than it was seen to
+
+
+def test_gate_says_where_a_table_holds_more_entries_than_the_limit(tmp_path):
+    rows = [*cell(1, 60, 0.0), *[[*row(0, 0.5, playbook="fade")[:5], 0.1 * k] for k in range(3)]]
+    config = configured(tmp_path, "[envelope]\nmax_entries_per_block = 5\n")
+    table = written(tmp_path, rows)
+    assert graded(table, config)["entries_per_block"] == {
+        "limit": 5, "most": 8, "block": "week", "begins": "2024-01-01T00:00:00+00:00", "beyond": 1,
+    }  # fmt: skip
+    told = (
+        "envelope.max_entries_per_block is 5, but 1 block of this table holds more (8 entries in the week of "
+        "2024-01-01): the limit does not bound the stakes; raise it, or leave it out"
+    )
+    assert told in run(table, config).stdout
+    kept = configured(tmp_path, "[envelope]\nmax_entries_per_block = 8\n")
+    assert graded(table, kept)["entries_per_block"]["beyond"] == 0
+    assert "bound the stakes" not in run(table, kept).stdout
+    assert "entries_per_block" not in graded(table)
+
+
+def test_gate_counts_entries_by_the_blocks_of_each_playbook(tmp_path):
+    # Two quarter-hour trades on each of five days keep a limit of two a day; with hourly ones beside them
+    # in one playbook the block is a week.
+    fast = [row(k, 0.1, playbook="fast", timeframe="15m") for k in range(5)]
+    fast += [[*one[:5], 0.2] for one in fast]
+    config = configured(tmp_path, "[envelope]\nmax_entries_per_block = 2\n")
+    assert graded(written(tmp_path, fast), config)["entries_per_block"]["beyond"] == 0
+    mixed = [*fast, row(0, 0.3, playbook="fast")]
+    found = graded(written(tmp_path, mixed), config)["entries_per_block"]
+    assert (found["most"], found["block"], found["beyond"]) == (11, "week", 1)
+
+
 def numbers(document):
     return document["family"], document["clusters"]
 
