@@ -268,7 +268,7 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     for item, row in rows:
         first = item.first_significant_at
         when = "" if first is None else f"; first at {shown_time(first)}"
-        console.print(f"{_name(row)}: {row['reason']}{when}", soft_wrap=True)
+        console.print(f"{_name(row)}: {row['reason']}{_torn_means(row)}{when}", soft_wrap=True)
     chosen = ", ".join(family["selected"]) or "nothing"
     console.print(f"e-BH selects {chosen}", soft_wrap=True)
 
@@ -282,6 +282,13 @@ def _beyond(limited: dict[str, Any]) -> str:
         f"({most} in the {limited['block']} of {limited['begins'][:10]}): the limit does not bound the "
         "stakes; raise it, or leave it out"
     )
+
+
+def _torn_means(row: dict[str, Any]) -> str:
+    """Why a cluster leans to nothing whose mean does not lie on the reference: the raw mean disagrees."""
+    if row["leaning"] is not None or row["mean"] in (None, row["reference"]):
+        return ""
+    return f"; leans to nothing, raw mean {row['mean_raw']:+.3g}: outliers carry the mean"
 
 
 def _name(row: dict[str, Any]) -> str:

@@ -237,6 +237,19 @@ def test_gate_counts_rows_that_are_equal_in_every_column_once_and_says_so(tmp_pa
     assert "positions" not in kept
 
 
+def test_gate_says_that_the_raw_mean_is_why_a_cluster_leans_to_nothing(tmp_path):
+    # Small winners and one loss of 40R: the winsorised mean is above zero, the raw one below it.
+    rows = [row(k, -40.0 if k == 30 else 0.3 + 0.001 * k) for k in range(60)]
+    document = graded(written(tmp_path, rows))
+    found = cluster(document)
+    assert found["mean_raw"] < 0 < found["mean"]
+    assert (found["leaning"], found["e_value"]) == (None, 1.0)
+    lines = run(written(tmp_path, rows)).stdout.splitlines()
+    told = next(line for line in lines if line.startswith("pullback: "))
+    assert told.endswith(f"; leans to nothing, raw mean {found['mean_raw']:+.3g}: outliers carry the mean")
+    assert "outliers" not in run(written(tmp_path, planted())).stdout
+
+
 def configured(folder, text):
     path = folder / "settings.toml"
     path.write_text(text, "utf-8")
