@@ -5,6 +5,7 @@ from pydantic import Field, model_validator
 from schemas.contract import Contract
 
 MOST = 1_000_000_000_000
+NOUNS = (("hypothesis", "hypotheses"), ("candidate", "candidates"), ("promotion", "promotions"))
 
 
 class TrialCounts(Contract):
@@ -42,21 +43,22 @@ class TrialLedger(TrialCounts):
         """What stands in genesis rows, requests and reports: nothing where nothing was tried before."""
         return self if self.configurations else None
 
+    @property
+    def sums(self) -> str:
+        """`41 hypotheses, 1 candidate, 0 promotions`."""
+        told = zip((self.hypotheses, self.candidates, self.promotions), NOUNS, strict=True)
+        return ", ".join(f"{count:,} {one if count == 1 else several}" for count, (one, several) in told)
+
     def line(self) -> str | None:
         """One line for people; None where nothing was tried before."""
         if not self.configurations:
             return None
+        one = self.configurations == 1
+        tried = f"{self.configurations:,} earlier configuration{'' if one else 's'}"
+        held = f"{tried} on these bars {'is' if one else 'are'}"
         if self.fresh:
-            return f"fresh ledger: {self._tried} on these bars are not counted"
-        return (
-            f"ledger of trials: {self._tried} on these bars are counted ({self.hypotheses:,} hypotheses, "
-            f"{self.candidates:,} candidates, {self.promotions:,} promotions)"
-        )
-
-    @property
-    def _tried(self) -> str:
-        plural = "" if self.configurations == 1 else "s"
-        return f"{self.configurations:,} earlier configuration{plural}"
+            return f"fresh ledger: {held} not counted"
+        return f"ledger of trials: {held} counted ({self.sums})"
 
 
 NO_TRIALS = TrialLedger()

@@ -234,17 +234,17 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     family = document["family"]
     looks = f"{family['looks']} looks" if family["looks"] > 1 else "one look"
     said = f"{looks}, the last at {shown_time(graded.looks[-1])}"
-    tested = f"family {family['id'][:12]} of {family['size']} hypotheses, q {family['q']:g}"
+    size = counted(family["size"], "hypothesis", "hypotheses")
+    tested = f"family {family['id'][:12]} of {size}, q {family['q']:g}"
     console.print(f"{said}; {tested}, mode {family['mode']}", soft_wrap=True)
     left_out = document.get("left_out", {}).get("no_learn")
     if left_out:
-        console.print(f"{left_out:,} trades of no-learn zones are left out")
+        verb = "is" if left_out == 1 else "are"
+        console.print(f"{counted(left_out, 'trade')} of no-learn zones {verb} left out")
     held = document.get("positions")
     if held is not None and held["merged"]:
-        console.print(
-            f"{held['rows']:,} rows are {held['positions']:,} positions, held together by {held['by']}",
-            soft_wrap=True,
-        )
+        told, whole = counted(held["rows"], "row"), counted(held["positions"], "position")
+        console.print(f"{told} are {whole}, held together by {held['by']}", soft_wrap=True)
     limited = document.get("entries_per_block")
     if limited is not None and limited["beyond"]:
         console.print(_beyond(limited), soft_wrap=True)
@@ -267,7 +267,7 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     console.print()
     for item, row in rows:
         first = item.first_significant_at
-        when = "" if first is None else f"; first at {shown_time(first)}"
+        when = "" if first is None or len(graded.looks) == 1 else f"; first at {shown_time(first)}"
         console.print(f"{_name(row)}: {row['reason']}{_torn_means(row)}{when}", soft_wrap=True)
     chosen = ", ".join(family["selected"]) or "nothing"
     console.print(f"e-BH selects {chosen}", soft_wrap=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
+from schemas.trials import TrialLedger
 from services.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, store_address
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 COUNTS = ("configurations", "hypotheses", "candidates", "promotions")
 SHOWN = 3
-EARLIER = "of older versions noted nothing for the ledger of trials: they are not counted"
+EARLIER = "noted nothing for the ledger of trials"
 
 
 def trials(db: DbOption = None, json: JsonOption = False) -> None:
@@ -30,7 +31,8 @@ def trials(db: DbOption = None, json: JsonOption = False) -> None:
     if ranges:
         _render(ranges)
     if uncounted:
-        complain(f"{counted(uncounted, 'run')} {EARLIER}")
+        them = "it is" if uncounted == 1 else "they are"
+        complain(f"{counted(uncounted, 'run')} of older versions {EARLIER}: {them} not counted")
 
 
 async def _stored(address: str) -> "tuple[list[Trial], int]":
@@ -95,7 +97,6 @@ def _render(ranges: Sequence[dict[str, Any]]) -> None:
             f"{one['timeframe']} {named} {one['start'][:10]} to {one['end'][:10]}",
             f"{len(one['runs']):,}",
             *(f"{one[name]:,}" for name in COUNTS),
-            f"{coming['configurations']:,} configurations, {coming['hypotheses']:,} hypotheses, "
-            f"{coming['candidates']:,} candidates, {coming['promotions']:,} promotions",
+            f"{counted(coming['configurations'], 'configuration')}, {TrialLedger(**coming).sums}",
         )
     stdout_console().print(table)

@@ -139,9 +139,22 @@ def test_fresh_run_counts_nothing_says_so_and_counts_for_others(address):
 
     fresh, same, other = in_store(address, scenario)
     assert (fresh.configurations, fresh.fresh, fresh.in_force) == (1, True, NO_TRIALS)
-    assert fresh.line() == "fresh ledger: 1 earlier configuration on these bars are not counted"
+    assert fresh.line() == "fresh ledger: 1 earlier configuration on these bars is not counted"
     assert (same.configurations, same.fresh) == (1, False)
     assert other.configurations == 2
+
+
+def test_ledger_counts_one_of_each_in_the_singular():
+    one = TrialLedger(configurations=1, hypotheses=1, candidates=1, promotions=1)
+    assert one.line() == (
+        "ledger of trials: 1 earlier configuration on these bars is counted "
+        "(1 hypothesis, 1 candidate, 1 promotion)"
+    )
+    many = TrialLedger(configurations=2, hypotheses=2_000, candidates=2)
+    assert many.line() == (
+        "ledger of trials: 2 earlier configurations on these bars are counted "
+        "(2,000 hypotheses, 2 candidates, 0 promotions)"
+    )
 
 
 def test_processes_that_begin_together_see_each_other(address):

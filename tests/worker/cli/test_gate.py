@@ -250,6 +250,16 @@ def test_gate_says_that_the_raw_mean_is_why_a_cluster_leans_to_nothing(tmp_path)
     assert "outliers" not in run(written(tmp_path, planted())).stdout
 
 
+def test_gate_names_one_of_a_thing_in_the_singular(tmp_path):
+    text = run(written(tmp_path, [row(0, 1.0)] * 3)).stdout
+    assert "3 rows are 1 position, held together by" in text
+    marked = [[*row(0, 0.1), "true"], [*row(1, 0.1), "false"]]
+    assert (
+        "1 trade of no-learn zones is left out"
+        in run(written(tmp_path, marked, (*HEADER, "no_learn"), "marked.csv")).stdout
+    )
+
+
 def configured(folder, text):
     path = folder / "settings.toml"
     path.write_text(text, "utf-8")
@@ -353,6 +363,7 @@ def test_gate_table_says_what_is_known_and_what_is_selected(tmp_path):
     assert "e-BH selects pullback, pullback|up/mid" in text
     assert "pullback up/mid: selected_in_family: E " in text
     assert "; first at 2024-" in text
+    assert "first at" not in run(written(tmp_path, planted())).stdout  # one look is the first and the last
     assert "breakout: reference_not_excluded" in text
 
 

@@ -60,10 +60,17 @@ def test_trials_prints_a_line_for_each_range(made):
     assert "4 configurations" in " ".join(lines)
 
 
+def test_trials_of_one_configuration_are_told_in_the_singular(tmp_path):
+    command(tmp_path, "backtest", *BARS)
+    text = " ".join(command(tmp_path, "trials").stdout.split())
+    assert "1 configuration, " in text
+    assert "1 configurations" not in text
+
+
 def test_run_says_in_a_line_what_is_counted_and_what_is_not(made):
     _, said = made
     assert "ledger" not in said[0] + said[2]
-    assert "ledger of trials: 1 earlier configuration on these bars are counted" in said[1]
+    assert "ledger of trials: 1 earlier configuration on these bars is counted" in said[1]
     assert "fresh ledger: 3 earlier configurations on these bars are not counted" in said[4]
 
 
