@@ -109,7 +109,7 @@ def _held_together(
     if "position_id" in where:
         by, keys = BY_ID, [_codes(table, where["position_id"])[0]]
     elif "symbol" in where and "direction" in where:
-        named = [_codes(table, where[name])[0] for name in ("symbol", "direction")]
+        named = [_alike(*_codes(table, where[name])) for name in ("symbol", "direction")]
         cell = [trades.playbook, trades.regime, trades.timeframe]
         by, keys = BY_ORDER, [*named, *cell, trades.entry_ns, trades.exit_ns]
     elif keep_copies:
@@ -123,6 +123,12 @@ def _held_together(
     _refuse_mixed(table, where, trades, number)
     quantity = _quantities(table, where["quantity"]) if "quantity" in where else None
     return merge(trades, number, quantity), positions
+
+
+def _alike(codes: IntArray, names: tuple[str, ...]) -> IntArray:
+    """Codes (n,) that are equal where names differ in case alone."""
+    _, same = np.unique([name.casefold() for name in names], return_inverse=True)
+    return np.asarray(same, dtype=np.int64)[codes]
 
 
 def _encoded(column: Any) -> IntArray:

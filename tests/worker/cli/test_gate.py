@@ -349,6 +349,14 @@ def test_gate_of_fills_whose_quantities_overflow_weighs_them_by_their_shares(tmp
     assert (found["n"], found["mean"]) == (60, pytest.approx(0.4))
 
 
+def test_gate_holds_fills_together_whose_symbol_and_direction_differ_in_case_and_space(tmp_path):
+    named = [("AAPL", "long"), (" aapl", "LONG "), ("Aapl", "Long"), ("IBM", "long"), ("aapl", "short")]
+    rows = [[*row(0, 0.5), symbol, direction] for symbol, direction in named]
+    document = graded(written(tmp_path, rows, (*HEADER, "symbol", "direction")))
+    assert (document["positions"]["rows"], document["positions"]["positions"]) == (5, 3)
+    assert cluster(document)["n"] == 3
+
+
 def test_gate_of_copies_is_the_gate_of_one_row_each_in_any_order(tmp_path):
     rows = planted()
     copied = [one for one in rows for _ in range(8)]
