@@ -30,6 +30,9 @@ OWN_NAMES = {
     "entry_label": "entry_time",
     "exit_label": "exit_time",
 }  # of trades.csv
+OUTCOME = "write the outcome in R, or remove the row (an open trade is not resolved)"
+QUANTITY = "write how much was traded, or leave the column out"
+REFERENCE = "write what the playbook's trades are held against, in R, or leave the column out"
 _BAR = re.compile(r"(?P<count>[1-9]\d{0,3})(?P<unit>[smhdwM])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "M": 2_592_000}
 IntArray = npt.NDArray[np.int64]
@@ -157,13 +160,12 @@ def _refuse_mixed(table: BarTable, where: dict[str, int], trades: TradeTable, nu
 
 
 def _quantities(table: BarTable, column: int) -> npt.NDArray[np.float64]:
-    values = _numbers(table, column)
+    values = _numbers(table, column, QUANTITY)
     odd = np.flatnonzero(values <= 0.0)
     if odd.size:
         row = int(odd[0])
         raise DataError(
-            f"{_place(table, column, row)}: the quantity {float(values[row])!r} is not above 0: "
-            "write how much was traded, or leave the column out"
+            f"{_place(table, column, row)}: the quantity {float(values[row])!r} is not above 0: {QUANTITY}"
         )
     return values
 
@@ -239,22 +241,24 @@ def _refuse_early_look(table: BarTable, exit_ns: IntArray, look_ns: IntArray) ->
         )
 
 
-def _numbers(table: BarTable, column: int) -> npt.NDArray[np.float64]:
+def _numbers(table: BarTable, column: int, advice: str) -> npt.NDArray[np.float64]:
+    """Finite numbers of a column (n,).
+
+    Raises:
+        DataError: one is none; it names the place, and says `advice`.
+    """
     values = table.numbers(column)
     odd = np.flatnonzero(~np.isfinite(values))
     if odd.size:
         row = int(odd[0])
         word = "empty or NaN" if np.isnan(values[row]) else f"{float(values[row])!r}"
-        raise DataError(
-            f"{_place(table, column, row)}: the value is {word}, not a finite number: "
-            "write the outcome in R, or remove the row (an open trade is not resolved)"
-        )
+        raise DataError(f"{_place(table, column, row)}: the value is {word}, not a finite number: {advice}")
     return values
 
 
 def _outcomes(table: BarTable, column: int) -> npt.NDArray[np.float64]:
     """R of every row; what no trade can have made, and no sum could hold, is refused."""
-    values = _numbers(table, column)
+    values = _numbers(table, column, OUTCOME)
     odd = np.flatnonzero(np.abs(values) > MOST_R)
     if odd.size:
         row = int(odd[0])
@@ -310,7 +314,7 @@ def _bar_seconds(table: BarTable, column: int, codes: IntArray, labels: tuple[st
 
 def _references(table: BarTable, column: int, books: IntArray, names: tuple[str, ...]) -> tuple[float, ...]:
     """One reference for each playbook."""
-    values = _numbers(table, column)
+    values = _numbers(table, column, REFERENCE)
     _, first = np.unique(books, return_index=True)
     differing = np.flatnonzero(values != values[first][books])
     if differing.size:

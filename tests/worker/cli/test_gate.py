@@ -395,6 +395,22 @@ def test_gate_refuses_a_bad_value_with_its_place_and_the_next_step(tmp_path, cha
     assert all(word in message for word in words), message
 
 
+@pytest.mark.parametrize("word", ["", "nan", "inf"])
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("quantity", "write how much was traded, or leave the column out"),
+        ("reference", "write what the playbook's trades are held against, in R, or leave the column out"),
+    ],
+)
+def test_gate_says_what_to_do_about_an_optional_number_that_is_none(tmp_path, word, name, advice):
+    rows = [[*row(0, 0.5), "a", "1.5"], [*row(0, 0.5), "a", word]]
+    message = complaint(written(tmp_path, rows, (*HEADER, "position_id", name)))
+    assert f"trades.csv line 3, column '{name}'" in message
+    assert advice in message
+    assert "outcome" not in message
+
+
 def test_gate_refuses_a_missing_column_an_empty_table_and_naive_times(tmp_path):
     short = [one[:-1] for one in planted()]
     assert "column 'r' is missing" in complaint(written(tmp_path, short, HEADER[:-1]))
