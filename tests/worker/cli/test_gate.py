@@ -2,7 +2,9 @@
 
 import csv
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +16,10 @@ from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from services import playbooks
 from tests.worker.runs import embedded_run
+from tools.docs_pages import DOCS
 from worker.cli import app
 from worker.cli.out_folder import trades_csv
+from worker.gate_table import OPTIONAL, REQUIRED
 
 HEADER = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
 START = datetime(2024, 1, 1, 9, tzinfo=UTC)
@@ -258,6 +262,29 @@ def test_gate_names_one_of_a_thing_in_the_singular(tmp_path):
         "1 trade of no-learn zones is left out"
         in run(written(tmp_path, marked, (*HEADER, "no_learn"), "marked.csv")).stdout
     )
+
+
+def documented(head):
+    """What the first cells name of the page's table with this head, and its whole text."""
+    lines = (DOCS / "how-to" / "grade-your-own-trades.md").read_text("utf-8").splitlines()
+    table = list(takewhile(lambda line: line.startswith("|"), lines[lines.index(head) + 2 :]))
+    return [name for line in table for name in re.findall(r"`([^`]+)`", line.split(" | ")[0])], table
+
+
+def test_page_of_gate_names_each_column_that_the_loader_knows_once():
+    columns, _ = documented("| column | holds |")
+    assert sorted(columns) == sorted([*REQUIRED, *OPTIONAL])
+
+
+def test_page_of_gate_names_each_key_of_the_document_once(tmp_path):
+    rows = [[*row(k, 0.1), "false"] for k in range(30)]
+    config = configured(tmp_path, "[envelope]\nmax_entries_per_block = 5\n")
+    document = graded(written(tmp_path, rows, (*HEADER, "no_learn")), config)
+    keys, table = documented("| key | holds |")
+    assert sorted(keys) == sorted([*{*document} - {"clusters"}, "clusters[]", *KEYS])
+    for name in ("family", "left_out", "positions", "entries_per_block"):
+        line = next(line for line in table if line.startswith(f"| `{name}`"))
+        assert set(document[name]) <= set(re.findall(r"`([a-z_]+)`", line)), name
 
 
 def configured(folder, text):
