@@ -71,6 +71,14 @@ class GridTrial(Contract):
     n: int
     mean_r: float | None
     e_value: float | None
+    leaning: Claim | None = Field(default=None, description="the claim that the e-value is for")
+
+    def payload(self) -> dict[str, Any]:
+        """As ever where it leans to nothing: a report of such trials keeps the id that it had."""
+        payload = super().payload()
+        if self.leaning is None:
+            del payload["leaning"]
+        return payload
 
 
 class DecayLevel(Contract):

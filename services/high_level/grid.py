@@ -94,7 +94,9 @@ def _trial(
     unit = unit_of_timeframe(gate.block, timeframe)
     seen = Track(trades, unit, reference, bounds_of(definition, gate)).at(at_ns)
     mean = float(winsorise(trades.r, gate.winsor_low, gate.winsor_high).mean())
-    return made.model_copy(update={"mean_r": round(mean, 9), "e_value": seen.e_value})
+    return made.model_copy(
+        update={"mean_r": round(mean, 9), "e_value": seen.e_value, "leaning": seen.leaning}
+    )
 
 
 def best_candidate(

@@ -36,7 +36,7 @@ DECAY_HEAD = ("playbook", "n", "mean R", "level", "highest", "limit", "alarm")
 FIRE_HEAD = ("playbook", "side", "fires", "activated", "expired", "trades", "mean R")
 EXPECTATION_HEAD = ("playbook", "n", "hold P50", "hold P90", "MAE of winners", "MFE", "off")
 UNTRADED_HEAD = ("why not", "signals", "resolved on paper", "mean on paper")
-GRID_HEAD = ("playbook", "parameter", "value", "n", "mean R", "e-value")
+GRID_HEAD = ("playbook", "parameter", "value", "n", "mean R", "leans to", "e-value")
 ACTION_HEAD = ("at", "action", "playbook", "regime", "parameter", "value")
 CHANGE_HEAD = ("action", "playbook", "regime", "change", "grade", "reason")
 # What starts a heading, table, fence, rule, underlined heading or link target when it opens a line.
@@ -149,7 +149,7 @@ def _untraded(reason: str, row: dict[str, Any]) -> list[str]:
 
 def _trial(row: dict[str, Any]) -> list[str]:
     tried = [row["playbook_id"], row["parameter"], f"{row['value']:g}", str(row["n"])]
-    return [*tried, r_multiple(row["mean_r"]), number(row["e_value"])]
+    return [*tried, r_multiple(row["mean_r"]), row.get("leaning") or "-", number(row["e_value"])]
 
 
 def _action(row: dict[str, Any]) -> list[str]:

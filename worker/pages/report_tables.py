@@ -223,6 +223,7 @@ def grid_table(rows: Sequence[Row]) -> Element | None:
         ("value", figure_of("value")),
         ("n", figure_of("n")),
         ("mean", r_of("mean_r")),
+        ("leans to", text_of("leaning", "-")),
         ("E", lambda row: value(row["e_value"], "-" if row["e_value"] is None else shown_e(row["e_value"]))),
     ]
     return made("Every value tried joined the tested family", columns, rows, "value, n, mean, E")

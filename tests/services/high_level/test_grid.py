@@ -36,6 +36,13 @@ def test_grid_tries_every_value_of_every_parameter_once():
     assert len({trial_key(item) for item in trials}) == 5
 
 
+@pytest.mark.parametrize(("r", "leaning"), [(-0.5, "losing"), (0.5, "gaining"), (0.0, None)])
+def test_grid_value_names_the_claim_of_its_e_value(r, leaning):
+    rows = [(START + k * DAY_NS, START + k * DAY_NS, r) for k in range(60)]
+    (found,) = {(item.leaning, item.payload().get("leaning", "left out")) for item in run(rows)}
+    assert found == (leaning, leaning or "left out")
+
+
 def test_grid_value_without_trades_has_no_mean():
     assert {(item.n, item.mean_r, item.e_value) for item in run([])} == {(0, None, None)}
 

@@ -108,6 +108,18 @@ def test_report_page_shows_every_number_of_an_analysis(field, words):
 GRID = [{"playbook_id": "a", "parameter": "b", "value": 1.5, "n": 31, "mean_r": -0.4, "e_value": 2.5}]
 
 
+def test_report_shows_the_claim_of_each_grid_value_on_both_pages():
+    rows = [*({**GRID[0], "leaning": side} for side in ("losing", "gaining")), *GRID]
+    entry = copy.deepcopy(entries()[-1])
+    entry["report"]["grid_trials"] = rows
+    told = report_markdown(entry).partition("Grid values tried")[2]
+    lines = [line for line in told.splitlines() if line.startswith("| a ")]
+    assert [line.split(" | ")[5] for line in lines] == ["losing", "gaining", "-"]
+    text = read(page(grid_trials=rows)).text.partition("Every value tried")[2]
+    places = [text.index(word) for word in ("leans to", "losing", "gaining")]
+    assert places == sorted(places)
+
+
 def test_report_page_shows_fire_quality_untraded_signals_failures_and_the_unclassified_share():
     shown = {held for held, _ in figures(read(page()))}
     report = entries()[-1]["report"]
