@@ -1,5 +1,8 @@
 """The ledger of trials: what was tried on the bars of a run, in its store, before the run began."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from pydantic import Field, model_validator
 
 from schemas.contract import Contract
@@ -42,6 +45,15 @@ class TrialLedger(TrialCounts):
     def told(self) -> "TrialLedger | None":
         """What stands in genesis rows, requests and reports: nothing where nothing was tried before."""
         return self if self.configurations else None
+
+    def document(self) -> dict[str, Any]:
+        """What was tried, and beside it what of it is counted: all, or nothing of a fresh ledger."""
+        return {**self.payload(), "counted": self.in_force.model_dump(exclude={"fresh"})}
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> "TrialLedger":
+        """What `document` was made of; nothing tried where it is of an older version."""
+        return cls.model_validate({name: document[name] for name in cls.model_fields if name in document})
 
     @property
     def sums(self) -> str:

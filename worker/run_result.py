@@ -74,7 +74,7 @@ class RunResult:
             "headline": headline(seen),
             "performance": self._performance(),
             "contamination": seen,
-            "ledger": session.ledger.payload(),
+            "ledger": session.ledger.document(),
             "tick_validation": session.tick_validation().payload(),
             "strategist": {
                 "name": session.settings.policy_loop.strategist,

@@ -63,7 +63,7 @@ def test_later_configuration_has_the_earlier_ones_in_its_first_row_and_its_repor
     assert (ledger.configurations, ledger.hypotheses, ledger.fresh) == (2, 2 * HYPOTHESES, False)
     requests = payloads(folder, runs[3], "high_level_request")
     assert {json.dumps(one["request"]["ledger"]) for one in requests} == {json.dumps(genesis["ledger"])}
-    assert runs[3].document["ledger"] == ledger.payload()
+    assert TrialLedger.of_document(runs[3].document["ledger"]) == ledger
     told = payloads(folder, runs[3], "high_level_report")[-1]["report"]["narrative"]
     assert "Ledger of trials: 2 earlier configurations on these bars are counted" in told
 
@@ -88,7 +88,9 @@ def test_fresh_ledger_runs_as_on_an_empty_store_and_every_report_says_so(store):
     line = "resh ledger: 3 earlier configurations on these bars are not counted"
     reports = payloads(folder, runs[4], "high_level_report")
     assert all(line in one["report"]["narrative"] for one in reports)
-    assert runs[4].document["ledger"]["fresh"] is True
+    told = runs[4].document["ledger"]
+    assert (told["fresh"], told["configurations"]) == (True, 3)
+    assert set(told["counted"].values()) == {0}
     first = payloads(folder, runs[0], "high_level_report")
     for one, other in zip(first, reports, strict=True):
         assert [c["alpha"] for c in one["report"]["clusters"]] == [

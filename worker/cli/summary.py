@@ -43,7 +43,7 @@ def render(document: Document, console: "Console", failures: Sequence[str] = ())
         console.print(sent_back, style="yellow", soft_wrap=True)
     if data["left_out"]:
         console.print(_left_out(document["run_id"], data["left_out"]), style="yellow", soft_wrap=True)
-    if (told := TrialLedger.model_validate(document.get("ledger", {})).line()) is not None:
+    if (told := TrialLedger.of_document(document.get("ledger", {})).line()) is not None:
         console.print(told, style="yellow", soft_wrap=True)
     for title, rows in (
         *_performance_parts(document),

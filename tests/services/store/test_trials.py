@@ -157,6 +157,16 @@ def test_ledger_counts_one_of_each_in_the_singular():
     )
 
 
+@pytest.mark.parametrize("fresh", [False, True])
+def test_ledger_of_a_document_says_what_is_counted_beside_what_was_tried(fresh):
+    ledger = TrialLedger(configurations=2, hypotheses=82, candidates=3, promotions=1, fresh=fresh)
+    told = ledger.document()
+    assert (told["hypotheses"], told["fresh"]) == (82, fresh)
+    sums = {"configurations": 2, "hypotheses": 82, "candidates": 3, "promotions": 1}
+    assert told["counted"] == (dict.fromkeys(sums, 0) if fresh else sums)
+    assert TrialLedger.of_document(told) == ledger
+
+
 def test_processes_that_begin_together_see_each_other(address):
     """Every one of eight counts a different number of others."""
 

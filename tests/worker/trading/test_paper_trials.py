@@ -57,7 +57,7 @@ def folder(tmp_path, monkeypatch):
 
 def ledger_of(outcome):
     assert outcome.document is not None
-    return outcome.document["ledger"]
+    return TrialLedger.of_document(outcome.document["ledger"]).payload()
 
 
 async def played_again(store):
