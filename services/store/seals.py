@@ -155,10 +155,11 @@ class SealRepository:
         there: whether the store has a table of seals; one that was not upgraded has none.
     """
 
-    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, there: bool) -> None:
+    def __init__(self, engine: AsyncEngine, url: StoreUrl, *, there: bool, traded: bool = True) -> None:
         self._engine = engine
         self._url = url
         self.there = there
+        self._traded = traded  # whether the store has the tables of paper runs
 
     async def covered(self, run_id: str) -> bool:
         """Whether a run was sealed from its beginning."""
@@ -182,7 +183,7 @@ class SealRepository:
     async def problems(self, run_id: str) -> list[str]:
         """What is not as it was written, of one run."""
         async with transaction(self._engine, self._url, snapshot=True) as connection:
-            return await run_problems(connection, run_id, sealed_parts=self.there)
+            return await run_problems(connection, run_id, sealed_parts=self.there, traded=self._traded)
 
 
 async def store_problems(connection: AsyncConnection, tables: Iterable[str]) -> list[str]:

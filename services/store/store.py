@@ -31,18 +31,24 @@ class Store:
 
     `has_worker_tables`, `has_operator_tables` and `has_trading_tables` are false for an older store that was
     opened for reading: it holds runs, but no reports of a worker, no requests of an operator, no paper runs.
+    `outdated` says so with the next step; None for a store of this revision.
     """
 
     def __init__(
-        self, engine: AsyncEngine, url: StoreUrl, tables: frozenset[str] = frozenset(metadata.tables)
+        self,
+        engine: AsyncEngine,
+        url: StoreUrl,
+        tables: frozenset[str] = frozenset(metadata.tables),
+        outdated: str | None = None,
     ) -> None:
         self._engine = engine
         self.url = url.text
+        self.outdated = outdated
         self.has_worker_tables = tables >= WORKER
         self.has_operator_tables = tables >= OPERATOR
         self.has_trading_tables = tables >= TRADING
         sealing = tables >= SEALS
-        self.seals = SealRepository(engine, url, there=sealing)
+        self.seals = SealRepository(engine, url, there=sealing, traded=self.has_trading_tables)
         self.runs = RunRepository(engine, url, seals=sealing)
         self.journal = JournalRepository(engine, url)
         self.leases = LeaseRepository(engine, url)
@@ -89,15 +95,16 @@ async def open_store(
     engine = build_engine(url, create=create, timeout_s=timeout_s, command_s=command_s)
     try:
         async with transaction(engine, url, writes=create) as connection:
-            tables = await connection.run_sync(_checked_tables, url, create)
+            found = await connection.run_sync(_checked, url, create)
     except BaseException:
         await engine.dispose()
         raise
-    return Store(engine, url, tables)
+    outdated = None if found.state == "current" else str(behind_error(url, found.revision))
+    return Store(engine, url, found.tables, outdated)
 
 
-def _checked_tables(connection: Connection, url: StoreUrl, create: bool) -> frozenset[str]:
-    """Our tables there; on `create` an empty store gets them, and a SQLite file is upgraded."""
+def _checked(connection: Connection, url: StoreUrl, create: bool) -> Standing:
+    """What is there; on `create` an empty store gets our tables, and a SQLite file is upgraded."""
     found = standing(connection, url)
     if found.state == "empty":
         return _made(connection, url, create)
@@ -110,14 +117,14 @@ def _checked_tables(connection: Connection, url: StoreUrl, create: bool) -> froz
         _upgrade(connection, url)
         found = standing(connection, url)
     _check_columns(connection, url, found)
-    return found.tables
+    return found
 
 
-def _made(connection: Connection, url: StoreUrl, create: bool) -> frozenset[str]:
+def _made(connection: Connection, url: StoreUrl, create: bool) -> Standing:
     if not create:
         raise StoreMissing(f"store {url.text} is empty: `thinktwice backtest` fills it, or give another --db")
     make_tables(connection)
-    return frozenset(metadata.tables)
+    return standing(connection, url)
 
 
 def _upgrade(connection: Connection, url: StoreUrl) -> None:

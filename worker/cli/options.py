@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from schemas.errors import ConfigError
+from worker.cli.console import complain
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -31,16 +32,33 @@ def store_address(db: str | None) -> str:
     return load_settings(flags={"runtime.db": ("--db", db)}).settings.runtime.db
 
 
-async def open_for_run(db: str | None, run: str) -> tuple["Store", "RunRecord"]:
+async def open_to_read(address: str) -> "Store":
+    """The store at an address; one of an older revision is told of on stderr, with the next step.
+
+    Raises:
+        StoreMissing: there is none.
+    """
+    from services.store import open_store
+
+    store = await open_store(address, create=False)
+    if store.outdated is not None:
+        complain(store.outdated)
+    return store
+
+
+async def open_for_run(db: str | None, run: str, *, upgrades: bool = False) -> tuple["Store", "RunRecord"]:
     """The store and the named run in it; close the store.
+
+    Its age is not told where the command `upgrades` the store next.
 
     Raises:
         ConfigError: there is no such store, or no such run in it.
     """
     from services.store import StoreMissing, open_store
 
+    address = store_address(db)
     try:
-        store = await open_store(store_address(db), create=False)
+        store = await (open_store(address, create=False) if upgrades else open_to_read(address))
     except StoreMissing as error:
         raise ConfigError(f"no run {run!r}: {error}") from error
     try:

@@ -28,7 +28,7 @@ async def open_to_write(db: str | None, run: str) -> tuple["Store", "RunRecord"]
     """
     from services.store import open_store
 
-    store, record = await open_for_run(db, run)
+    store, record = await open_for_run(db, run, upgrades=True)
     await store.close()
     return await open_store(store_address(db), create=True), record
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
 from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption, store_address
+from worker.cli.options import DbOption, JsonOption, open_to_read, store_address
 from worker.figures import percent
 from worker.interrupts import run_async
 
@@ -41,10 +41,10 @@ def runs(db: DbOption = None, json: JsonOption = False) -> None:
 
 
 async def _stored(address: str) -> "list[RunRecord]":
-    from services.store import StoreMissing, open_store
+    from services.store import StoreMissing
 
     try:
-        store = await open_store(address, create=False)
+        store = await open_to_read(address)
     except StoreMissing as error:
         complain(str(error))
         return []

@@ -10,7 +10,7 @@ from schemas.canonical import ns_to_datetime
 from schemas.trials import TrialLedger
 from services.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption, store_address
+from worker.cli.options import DbOption, JsonOption, open_to_read, store_address
 from worker.interrupts import run_async
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def trials(db: DbOption = None, json: JsonOption = False) -> None:
 
 async def _stored(address: str) -> "tuple[list[Trial], int]":
     """The ledger, and how many runs were made before there was one."""
-    from services.store import StoreMissing, open_store
+    from services.store import StoreMissing
 
     try:
-        store = await open_store(address, create=False)
+        store = await open_to_read(address)
     except StoreMissing as error:
         complain(str(error))
         return [], 0

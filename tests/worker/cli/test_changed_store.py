@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from schemas.config import Settings
 from services.store.failures import StoreDamaged
+from services.store.migrations import HEAD
 from services.store.seals import GONE, UNSEALED
 from tests.golden.stored import released
 from tests.worker.runs import embedded_bars
@@ -259,6 +260,28 @@ def test_run_of_an_older_version_is_told_as_not_covered_and_is_not_broken(golden
     cut = [problem for problem in checked["problems"] if "at the venue is in no row" in problem]
     assert checked["problems"] == cut
     assert UNSEALED in CliRunner().invoke(app, ["db", "check", "--full", "--db", address(tmp_path)]).stdout
+
+
+@pytest.mark.parametrize(
+    "golden", [one for one in released() if one.revision < HEAD], ids=lambda one: one.name
+)
+def test_commands_that_read_a_store_of_an_older_revision_say_so_with_the_next_step(golden, tmp_path):
+    shutil.copy(golden.unpacked(tmp_path), tmp_path / "paper.db")
+    before = (tmp_path / "paper.db").read_bytes()
+    told = (
+        f"thinktwice: store {address(tmp_path)} is at revision {golden.revision!r}, this program works with "
+        f"{HEAD!r}: run `thinktwice db upgrade --db URL`\n"
+    )
+    run = golden.facts["runs"][-1]["run_id"]
+    for words in (
+        ("verify", run), ("runs",), ("journal", run), ("trials",), ("status", run), ("reports", run),
+        ("playbooks", "list", run), ("report", run),
+    ):  # fmt: skip
+        done = CliRunner().invoke(app, [*words, "--db", address(tmp_path)])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        assert done.stderr.count(told) == 1, (words, done.stderr)
+        assert "no such table" not in done.output
+    assert (tmp_path / "paper.db").read_bytes() == before
 
 
 @pytest.mark.parametrize(
