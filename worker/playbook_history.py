@@ -58,7 +58,8 @@ class VersionHistory:
 class PlaybookHistory:
     """The versions of every playbook of a run, in order of appearance."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings | None) -> None:
+        """Begin empty; without the run's settings trades are counted and not measured."""
         self._settings = settings
         self._versions: dict[str, VersionHistory] = {}
 
@@ -147,6 +148,8 @@ class PlaybookHistory:
     def _shown(self, episodes: list[Episode]) -> dict[str, Any] | None:
         """Trades, blocks, mean R, e-values on both sides and an interval; None without a trade."""
         learnable = [one for one in episodes if not one.no_learn]
+        if self._settings is None:
+            return {"n": len(learnable)} if learnable else None
         gate, alpha = self._settings.gate, self._settings.judge.promotion_alpha
         track = trial_track(learnable, gate)
         if track is None:

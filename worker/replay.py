@@ -34,7 +34,8 @@ class ReplayReport:
     """Result of a replay. `compared` rows were equal; `problem` says what happened after them.
 
     `document` tells what the stored document says otherwise than the one that comes out; None when it was not
-    compared: the run has not finished, or its rows differ.
+    compared: the run has not finished, or its rows differ. `playable` is false for a run of another version,
+    of which nothing could be compared.
     """
 
     ok: bool
@@ -43,22 +44,28 @@ class ReplayReport:
     head_hash: str | None
     problem: str | None = None
     document: tuple[str, ...] | None = None
+    playable: bool = True
+
+
+class SettingsOfAnotherVersion(ConfigError):
+    """A run was stored with settings that this version does not know, or takes otherwise."""
 
 
 def stored_settings(record: "RunRecord") -> Settings:
     """The settings of a stored run.
 
     Raises:
-        ConfigError: they no longer fit, or they are not what the run recorded as hashed.
+        SettingsOfAnotherVersion: they no longer fit.
+        ConfigError: they are not what the run recorded as hashed.
     """
     try:
         settings = Settings.model_validate(record.config)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise ConfigError(
+        raise SettingsOfAnotherVersion(
             f"the stored configuration of {record.run_id} does not fit this version "
-            f"({place}: {first['msg']}): verify it with the version that made it"
+            f"({place}: {first['msg']}): use the version that made it"
         ) from error
     if settings.config_hash != record.config_hash:
         raise ConfigError(

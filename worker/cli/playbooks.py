@@ -8,7 +8,7 @@ import typer
 
 from schemas.errors import ConfigError, nearest
 from services.high_level.interval_text import interval_text
-from worker.cli.console import print_json, print_line, print_table
+from worker.cli.console import complain, print_json, print_line, print_table
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.cli.reflect import DataOption
@@ -16,9 +16,10 @@ from worker.cli.replan import WriteOption
 from worker.cli.replan_text import change_lines, transition_lines, version_lines, written_lines
 from worker.figures import DASH, r_multiple, shown_time
 from worker.interrupts import run_async
-from worker.replay import stored_settings
+from worker.replay import SettingsOfAnotherVersion, stored_settings
 
 if TYPE_CHECKING:
+    from schemas.config import Settings
     from schemas.playbook import PlaybookVersion
     from services.store import RunRecord, Store
     from worker.playbook_history import PlaybookHistory
@@ -88,16 +89,25 @@ def rollback(
 async def _history(run: str, name: str | None, db: str | None) -> tuple[str, list[dict[str, Any]]]:
     store, record = await open_for_run(db, run)
     async with store:
-        found = await _read(store, record)
+        found = await _read(store, record, _settings(record))
     if name is not None:
         _demand_known(name, found.names(), record.run_id)
     return record.run_id, [found.document(one) for one in found.of(name)]
 
 
-async def _read(store: "Store", record: "RunRecord") -> "PlaybookHistory":
+def _settings(record: "RunRecord") -> "Settings | None":
+    """Those of the run; None, with a word on stderr, where this version does not know them."""
+    try:
+        return stored_settings(record)
+    except SettingsOfAnotherVersion as error:
+        complain(f"what trades have shown is left out: {error}")
+        return None
+
+
+async def _read(store: "Store", record: "RunRecord", settings: "Settings | None") -> "PlaybookHistory":
     from worker.playbook_history import KINDS, PlaybookHistory
 
-    found = PlaybookHistory(stored_settings(record))
+    found = PlaybookHistory(settings)
     await found.read(store.journal.rows(record.run_id, kinds=KINDS))
     return found
 
@@ -113,7 +123,7 @@ async def _rolled_back(
 ) -> dict[str, Any]:
     store, record = await open_to_write(db, run)
     async with store:
-        _demand_known(name, (await _read(store, record)).names(), record.run_id)
+        _demand_known(name, (await _read(store, record, None)).names(), record.run_id)
         if takes_requests(record):
             if write is not None:
                 raise ConfigError(
@@ -180,7 +190,7 @@ def _render_list(versions: list[dict[str, Any]]) -> None:
 
 
 def _counted(shown: dict[str, Any] | None) -> tuple[str, str]:
-    return (DASH, DASH) if shown is None else (str(shown["n"]), r_multiple(shown["mean_r"]))
+    return (DASH, DASH) if shown is None else (str(shown["n"]), r_multiple(shown.get("mean_r")))
 
 
 def _render_rollback(found: dict[str, Any]) -> None:

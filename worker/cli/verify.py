@@ -19,7 +19,7 @@ from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import progress_bar
 from worker.environment import environment
 from worker.interrupts import Interrupts, run_async
-from worker.replay import ReplayReport, replay_run, stored_settings
+from worker.replay import ReplayReport, SettingsOfAnotherVersion, replay_run, stored_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -78,6 +78,8 @@ async def _replayed(store: "Store", record: "RunRecord", data: Path | None, kept
 
     try:
         settings = stored_settings(record)
+    except SettingsOfAnotherVersion as error:
+        return ReplayReport(False, 0, record.events, None, str(error), playable=False)
     except ConfigError as error:
         return ReplayReport(False, 0, record.events, None, str(error))
     if DESCRIBED_ANEW in kept:
@@ -146,7 +148,11 @@ def _render(result: dict[str, Any]) -> None:
     changed = "; ".join(replay["document"] or ())
     problem = replay["problem"] or f"the document was changed: {changed}"
     differs = f"DIFFERS: {problem} ({replay['compared']:,} of {counted(replay['stored'], 'row')} equal)"
-    console.print(f"replay  {same if replay['ok'] else differs}", soft_wrap=True)
+    if replay["playable"]:
+        console.print(f"replay  {same if replay['ok'] else differs}", soft_wrap=True)
+    else:
+        held = "the lines around this one say what was checked"
+        console.print(f"replay  cannot be replayed by this version: {problem}; {held}", soft_wrap=True)
     _render_stored(result["stored"])
     table = Table("environment", "recorded", "present", box=None, title_justify="left", padding=(0, 2, 0, 0))
     recorded, present = result["environment"]["recorded"], result["environment"]["present"]

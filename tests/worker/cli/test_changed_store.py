@@ -284,6 +284,45 @@ def test_commands_that_read_a_store_of_an_older_revision_say_so_with_the_next_st
     assert (tmp_path / "paper.db").read_bytes() == before
 
 
+@pytest.fixture
+def of_another_version(tmp_path):
+    """A store whose newest run was recorded with settings that this version does not know."""
+    older = next(one for one in released() if one.name == "0006-2")
+    shutil.copy(older.unpacked(tmp_path), tmp_path / "paper.db")
+    said(tmp_path, "db", "upgrade", code=0)
+    return tmp_path
+
+
+REASON = "does not fit this version (gate.bet_unit: Extra inputs are not permitted)"
+
+
+def test_verify_of_a_run_of_another_version_says_that_it_cannot_be_replayed(of_another_version):
+    text = said(of_another_version, "verify", "r0002", code=1)
+    line = next(line for line in text.splitlines() if line.startswith("replay"))
+    assert line.startswith("replay  cannot be replayed by this version: the stored configuration of r0002 ")
+    assert REASON in line
+    assert line.endswith(": use the version that made it; the lines around this one say what was checked")
+    assert "DIFFERS" not in text
+    assert "chain   holds: 499 rows" in text
+    found = json.loads(said(of_another_version, "verify", "r0002", "--json", code=1))
+    assert (found["chain"]["ok"], found["references"]["ok"], found["stored"]["ok"]) == (True, True, True)
+    assert (found["replay"]["playable"], found["replay"]["compared"]) == (False, 0)
+
+
+def test_playbooks_of_a_run_of_another_version_are_listed_without_what_trades_have_shown(of_another_version):
+    words = ("playbooks", "list", "r0001", "--json", "--db", address(of_another_version))
+    done = CliRunner().invoke(app, [*words])
+    assert done.exit_code == 0, done.output
+    assert REASON in done.stderr
+    assert "what trades have shown is left out" in done.stderr
+    first = json.loads(done.stdout)["versions"][0]
+    assert (first["playbook_id"], first["state"]) == ("channel_breakout", "active")
+    assert first["account"] == {"n": 3}
+    assert "channel_breakout" in said(of_another_version, "playbooks", "list", code=0)
+    history = said(of_another_version, "playbooks", "history", "channel_breakout", "--run", "r0001", code=0)
+    assert "on the account: n 3" in history
+
+
 @pytest.mark.parametrize(
     "words", [("verify", "latest"), ("status",), ("why", "latest", "aa"), ("journal", "latest")]
 )
