@@ -3,7 +3,7 @@
 A part is up to 25 runs of one row, or one of whole sessions. The draw of a run is made by the seed, the world
 and the run's number, so that more runs begin with the fewer and any number of processes gives the same
 figures. Finished parts can be kept in a file of JSON lines, from which a later call goes on; a file of
-another gate is refused.
+another gate is refused, and so is a line that does not have its digest.
 """
 
 import hashlib
@@ -26,6 +26,7 @@ from schemas.errors import ConfigError
 from worker.worlds.measures import MEASURES, Outcome
 from worker.worlds.table import Row
 
+OUT = "out"  # a folder that is made where it is missing; any other has to be there
 LISTS = frozenset({"figures.py", "runs.py", "table.py"})  # what is run and shown, not what a run comes to
 ENGINE = "engine"
 PACKAGES = ("agents", "prompts", "schemas", "services", "trading_core", "worker")
@@ -110,10 +111,11 @@ class KeptParts:
         """Read what the file holds, or begin it; without a path nothing is kept.
 
         Raises:
-            ConfigError: it cannot be read or written, or another gate, version or seed made it.
+            ConfigError: it cannot be read or written, its folder is missing, another gate, version or seed
+                made it, or one of its lines was changed.
         """
         self._path = path
-        self._head = {"worlds": 1, "gate": gate_hash(gate, engine=engine), "seed": seed}
+        self._head = {"worlds": 2, "gate": gate_hash(gate, engine=engine), "seed": seed}
         self.parts: dict[str, Columns] = {}
         if path is None:
             return
@@ -128,17 +130,45 @@ class KeptParts:
         if torn:  # a line that was being written when the process ended
             with path.open("r+b") as file:
                 file.truncate(len(text) - len(torn))
-        lines = [line for line in whole.split(b"\n") if line]
+        lines = [(number, line) for number, line in enumerate(whole.split(b"\n"), start=1) if line]
         if not lines:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(self._head) + "\n", "utf-8")
+            self._begin(path)
             return
         try:
-            head, *parts = (json.loads(line) for line in lines)
-            self._compare(head)
-            self.parts = {part["part"]: part["runs"] for part in parts}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            self._compare(json.loads(lines[0][1]))
+        except (ValueError, TypeError, AttributeError) as error:
             raise ConfigError(f"--resume {str(path)!r} does not hold parts of worlds") from error
+        for number, line in lines[1:]:
+            self._take(f"--resume {str(path)!r} line {number}", line)
+
+    def _take(self, place: str, line: bytes) -> None:
+        again = "remove the line, and its runs are drawn again"
+        try:
+            told = json.loads(line)
+            key, runs, digest = told["part"], told["runs"], told["digest"]
+            found = self._digest(key, runs)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"{place} does not hold a part of worlds: {again}") from error
+        if digest != found:
+            raise ConfigError(
+                f"{place} was changed after it was written: its digest is {digest!r}, what it holds has "
+                f"{found!r}; {again}"
+            )
+        self.parts[key] = runs
+
+    def _begin(self, path: Path) -> None:
+        folder = path.parent
+        if folder.name == OUT:
+            folder.mkdir(exist_ok=True)
+        elif not folder.is_dir():
+            raise ConfigError(
+                f"--resume {str(path)!r}: there is no folder {str(folder)!r}: create it, or give another file"
+            )
+        path.write_text(json.dumps(self._head) + "\n", "utf-8")
+
+    def _digest(self, key: str, runs: Columns) -> str:
+        """Of a part and what made it: a line of another file is none of this one."""
+        return content_id({**self._head, "part": key, "runs": runs})
 
     def _compare(self, head: dict[str, Any]) -> None:
         for name, mine in self._head.items():
@@ -153,7 +183,8 @@ class KeptParts:
         self.parts[key] = runs
         if self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"part": key, "runs": runs}) + "\n")
+                told = {"part": key, "runs": runs, "digest": self._digest(key, runs)}
+                file.write(json.dumps(told) + "\n")
 
 
 def measure_rows(

@@ -1,6 +1,7 @@
 """Many runs: parts, processes, what is kept, and what is refused."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,6 +71,56 @@ def test_file_of_another_gate_or_seed_is_refused(tmp_path):
         KeptParts(file, 1, GateSettings(q=0.05))
     with pytest.raises(ConfigError, match="was written with seed 1"):
         KeptParts(file, 2, GATE)
+
+
+def kept_file(folder, seed=1):
+    file = folder / f"kept{seed}.jsonl"
+    measure_rows([ROW], PART + 3, seed, GATE, 1, KeptParts(file, seed, GATE), lambda done, total: None)
+    return file
+
+
+def test_line_that_was_edited_is_refused_with_its_number_and_the_next_step(tmp_path):
+    file = kept_file(tmp_path)
+    lines = file.read_text().splitlines()
+    told = json.loads(lines[2])
+    told["runs"]["any"][0] = 1.0 - told["runs"]["any"][0]
+    file.write_text("\n".join([*lines[:2], json.dumps(told)]) + "\n")
+    with pytest.raises(ConfigError, match=r"kept1.jsonl' line 3 was changed after .* remove the line"):
+        KeptParts(file, 1, GATE)
+    file.write_text("\n".join(lines[:2]) + "\n")  # the next step
+    assert len(KeptParts(file, 1, GATE).parts) == 1
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        lambda line: line.replace('"digest"', '"digits"'),
+        lambda line: "nonsense",
+        lambda line: "[]",
+    ],
+)
+def test_line_that_is_no_part_is_refused_with_its_number(tmp_path, edited):
+    file = kept_file(tmp_path)
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], edited(lines[1]), lines[2]]) + "\n")
+    with pytest.raises(ConfigError, match="kept1.jsonl' line 2 does not hold a part of worlds: remove"):
+        KeptParts(file, 1, GATE)
+
+
+def test_line_of_a_file_of_another_seed_is_refused(tmp_path):
+    file, other = kept_file(tmp_path), kept_file(tmp_path, 2)
+    file.write_text(file.read_text().splitlines()[0] + "\n" + other.read_text().splitlines()[1] + "\n")
+    with pytest.raises(ConfigError, match="line 2 was changed"):
+        KeptParts(file, 1, GATE)
+
+
+def test_kept_parts_are_begun_in_a_folder_that_is_there_or_in_the_usual_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"there is no folder 'lost/place': create it"):
+        KeptParts(Path("lost/place/kept.jsonl"), 1, GATE)
+    assert list(tmp_path.iterdir()) == []
+    KeptParts(Path("out/kept.jsonl"), 1, GATE)
+    assert (tmp_path / "out" / "kept.jsonl").exists()
 
 
 @pytest.mark.parametrize("text", ["nonsense\n", "[]\n", '{"worlds": 1}\n'])
