@@ -227,7 +227,7 @@ def _version_lines(one: dict[str, Any]) -> Iterator[str]:
         ("on the account", one["account"]),
     ):
         if shown:
-            yield f"  {title}: {_evidence(shown)}"
+            yield from (f"  {title}{part}" for part in _parts(shown))
     for cell, shown in one["banned_cells"].items():
         yield f"  on paper in banned {cell}: {_evidence(shown)}"
 
@@ -247,13 +247,28 @@ def _ends(state: str) -> str:
     return "weighed again" if state == "active" else "ends"
 
 
+def _parts(shown: dict[str, Any]) -> Iterator[str]:
+    """What was shown; `blocks` and `e_value` of what is paired with an incumbent are of the difference."""
+    if "incumbent_n" not in shown:
+        yield f": {_evidence(shown)}"
+        return
+    difference = shown.get("difference_r")
+    made = "no block yet" if difference is None else f"{r_multiple(difference)} a block"
+    trades = f"n {_figure(shown.get('n', 0))} against {_figure(shown['incumbent_n'])}"
+    paired = {name: shown.get(name) for name in ("blocks", "e_value")}
+    yield f", difference from the incumbent: {', '.join(filter(None, (made, trades, _evidence(paired))))}"
+    own = {name: value for name, value in shown.items() if name not in paired}
+    yield f", its own trades: {_evidence(own)}"
+
+
 def _evidence(shown: dict[str, Any]) -> str:
     named = {"n": "n", "blocks": "blocks", "e_value": "E above", "e_value_below": "E below"}
     parts = [
         f"{title} {_figure(shown[name])}" for name, title in named.items() if shown.get(name) is not None
     ]
     if shown.get("mean_r") is not None:
-        parts.insert(2, f"mean {r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}")
+        sizes = sum(shown.get(name) is not None for name in ("n", "blocks"))
+        parts.insert(sizes, f"mean {r_multiple(shown['mean_r'])} against {r_multiple(shown['reference_r'])}")
     if "lower_r" in shown:
         parts.append(f"interval {interval_text(shown['lower_r'], shown['upper_r'], shown['interval_kind'])}")
     return ", ".join(parts)

@@ -104,6 +104,32 @@ def test_history_shows_the_counter_evidence_of_what_was_rolled_back_or_ended(pla
     assert (told["evidence"], told["counter_evidence"]) == ({"n": 30}, {"n": 40, "e_value": 21.0})
 
 
+PAIRED = {
+    "n": 31, "blocks": 12, "mean_r": 0.21, "mean_raw_r": 0.25, "reference_r": 0.0, "e_value": 22.5,
+    "e_value_below": 0.4, "incumbent_n": 1_040, "difference_r": 0.75,
+}  # fmt: skip
+
+
+def test_history_tells_the_paired_difference_apart_from_the_own_trades():
+    from worker.cli.playbooks import _version_lines
+
+    version = {
+        "playbook_id": NAME, "version": 2, "version_hash": "a" * 64, "parent": 1, "trial": "candidate",
+        "changes": [], "report_id": "", "verdict_id": "", "action_id": "", "transitions": [], "renewals": [],
+        "evidence": PAIRED, "counter_evidence": {"n": 0, "incumbent_n": 3, "difference_r": None},
+        "paper": {"n": 5, "blocks": 2, "e_value": 1.0, "e_value_below": 1.0}, "account": None,
+        "banned_cells": {},
+    }  # fmt: skip
+    difference = "difference from the incumbent:"
+    assert list(_version_lines(version))[1:] == [
+        f"  evidence, {difference} +0.75 R a block, n 31 against 1,040, blocks 12, E above 22.5",
+        "  evidence, its own trades: n 31, mean +0.21 R against +0.00 R, E below 0.4",
+        f"  counter-evidence, {difference} no block yet, n 0 against 3",
+        "  counter-evidence, its own trades: n 0",
+        "  on paper: n 5, blocks 2, E above 1, E below 1",
+    ]
+
+
 def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown():
     from schemas.config import Settings
     from schemas.playbook import PlaybookVersion
