@@ -5,6 +5,9 @@ Everything a command prints passes here, so that text which others wrote can be 
 
 import json
 import sys
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +16,7 @@ from schemas.errors import ConfigError
 from services.quoting import visible, visible_json
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from worker.cli.screen import PlainConsole
 
@@ -59,11 +62,40 @@ def stdout_console() -> "PlainConsole":
 
 
 def print_table(table: "Table") -> None:
-    """A table with every cell whole: in a terminal that is narrower its rows go on in the next line."""
+    """A table with every cell whole; in a terminal that is narrower its columns go on below.
+
+    The first column, whose cells alone may be folded, stands before each part of the others again.
+    """
     console = stdout_console()
-    natural = console.measure(table, options=console.options.update(width=WIDEST)).maximum
-    console.width = max(console.width, natural)
-    console.print(table)
+    if not console.is_terminal or _natural(console, table) <= console.width:
+        console.width = max(console.width, _natural(console, table))
+        console.print(table)
+        return
+    first, *others = table.columns
+    first.max_width = console.width // 2
+    while others:
+        fitting = [
+            count
+            for count in range(1, len(others) + 1)
+            if _natural(console, _part(table, [first, *others[:count]])) <= console.width
+        ]
+        taken = max(fitting, default=1)
+        console.print(_part(table, [first, *others[:taken]]))
+        table.title, others = None, others[taken:]
+        if others:
+            console.print()
+
+
+def _natural(console: "PlainConsole", table: "Table") -> int:
+    """The width of a table in which nothing is folded but its first column."""
+    return console.measure(table, options=console.options.update(width=WIDEST)).maximum
+
+
+def _part(table: "Table", columns: "Sequence[Column]") -> "Table":
+    """The table with some of its columns."""
+    part = copy(table)
+    part.columns = [replace(column, _index=index) for index, column in enumerate(columns)]
+    return part
 
 
 def time_option(text: str, option: str) -> int:

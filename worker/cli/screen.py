@@ -4,8 +4,9 @@ Markup, emoji codes and highlighting are off, and what acts on a terminal is wri
 it gets there; a command cannot forget it, because it has no other console.
 """
 
+import os
 from collections.abc import Iterable
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -15,10 +16,13 @@ from services.quoting import visible
 
 
 class PlainConsole(Console):
-    """A console without markup on which nothing foreign acts on the terminal."""
+    """A console without markup on which nothing foreign acts on the terminal, and plain with `NO_COLOR`."""
 
     def __init__(self, file: IO[str], width: int | None = None) -> None:
-        super().__init__(file=file, width=width, markup=False, emoji=False, highlight=False)
+        colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+        super().__init__(
+            file=file, width=width, color_system=colours, markup=False, emoji=False, highlight=False
+        )
 
     def render_str(self, text: str, **given: Any) -> Text:
         """A string, also one in a cell, a title or a label: one line of what can be seen."""

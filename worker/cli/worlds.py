@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError, nearest
-from worker.cli.console import print_json, stdout_console
+from worker.cli.console import print_json, print_table, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar
 from worker.interrupts import Interrupts
@@ -242,7 +242,7 @@ def _render(document: dict[str, Any]) -> None:
     console.print(headline(document), soft_wrap=True)
     for group in dict.fromkeys(row["group"] for row in document["rows"]):
         console.print()
-        console.print(_table(group, [row for row in document["rows"] if row["group"] == group]))
+        print_table(_table(group, [row for row in document["rows"] if row["group"] == group]))
 
 
 def headline(document: dict[str, Any]) -> str:
