@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError, nearest
+from services.quoting import counted
 from worker.cli.console import print_json, print_table, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar
@@ -256,7 +257,7 @@ def headline(document: dict[str, Any]) -> str:
     parts.append(f"{document['targets'] - missed} of {document['targets']} targets hold")
     if missed:
         parts.append("not: " + "; ".join(f"{one['figure']} in {one['world']}" for one in document["broken"]))
-    return f"{'; '.join(parts)} ({document['runs']} runs a world, seed {document['seed']})"
+    return f"{'; '.join(parts)} ({counted(document['runs'], 'run')} a world, seed {document['seed']})"
 
 
 def _table(group: str, found: list[dict[str, Any]]) -> Any:

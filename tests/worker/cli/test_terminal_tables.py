@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from typing import Any
 
 import pytest
 
@@ -64,15 +65,17 @@ def test_worlds_in_a_narrow_terminal_fold_their_columns_below_the_worlds(monkeyp
     screen = Screen()
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("worker.cli.console.stdout_console", lambda: PlainConsole(screen, width=60))
+    for module in ("console", "worlds"):
+        monkeypatch.setattr(f"worker.cli.{module}.stdout_console", lambda: PlainConsole(screen, width=60))
     name = "planted, 15m bars, 60 blocks, pull 0.05, -0.4R in the first cell"
     figure = {"mean": 1.25, "lower": 0.5, "upper": 2.0, "target": 0.1, "holds": True}
-    row = {
+    row: dict[str, Any] = {
         "group": "engine", "world": name, "held_out": False, "rates": {},
         "differences": {f"{kind} on against off": figure for kind in ("return", "drawdown", "trades")},
         "medians": {"blocks to the first action": 12.0},
     }  # fmt: skip
-    worlds.print_table(worlds._table("engine", [row, row]))
+    told = {"worst": None, "broken": [], "targets": 3, "runs": 10, "seed": 1, "rows": [row, row]}
+    worlds._render(told)
     lines = screen.getvalue().splitlines()
     assert max(map(len, lines)) <= 60
     assert [line.strip() for line in lines].count("engine") == 1
