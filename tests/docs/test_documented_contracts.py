@@ -16,7 +16,7 @@ from schemas.language_model import LlmSettings, RunLimits
 from services.journal.kinds import INPUT_KINDS, JOURNAL_KINDS, TICK_KINDS
 from services.policy_checks.coherence import LINT_SEVERITY
 from services.ports import ModelReply
-from tests.worker.runs import Run, embedded_bars, embedded_run, planted_run, run_on
+from tests.worker.shared_runs import Run, embedded_bars, embedded_run, planted_run, run_on
 from tools.docs_pages import DOCS, ROOT
 from worker.models import Models
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from tools.draw_run import GAIN, LOSS, REPORT, Drawn, hold_curve, picture, ticks, years
 from trading_core.accounting import buy_and_hold_return
 

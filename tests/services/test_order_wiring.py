@@ -20,7 +20,7 @@ from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from tests.services.playbooks.samples import definition
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from trading_core.counterfactual import bracket_outcome
 from trading_core.regime import regime_columns

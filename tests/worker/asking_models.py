@@ -9,7 +9,7 @@ from schemas.config import LlmSettings, PolicyLoopSettings, Settings
 from schemas.language_model import ModelPrice
 from services.ports import ModelReply
 from tests.agents.strategies.questions import HOLD, Question, propose, question
-from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.models import Models
 
 PERIOD = ("2003-01-01", "2004-06-30")

@@ -8,7 +8,7 @@ from typing import Any
 from schemas.config import JudgeSettings, Settings
 from services.playbooks.registry import load_playbooks
 from services.store import NewRun, open_store
-from tests.worker.runs import losing_settings
+from tests.worker.shared_runs import losing_settings
 from trading_core.bars import BarSeries
 from worker.backtest import run_backtest
 from worker.recorded_run import record_run

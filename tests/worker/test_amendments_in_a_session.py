@@ -19,7 +19,7 @@ from services.journal.references import check_references
 from services.ports import Plan, PlanEnd, PlanRound
 from tests.services.journal.rows import stream
 from tests.services.policy_checks.plans import right_request
-from tests.worker.runs import embedded_run
+from tests.worker.shared_runs import embedded_run
 from tests.worker.test_session_wires import finished, late_by, payloads, plans_changed, session
 from worker.session import Session
 

@@ -24,7 +24,7 @@ from tests.agents.strategies.questions import Question, tighten
 from tests.services.policy_checks.plans import right_request
 from tests.services.store.artefacts import report, request
 from tests.worker.asking_models import PERIOD, Asked, agreeing, agreeing_run, asking
-from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.test_session_over_the_wire import trades
 from worker.ablation.worth import _unfit
 from worker.bootstrap import assemble

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from schemas.config import Settings
-from tests.worker.runs import Run, embedded_bars, run_on, slice_run
+from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from trading_core.bars import COLUMNS, BarSeries
 
 CUT = "2006-01-03"

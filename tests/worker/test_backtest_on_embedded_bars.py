@@ -6,7 +6,7 @@ import pytest
 
 from schemas.vocabulary import PolicyEventKind
 from services.journal.chain import relink
-from tests.worker.runs import embedded_run
+from tests.worker.shared_runs import embedded_run
 
 
 def test_backtest_embedded_every_bar_is_validated_and_nothing_forbidden_ran() -> None:

@@ -14,7 +14,7 @@ from schemas.config import LlmSettings, PolicyLoopSettings, ReflectionSettings, 
 from schemas.errors import ModelError
 from schemas.language_model import ModelPrice
 from services.ports import ModelReply
-from tests.worker.runs import Run, embedded_bars, run_on, slice_run
+from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from tests.worker.wire import GOOD, wire
 from worker.cli import app
 from worker.contamination import Course, contamination

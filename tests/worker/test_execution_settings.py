@@ -16,7 +16,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.statistics.calendar_units import unit_numbers, unit_of_timeframe
 from tests.services.playbooks.samples import definition
-from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, embedded_bars, run_on
 from trading_core.rules import RuleColumns
 from worker.settings import FIELDS, load_settings
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from services.store import open_store
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from tools.docs_examples import shell_environment
 from trading_core.bars import COLUMNS
 from worker.cli import app

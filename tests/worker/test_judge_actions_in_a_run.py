@@ -17,7 +17,7 @@ from services.playbooks.measures import revised
 from services.slow_loop.journal_facts import JournalFacts
 from services.slow_loop.requests import changes_structure
 from tests.worker.planted_store import definitions
-from tests.worker.runs import losing_settings
+from tests.worker.shared_runs import losing_settings
 from worker.bootstrap import assemble
 from worker.sample_data.worlds import make_world
 from worker.timing import Timing

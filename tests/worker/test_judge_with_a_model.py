@@ -15,7 +15,7 @@ from services.playbooks.registry import load_playbooks
 from services.ports import ModelReply
 from services.store import NewRun, open_store
 from tests.agents.language_models.wire_server import Handler, events, in_turn, reset, stream
-from tests.worker.runs import Run, losing_settings, run_on
+from tests.worker.shared_runs import Run, losing_settings, run_on
 from tests.worker.wire import wire
 from trading_core.bars import BarSeries
 from worker.backtest import run_backtest

@@ -14,7 +14,7 @@ from schemas.vocabulary import VersionState
 from services.playbooks.measures import revised, with_parameter
 from services.ports import MemoryQuery
 from tests.services.playbooks.samples import episode
-from tests.worker.runs import Run, embedded_bars, run_on, slice_run
+from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from tests.worker.test_session_wires import session
 from worker.cli.summary import render
 

@@ -18,7 +18,7 @@ from services.ports import ModelReply
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, events, message, stream
 from tests.agents.strategies.questions import ABSTAIN, HOLD, Question, change, propose, tighten
-from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.strategist_wire import Decision, StrategistOnTheWire, first_plan, proposing
 from tests.worker.test_session_over_the_wire import NEVER_OPENS, trades
 from tests.worker.wire import wire

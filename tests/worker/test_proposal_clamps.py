@@ -19,7 +19,7 @@ from services.policy_loop.clamps import clamped, highest_conviction, rules_convi
 from services.ports import ModelReply, Plan, PlanEnd, PlanRound
 from tests.services.journal.rows import stream
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS, changed, right_request
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from tests.worker.test_session_wires import finished, payloads, plans_changed, session
 from worker.bootstrap import assemble
 from worker.models import Models

@@ -11,7 +11,7 @@ from schemas.config import LlmSettings, ReflectionSettings, Settings
 from schemas.language_model import ModelPrice
 from tests.agents.language_models.wire_formats import FORMATS, saying
 from tests.agents.language_models.wire_server import answer, in_turn
-from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.strategist_wire import StrategistOnTheWire, first_plan
 from tests.worker.test_model_recordings import Desk
 from tests.worker.test_session_over_the_wire import trades

@@ -12,7 +12,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.store import open_store
 from tests.worker.planted_store import definitions, new_planted, world
-from tests.worker.runs import Run, losing_settings, run_on
+from tests.worker.shared_runs import Run, losing_settings, run_on
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.interrupts import RunInterrupted

@@ -8,7 +8,7 @@ from schemas.config import Settings
 from services.playbooks.measures import revised
 from services.playbooks.registry import load_playbooks
 from tests.worker.momentum_worlds import momentum_world
-from tests.worker.runs import Run, run_on
+from tests.worker.shared_runs import Run, run_on
 from worker.scenarios import PLANTED
 
 NAME = "buys_strength"

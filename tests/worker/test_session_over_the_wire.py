@@ -7,7 +7,7 @@ import pytest
 from schemas.config import LlmSettings, ReflectionSettings, Settings
 from schemas.language_model import EventLimits, ModelPrice, RunLimits
 from tests.agents.language_models.misbehaviour import WHOLE
-from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.wire import GOOD, KEY_VARIABLE, NOBODY, URL_VARIABLE, wire
 
 SLICE = ("2003-01-01", "2003-09-30")

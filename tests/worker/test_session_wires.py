@@ -20,7 +20,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import Plan, PlanEnd, PlanRound
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble
 from worker.session import Session
 from worker.timing import Timing

@@ -15,7 +15,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import ModelReply
 from services.store import NewRun, open_store
-from tests.worker.runs import embedded_bars, run_on
+from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.tick_guard import TickGuard
 from worker.backtest import run_backtest
 from worker.bootstrap import assemble

@@ -13,7 +13,7 @@ from schemas.vocabulary import OverrideReason, ReflectionStatus
 from services.playbooks.measures import revised
 from services.playbooks.registry import load_playbooks
 from services.ports import Plan, PlanEnd, PlanRound
-from tests.worker.runs import Run, embedded_bars, losing_settings, run_on, slice_run
+from tests.worker.shared_runs import Run, embedded_bars, losing_settings, run_on, slice_run
 from tests.worker.test_session_wires import finished, payloads, plans_changed, session
 from worker.sample_data.worlds import make_world
 from worker.scenarios import PLANTED

@@ -8,7 +8,7 @@ from schemas.config import HighLevelSettings, Settings
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.cadence import is_slot
 from tests.worker.crashing_worlds import crashing_world
-from tests.worker.runs import Run, run_on
+from tests.worker.shared_runs import Run, run_on
 from worker.scenarios import PLANTED
 
 CRASH = 146  # longs are open there

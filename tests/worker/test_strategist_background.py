@@ -32,7 +32,7 @@ from tests.agents.strategies.questions import question
 from tests.services.journal.rows import stream
 from tests.services.store.artefacts import report, request
 from tests.worker.asking_models import PERIOD, Asked, agreeing_run, asking
-from tests.worker.runs import embedded_bars, slice_run
+from tests.worker.shared_runs import embedded_bars, slice_run
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.cli.decision_tables import render_comparison

@@ -13,7 +13,7 @@ from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.artefacts import read_report
 from services.statistics.online_levels import online_level
-from tests.worker.runs import NO_EXPERIMENTS, losing_run, losing_settings, losing_world, run_on
+from tests.worker.shared_runs import NO_EXPERIMENTS, losing_run, losing_settings, losing_world, run_on
 from tests.worker.trials_stored import asked, rows_of, seeded, slice_bars, stored_run
 from worker.backtest import run_backtest
 from worker.rebuilding import rebuild

@@ -13,7 +13,7 @@ from schemas.reflection import Finding, Remedy
 from schemas.vocabulary import CheckName, PolicyEventKind, Severity
 from services.playbooks.registry import load_playbooks
 from services.policy_loop.counters import FindingExample, PolicyCounters
-from tests.worker.runs import Run, embedded_bars, run_on, slice_run
+from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from worker.cli.runs import _trades
 from worker.cli.summary import render
 from worker.no_trade_remedies import FINDINGS, REFUSALS

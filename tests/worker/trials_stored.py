@@ -6,7 +6,7 @@ from typing import Any
 
 from schemas.config import Settings
 from services.store import NewRun, Store, open_store
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
 from worker.backtest import run_backtest
 from worker.recorded_run import RecordedRun, record_run

@@ -11,7 +11,7 @@ from services.policy_level_reflection_service import PolicyLevelReflectionServic
 from services.policy_loop.counters import PolicyCounters
 from services.ports import PlanRound
 from tests.services.policy_checks.plans import changed, right_request
-from tests.worker.runs import embedded_bars, run_on
+from tests.worker.shared_runs import embedded_bars, run_on
 
 BUDGETS = ReflectionSettings(budget_event_ms=20.0, budget_heartbeat_ms=40.0)
 

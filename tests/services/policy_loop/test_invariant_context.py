@@ -5,7 +5,7 @@ import pytest
 from schemas.config import EnvelopeSettings, Settings
 from services.playbooks.registry import load_playbooks
 from tests.services.policy_checks.plans import changed
-from tests.worker.runs import embedded_bars, run_on
+from tests.worker.shared_runs import embedded_bars, run_on
 
 
 @pytest.mark.parametrize(("account", "blocked"), [(0.005, True), (0.015, False)])

@@ -9,7 +9,7 @@ from schemas.config import Settings
 from services.slow_loop.cadence import Run, Skip, due
 from services.slow_loop.journal_facts import JournalFacts
 from services.slow_loop.requests import build_request
-from tests.worker.runs import embedded_run, planted_run, slice_run
+from tests.worker.shared_runs import embedded_run, planted_run, slice_run
 from trading_core.rules import RuleColumns
 
 ONLY_FROM_BARS = {"untraded_signals", "shadow_trials"}

@@ -13,7 +13,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import Plan, PlanEnd, PlanRound, RevisionBudget
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from worker.ablation.random_veto import KIND, RandomVeto, Veto, VetoRate, vetoed
 from worker.ablation.runner import veto_rates
 from worker.backtest import run_backtest

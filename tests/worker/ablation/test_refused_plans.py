@@ -9,7 +9,7 @@ import numpy as np
 
 from schemas.config import ReflectionSettings, Settings
 from schemas.proposal import PolicyProposal
-from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.ablation.refused_plans import (
     KINDS,
     PaperTrader,

@@ -7,7 +7,7 @@ from schemas.config import Settings
 from schemas.snapshot import PolicySnapshot
 from services.playbooks.registry import PlaybookRegistry, load_playbooks
 from services.policy_loop.invariant_context import invariant_context
-from tests.worker.runs import Run
+from tests.worker.shared_runs import Run
 from trading_core.tick_guard import TickGuard
 
 

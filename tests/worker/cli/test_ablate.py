@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from tests.worker.wire import GOOD, KEY_VARIABLE, wire
 from worker.ablation.random_veto import KIND
 from worker.cli import app

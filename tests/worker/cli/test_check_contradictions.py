@@ -16,7 +16,7 @@ from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
 from tests.worker.cli.checking import HELD, complaint, edited, unedited
 from tests.worker.cli.recorded_requests import requests_of
-from tests.worker.runs import embedded_run, slice_run
+from tests.worker.shared_runs import embedded_run, slice_run
 from worker.check_request import parse_request
 
 HOUR = 3_600 * 10**9

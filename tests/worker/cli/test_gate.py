@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from services import playbooks
-from tests.worker.runs import embedded_run
+from tests.worker.shared_runs import embedded_run
 from tools.docs_pages import DOCS
 from worker.cli import app
 from worker.cli.out_folder import trades_csv

@@ -10,7 +10,7 @@ from services.store import open_store
 from tests.agents.language_models.wire_server import events, stream
 from tests.services.store.stores import new_run
 from tests.worker.planted_store import definitions, new_planted, world
-from tests.worker.runs import losing_settings
+from tests.worker.shared_runs import losing_settings
 from tests.worker.wire import wire
 from worker.cli import wiring
 from worker.cli.console import time_option

@@ -26,7 +26,7 @@ from tests.worker.operations.operated_paper import (
 from tests.worker.operations.receiver import receiving
 from tests.worker.operations.test_paper_is_operated import value
 from tests.worker.planted_store import definitions
-from tests.worker.runs import embedded_bars, losing_settings
+from tests.worker.shared_runs import embedded_bars, losing_settings
 from tests.worker.trading.paper_runs import Killed, killed, waiting_feed
 from tests.worker.trading.paper_runs import traded as paper
 from worker.cli import wiring

@@ -19,8 +19,8 @@ from services.journal.sinks import MemorySink, StoreSink
 from services.journal.writer import JournalWriter
 from tests.worker.feeds.growing import HEADER, NS, World, close, line
 from tests.worker.operations.asking import NOW, Told, get, signs
-from tests.worker.runs import embedded_bars
 from tests.worker.settings_walk.walking import Look
+from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble, given_playbooks
 from worker.cli import backtest
 from worker.cli.bars import load_bars

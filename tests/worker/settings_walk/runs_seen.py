@@ -20,8 +20,8 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from tests.services.policy_checks.plans import changed, right_request, summary
-from tests.worker.runs import embedded_bars, run_on
 from tests.worker.settings_walk.walking import Look, content
+from tests.worker.shared_runs import embedded_bars, run_on
 from tests.worker.test_execution_settings import EAGER, PATIENT, always
 from tests.worker.test_session_wires import finished, late_by, session
 from trading_core.bars import COLUMNS, BarSeries

@@ -16,9 +16,9 @@ from services.slow_loop.cadence import trigger_of
 from services.slow_loop.trial_evidence import Evidence
 from tests.services.playbooks.samples import episode
 from tests.worker.planted_store import definitions
-from tests.worker.runs import run_on
 from tests.worker.settings_walk.runs_seen import BUSY, rows_of
 from tests.worker.settings_walk.walking import Look, content
+from tests.worker.shared_runs import run_on
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.sample_data.worlds import make_world

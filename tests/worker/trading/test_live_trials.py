@@ -7,7 +7,7 @@ import pytest
 from schemas.config import Settings
 from services.slow_loop.cadence import last_slot
 from services.slow_loop_service import SlowLoopService
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from tests.worker.trading.paper_runs import RunningFeed, traded
 
 

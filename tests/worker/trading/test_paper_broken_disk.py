@@ -12,7 +12,7 @@ from schemas.config import Settings
 from schemas.errors import StoreError
 from services.journal.chain import check_chain
 from services.store import open_store
-from tests.worker.runs import embedded_bars, run_on
+from tests.worker.shared_runs import embedded_bars, run_on
 from tests.worker.trading.paper_runs import address, asked, process_in, traded, waiting_feed
 from trading_core.bars import BarSeries
 

@@ -11,7 +11,7 @@ from services.journal.kinds import INPUT_KINDS
 from services.market_feed import FeedAnomaly, FeedAnomalyKind
 from services.store import Store, open_store
 from tests.docs.test_documented_contracts import documented_payloads
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from tests.worker.trading.paper_runs import (
     RunningFeed,
     address,

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from schemas.config import Settings
-from tests.worker.runs import embedded_bars, run_on
+from tests.worker.shared_runs import embedded_bars, run_on
 from tests.worker.trading.paper_runs import asked, killed, traded, waiting_feed
 from trading_core.bars import BarSeries
 from worker.trading.keeper import CRASH_POINTS

@@ -15,8 +15,8 @@ from schemas.errors import DataError
 from services.feeds.plausibility import LONGEST_DOUBT, SETTLED_BARS
 from services.market_feed import FeedAnomaly, FeedAnomalyKind
 from services.store import open_store
-from tests.worker.runs import Run as Backtest
-from tests.worker.runs import embedded_bars, run_on
+from tests.worker.shared_runs import Run as Backtest
+from tests.worker.shared_runs import embedded_bars, run_on
 from tests.worker.trading import bad_markets
 from tests.worker.trading.bad_markets import BAR_S, Run, clean_run, market, places
 from tests.worker.trading.paper_runs import (

@@ -14,7 +14,7 @@ from schemas.errors import StoreError
 from services.store import Store, open_store
 from services.store.leases import LeaseLost
 from services.store.records import Closing
-from tests.worker.runs import run_on
+from tests.worker.shared_runs import run_on
 from tests.worker.trading.paper_runs import (
     Killed,
     RunningFeed,

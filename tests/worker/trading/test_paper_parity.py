@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from schemas.config import Settings
-from tests.worker.runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.trading.paper_runs import asked, replayed, traded, waiting_feed
 from worker.trading.runner import PaperOutcome
 

@@ -11,7 +11,7 @@ import pytest
 from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.store import Store
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from tests.worker.trading.paper_runs import asked, traded, waiting_feed
 from trading_core.bars import BarSeries
 from worker.rebuilding import Rebuilt

@@ -12,7 +12,7 @@ from schemas.errors import ConfigError, StoreError
 from services.memory.episode_memory import MemoryView
 from services.store import Store, open_store
 from services.store.leases import LeaseLost
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.trading.paper_runs import (
     KillAt,

@@ -15,7 +15,7 @@ from services.playbooks.registry import load_playbooks
 from services.slow_loop_service import SlowLoopService
 from services.store import open_store
 from services.store.failures import StoreDamaged
-from tests.worker.runs import Run, embedded_bars, losing_settings, run_on
+from tests.worker.shared_runs import Run, embedded_bars, losing_settings, run_on
 from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.trading.paper_runs import (
     KillAt,

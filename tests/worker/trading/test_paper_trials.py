@@ -9,7 +9,7 @@ from schemas.config import Settings
 from schemas.trials import TrialLedger
 from services.slow_loop.journal_facts import JournalFacts
 from services.store import open_store
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from tests.worker.trading.paper_runs import (
     KillAt,
     Killed,

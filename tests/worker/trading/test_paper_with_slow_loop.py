@@ -8,7 +8,7 @@ from typing import Any
 from schemas.config import RuntimeSettings, Settings
 from services.slow_loop.cadence import last_slot
 from services.store import Store, open_store
-from tests.worker.runs import embedded_bars
+from tests.worker.shared_runs import embedded_bars
 from tests.worker.trading.paper_runs import RunningFeed, address, asked, replayed, rows_stored
 from trading_core.bars import BarSeries
 from worker.scheduler.ports import JOB
