@@ -12,9 +12,9 @@ from benchmarks.walks import walks
 from schemas.config import EnvelopeSettings, ExecutionSettings
 from tools.docs_pages import table
 from trading_core import BarSeries
-from trading_core.growing_bars import Bar, GrowingBars
 from trading_core.kernel.fresh import event_flags, parameter_record
-from trading_core.live import LiveStep
+from trading_core.live.growing_bars import Bar, GrowingBars
+from trading_core.live.step import LiveStep
 from trading_core.regime import RegimeTracker
 from trading_core.rule_bank import SharedColumns
 from trading_core.rules import RuleColumns

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 
 class FeedAnomalyKind(StrEnum):

@@ -58,8 +58,9 @@ def load_plain_kernel() -> None:
     import pandas as pd
 
     import trading_core.kernel as package
-    from trading_core import simulation, trigger_engine
+    from trading_core import trigger_engine
     from trading_core.kernel import loop
+    from trading_core.research import simulation
 
     pd.Series(dtype="float64")  # imported once here, and not in every child
     np.seterr(all="ignore")  # the compiled kernel divides as IEEE says, without a warning

@@ -12,7 +12,7 @@ use_cache_of_these_sources()
 
 if TYPE_CHECKING:
     from trading_core.bars import BarSeries
-    from trading_core.simulation import SimulationResult, simulate
+    from trading_core.research.simulation import SimulationResult, simulate
 
 __all__ = ["BarSeries", "SimulationResult", "simulate"]
 
@@ -24,7 +24,7 @@ def __getattr__(name: str) -> Any:
 
         return BarSeries
     if name in ("SimulationResult", "simulate"):
-        from trading_core import simulation
+        from trading_core.research import simulation
 
         return getattr(simulation, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

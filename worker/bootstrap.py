@@ -40,9 +40,9 @@ from services.slow_loop.standing_ledger import StandingLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService
 from trading_core.bars import BarSeries
-from trading_core.growing_bars import GrowingBars
 from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
-from trading_core.live import LiveStep
+from trading_core.live.growing_bars import GrowingBars
+from trading_core.live.step import LiveStep
 from trading_core.regime import RegimeColumns, RegimeTracker
 from trading_core.rule_bank import SharedColumns
 from trading_core.rules import LintFinding, RuleColumns, lint, parse

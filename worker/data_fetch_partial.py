@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from schemas.errors import ConfigError, DataError
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt_exchange import Candle
 from worker.feeds.ccxt_history import Page
 

@@ -10,7 +10,7 @@ from pyarrow import parquet as pa_parquet
 
 from schemas.errors import ConfigError, DataError
 from services.quoting import spreadsheet_text
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.data_fetch_check import shown
 from worker.feeds.bar_tables import CSV_SUFFIXES, PARQUET_SUFFIXES
 

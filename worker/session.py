@@ -30,7 +30,7 @@ from services.policy_loop_service import PolicyLoopService
 from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService, journal_version
 from trading_core.bars import BarSeries
-from trading_core.live import LiveStep
+from trading_core.live.step import LiveStep
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
 from worker.models import Models

@@ -15,7 +15,7 @@ from services.feeds.raw_bar import RawBar, fault
 from services.feeds.symbol_watch import SymbolWatch
 from services.feeds.told import Told
 from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 Item = BarRow | FeedAnomaly
 Kind = FeedAnomalyKind

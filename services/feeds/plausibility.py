@@ -17,7 +17,7 @@ from schemas.config import DataSettings
 from services.feeds.block_reasons import BlockReason
 from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from trading_core.bars import COLUMNS, BarSeries
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 ATR_BARS = 14
 CONFIRMING_BARS = 2

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 
 class RawBar(NamedTuple):

@@ -19,7 +19,7 @@ from schemas.reflection import TickValidationEvent, UntradedSignal
 from schemas.vocabulary import TickEventKind
 from services.slow_loop.standing_ledger import paper_execution
 from trading_core.bars import BarSeries
-from trading_core.counterfactual import bracket_outcome
+from trading_core.research.counterfactual import bracket_outcome
 from trading_core.rules import RuleColumns
 
 Reason = Literal["unfilled", "expired", "blocked"]

@@ -271,7 +271,7 @@ def _columns(run_id: str, number: int, row: "BarRow") -> dict[str, Any]:
 
 def _bar_row(label: int, text: str) -> "BarRow":
     from services.market_feed import BarRow  # a command that only lists runs needs no arrays
-    from trading_core.growing_bars import Bar
+    from trading_core.live.growing_bars import Bar
 
     stored = json.loads(text)
     bars = {symbol: Bar(*map(float, values)) for symbol, values in stored["bars"].items()}

@@ -22,8 +22,8 @@ from tests.services.playbooks.samples import definition
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
-from trading_core.counterfactual import bracket_outcome
 from trading_core.regime import regime_columns
+from trading_core.research.counterfactual import bracket_outcome
 from trading_core.rule_bank import SharedColumns
 from trading_core.rules import RuleColumns
 from worker.bootstrap import feature_names

@@ -12,7 +12,7 @@ from tests.services.store.stores import new_run
 from tests.soak.findings import Finding
 from tests.soak.killed_processes import databases
 from tests.soak.scale import scaled
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 LONGEST_S = 0.012
 BAR = {"X": Bar(1.0, 1.0, 1.0, 1.0, 1.0)}

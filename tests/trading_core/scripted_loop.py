@@ -15,10 +15,10 @@ from schemas.config import CorrelationBucket, EnvelopeSettings, ExecutionSetting
 from schemas.reflection import TickValidationEvent
 from tests.trading_core.market import random_series
 from trading_core.bars import BarSeries
-from trading_core.growing_bars import Bar, GrowingBars
 from trading_core.kernel.execution import on_tick
 from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
-from trading_core.live import LiveStep
+from trading_core.live.growing_bars import Bar, GrowingBars
+from trading_core.live.step import LiveStep
 from trading_core.regime import RegimeTracker
 from trading_core.rule_bank import SharedColumns
 from trading_core.rules import RuleColumns

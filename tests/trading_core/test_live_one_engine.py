@@ -23,8 +23,8 @@ from tests.trading_core.scripted_loop import (
     worlds,
 )
 from trading_core import simulate
-from trading_core.growing_bars import Bar
 from trading_core.kernel import advance
+from trading_core.live.growing_bars import Bar
 
 
 @given(world=worlds(), blocks=st.lists(st.integers(1, 9), min_size=1, max_size=5))

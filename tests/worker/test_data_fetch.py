@@ -10,7 +10,7 @@ from schemas.errors import ConfigError, DataError, FeedError
 from schemas.exchange_settings import ExchangeSettings
 from tests.exchange import faults
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.data_fetch import FetchRequest, FetchShell, fetch
 from worker.data_fetch_partial import PartialFile
 from worker.feeds.bar_files import load_bar_file

@@ -9,7 +9,7 @@ import pytest
 from services.feeds.raw_bar import RawBar
 from services.quoting import from_spreadsheet_text, spreadsheet_text, visible
 from tests.worker.cli.fake_runner import EPISODE
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.cli.out_folder import trades_csv
 from worker.data_fetch_write import write_bars
 from worker.feeds.bar_files import load_bar_file

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from schemas.errors import ConfigError, DataError, FeedError, nearest
 from schemas.exchange_settings import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt_errors import SHAPE_ERRORS, Failure, raise_feed_error
 from worker.feeds.ccxt_open import open_driver
 

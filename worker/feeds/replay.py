@@ -14,7 +14,7 @@ import numpy as np
 from schemas.errors import ConfigError
 from services.market_feed import BarRow, FeedAnomaly
 from trading_core.bars import COLUMNS, NS, BarSeries
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 LONGEST_WAIT_BARS = 3  # of bar time: nights and weekends are not slept through
 _BLOCK = 512  # rows between which others of this process get their turn

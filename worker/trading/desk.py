@@ -14,7 +14,7 @@ from schemas.playbook import PlaybookDefinition
 from services.journal.writer import JournalWriter
 from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.policy_loop.evaluation import Evaluation
-from trading_core.growing_bars import GrowingBars
+from trading_core.live.growing_bars import GrowingBars
 from worker.bootstrap import assemble, given_playbooks
 from worker.feeds.bar_rows import series_of
 from worker.models import Models, RecordedPast

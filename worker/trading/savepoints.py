@@ -42,8 +42,8 @@ from services.slow_loop_service import SlowLoopService
 from services.store.savepoints import Savepoint
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.features.columns import FeatureColumns
-from trading_core.growing_bars import GrowingBars
-from trading_core.live import LiveStep
+from trading_core.live.growing_bars import GrowingBars
+from trading_core.live.step import LiveStep
 from trading_core.regime import RegimeColumns, RegimeTracker
 from trading_core.rule_bank import SharedColumns
 from trading_core.rules import RuleColumns

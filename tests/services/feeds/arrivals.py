@@ -8,7 +8,7 @@ from services.feeds.assembler import RowAssembler
 from services.feeds.label_grid import NS, LabelGrid
 from services.feeds.raw_bar import RawBar
 from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 MINUTE = 60 * NS
 T0 = 1_700_000_040 * NS  # a whole minute

@@ -12,7 +12,7 @@ from services.feeds.raw_bar import RawBar
 from services.market_feed import FeedAnomaly
 from services.market_feed import FeedAnomalyKind as Kind
 from tests.services.feeds.arrivals import T0, Desk, bar, close, label, raw
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 SYMBOLS = ("A", "B", "C")
 GRACE = 5 * NS

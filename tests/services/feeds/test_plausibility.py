@@ -17,7 +17,7 @@ from services.feeds.plausibility import (
 )
 from services.market_feed import BarRow
 from trading_core.bars import COLUMNS, BarSeries
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 NS = 1_000_000_000
 SETTINGS = DataSettings()

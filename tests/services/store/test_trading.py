@@ -12,7 +12,7 @@ from services.store import open_store
 from services.store.leases import Lease, LeaseLost
 from services.store.records import Closing
 from tests.services.store.stores import new_run
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 HOUR = 3_600_000
 BARS = [(number, BarRow(number, {"X": Bar(1.0, 2.0, 0.5, 1.5, 10.0)})) for number in range(6)]

@@ -17,7 +17,7 @@ from services.feeds.raw_bar import RawBar
 from services.market_feed import FeedAnomaly
 from services.market_feed import FeedAnomalyKind as Kind
 from trading_core.bars import COLUMNS, BarSeries
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 
 @dataclass(frozen=True)

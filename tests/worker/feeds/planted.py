@@ -16,7 +16,7 @@ from services.market_feed import BarRow
 from services.market_feed import FeedAnomalyKind as Kind
 from tests.worker.trading.paper_runs import rows_of
 from trading_core.bars import BarSeries
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 
 NS = 1_000_000_000
 APART = 8  # rows without a fault around a silence or an outage

@@ -17,7 +17,7 @@ from schemas.live_settings import FeedSettings
 from services.market_feed import BarRow, FeedAnomaly
 from services.market_feed import FeedAnomalyKind as Kind
 from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.feeds import ccxt_feed, ccxt_live
 from worker.feeds.ccxt_errors import Failure
 from worker.feeds.ccxt_exchange import Candle

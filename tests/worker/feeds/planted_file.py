@@ -13,7 +13,7 @@ from schemas.live_settings import FeedSettings
 from services.market_feed import BarRow, FeedAnomaly
 from services.market_feed import FeedAnomalyKind as Kind
 from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.feeds.csv_tail import CsvShape, CsvTailFeed
 
 HEADER = "time,symbol,open,high,low,close,volume\n"

@@ -15,7 +15,7 @@ from services.market_feed import FeedAnomaly, FeedAnomalyKind
 from tests.exchange import faults
 from tests.exchange.rig import NS_PER_MS, Rig, rig
 from tests.exchange.server import MINUTE_MS, START_MS, candle
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt_errors import raise_feed_error
 from worker.feeds.ccxt_feed import CcxtFeed
 

@@ -15,7 +15,7 @@ from schemas.live_settings import FeedSettings
 from services.market_feed import FeedAnomalyKind
 from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt_candles import MOST_KNOWN, CandleBook
 from worker.feeds.ccxt_errors import MOST_TEXT, shortened
 from worker.feeds.ccxt_exchange import Candle, PublicExchange

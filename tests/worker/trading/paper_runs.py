@@ -9,7 +9,7 @@ from schemas.config import Settings
 from services.market_feed import BarRow, FeedAnomaly
 from services.store import Store, open_store
 from trading_core.bars import COLUMNS, BarSeries
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.feeds.replay import ReplayFeed
 from worker.replay import ReplayReport
 from worker.trading.replaying import replay_paper

@@ -13,7 +13,7 @@ from services.store.leases import Lease
 from services.store.records import Closing
 from tests.worker.trading.memory_store import MemoryStore
 from tests.worker.trading.virtual_time import run_virtually
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.trading import keeper as keeping
 from worker.trading.committing import PATIENCE_S, Committing
 from worker.trading.keeper import Keeper

@@ -11,7 +11,7 @@ from services.feeds.block_reasons import BlockReason
 from services.market_feed import BarRow
 from services.store import open_store
 from tests.worker.trading.paper_runs import Item, RunningFeed, address, process_in, rows_of
-from trading_core.growing_bars import Bar
+from trading_core.live.growing_bars import Bar
 from worker.sample_data.worlds import make_world
 from worker.trading.entries import EntryGuard
 

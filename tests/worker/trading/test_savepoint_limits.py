@@ -19,8 +19,8 @@ from services.savepoints.writing import Parts, Writer
 from services.store.savepoints import opened, sealed
 from tests.worker.trading.paper_runs import rows_of, waiting_feed
 from tests.worker.trading.test_paper_savepoints import Process, few
-from trading_core.growing_bars import GrowingBars
 from trading_core.kernel.fresh import parameter_record
+from trading_core.live.growing_bars import GrowingBars
 from worker.bootstrap import assemble
 from worker.feeds.bar_rows import series_of
 from worker.trading.savepoints import KEPT, REMADE, sections

@@ -9,7 +9,7 @@ from schemas.errors import DataError
 from tests.trading_core.market import random_series
 from tests.trading_core.scripted_loop import first_rows, row_of
 from trading_core.bars import COLUMNS, BarSeries
-from trading_core.growing_bars import Bar, GrowingBars
+from trading_core.live.growing_bars import Bar, GrowingBars
 
 TABLES = (*COLUMNS, "present", "times", "close_times")
 

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.config import NoTradeWindow
-from trading_core.growing_bars import Bar, GrowingBars
 from trading_core.kernel.fresh import no_trade_flags
 from trading_core.kernel.records import FLAG_NO_TRADE
+from trading_core.live.growing_bars import Bar, GrowingBars
 from trading_core.regime import RegimeTracker
 from trading_core.rules import RuleColumns
 from trading_core.trigger_engine import Advance, TriggerEngine
