@@ -16,12 +16,12 @@ from prompts import load_prompt
 from schemas.errors import ModelError
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
+from services.model_calls.quoting import visible
 from services.model_calls.record import TIMEOUT
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import first_problem, json_text
 from services.model_calls.wording import PLAIN, Wording
 from services.ports import LanguageModel, ModelReply
-from services.quoting import visible
 
 PROMPT = "judge_replanning"
 MAX_TOKENS = 1_500

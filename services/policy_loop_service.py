@@ -24,13 +24,13 @@ from schemas.reflection import DeferredItem, TickValidationEvent
 from schemas.regime import RegimeView
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import AmendmentKind, EvaluationOutcome, InvocationOutcome
+from services.policy_loop.admission import BoundaryFacts, decide
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.compiler import compile_policy, volatility_rule
 from services.policy_loop.counters import PolicyCounters
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
 from services.policy_loop.evaluator import PolicyEvaluator
 from services.policy_loop.freeze import amend, freeze
-from services.policy_loop.gate import BoundaryFacts, decide
 from services.policy_loop.records import Ending, PolicyJournal, tick_event
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop.staleness import why_stale

@@ -18,9 +18,9 @@ from schemas.config import EnvelopeSettings, GateSettings, HighLevelSettings, Ju
 from schemas.errors import InvariantViolation, ModelError
 from schemas.reflection import DeferredItem, OpenEntry, UntradedSignal
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
+from services.feeds.port import BarRow
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
-from services.market_feed import BarRow
 from services.playbooks.measures import revised
 from services.ports import ModelReply
 from services.slow_loop.cadence import DAY_NS, CadenceFacts, Run, Skip, due

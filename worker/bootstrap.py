@@ -35,8 +35,8 @@ from services.policy_loop.invariant_context import tolerances
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
 from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Strategist
+from services.slow_loop.shadow_ledger import StandingLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
-from services.slow_loop.standing_ledger import StandingLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService
 from trading_core.bars import BarSeries

@@ -6,7 +6,7 @@ import numpy as np
 
 from schemas.config import DataSettings
 from services.feeds.plausibility import doubted_bars
-from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from worker.data_fetch_check import shown
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from services.market_feed import LEAVES_OUT
+from services.feeds.port import LEAVES_OUT
 from trading_core.bars import BarSeries
 from worker.session import Session
 

@@ -9,8 +9,8 @@ from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import TickEventKind
-from services.latencies import quantiles
 from services.policy_loop.invariant_context import cost_bps
+from services.statistics.quantiles import quantiles
 from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
 from trading_core.bars import BarSeries
 from trading_core.features.registry import resolve

@@ -16,10 +16,10 @@ from schemas.reflection import OpenEntry, TickValidationEvent, TickValidationRes
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import OverrideReason, TickEventKind
 from services.clock import SimulatedClock
-from services.episode_builder import EpisodeContext, build_episode
+from services.feeds.port import CONFLICTING, FeedAnomalyKind
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
-from services.market_feed import CONFLICTING, FeedAnomalyKind
+from services.memory.episode_builder import EpisodeContext, build_episode
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.account import ModelAccount
 from services.playbooks.expectations import ExpectationBook

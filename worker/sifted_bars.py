@@ -11,7 +11,7 @@ import numpy as np
 from schemas.config import DataSettings
 from schemas.errors import DataError
 from services.feeds.plausibility import doubted_bars
-from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from trading_core.bars import COLUMNS, BarSeries
 from worker.session import Session
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.errors import DataError
-from services.quoting import visible
+from services.model_calls.quoting import visible
 
 MAX_BYTES = 5_000_000
 MAX_DEPTH = 32

@@ -11,9 +11,9 @@ from typing import Any
 from schemas.playbook import PlaybookDefinition
 from schemas.regime import RegimeLabels
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome, SkipReason
+from services.model_calls.quoting import counted
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_loop.counters import PolicyCounters
-from services.quoting import counted
 from worker.no_trade_remedies import MOST_NAMED, REFUSALS, features_unknown, of_finding
 
 Cause = tuple[str, int, str]

@@ -26,8 +26,8 @@ from schemas.errors import ConfigError, ModelError
 from services.model_calls.record import RAW_CHARACTERS, Usage
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import shown
+from services.model_calls.retry_after import Pause, pause_of
 from services.ports import ModelReply
-from services.retry_after import Pause, pause_of
 from trading_core.tick_guard import TickGuard
 
 KIND_OF_STATUS = {

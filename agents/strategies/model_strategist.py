@@ -24,10 +24,10 @@ from schemas.playbook import PlaybookDefinition
 from schemas.proposal import StrategistAnswer
 from schemas.reflection import BUCKETS
 from schemas.snapshot import PolicySnapshot
+from services.model_calls.quoting import quoted_json
 from services.model_calls.record import TIMEOUT
 from services.model_calls.wording import PLAIN_RUN, PRICED, Wording, Wordings
 from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Revision
-from services.quoting import quoted_json
 
 PROMPT = "strategist"
 MAX_TOKENS = 1_500

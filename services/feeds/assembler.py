@@ -11,10 +11,10 @@ from typing import Any
 from schemas.live_settings import FeedSettings
 from services.feeds.block_reasons import BlockReason
 from services.feeds.label_grid import NS, LabelGrid
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar, fault
+from services.feeds.seen_once import Told
 from services.feeds.symbol_watch import SymbolWatch
-from services.feeds.told import Told
-from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from trading_core.live.growing_bars import Bar
 
 Item = BarRow | FeedAnomaly

@@ -15,7 +15,7 @@ import numpy as np
 
 from schemas.config import DataSettings
 from services.feeds.block_reasons import BlockReason
-from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
 

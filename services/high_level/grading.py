@@ -17,7 +17,7 @@ from schemas.reflection import ClusterFinding
 from schemas.vocabulary import Claim, EvidenceGrade
 from services.high_level.clusters import Measure, describe
 from services.high_level.gate import Evidence, GateDecision, decide
-from services.quoting import counted
+from services.model_calls.quoting import counted
 from services.statistics.blocks import GAINING, LOSING
 from services.statistics.multiplicity import Family, e_bh
 from services.statistics.power import smallest_detectable_effect

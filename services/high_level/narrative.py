@@ -18,11 +18,11 @@ from schemas.errors import ModelError
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import EvidenceGrade
 from services.high_level.interval_text import interval_text
+from services.model_calls.quoting import quoted_json
 from services.model_calls.reply_format import ReplyFormat
 from services.model_calls.reply_text import first_problem, json_text
 from services.model_calls.wording import PLAIN, Wording
 from services.ports import LanguageModel
-from services.quoting import quoted_json
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
 ID = re.compile(r"\b[0-9a-f]{12,64}\b")

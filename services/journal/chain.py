@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
 
-from services.quoting import visible
+from services.model_calls.quoting import visible
 
 GENESIS_HASH = "0" * 64
 

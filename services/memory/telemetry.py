@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from schemas.reflection import BUCKETS
-from services.latencies import quantiles
+from services.statistics.quantiles import quantiles
 
 REASONS: Final = ("playbook", "direction", "fingerprint", "new_episodes")
 

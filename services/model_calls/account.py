@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 from schemas.errors import ConfigError, ModelError
 from schemas.language_model import LlmSettings, ModelPrice
-from services.latencies import quantiles
 from services.model_calls.breaker import UNUSABLE, Breaker, BreakerChange
 from services.model_calls.budget import Ledger, Refusal, used_by
 from services.model_calls.record import Caller, Question, RecordedCall, question_key
 from services.ports import EventJournal
+from services.statistics.quantiles import quantiles
 
 BUDGET, BREAKER = "budget", "breaker"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from services.quoting import visible
+from services.model_calls.quoting import visible
 
 SHOWN = 80  # characters of a model's own words in a reason
 SEEN = 200

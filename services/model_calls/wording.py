@@ -17,8 +17,8 @@ from typing import Any
 from schemas.canonical import datetime_to_ns, ns_to_datetime
 from schemas.errors import RuleError
 from schemas.snapshot import PolicySnapshot
+from services.model_calls.quoting import quoted_json
 from services.policy_checks.dates import days_in
-from services.quoting import quoted_json
 from trading_core.features.registry import resolve
 
 DIGITS = 6

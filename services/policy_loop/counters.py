@@ -13,9 +13,9 @@ from schemas.proposal import StrategistAnswer
 from schemas.reflection import Finding, PolicyLevelReflectionResult, ReflectionInvocationMeta
 from schemas.regime import RegimeView
 from schemas.vocabulary import InvocationOutcome, PlanKind, PolicyEventKind, ReflectionStatus, Severity
-from services.latencies import quantiles
-from services.policy_loop.gate import GateDecision
+from services.policy_loop.admission import GateDecision
 from services.ports import PlanRound
+from services.statistics.quantiles import quantiles
 from trading_core.trigger_engine import Boundary
 
 

@@ -16,8 +16,8 @@ from schemas.reflection import (
 )
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome
+from services.policy_loop.admission import EventSkip, GateDecision
 from services.policy_loop.clamps import ProposalClamp
-from services.policy_loop.gate import EventSkip, GateDecision
 from services.ports import EventJournal, PlanRound
 from trading_core.trigger_engine import Boundary
 

@@ -15,9 +15,9 @@ from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
 from schemas.vocabulary import Timeframe
 from services.clock import SimulatedClock
+from services.memory.regime_reader import regime_view
 from services.policy_loop.staleness import Standing
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
-from services.regime_reader import regime_view
 from trading_core.features.columns import FeatureColumns
 from trading_core.kernel.state_machine import STATES
 from trading_core.regime import RegimeColumns

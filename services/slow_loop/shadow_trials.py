@@ -24,7 +24,7 @@ from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowT
 from services.playbooks.measures import Measure, outcome_rules
 from services.ports import EventJournal
 from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels
-from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
+from services.slow_loop.shadow_ledger import StandingLedger, StandingLedgers
 from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, rounded, trial_evidence
 
 TrialKey = tuple[str, str, str | None, tuple[Direction, ...]]

@@ -8,7 +8,7 @@ from schemas.config import GateSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from services.high_level.clusters import bounds_of, trades_of
-from services.slow_loop.standing_ledger import StandingLedger
+from services.slow_loop.shadow_ledger import StandingLedger
 from services.statistics.blocks import Trades
 from services.statistics.calendar_units import unit_of_timeframe
 from services.statistics.track import Bounds, Track

@@ -17,7 +17,7 @@ from schemas.config import ExecutionSettings
 from schemas.proposal import PolicyProposal
 from schemas.reflection import TickValidationEvent, UntradedSignal
 from schemas.vocabulary import TickEventKind
-from services.slow_loop.standing_ledger import paper_execution
+from services.slow_loop.shadow_ledger import paper_execution
 from trading_core.bars import BarSeries
 from trading_core.research.counterfactual import bracket_outcome
 from trading_core.rules import RuleColumns

@@ -12,8 +12,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from schemas.errors import StoreError
-from services.open_files import is_refused, too_few_files
 from services.store.file_watch import FileLost, StoreLost
+from services.store.open_files import is_refused, too_few_files
 from services.store.server_states import DAMAGED, Meaning, meaning_of
 from services.store.urls import StoreUrl
 

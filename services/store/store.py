@@ -7,6 +7,7 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.errors import StoreError
+from services.store.checkpoints import SavepointRepository
 from services.store.claims import ClaimRepository
 from services.store.engine import build_engine
 from services.store.failures import StoreMissing
@@ -18,7 +19,6 @@ from services.store.reports import ReportRepository
 from services.store.reports_on_demand import OnDemandRepository
 from services.store.revision import Standing, ahead_error, behind_error, make_tables, standing
 from services.store.run_repository import RunRepository
-from services.store.savepoints import SavepointRepository
 from services.store.seals import SealRepository
 from services.store.tables import OPERATOR, SEALS, TRADING, TRIALS, WORKER, metadata
 from services.store.trading import TradingRepository

@@ -51,7 +51,7 @@ from services.store.trials import advance_trial
 from services.store.urls import StoreUrl
 
 if TYPE_CHECKING:
-    from services.market_feed import BarRow
+    from services.feeds.port import BarRow
 
 PAGE_ROWS = 5_000
 
@@ -270,7 +270,7 @@ def _columns(run_id: str, number: int, row: "BarRow") -> dict[str, Any]:
 
 
 def _bar_row(label: int, text: str) -> "BarRow":
-    from services.market_feed import BarRow  # a command that only lists runs needs no arrays
+    from services.feeds.port import BarRow  # a command that only lists runs needs no arrays
     from trading_core.live.growing_bars import Bar
 
     stored = json.loads(text)

@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.exchange_settings import ExchangeSettings
 from schemas.live_settings import FeedSettings
-from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from worker.feeds.ccxt_feed import CcxtFeed
 

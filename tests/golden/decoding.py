@@ -15,9 +15,9 @@ from schemas.reflection import (
     TickValidationEvent,
 )
 from schemas.snapshot import PolicySnapshot
+from services.feeds.port import FeedAnomalyKind
 from services.journal.index import Event
 from services.journal.kinds import TICK_KINDS
-from services.market_feed import FeedAnomalyKind
 from services.slow_loop.artefacts import with_moments
 
 Decode = Callable[[dict[str, Any]], object]

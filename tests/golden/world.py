@@ -8,9 +8,9 @@ from agents.judge_agent_client import JudgeAgentClient
 from schemas.canonical import content_id
 from schemas.config import RuntimeSettings, Settings
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
-from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.artefacts import stored_text
 from services.store import NewRun, Store, open_store

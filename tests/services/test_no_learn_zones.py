@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from schemas.reflection import NoLearnZone
-from services.episode_builder import EpisodeContext, build_episode
+from services.memory.episode_builder import EpisodeContext, build_episode
 from services.policy_checks.invariants import check_invariants
 from tests.services.policy_checks.plans import DAY, NOW, changed, codes, right_request
 from trading_core.bars import BarSeries

@@ -16,7 +16,7 @@ from schemas.vocabulary import Structure, TickEventKind, Trend, VolatilityBand
 from services.clock import SimulatedClock
 from services.playbooks.rendering import render_rules
 from services.policy_loop.compiler import compile_policy, rules_of, volatility_rule
-from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
+from services.slow_loop.shadow_ledger import StandingLedger, StandingLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from tests.services.playbooks.samples import definition
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from schemas.config import Settings
 from services.clock import SimulatedClock
+from services.feeds.port import BarRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.market_feed import BarRow
 from services.store import open_store
 from tests.soak.findings import Finding, quantile
 from tests.soak.scale import scaled

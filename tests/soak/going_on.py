@@ -7,7 +7,7 @@ from dataclasses import replace
 from schemas.config import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.store.savepoints import Savepoint
+from services.store.checkpoints import Savepoint
 from tests.soak.findings import Finding
 from tests.soak.scale import scaled
 from tests.worker.trading.paper_runs import rows_of

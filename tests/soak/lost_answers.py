@@ -4,8 +4,8 @@ import asyncio
 import random
 import tempfile
 
+from services.feeds.port import BarRow
 from services.journal.chain import GENESIS_HASH, JournalRow, link
-from services.market_feed import BarRow
 from services.store import Store, open_store
 from services.store.leases import Lease
 from tests.services.store.stores import new_run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.quoting import counted
+from services.model_calls.quoting import counted
 from worker.figures import number, percent, r_multiple
 
 

@@ -12,7 +12,7 @@ from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.clock import SimulatedClock
 from services.playbooks.lifecycle import PROVEN
 from services.playbooks.registry import load_playbooks
-from services.slow_loop.standing_ledger import StandingLedgers
+from services.slow_loop.shadow_ledger import StandingLedgers
 from tests.worker.shared_runs import Run, losing_run, losing_settings, planted_run, planted_world, run_on
 from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.feeds.raw_bar import RawBar
-from services.quoting import from_spreadsheet_text, spreadsheet_text, visible
+from services.model_calls.quoting import from_spreadsheet_text, spreadsheet_text, visible
 from tests.worker.cli.fake_runner import EPISODE
 from trading_core.live.growing_bars import Bar
 from worker.cli.out_folder import trades_csv

@@ -17,7 +17,7 @@ from schemas.config import ExecutionSettings
 from schemas.proposal import PolicyProposal
 from services.journal.chain import JournalRow
 from services.policy_loop.compiler import SymbolColumns, compile_orders, rules_of, volatility_rule
-from services.slow_loop.standing_ledger import UNLIMITED_CASH, paper_execution
+from services.slow_loop.shadow_ledger import UNLIMITED_CASH, paper_execution
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import parameter_record
 from trading_core.rule_bank import SharedColumns

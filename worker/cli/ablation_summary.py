@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from services.quoting import counted
+from services.model_calls.quoting import counted
 from worker.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,

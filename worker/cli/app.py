@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from schemas.errors import OperatorError, StoreError, ThinktwiceError
-from services.open_files import too_few_files
+from services.store.open_files import too_few_files
 from worker.cli import (
     ablate,
     backtest,

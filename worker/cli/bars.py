@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import ns_to_datetime
 from schemas.config import Settings
 from schemas.errors import ConfigError
-from services.quoting import visible
+from services.model_calls.quoting import visible
 from worker.cli.console import complain
 from worker.cli.progress import step
 from worker.figures import shown_time

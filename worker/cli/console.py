@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import datetime_to_ns
 from schemas.errors import ConfigError
-from services.quoting import visible, visible_json
+from services.model_calls.quoting import visible, visible_json
 
 if TYPE_CHECKING:
     from rich.table import Column, Table

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from schemas.errors import ConfigError, FeedError
-from services.quoting import counted
+from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar

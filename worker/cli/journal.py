@@ -8,7 +8,7 @@ import typer
 from schemas.errors import ConfigError, nearest
 from services.journal.chain import JournalRow
 from services.journal.kinds import JOURNAL_KINDS
-from services.quoting import visible
+from services.model_calls.quoting import visible
 from worker.cli.console import print_json_line, print_page, time_option
 from worker.cli.options import DbOption, RunArgument, open_for_run
 from worker.figures import shown_time

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.episode import Episode
 from schemas.errors import ConfigError, InvariantViolation
-from services.quoting import spreadsheet_text, visible
+from services.model_calls.quoting import spreadsheet_text, visible
 from worker.recorded_run import RecordedRun
 
 if TYPE_CHECKING:

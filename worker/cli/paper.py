@@ -37,7 +37,7 @@ from worker.recorded_run import Progress
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
-    from services.market_feed import MarketFeed
+    from services.feeds.port import MarketFeed
     from worker.operations.running import Prepared
     from worker.trading.left_behind import LeftBehind
     from worker.trading.runner import PaperOutcome

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TextIO
 
-from services.quoting import visible
+from services.model_calls.quoting import visible
 from worker.interrupts import Interrupts
 from worker.recorded_run import Progress
 

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from services.quoting import visible
+from services.model_calls.quoting import visible
 
 
 class PlainConsole(Console):

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from services.quoting import counted
+from services.model_calls.quoting import counted
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.figures import shown_time

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from schemas.trials import TrialLedger
-from services.quoting import counted
+from services.model_calls.quoting import counted
 from worker.cli.model_answers import model_silence
 from worker.figures import counts, milliseconds, number, percent, r_multiple
 from worker.why_no_trade import headline, sent_back_headline

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
 from schemas.trials import TrialLedger
-from services.quoting import counted
+from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_to_read, store_address
 from worker.interrupts import run_async

@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.text import Text
 
-from services.quoting import visible
+from services.model_calls.quoting import visible
 from worker.cli.console import stdout_console
 from worker.figures import counts, milliseconds
 

@@ -11,7 +11,7 @@ from schemas.errors import ConfigError
 from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
-from services.quoting import counted
+from services.model_calls.quoting import counted
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars, settings_of_bars
 from worker.cli.console import print_json, stdout_console

@@ -8,7 +8,7 @@ import typer
 from schemas.errors import ConfigError
 from services.journal.index import FILL_KINDS, Event, JournalIndex
 from services.journal.lineage import LineageNode, trace, trace_move
-from services.quoting import visible
+from services.model_calls.quoting import visible
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.figures import shown_time

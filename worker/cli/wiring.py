@@ -13,7 +13,7 @@ from worker.recorded_run import BacktestRunner, Progress
 from worker.replay import ReplayReport
 
 if TYPE_CHECKING:
-    from services.market_feed import MarketFeed
+    from services.feeds.port import MarketFeed
     from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
 

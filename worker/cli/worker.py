@@ -13,7 +13,7 @@ import typer
 
 from schemas.config import Settings
 from schemas.errors import ConfigError, InvariantViolation, StoreError
-from services.quoting import counted
+from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json_line, print_line, time_option
 from worker.cli.options import DbOption
 from worker.cli.paper import show, traded

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError, nearest
-from services.quoting import counted
+from services.model_calls.quoting import counted
 from worker.cli.console import print_json, print_table, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from services.market_feed import BarRow
+from services.feeds.port import BarRow
 from trading_core.bars import COLUMNS, BarSeries
 
 

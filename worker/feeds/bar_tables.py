@@ -19,7 +19,7 @@ from pyarrow import csv as pa_csv
 from pyarrow import parquet as pa_parquet
 
 from schemas.errors import DataError
-from services.quoting import from_spreadsheet_text
+from services.model_calls.quoting import from_spreadsheet_text
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")

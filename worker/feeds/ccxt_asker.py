@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.errors import FeedError
-from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt_errors import Failure
 from worker.feeds.ccxt_exchange import Candle, PublicExchange
 from worker.feeds.ccxt_link import link_anomaly

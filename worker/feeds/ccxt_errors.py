@@ -7,7 +7,7 @@ import re
 from typing import Any, NoReturn
 
 from schemas.errors import FeedError
-from services.retry_after import pause_of
+from services.model_calls.retry_after import pause_of
 
 MOST_TEXT = 160
 _QUERY = re.compile(r"\?\S*")

@@ -13,7 +13,7 @@ from schemas.errors import FeedError
 from schemas.live_settings import FeedSettings
 from services.feeds.assembler import MOST_WAITING, Item, RowAssembler
 from services.feeds.label_grid import LabelGrid
-from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt_exchange import PublicExchange
 from worker.feeds.ccxt_history import Page, Patience, pages
 from worker.feeds.ccxt_live import LiveBars

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from schemas.exchange_settings import ExchangeSettings
-from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt_exchange import PublicExchange
 from worker.feeds.ccxt_stream import CandleStream
 from worker.feeds.ccxt_time import Backoff

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from schemas.live_settings import FeedSettings
 from services.feeds.assembler import Item, RowAssembler
 from services.feeds.label_grid import NS, LabelGrid
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
-from services.feeds.told import Told
-from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
+from services.feeds.seen_once import Told
 from worker.feeds.ccxt_asker import Answer, Asker
 from worker.feeds.ccxt_candles import CandleBook
 from worker.feeds.ccxt_exchange import Candle, PublicExchange

@@ -5,7 +5,7 @@ import asyncio
 from schemas.errors import FeedError
 from services.feeds.block_reasons import BlockReason
 from services.feeds.clock_watch import NS, ClockWatch, SourceTime
-from services.market_feed import FeedAnomaly
+from services.feeds.port import FeedAnomaly
 from worker.feeds.ccxt_exchange import PublicExchange
 from worker.feeds.ccxt_time import FeedTime
 

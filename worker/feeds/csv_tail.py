@@ -18,8 +18,8 @@ from schemas.live_settings import FeedSettings
 from services.feeds.assembler import Item, RowAssembler
 from services.feeds.clock_watch import ClockWatch, SourceTime
 from services.feeds.label_grid import NS, LabelGrid
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
-from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from worker.feeds.csv_tail_file import GrowingFile, Piece
 from worker.feeds.csv_tail_rows import CsvRows, Unreadable
 

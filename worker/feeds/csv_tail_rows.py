@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from schemas.errors import DataError
 from services.feeds.raw_bar import RawBar
-from services.quoting import from_spreadsheet_text
+from services.model_calls.quoting import from_spreadsheet_text
 from trading_core.live.growing_bars import Bar
 from worker.feeds.bar_columns import FIELDS, Fields, Layout, recognise
 from worker.feeds.bar_tables import EMPTY_WORDS, csv_header

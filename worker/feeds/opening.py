@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from schemas.config import Settings
 from schemas.errors import ConfigError, nearest
-from services.market_feed import MarketFeed
+from services.feeds.port import MarketFeed
 
 if TYPE_CHECKING:
     from trading_core.bars import BarSeries

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from schemas.errors import ConfigError
-from services.market_feed import BarRow, FeedAnomaly
+from services.feeds.port import BarRow, FeedAnomaly
 from trading_core.bars import COLUMNS, NS, BarSeries
 from trading_core.live.growing_bars import Bar
 

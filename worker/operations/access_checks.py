@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from agents.judge_model import DEADLINE_MS as JUDGE_MS
 from schemas.config import Settings
 from schemas.errors import ModelError
+from services.feeds.port import MarketFeed
 from services.high_level.narrative import DEADLINE_MS as NARRATIVE_MS
-from services.market_feed import MarketFeed
 from services.ports import LanguageModel
 from trading_core.tick_guard import TickGuard
 from worker.models import Models, check_models, configured_models, model_address, models_in_use

@@ -21,7 +21,7 @@ from structlog.typing import EventDict, Processor
 from schemas.config import Settings
 from schemas.errors import ConfigError
 from schemas.language_model import PROVIDERS
-from services.quoting import visible
+from services.model_calls.quoting import visible
 from worker.operations.redaction import Redactor, redactor_of
 
 ROOT = "thinktwice"

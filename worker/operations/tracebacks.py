@@ -9,7 +9,7 @@ import threading
 import traceback
 from types import TracebackType
 
-from services.quoting import visible
+from services.model_calls.quoting import visible
 from worker.operations.redaction import redactor_of
 
 

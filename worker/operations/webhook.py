@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from schemas.errors import ConfigError
-from services.retry_after import Pause, pause_of
+from services.model_calls.retry_after import Pause, pause_of
 from worker.operations.redaction import masked_webhook
 from worker.operations.secrets import WEBHOOK_URL
 

@@ -6,7 +6,7 @@ Every number comes from the document of `thinktwice ablate`; nothing is computed
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from services.quoting import counted
+from services.model_calls.quoting import counted
 from worker.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from services.quoting import counted, visible
+from services.model_calls.quoting import counted, visible
 from worker.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,

@@ -8,7 +8,7 @@ their pictures.
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, tostring
 
-from services.quoting import visible
+from services.model_calls.quoting import visible
 
 Child = Element | str | None
 

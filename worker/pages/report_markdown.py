@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from services.high_level.interval_text import interval_text
-from services.quoting import counted, visible
+from services.model_calls.quoting import counted, visible
 from worker.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_clusters
 

@@ -15,7 +15,7 @@ from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.slow_loop.journal_facts import JournalFacts
-from services.slow_loop.standing_ledger import StandingLedgers
+from services.slow_loop.shadow_ledger import StandingLedgers
 from services.store import Store
 from trading_core.bars import NS, BarSeries
 from trading_core.regime import regime_columns

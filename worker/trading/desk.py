@@ -11,8 +11,8 @@ from typing import Any, Literal
 from schemas.config import Settings
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.journal.writer import JournalWriter
-from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.policy_loop.evaluation import Evaluation
 from trading_core.live.growing_bars import GrowingBars
 from worker.bootstrap import assemble, given_playbooks

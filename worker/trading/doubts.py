@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from schemas.config import DataSettings
 from services.feeds.plausibility import TOLD_HERE, PlausibilityGuard
-from services.market_feed import BarRow, FeedAnomaly, MarketFeed
+from services.feeds.port import BarRow, FeedAnomaly, MarketFeed
 from worker.trading.desk import TradingDesk
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from services.feeds.block_reasons import BlockReason
-from services.market_feed import BarRow
+from services.feeds.port import BarRow
 from worker.operations.safe_mode import HARD, Change, SafeMode, SafeModeReason
 from worker.scheduler.ports import EventSink
 

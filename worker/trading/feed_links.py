@@ -1,6 +1,6 @@
 """Whether a feed can bring bars, as far as it told of its connections; no clock, only what was heard."""
 
-from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 
 LINK_KINDS = (FeedAnomalyKind.DISCONNECTED, FeedAnomalyKind.RECONNECTED)
 SOCKET, REST = "websocket", "rest"  # channels of an exchange; a file has none

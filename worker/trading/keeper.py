@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from schemas.errors import InvariantViolation
+from services.feeds.port import BarRow
 from services.journal.chain import JournalRow
-from services.market_feed import BarRow
 from services.store import Store
 from services.store.leases import Lease
 from services.store.records import Closing

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from schemas.config import Settings
-from services.market_feed import MarketFeed
+from services.feeds.port import MarketFeed
 from worker.trading.runs import GOES_ON, MODE, described, fitting, misfits
 
 if TYPE_CHECKING:

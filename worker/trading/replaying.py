@@ -11,9 +11,9 @@ from schemas.config import Settings
 from schemas.errors import CassetteMiss, ConfigError, ThinktwiceError
 from schemas.playbook import PlaybookDefinition
 from schemas.vocabulary import TIMEFRAME_SECONDS
+from services.feeds.port import BarRow
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
-from services.market_feed import BarRow
 from services.store.journal_repository import StoredContents
 from trading_core.bars import NS
 from worker.models import Models, RecordedPast

@@ -15,16 +15,16 @@ from typing import Any
 from schemas.config import Settings
 from schemas.errors import ConfigError, StoreError
 from schemas.playbook import PlaybookDefinition
+from services.feeds.port import BarRow, FeedAnomaly, MarketFeed
 from services.journal.writer import JournalWriter
-from services.market_feed import BarRow, FeedAnomaly, MarketFeed
 from services.policy_loop.evaluation import Evaluation
 from services.savepoints.forms import NoSavepoint
 from services.store import RunRecord, Store
+from services.store.checkpoints import Savepoint
 from services.store.failures import StoreDamaged
 from services.store.file_watch import StoreLost
 from services.store.leases import Lease, LeaseLost
 from services.store.records import Closing
-from services.store.savepoints import Savepoint
 from worker.bootstrap import given_playbooks
 from worker.models import Models
 from worker.operations.safe_mode import SafeModeReason

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from schemas.config import Settings
 from schemas.errors import StoreError
-from services.market_feed import MarketFeed
+from services.feeds.port import MarketFeed
 from services.store import NewRun, masked
 from services.store.failures import StoreDamaged
 from worker.environment import environment

@@ -9,8 +9,8 @@ from schemas.errors import StoreError
 from schemas.playbook import PlaybookDefinition
 from services.savepoints.forms import NoSavepoint
 from services.store import RunRecord, Store
+from services.store.checkpoints import DamagedSavepoint, Savepoint
 from services.store.leases import Lease, LeaseLost
-from services.store.savepoints import DamagedSavepoint, Savepoint
 from worker.scheduler.ports import EventSink
 from worker.trading.desk import TradingDesk
 from worker.trading.savepoints import Restored, SavepointWriter, Standing, maker

@@ -36,10 +36,10 @@ from services.policy_level_reflection_service import PolicyLevelReflectionServic
 from services.savepoints.forms import OWN, NoSavepoint
 from services.savepoints.reading import Reader
 from services.savepoints.writing import Parts, Writer
-from services.slow_loop.standing_ledger import StandingLedger, StandingLedgers
+from services.slow_loop.shadow_ledger import StandingLedger, StandingLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService
-from services.store.savepoints import Savepoint
+from services.store.checkpoints import Savepoint
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.features.columns import FeatureColumns
 from trading_core.live.growing_bars import GrowingBars

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.judge import ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from services.feeds.port import BarRow
 from services.journal.kinds import INPUT_KINDS
-from services.market_feed import BarRow
 from services.policy_loop.evaluation import Evaluation
 from services.slow_loop.artefacts import read_request, with_moments
 from worker.trading.answers import Answer, take_back, think

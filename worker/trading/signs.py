@@ -7,8 +7,8 @@ from typing import Any
 
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.block_reasons import BlockReason
-from services.latencies import quantiles
-from services.market_feed import FeedAnomaly, MarketFeed
+from services.feeds.port import FeedAnomaly, MarketFeed
+from services.statistics.quantiles import quantiles
 from worker.operations.vital_signs import State, VitalSigns
 from worker.trading.committing import Committing
 from worker.trading.desk import TradingDesk

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from schemas.live_settings import FeedSettings
 from services.feeds.assembler import RowAssembler
 from services.feeds.label_grid import NS, LabelGrid
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
-from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from trading_core.live.growing_bars import Bar
 
 MINUTE = 60 * NS

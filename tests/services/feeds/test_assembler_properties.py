@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from schemas.live_settings import FeedSettings
 from services.feeds.label_grid import NS
+from services.feeds.port import FeedAnomaly
+from services.feeds.port import FeedAnomalyKind as Kind
 from services.feeds.raw_bar import RawBar
-from services.market_feed import FeedAnomaly
-from services.market_feed import FeedAnomalyKind as Kind
 from tests.services.feeds.arrivals import T0, Desk, bar, close, label, raw
 from trading_core.live.growing_bars import Bar
 

@@ -5,7 +5,7 @@ import pytest
 
 from services.feeds.block_reasons import BlockReason
 from services.feeds.clock_watch import ClockWatch, SourceTime
-from services.market_feed import FeedAnomalyKind as Kind
+from services.feeds.port import FeedAnomalyKind as Kind
 
 NS = 1_000_000_000
 HOUR = 3_600 * NS

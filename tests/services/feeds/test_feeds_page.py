@@ -7,8 +7,8 @@ import pytest
 from schemas.live_settings import FeedSettings
 from services.feeds.assembler import MOST_LABELS, MOST_STRANGERS, MOST_WAITING
 from services.feeds.block_reasons import BlockReason
-from services.feeds.told import MOST_KEYS
-from services.market_feed import FeedAnomalyKind
+from services.feeds.port import FeedAnomalyKind
+from services.feeds.seen_once import MOST_KEYS
 from tools.docs_pages import DOCS
 from worker.feeds.csv_tail import MOST_UNREADABLE
 

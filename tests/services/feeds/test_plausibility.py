@@ -15,7 +15,7 @@ from services.feeds.plausibility import (
     PriceLevel,
     doubted_bars,
 )
-from services.market_feed import BarRow
+from services.feeds.port import BarRow
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
 

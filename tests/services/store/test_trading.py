@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from schemas.errors import StoreError
+from services.feeds.port import BarRow
 from services.journal.chain import GENESIS_HASH, JournalRow
 from services.journal.writer import JournalWriter
-from services.market_feed import BarRow
 from services.store import open_store
 from services.store.leases import Lease, LeaseLost
 from services.store.records import Closing

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from schemas.live_settings import FeedSettings
-from services.market_feed import BarRow, FeedAnomaly
+from services.feeds.port import BarRow, FeedAnomaly
 from worker.feeds.csv_tail import CsvShape, CsvTailFeed
 
 NS = 1_000_000_000

@@ -13,9 +13,9 @@ import numpy as np
 from schemas.live_settings import FeedSettings
 from services.feeds.assembler import Item, RowAssembler
 from services.feeds.label_grid import NS, LabelGrid
+from services.feeds.port import FeedAnomaly
+from services.feeds.port import FeedAnomalyKind as Kind
 from services.feeds.raw_bar import RawBar
-from services.market_feed import FeedAnomaly
-from services.market_feed import FeedAnomalyKind as Kind
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
 

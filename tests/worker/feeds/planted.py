@@ -12,8 +12,8 @@ from enum import StrEnum
 import numpy as np
 
 from schemas.live_settings import FeedSettings
-from services.market_feed import BarRow
-from services.market_feed import FeedAnomalyKind as Kind
+from services.feeds.port import BarRow
+from services.feeds.port import FeedAnomalyKind as Kind
 from tests.worker.trading.paper_runs import rows_of
 from trading_core.bars import BarSeries
 from trading_core.live.growing_bars import Bar

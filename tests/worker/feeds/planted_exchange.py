@@ -14,8 +14,8 @@ import pytest
 
 from schemas.errors import FeedError
 from schemas.live_settings import FeedSettings
-from services.market_feed import BarRow, FeedAnomaly
-from services.market_feed import FeedAnomalyKind as Kind
+from services.feeds.port import BarRow, FeedAnomaly
+from services.feeds.port import FeedAnomalyKind as Kind
 from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right
 from trading_core.live.growing_bars import Bar
 from worker.feeds import ccxt_feed, ccxt_live

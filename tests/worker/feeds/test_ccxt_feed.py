@@ -8,7 +8,7 @@ import pytest
 from schemas.errors import ConfigError, DataError, FeedError
 from schemas.exchange_settings import ExchangeSettings
 from schemas.live_settings import FeedSettings
-from services.market_feed import BarRow, FeedAnomalyKind
+from services.feeds.port import BarRow, FeedAnomalyKind
 from tests.exchange import faults
 from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle

@@ -11,7 +11,7 @@ from ccxt.base.errors import RateLimitExceeded
 from structlog.testing import capture_logs
 
 from schemas.live_settings import FeedSettings
-from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from tests.exchange import faults
 from tests.exchange.rig import NS_PER_MS, Rig, rig
 from tests.exchange.server import MINUTE_MS, START_MS, candle

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from tests.worker.feeds.planted import Plan
 from tests.worker.feeds.planted_exchange import PlannedMarket
 from tests.worker.trading.bad_markets import market

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from schemas.errors import FeedError
 from schemas.exchange_settings import ExchangeSettings
 from schemas.live_settings import FeedSettings
-from services.market_feed import FeedAnomalyKind
+from services.feeds.port import FeedAnomalyKind
 from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar

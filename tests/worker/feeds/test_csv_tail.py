@@ -6,8 +6,8 @@ import pytest
 from schemas.errors import FeedError
 from schemas.live_settings import FeedSettings
 from services.feeds.assembler import RowAssembler
-from services.market_feed import FeedAnomaly
-from services.market_feed import FeedAnomalyKind as Kind
+from services.feeds.port import FeedAnomaly
+from services.feeds.port import FeedAnomalyKind as Kind
 from tests.worker.feeds.growing import HEADER, MINUTE, NS, T0, World, close, label, line, rows, told
 from worker.feeds.csv_tail import MOST_UNREADABLE
 from worker.feeds.csv_tail_rows import LONGEST_LINE

@@ -4,8 +4,8 @@ from collections import Counter
 import pytest
 
 from schemas.live_settings import FeedSettings
-from services.market_feed import BarRow, FeedAnomaly
-from services.market_feed import FeedAnomalyKind as Kind
+from services.feeds.port import BarRow, FeedAnomaly
+from services.feeds.port import FeedAnomalyKind as Kind
 from tests.trading_core.market import random_series
 from tests.worker.feeds.misbehaving import Faults, MisbehavingReplay
 from worker.feeds.replay import ReplayFeed

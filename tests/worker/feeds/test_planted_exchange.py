@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from services.market_feed import BarRow, FeedAnomaly
-from services.market_feed import FeedAnomalyKind as Kind
+from services.feeds.port import BarRow, FeedAnomaly
+from services.feeds.port import FeedAnomalyKind as Kind
 from tests.trading_core.market import random_series
 from tests.worker.feeds.planted import Fault, Plan
 from tests.worker.feeds.planted_exchange import PlannedMarket

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import ConfigError
-from services.market_feed import BarRow
+from services.feeds.port import BarRow
 from tests.trading_core.market import random_series
 from trading_core.bars import COLUMNS, NS
 from worker.feeds.replay import LONGEST_WAIT_BARS, ReplayFeed

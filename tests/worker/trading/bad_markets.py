@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.config import LlmSettings, MemorySettings, PolicyLoopSettings, ReflectionSettings, Settings
+from services.feeds.port import CONFLICTING, BarRow, FeedAnomaly
+from services.feeds.port import FeedAnomalyKind as Kind
 from services.journal.chain import JournalRow
-from services.market_feed import CONFLICTING, BarRow, FeedAnomaly
-from services.market_feed import FeedAnomalyKind as Kind
 from tests.worker.feeds.planted import Key
 from tests.worker.trading.memory_store import MemoryStore
 from tests.worker.trading.paper_runs import Item, RunningFeed

@@ -13,12 +13,12 @@ from typing import Any
 
 from schemas.errors import ConfigError, StoreError
 from schemas.trials import NO_TRIALS, TrialCounts, TrialLedger
+from services.feeds.port import BarRow
 from services.journal.chain import GENESIS_HASH, JournalRow
-from services.market_feed import BarRow
 from services.store import NewRun, RunRecord, Store
+from services.store.checkpoints import Savepoint
 from services.store.leases import Lease, LeaseLost
 from services.store.records import Closing
-from services.store.savepoints import Savepoint
 from services.store.tables import ORDER_KINDS
 from services.store.trading import OutgoingOrder
 from services.store.trials import TriedOn

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.config import Settings
-from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.store import Store, open_store
 from tests.postgres.server import Troubled
 from tests.worker.trading.paper_runs import Item, RunningFeed, rows_of

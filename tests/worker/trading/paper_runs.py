@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from schemas.config import Settings
-from services.market_feed import BarRow, FeedAnomaly
+from services.feeds.port import BarRow, FeedAnomaly
 from services.store import Store, open_store
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar

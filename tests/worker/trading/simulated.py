@@ -20,8 +20,8 @@ import numpy as np
 from schemas.canonical import content_hash
 from schemas.config import LlmSettings, MemorySettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.errors import ModelError, StoreError
+from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.journal.chain import JournalRow, check_chain
-from services.market_feed import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.ports import ModelReply
 from services.store import open_store
 from services.store.tables import ORDER_KINDS

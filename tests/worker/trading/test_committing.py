@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from schemas.errors import StoreError
+from services.feeds.port import BarRow
 from services.journal.chain import JournalRow
 from services.journal.writer import JournalWriter
-from services.market_feed import BarRow
 from services.store.leases import Lease
 from services.store.records import Closing
 from tests.worker.trading.memory_store import MemoryStore

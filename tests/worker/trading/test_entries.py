@@ -8,7 +8,7 @@ import pytest
 
 from schemas.config import Settings
 from services.feeds.block_reasons import BlockReason
-from services.market_feed import BarRow
+from services.feeds.port import BarRow
 from services.store import open_store
 from tests.worker.trading.paper_runs import Item, RunningFeed, address, process_in, rows_of
 from trading_core.live.growing_bars import Bar

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from worker.trading.feed_links import FeedLinks
 
 LOST, BACK, STALE = FeedAnomalyKind.DISCONNECTED, FeedAnomalyKind.RECONNECTED, FeedAnomalyKind.STALE

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from schemas.config import Settings
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.journal.kinds import INPUT_KINDS
-from services.market_feed import FeedAnomaly, FeedAnomalyKind
 from services.store import Store, open_store
 from tests.docs.test_documented_contracts import documented_payloads
 from tests.worker.shared_runs import embedded_bars

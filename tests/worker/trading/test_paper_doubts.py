@@ -13,7 +13,7 @@ import pytest
 from schemas.config import DataSettings, Settings
 from schemas.errors import DataError
 from services.feeds.plausibility import LONGEST_DOUBT, SETTLED_BARS
-from services.market_feed import FeedAnomaly, FeedAnomalyKind
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.store import open_store
 from tests.worker.shared_runs import Run as Backtest
 from tests.worker.shared_runs import embedded_bars, run_on

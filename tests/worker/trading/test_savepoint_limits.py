@@ -16,7 +16,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.savepoints.forms import kind_of
 from services.savepoints.writing import Parts, Writer
-from services.store.savepoints import opened, sealed
+from services.store.checkpoints import opened, sealed
 from tests.worker.trading.paper_runs import rows_of, waiting_feed
 from tests.worker.trading.test_paper_savepoints import Process, few
 from trading_core.kernel.fresh import parameter_record

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from schemas.config import Settings
+from services.feeds.port import BarRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.market_feed import BarRow
 from services.savepoints.forms import OWN
 from services.savepoints.writing import Parts, Writer, attributes_of
-from services.store.savepoints import Savepoint
+from services.store.checkpoints import Savepoint
 from tests.worker.trading.paper_runs import rows_of
 from worker.sample_data.worlds import make_world
 from worker.session import Session

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.canonical import canonical_json
-from services.quoting import quoted_json, visible
+from services.model_calls.quoting import quoted_json, visible
 
 
 @given(st.text())

@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import update
 
 from services.store import open_store
+from services.store.checkpoints import DamagedSavepoint, Savepoint
 from services.store.leases import LeaseLost
 from services.store.records import Closing
-from services.store.savepoints import DamagedSavepoint, Savepoint
 from services.store.tables import savepoints
 from tests.services.store.stores import new_run
 

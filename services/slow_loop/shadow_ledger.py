@@ -18,10 +18,10 @@ from schemas.episode import Episode
 from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.clock import SimulatedClock
-from services.episode_builder import EpisodeContext, build_episode
+from services.memory.episode_builder import EpisodeContext, build_episode
+from services.memory.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from services.playbooks.registry import render_rules
 from services.policy_loop.compiler import SymbolColumns, compile_orders
-from services.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import parameter_record
 from trading_core.regime import RegimeColumns

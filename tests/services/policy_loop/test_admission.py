@@ -6,7 +6,7 @@ import pytest
 
 from schemas.config import HEARTBEAT_BARS, PolicyLoopSettings
 from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState, SkipReason
-from services.policy_loop.gate import BoundaryFacts, decide
+from services.policy_loop.admission import BoundaryFacts, decide
 
 DEFAULTS = PolicyLoopSettings()
 EVENTS = (

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from services.retry_after import LONGEST_S, Pause, pause_of
+from services.model_calls.retry_after import LONGEST_S, Pause, pause_of
 
 
 @pytest.mark.parametrize(
