@@ -24,6 +24,6 @@ RUN useradd --create-home --uid 10001 thinktwice && install --directory --owner=
 USER thinktwice
 WORKDIR /home/thinktwice
 # Compiled once here, by the user who runs it, and not by every fresh container.
-RUN python -c "from worker.warm_up import compile_engine; compile_engine()"
+RUN python -c "from worker.runs.warm_up import compile_engine; compile_engine()"
 ENTRYPOINT ["thinktwice"]
 CMD ["--help"]

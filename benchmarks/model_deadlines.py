@@ -25,9 +25,9 @@ from tests.agents.language_models.wire_server import Handler, answer, message, s
 from tools.docs_pages import table
 from trading_core.bars import BarSeries
 from trading_core.tick_guard import TickGuard
-from worker.backtest import run_backtest
 from worker.bootstrap import assemble
 from worker.models import Models
+from worker.runs.backtest import run_backtest
 from worker.sample_data import load_embedded_bars
 from worker.sample_data.worlds import make_world
 from worker.timing import Timing

@@ -47,7 +47,7 @@ def test_every_step_of_the_image_is_understood_and_done_by_the_right_user(contex
     folder = Path(image.environment["THINKTWICE_CACHE_DIR"])
     assert folder == tmp_path / "var/cache/thinktwice"
     assert folder.stat().st_uid == (10001 if os.geteuid() == 0 else os.geteuid())
-    assert (tmp_path / "source/worker/warm_up.py").is_file()
+    assert (tmp_path / "source/worker/runs/warm_up.py").is_file()
     assert (image.workdir, image.entrypoint, image.command) == (
         "/home/thinktwice",
         ("thinktwice",),

@@ -25,7 +25,7 @@ from services.store import open_store
 from tools.svg_canvas import Canvas, Panel
 from trading_core.bars import BarSeries
 from worker.cli.bars import load_bars
-from worker.replay import stored_settings
+from worker.runs.replay import stored_settings
 
 ACCOUNT, HOLD, GAIN, LOSS, FROZEN, REPORT = "#1f5fa8", "#8a8f98", "#2e8b57", "#c0392b", "#7d8fb3", "#b8860b"
 WIDTH, LEFT, RIGHT = 960.0, 64.0, 930.0

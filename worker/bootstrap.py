@@ -49,8 +49,8 @@ from trading_core.rules import LintFinding, RuleColumns, lint, parse
 from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
-from worker.entry_blocks import block_edges
 from worker.models import Models, RecordedPast, accounted_models, configured_cassette, configured_models
+from worker.runs.entry_blocks import block_edges
 from worker.session import Session
 
 

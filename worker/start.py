@@ -5,7 +5,7 @@ It must import nothing that takes time before it listens.
 
 import signal
 
-from worker.interrupts import leave_at_once
+from worker.runs.interrupts import leave_at_once
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ from tests.golden.fingerprint import fingerprint
 from tests.golden.stored import HOW, RELEASED, Golden, next_name, release, released
 from tests.golden.tables import digests
 from tests.golden.world import BACKTEST, PAPER, backtest_bars
-from worker.backtest import run_backtest
-from worker.replay import stored_settings
+from worker.runs.backtest import run_backtest
+from worker.runs.replay import stored_settings
 from worker.trading import replaying
 
 LARGEST = 300_000

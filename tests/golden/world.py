@@ -18,9 +18,9 @@ from services.store.claims import SlotKey
 from services.store.operator_requests import RequestKind
 from tests.worker.trading.paper_runs import Item, RunningFeed, rows_of
 from trading_core.bars import BarSeries
-from worker.backtest import run_backtest
 from worker.environment import environment
 from worker.feeds.bar_rows import series_of
+from worker.runs.backtest import run_backtest
 from worker.sample_data.worlds import make_world
 from worker.scheduler.ports import JOB
 from worker.session import Session

@@ -32,8 +32,8 @@ from tests.services.policy_checks.plans import PLAYBOOKS, expected, on_timeframe
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.trading.virtual_time import run_virtually
 from trading_core.tick_guard import TickGuard
-from worker.backtest import run_backtest
 from worker.models import Models
+from worker.runs.backtest import run_backtest
 
 BUDGET_MS = 200.0
 LONG_S = 30.0

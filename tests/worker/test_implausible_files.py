@@ -18,8 +18,8 @@ from trading_core.bars import COLUMNS
 from worker.cli import app
 from worker.cli.bars import load_bars, settings_of_bars
 from worker.data_fetch_check import shown
-from worker.rebuilding import rebuild
-from worker.replay import stored_settings
+from worker.runs.rebuild import rebuild
+from worker.runs.replay import stored_settings
 
 SLIPS = {40: 10.0, 90: 1e250}
 

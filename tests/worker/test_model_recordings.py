@@ -18,7 +18,7 @@ from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import Handler, events, in_turn, stream
 from tests.worker.wire import GOOD, wire
 from worker.cli import app, backtest
-from worker.interrupts import RunInterrupted
+from worker.runs.interrupts import RunInterrupted
 
 SPAN = ("--from", "2003-01-01", "--to", "2003-09-30")
 CONFIG = """

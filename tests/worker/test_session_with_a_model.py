@@ -17,12 +17,12 @@ from services.ports import ModelReply
 from services.store import NewRun, open_store
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.tick_guard import TickGuard
-from worker.backtest import run_backtest
 from worker.bootstrap import assemble
-from worker.interrupts import RunInterrupted
 from worker.models import Models, configured_models
-from worker.recorded_run import record_run
-from worker.replay import ReplayReport, replay_run
+from worker.runs.backtest import run_backtest
+from worker.runs.interrupts import RunInterrupted
+from worker.runs.replay import ReplayReport, replay_run
+from worker.runs.store_run import record_run
 from worker.session import Session
 from worker.timing import Timing
 

@@ -15,11 +15,11 @@ from services.slow_loop.artefacts import read_report
 from services.statistics.online_levels import online_level
 from tests.worker.shared_runs import NO_EXPERIMENTS, losing_run, losing_settings, losing_world, run_on
 from tests.worker.trials_stored import asked, rows_of, seeded, slice_bars, stored_run
-from worker.backtest import run_backtest
-from worker.rebuilding import rebuild
-from worker.replay import replay_run
+from worker.runs.backtest import run_backtest
+from worker.runs.rebuild import rebuild
+from worker.runs.replay import replay_run
+from worker.runs.trials import NoTrial
 from worker.scenarios import planted_books
-from worker.trials import NoTrial
 
 HYPOTHESES = len(set(declared_hypotheses(load_playbooks(None), ["1d"])))
 

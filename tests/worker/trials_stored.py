@@ -8,8 +8,8 @@ from schemas.config import Settings
 from services.store import NewRun, Store, open_store
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
-from worker.backtest import run_backtest
-from worker.recorded_run import RecordedRun, record_run
+from worker.runs.backtest import run_backtest
+from worker.runs.store_run import RecordedRun, record_run
 
 SLICE = ("2003-01-01", "2006-06-30")
 

@@ -13,7 +13,7 @@ from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.statistics.blocks import Floats
 from services.statistics.calendar_units import BlockUnit, Integers, unit_numbers
-from worker.run_result import RunResult
+from worker.runs.run_result import RunResult
 
 
 class Arm(StrEnum):

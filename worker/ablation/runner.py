@@ -17,9 +17,9 @@ from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
 from worker.ablation.arms import Arm, ArmResult, has_model, settings_of
 from worker.ablation.random_veto import KIND, Veto, VetoRate, vetoed
-from worker.backtest import run_backtest
-from worker.recorded_run import BacktestRunner, Progress, record_run
-from worker.run_result import RunResult
+from worker.runs.backtest import run_backtest
+from worker.runs.run_result import RunResult
+from worker.runs.store_run import BacktestRunner, Progress, record_run
 
 if TYPE_CHECKING:
     from services.store import NewRun, RunRecord, Store

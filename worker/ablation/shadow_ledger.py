@@ -7,7 +7,7 @@ from trading_core.bars import BarSeries
 from worker.ablation.arms import Arm
 from worker.ablation.refused_plans import KINDS, PaperTrader, PaperTrades, banned_trades, refused_plans
 from worker.ablation.runner import Ablation
-from worker.sifted_bars import sifted_bars
+from worker.runs.sifted_bars import sifted_bars
 
 if TYPE_CHECKING:
     from services.store import Store

@@ -28,8 +28,8 @@ from worker.cli.run_options import (
     names_of,
 )
 from worker.environment import environment
-from worker.interrupts import Interrupts, run_async
-from worker.recorded_run import Progress
+from worker.runs.interrupts import Interrupts, run_async
+from worker.runs.store_run import Progress
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

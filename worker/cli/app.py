@@ -44,8 +44,8 @@ from worker.cli import (
     worlds,
 )
 from worker.cli.console import complain
-from worker.interrupts import RunInterrupted
 from worker.operations.tracebacks import guard_tracebacks
+from worker.runs.interrupts import RunInterrupted
 
 OK, MISMATCH, BAD_INPUT, CTRL_C = 0, 1, 2, 130
 

@@ -33,8 +33,8 @@ from worker.cli.run_options import (
     names_of,
 )
 from worker.environment import environment
-from worker.interrupts import Interrupts, run_async
-from worker.recorded_run import record_run
+from worker.runs.interrupts import Interrupts, run_async
+from worker.runs.store_run import record_run
 from worker.settings import ResolvedSettings, load_settings
 
 if TYPE_CHECKING:

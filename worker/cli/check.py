@@ -13,7 +13,7 @@ from worker.cli.console import complain, print_json, print_page
 from worker.cli.options import JsonOption
 from worker.cli.progress import step
 from worker.cli.run_options import CassetteOption, ConfigArgument, RepliesOption
-from worker.interrupts import run_async
+from worker.runs.interrupts import run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

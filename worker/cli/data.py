@@ -10,7 +10,7 @@ from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar
-from worker.interrupts import Interrupts, run_async
+from worker.runs.interrupts import Interrupts, run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import typer
 
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, store_address
-from worker.interrupts import run_async
+from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store.backup import Copy

@@ -12,7 +12,7 @@ from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.progress import step
 from worker.cli.run_options import ConfigArgument
-from worker.interrupts import run_async
+from worker.runs.interrupts import run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import ConfigArgument
 from worker.figures import shown_time
-from worker.interrupts import Interrupts
+from worker.runs.interrupts import Interrupts
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from services.model_calls.quoting import visible
 from worker.cli.console import print_json_line, print_page, time_option
 from worker.cli.options import DbOption, RunArgument, open_for_run
 from worker.figures import shown_time
-from worker.interrupts import run_async
+from worker.runs.interrupts import run_async
 
 LINE_WIDTH = 200
 

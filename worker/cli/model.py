@@ -11,7 +11,7 @@ from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import progress_bar
-from worker.interrupts import Interrupts, run_async
+from worker.runs.interrupts import Interrupts, run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ async def recorded_run(
 ) -> tuple[str, "JournalIndex", dict[str, Any]]:
     """Id and rows of a run, and its settings as plain data with what is given now of `[llm]`."""
     from services.journal.index import JournalIndex
-    from worker.replay import stored_settings
+    from worker.runs.replay import stored_settings
 
     given = load_settings(config)
     store, record = await open_for_run(db, run)

@@ -14,7 +14,7 @@ from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.episode import Episode
 from schemas.errors import ConfigError, InvariantViolation
 from services.model_calls.quoting import spreadsheet_text, visible
-from worker.recorded_run import RecordedRun
+from worker.runs.store_run import RecordedRun
 
 if TYPE_CHECKING:
     from services.store import Store

@@ -32,8 +32,8 @@ from worker.cli.run_options import (
     ZoneOption,
     names_of,
 )
-from worker.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
-from worker.recorded_run import Progress
+from worker.runs.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
+from worker.runs.store_run import Progress
 from worker.settings import load_settings
 
 if TYPE_CHECKING:

@@ -15,15 +15,15 @@ from worker.cli.reflect import DataOption
 from worker.cli.replan import WriteOption
 from worker.cli.replan_text import change_lines, transition_lines, version_lines, written_lines
 from worker.figures import DASH, r_multiple, shown_time
-from worker.interrupts import run_async
-from worker.replay import SettingsOfAnotherVersion, stored_settings
+from worker.runs.interrupts import run_async
+from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 
 if TYPE_CHECKING:
     from schemas.config import Settings
     from schemas.playbook import PlaybookVersion
     from services.store import RunRecord, Store
     from worker.playbook_history import PlaybookHistory
-    from worker.rebuilding import Rebuilt
+    from worker.runs.rebuild import Rebuilt
 
 LATEST = "latest"
 app = typer.Typer(no_args_is_help=True, help="Versions of playbooks: list them, their history, the way back.")

@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TextIO
 
 from services.model_calls.quoting import visible
-from worker.interrupts import Interrupts
-from worker.recorded_run import Progress
+from worker.runs.interrupts import Interrupts
+from worker.runs.store_run import Progress
 
 EVERY_S = 5.0
 REDRAW_S = 0.1

@@ -10,7 +10,7 @@ from worker.cli.console import complain
 from worker.cli.model import KEPT, ConfigArgument, LimitOption, recorded_questions, show, strategist_questions
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.progress import progress_bar
-from worker.interrupts import Interrupts, run_async
+from worker.runs.interrupts import Interrupts, run_async
 
 if TYPE_CHECKING:
     from prompts import PromptTemplate

@@ -8,14 +8,14 @@ from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars, settings_of_bars
 from worker.cli.options import open_for_run, store_address
 from worker.cli.progress import progress_bar
-from worker.interrupts import Interrupts
-from worker.replay import stored_settings
+from worker.runs.interrupts import Interrupts
+from worker.runs.replay import stored_settings
 
 if TYPE_CHECKING:
     from schemas.config import Settings
     from services.store import RunRecord, Store
     from services.store.operator_requests import RequestKind
-    from worker.rebuilding import Rebuilt
+    from worker.runs.rebuild import Rebuilt
 
 PAPER = "paper"
 
@@ -79,7 +79,7 @@ async def rebuilt_run(
     Raises:
         ConfigError: its bars cannot be found, or it does not replay as it was stored.
     """
-    from worker.rebuilding import rebuild
+    from worker.runs.rebuild import rebuild
 
     wiring.ready_engine()
     settings = stored_settings(record)

@@ -10,7 +10,7 @@ from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_page, time_option
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.rebuilt import open_to_write, rebuilt_run, takes_requests
-from worker.interrupts import run_async
+from worker.runs.interrupts import run_async
 
 DataOption = Annotated[
     Path | None, typer.Option(help="The run's bar file, if it lies elsewhere now.", show_default=False)

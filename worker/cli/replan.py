@@ -11,17 +11,17 @@ from worker.cli.console import print_json, print_line, time_option
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.cli.reflect import AtOption, DataOption
-from worker.interrupts import run_async
-from worker.replay import stored_settings
+from worker.runs.interrupts import run_async
+from worker.runs.replay import stored_settings
 
 if TYPE_CHECKING:
     from schemas.config import Settings
     from schemas.judge import ReplanVerdict
     from schemas.playbook import PlaybookVersion
     from services.store import RunRecord, Store
-    from worker.rebuilding import Rebuilt
     from worker.replanning import JudgeName
     from worker.report_finder import FoundReport
+    from worker.runs.rebuild import Rebuilt
 
 WriteOption = Annotated[
     Path | None,

@@ -11,7 +11,7 @@ from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_page
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.out_folder import entry_on_demand, replace_file, stored_reports
-from worker.interrupts import run_async
+from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store import Store

@@ -8,7 +8,7 @@ from schemas.canonical import ns_to_datetime
 from worker.cli.console import complain, print_json, print_table, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run, store_address
 from worker.figures import shown_time
-from worker.interrupts import run_async
+from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from schemas.judge import ReplanVerdict
@@ -59,7 +59,7 @@ async def _found(run: str, db: str | None) -> dict[str, Any] | None:
 
 async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     from services.slow_loop.journal_facts import JournalFacts
-    from worker.replay import stored_settings
+    from worker.runs.replay import stored_settings
     from worker.scheduler.ports import JOB
     from worker.scheduler.slot_runner import RunOfSlots
 

@@ -8,7 +8,7 @@ from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_line, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, takes_requests, told_request
-from worker.interrupts import run_async
+from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store.operator_requests import OperatorRequest

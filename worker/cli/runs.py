@@ -12,7 +12,7 @@ from schemas.canonical import ns_to_datetime
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_to_read, store_address
 from worker.figures import percent
-from worker.interrupts import run_async
+from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,7 +8,7 @@ from worker.cli import wiring
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.wiring import Scenario
-from worker.interrupts import unwind_on_ctrl_c
+from worker.runs.interrupts import unwind_on_ctrl_c
 
 
 def scenarios(json: JsonOption = False) -> None:

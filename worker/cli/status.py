@@ -8,7 +8,7 @@ from services.model_calls.quoting import counted
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.figures import shown_time
-from worker.interrupts import run_async
+from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store.trading import ProcessSeen

@@ -9,7 +9,7 @@ from schemas.trials import TrialLedger
 from services.model_calls.quoting import counted
 from worker.cli.model_answers import model_silence
 from worker.figures import counts, milliseconds, number, percent, r_multiple
-from worker.why_no_trade import headline, sent_back_headline
+from worker.runs.why_no_trade import headline, sent_back_headline
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,7 +11,7 @@ from schemas.trials import TrialLedger
 from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_to_read, store_address
-from worker.interrupts import run_async
+from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from services.store.trials import Trial

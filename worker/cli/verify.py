@@ -18,8 +18,8 @@ from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import progress_bar
 from worker.environment import environment
-from worker.interrupts import Interrupts, run_async
-from worker.replay import ReplayReport, SettingsOfAnotherVersion, replay_run, stored_settings
+from worker.runs.interrupts import Interrupts, run_async
+from worker.runs.replay import ReplayReport, SettingsOfAnotherVersion, replay_run, stored_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store

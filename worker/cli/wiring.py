@@ -9,8 +9,8 @@ from schemas.canonical import content_id
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
 from worker.cli.progress import step
-from worker.recorded_run import BacktestRunner, Progress
-from worker.replay import ReplayReport
+from worker.runs.replay import ReplayReport
+from worker.runs.store_run import BacktestRunner, Progress
 
 if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
@@ -60,7 +60,7 @@ class Scenario(Protocol):
 def backtest_runner() -> BacktestRunner:
     """The backtest, with the engine ready for it."""
     ready_engine()
-    from worker.backtest import run_backtest
+    from worker.runs.backtest import run_backtest
 
     return run_backtest
 
@@ -69,7 +69,7 @@ def ready_engine() -> None:
     """Load the compiled engine, or compile it and say so, before anything is made that waits for it."""
     compiled = _is_compiled()
     with step(LOADING, at_once=not compiled):
-        from worker.warm_up import compile_engine
+        from worker.runs.warm_up import compile_engine
 
     with step("loading the compiled engine" if compiled else COMPILING, at_once=not compiled):
         compile_engine()

@@ -19,8 +19,8 @@ from worker.cli.options import DbOption
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, names_of
 from worker.figures import shown_time
-from worker.interrupts import run_async
 from worker.operations.event_levels import level_of
+from worker.runs.interrupts import run_async
 from worker.settings import ResolvedSettings, load_settings
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _settings_of(record: "RunRecord", given: ResolvedSettings) -> Settings:
     Raises:
         ConfigError: a value that is given for another section is not the run's.
     """
-    from worker.replay import stored_settings
+    from worker.runs.replay import stored_settings
 
     stored = stored_settings(record)
     changed: dict[str, Any] = {}

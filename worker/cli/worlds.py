@@ -11,7 +11,7 @@ from services.model_calls.quoting import counted
 from worker.cli.console import print_json, print_table, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar
-from worker.interrupts import Interrupts
+from worker.runs.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from worker.worlds.table import Row

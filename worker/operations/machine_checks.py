@@ -65,7 +65,7 @@ async def kernel(_: Patient) -> Finding:
     from trading_core.compiled_cache import cache_folder
 
     if any(cache_folder().rglob("*.advance-*.nbi")):
-        from worker.warm_up import compile_engine
+        from worker.runs.warm_up import compile_engine
 
         compile_engine()
         return Finding("kernel", "ok", "compiled, and it runs")

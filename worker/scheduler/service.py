@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from schemas.errors import InfrastructureError, StoreError
-from worker.interrupts import hear_stops
+from worker.runs.interrupts import hear_stops
 from worker.scheduler.ports import EventSink
 from worker.scheduler.waker import Waker
 from worker.scheduler.watchdog import Watchdog

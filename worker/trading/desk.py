@@ -18,9 +18,9 @@ from trading_core.live.growing_bars import GrowingBars
 from worker.bootstrap import assemble, given_playbooks
 from worker.feeds.bar_rows import series_of
 from worker.models import Models, RecordedPast
+from worker.runs.trials import NoTrial, RunTrial
 from worker.session import Session
 from worker.timing import Timing
-from worker.trials import NoTrial, RunTrial
 
 DRAIN_AFTER = 20  # rows with an evaluation out all the time; then none begins until one row had none
 

@@ -17,8 +17,8 @@ from services.store.leases import Lease
 from services.store.records import Closing
 from services.store.tables import ORDER_KINDS
 from services.store.trading import OutgoingOrder
+from worker.runs.stored_trial import StoredTrial
 from worker.scheduler.ports import CrashPoints, NoCrash
-from worker.stored_trial import StoredTrial
 
 CRASH_POINTS = ("validated", "committed", "intended", "sent", "acknowledged")
 CLOSED = "closed"  # the one behind the last transaction of a run

@@ -17,13 +17,13 @@ from services.journal.writer import JournalWriter
 from services.store.journal_repository import StoredContents
 from trading_core.bars import NS
 from worker.models import Models, RecordedPast
-from worker.rebuilding import Rebuilt, differs
-from worker.recorded_run import Progress
-from worker.replay import ReplayReport, compared_document, stopped_report, stored_cassette
-from worker.run_result import RunResult
+from worker.runs.rebuild import Rebuilt, differs
+from worker.runs.replay import ReplayReport, compared_document, stopped_report, stored_cassette
+from worker.runs.run_result import RunResult
+from worker.runs.store_run import Progress
+from worker.runs.trials import NoTrial, ledger_of_run
 from worker.trading.desk import Market, TradingDesk
 from worker.trading.script import Player, read_script
-from worker.trials import NoTrial, ledger_of_run
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store

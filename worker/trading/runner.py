@@ -28,10 +28,12 @@ from services.store.records import Closing
 from worker.bootstrap import given_playbooks
 from worker.models import Models
 from worker.operations.safe_mode import SafeModeReason
-from worker.run_result import RunResult
+from worker.runs.run_result import RunResult
+from worker.runs.stored_trial import BegunTrial, StoredTrial
+from worker.runs.trials import ledger_of_run
+from worker.runs.warm_up import compile_engine
 from worker.scheduler.ports import CrashPoints
 from worker.scheduler.tenure import Tenure
-from worker.stored_trial import BegunTrial, StoredTrial
 from worker.trading.answers import AnswerDesk
 from worker.trading.committing import Committing
 from worker.trading.desk import Market, TradingDesk
@@ -47,8 +49,6 @@ from worker.trading.savepoints import restored
 from worker.trading.script import Player, read_script
 from worker.trading.signs import TradingSigns
 from worker.trading.surroundings import Surroundings
-from worker.trials import ledger_of_run
-from worker.warm_up import compile_engine
 
 LEASE_MS = 10_000
 LOOK_S = 0.5

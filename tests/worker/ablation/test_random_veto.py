@@ -16,7 +16,7 @@ from services.ports import Plan, PlanEnd, PlanRound, RevisionBudget
 from tests.worker.shared_runs import embedded_bars
 from worker.ablation.random_veto import KIND, RandomVeto, Veto, VetoRate, vetoed
 from worker.ablation.runner import veto_rates
-from worker.backtest import run_backtest
+from worker.runs.backtest import run_backtest
 
 OFF = Settings(reflection=ReflectionSettings(mode="off"))
 SLICE = ("2003-01-01", "2003-12-31")

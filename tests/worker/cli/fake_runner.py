@@ -10,8 +10,8 @@ from schemas.errors import DataError
 from schemas.vocabulary import ExitReason
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
-from worker.recorded_run import Progress
-from worker.trials import RunTrial
+from worker.runs.store_run import Progress
+from worker.runs.trials import RunTrial
 
 REPORT_ID = "ab" * 8
 REPORT = {

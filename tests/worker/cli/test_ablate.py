@@ -96,7 +96,7 @@ def test_ablate_arm_is_verified_like_any_run(made, arm):
 
 def test_ablate_arm_whose_coin_is_not_thrown_again_differs(made, monkeypatch):
     from worker.ablation import runner
-    from worker.backtest import run_backtest
+    from worker.runs.backtest import run_backtest
 
     monkeypatch.setattr(runner, "vetoed_runner", lambda veto: run_backtest)
     done = command("verify", made.run_of("random_veto")["run_id"], "--db", made.url, "--json")

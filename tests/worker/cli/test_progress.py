@@ -14,14 +14,14 @@ from tools.docs_examples import shell_environment
 from worker.cli import progress, wiring
 from worker.cli.bar import made_bar
 from worker.cli.progress import Activity, progress_bar, step
-from worker.interrupts import Interrupts, RunInterrupted
-from worker.warm_up import compile_engine
+from worker.runs.interrupts import Interrupts, RunInterrupted
+from worker.runs.warm_up import compile_engine
 
 # Totals that come late, never come, are nothing, or less than there is; and names to be wary of.
 PROGRAM = """
 import time
 from worker.cli.progress import progress_bar, step
-from worker.interrupts import Interrupts
+from worker.runs.interrupts import Interrupts
 for totals in ((4, 4, 4, 4, 4), (None, None, 4), (None,) * 3, (0,), (2, 2, 2)):
     with progress_bar("[/x] {task} \\x1b[2J", Interrupts(), first="features of 300 symbols") as draw:
         time.sleep(0.15)

@@ -24,9 +24,9 @@ from tests.worker.shared_runs import embedded_bars
 from tests.worker.trading.virtual_time import run_virtually
 from tests.worker.wire import KEY_VARIABLE
 from trading_core.bars import BarSeries
-from worker.backtest import run_backtest
 from worker.bootstrap import assemble
 from worker.models import check_models
+from worker.runs.backtest import run_backtest
 
 AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
 COARSE_MS = 5_000.0  # real milliseconds of thinking come off a deadline

@@ -72,7 +72,7 @@ def command(settings: Settings) -> Any:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         a_file()
-        patch.setattr("worker.recorded_run.StoreSink", Counted)
+        patch.setattr("worker.runs.store_run.StoreSink", Counted)
         backtest._run(ResolvedSettings(settings, {}), "walk")
         return [sorted(str(path) for path in Path().rglob("*") if path.is_file()), pieces]
 

@@ -189,7 +189,7 @@ def load() -> None:
 
     import services.store.store  # noqa: F401
     from worker.cli import app  # noqa: F401
-    from worker.warm_up import compile_engine
+    from worker.runs.warm_up import compile_engine
 
     compile_engine()
 

@@ -11,7 +11,7 @@ from services.store import Store, open_store
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
 from worker.feeds.replay import ReplayFeed
-from worker.replay import ReplayReport
+from worker.runs.replay import ReplayReport
 from worker.trading.replaying import replay_paper
 from worker.trading.runner import PaperOutcome, PaperProcess
 from worker.trading.surroundings import Bare

@@ -14,7 +14,7 @@ from services.store import Store
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.trading.paper_runs import asked, traded, waiting_feed
 from trading_core.bars import BarSeries
-from worker.rebuilding import Rebuilt
+from worker.runs.rebuild import Rebuilt
 from worker.trading.replaying import rebuild_paper
 
 

@@ -30,9 +30,9 @@ from tests.worker.trading.paper_runs import (
 from tests.worker.wire import AGREES
 from trading_core.bars import BarSeries
 from worker.models import Models
+from worker.runs.stored_document import MEASURED
 from worker.sample_data.worlds import make_world
 from worker.scenarios import PLANTED
-from worker.stored_document import MEASURED
 from worker.trading.committing import Committing
 from worker.trading.desk import DRAIN_AFTER, TradingDesk
 from worker.trading.runner import PaperOutcome, PaperProcess

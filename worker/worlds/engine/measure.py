@@ -12,8 +12,8 @@ from services.statistics.calendar_units import unit_numbers, unit_of_timeframe
 from trading_core.bars import BarSeries
 from worker.ablation.arms import Arm, settings_of
 from worker.ablation.runner import UnkeptSink
-from worker.backtest import run_backtest
-from worker.run_result import RunResult
+from worker.runs.backtest import run_backtest
+from worker.runs.run_result import RunResult
 from worker.worlds.engine.world import KINDS, PARAMETER, PLAYBOOK, EngineWorld
 
 HARM = -0.01

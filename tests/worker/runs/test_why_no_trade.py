@@ -16,8 +16,8 @@ from services.policy_loop.counters import FindingExample, PolicyCounters
 from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from worker.cli.runs import _trades
 from worker.cli.summary import render
-from worker.no_trade_remedies import FINDINGS, REFUSALS
-from worker.why_no_trade import RunFacts, headline, why_no_trade
+from worker.runs.no_trade_remedies import FINDINGS, REFUSALS
+from worker.runs.why_no_trade import RunFacts, headline, why_no_trade
 
 TEXTBOOK = Path(__file__).parent / "textbook"
 PERIOD = ("2003-01-01", "2004-06-30")
@@ -342,7 +342,7 @@ def test_why_no_trade_headline_keeps_what_is_no_finding_apart():
 def test_why_no_trade_knows_every_reason_of_the_engine_and_only_findings_that_exist():
     from trading_core.kernel.records import REFUSALS as OF_THE_ENGINE
 
-    page = (Path(__file__).parents[2] / "docs/reference/findings.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs/reference/findings.md").read_text("utf-8")
     assert set(REFUSALS) == set(OF_THE_ENGINE)
     assert [code for code in FINDINGS if f"| `{code}` |" not in page] == []
 

@@ -17,14 +17,14 @@ from schemas.errors import StoreError
 from schemas.playbook import PlaybookDefinition
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
-from worker.interrupts import RunInterrupted
-from worker.trials import RunTrial
+from worker.runs.interrupts import RunInterrupted
+from worker.runs.trials import RunTrial
 
 if TYPE_CHECKING:
     from agents.language_models.cassette import Cassette
     from services.store import NewRun, RunRecord, RunStatus, Store
     from trading_core.bars import BarSeries
-    from worker.stored_trial import StoredTrial
+    from worker.runs.stored_trial import StoredTrial
 
 Progress = Callable[[int, int | None], None]
 
@@ -48,7 +48,7 @@ class RunOutcome(Protocol):
 
 
 class BacktestRunner(Protocol):
-    """`worker.backtest.run_backtest`, by shape."""
+    """`worker.runs.backtest.run_backtest`, by shape."""
 
     async def __call__(
         self,
@@ -130,7 +130,7 @@ def _trial(
 ) -> "StoredTrial | None":
     if fresh_ledger is None:
         return None
-    from worker.stored_trial import StoredTrial
+    from worker.runs.stored_trial import StoredTrial
 
     return StoredTrial(store, record.run_id, settings, fresh=fresh_ledger)
 

@@ -15,12 +15,12 @@ from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble, given_playbooks
 from worker.models import Models
-from worker.run_result import RunResult
+from worker.runs.run_result import RunResult
+from worker.runs.sifted_bars import sifted_bars
+from worker.runs.trials import NoTrial, RunTrial
+from worker.runs.warm_up import compile_engine
 from worker.session import Session
-from worker.sifted_bars import sifted_bars
 from worker.timing import Timing
-from worker.trials import NoTrial, RunTrial
-from worker.warm_up import compile_engine
 
 Progress = Callable[[int, int], None]
 

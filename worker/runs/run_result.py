@@ -16,11 +16,11 @@ from trading_core.bars import BarSeries
 from trading_core.features.registry import resolve
 from trading_core.kernel.records import REFUSALS
 from trading_core.regime import FEATURES_READ
-from worker.contamination import Course, contamination, headline
-from worker.left_out import left_out
+from worker.runs.contamination import Course, contamination, headline
+from worker.runs.left_out import left_out
+from worker.runs.why_no_trade import RunFacts, why_no_trade
 from worker.session import Session
 from worker.timing import Timing
-from worker.why_no_trade import RunFacts, why_no_trade
 
 
 class RunResult:

@@ -17,8 +17,8 @@ from services.ports import ModelReply
 from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from tests.worker.wire import GOOD, wire
 from worker.cli import app
-from worker.contamination import Course, contamination
 from worker.models import Models
+from worker.runs.contamination import Course, contamination
 
 SLICE = ("2003-01-01", "2004-12-31")
 CUT = "2003-12-31"

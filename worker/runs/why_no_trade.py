@@ -14,7 +14,7 @@ from schemas.vocabulary import EvaluationOutcome, InvocationOutcome, SkipReason
 from services.model_calls.quoting import counted
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_loop.counters import PolicyCounters
-from worker.no_trade_remedies import MOST_NAMED, REFUSALS, features_unknown, of_finding
+from worker.runs.no_trade_remedies import MOST_NAMED, REFUSALS, features_unknown, of_finding
 
 Cause = tuple[str, int, str]
 

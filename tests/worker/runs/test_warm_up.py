@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from trading_core.compiled_cache import cache_folder
-from worker.warm_up import compile_engine
+from worker.runs.warm_up import compile_engine
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
-from worker.warm_up import compile_engine
+from worker.runs.warm_up import compile_engine
 compile_engine()
 from numba.core import event
 heard = event.RecordingListener()

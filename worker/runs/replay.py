@@ -20,9 +20,9 @@ from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
 from worker.environment import STORE_REVISION, environment
-from worker.recorded_run import BacktestRunner, Progress, RunOutcome
-from worker.stored_document import differences
-from worker.trials import NoTrial, ledger_of_run
+from worker.runs.store_run import BacktestRunner, Progress, RunOutcome
+from worker.runs.stored_document import differences
+from worker.runs.trials import NoTrial, ledger_of_run
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store

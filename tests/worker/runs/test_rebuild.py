@@ -15,9 +15,9 @@ from tests.worker.planted_store import definitions, new_planted, world
 from tests.worker.shared_runs import Run, losing_settings, run_on
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
-from worker.interrupts import RunInterrupted
-from worker.rebuilding import Rebuilt, rebuild
-from worker.recorded_run import record_run
+from worker.runs.interrupts import RunInterrupted
+from worker.runs.rebuild import Rebuilt, rebuild
+from worker.runs.store_run import record_run
 from worker.sample_data.worlds import make_world
 from worker.timing import Timing
 
@@ -56,7 +56,7 @@ def test_session_cut_at_any_bar_decides_the_same_as_one_that_runs_through(whole:
 
 def in_store(path: Path, work: Any, *, stopped_at: int | None = None) -> Any:
     """What `work(store, record)` gives on a stored run, broken off at a bar or finished."""
-    from worker.backtest import run_backtest
+    from worker.runs.backtest import run_backtest
 
     def stop(done: int, _all: int | None) -> None:
         if stopped_at is not None and done >= stopped_at:

@@ -21,12 +21,12 @@ from services.journal.writer import JournalWriter
 from services.store.journal_repository import StoredContents
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
-from worker.recorded_run import Progress
-from worker.replay import stored_cassette
+from worker.runs.replay import stored_cassette
+from worker.runs.sifted_bars import SiftedBars, sifted_bars
+from worker.runs.store_run import Progress
+from worker.runs.trials import ledger_of_run
 from worker.session import Session
-from worker.sifted_bars import SiftedBars, sifted_bars
 from worker.timing import Timing
-from worker.trials import ledger_of_run
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store

@@ -1,0 +1,1 @@
+"""A run over recorded bars: made, stored, replayed, rebuilt, and why it did not trade."""
