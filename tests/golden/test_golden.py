@@ -23,9 +23,9 @@ from tests.golden.fingerprint import fingerprint
 from tests.golden.stored import HOW, RELEASED, Golden, next_name, release, released
 from tests.golden.tables import digests
 from tests.golden.world import BACKTEST, PAPER, backtest_bars
+from worker.live import replay as replaying
 from worker.runs.backtest import run_backtest
 from worker.runs.replay import stored_settings
-from worker.trading import replaying
 
 LARGEST = 300_000
 ALL = pytest.mark.parametrize("golden", released(), ids=lambda one: one.name)

@@ -16,16 +16,16 @@ from services.slow_loop.artefacts import stored_text
 from services.store import NewRun, Store, open_store
 from services.store.claims import SlotKey
 from services.store.operator_requests import RequestKind
-from tests.worker.trading.paper_runs import Item, RunningFeed, rows_of
+from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from trading_core.bars import BarSeries
 from worker.environment import environment
 from worker.feeds.bar_rows import series_of
+from worker.live.monitor import Bare
+from worker.live.process import PaperProcess
 from worker.runs.backtest import run_backtest
 from worker.sample_data.worlds import make_world
 from worker.scheduler.ports import JOB
 from worker.session import Session
-from worker.trading.runner import PaperProcess
-from worker.trading.surroundings import Bare
 
 MADE_AT = 1_700_000_000_000_000_000
 OWNER = "golden:1:a"

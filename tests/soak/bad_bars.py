@@ -18,7 +18,7 @@ from tests.soak.scale import scaled
 from tests.worker.feeds.planted import Plan, Shares, planted
 from tests.worker.feeds.planted_exchange import PlannedMarket
 from tests.worker.feeds.planted_file import PlannedFile
-from tests.worker.trading.bad_markets import Run, clean_run, market, traded
+from tests.worker.live.bad_markets import Run, clean_run, market, traded
 
 ROWS, SYMBOLS, HISTORY = 20_000, 3, 300
 SEEDS = {"growing file": (0, 1), "exchange": (2, 3)}

@@ -16,13 +16,13 @@ from services.journal.writer import JournalWriter
 from services.store import open_store
 from tests.soak.findings import Finding, quantile
 from tests.soak.scale import scaled
+from tests.worker.live.paper_runs import rows_of
 from tests.worker.scheduler.batches import looking_job, prepared_batch
-from tests.worker.trading.paper_runs import rows_of
+from worker.live import reports as hearing
+from worker.live.stepper import Market, TradingDesk
 from worker.sample_data.worlds import make_world
 from worker.scheduler.looks_apart import LooksApart
 from worker.scheduler.ports import Clock
-from worker.trading import hearing
-from worker.trading.desk import Market, TradingDesk
 
 LIMIT_S, LIMIT_MB, WORSE = 30.0, 500, 0.10
 REPORTS = 3  # one alone is too short for a p99 of ticks

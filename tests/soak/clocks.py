@@ -10,8 +10,8 @@ from tests.soak.findings import Finding
 from tests.worker.feeds import planted_exchange
 from tests.worker.feeds.planted import Plan
 from tests.worker.feeds.planted_exchange import PlannedMarket
-from tests.worker.trading.bad_markets import NS, SETTINGS, Run, clean_run, places
-from tests.worker.trading.wall_clocks import Everything
+from tests.worker.live.bad_markets import NS, SETTINGS, Run, clean_run, places
+from tests.worker.live.wall_clocks import Everything
 from trading_core.bars import COLUMNS, BarSeries
 from worker.sample_data.worlds import make_world
 

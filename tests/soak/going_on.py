@@ -10,10 +10,10 @@ from services.journal.writer import JournalWriter
 from services.store.checkpoints import Savepoint
 from tests.soak.findings import Finding
 from tests.soak.scale import scaled
-from tests.worker.trading.paper_runs import rows_of
+from tests.worker.live.paper_runs import rows_of
+from worker.live.checkpoints import SavepointWriter, Standing, restored
+from worker.live.stepper import Market, TradingDesk
 from worker.sample_data.worlds import make_world
-from worker.trading.desk import Market, TradingDesk
-from worker.trading.savepoints import SavepointWriter, Standing, restored
 
 BARS, EVERY, LIMIT_S = 60_000, 1_000, 2.0
 

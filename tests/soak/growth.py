@@ -11,9 +11,9 @@ from typing import Any
 
 from tests.soak.findings import Finding
 from tests.soak.scale import scaled
-from tests.worker.trading.memory_store import nobody_minds
-from tests.worker.trading.simulated import World
-from tests.worker.trading.virtual_time import run_virtually
+from tests.worker.live.memory_store import nobody_minds
+from tests.worker.live.simulated import World
+from tests.worker.live.virtual_time import run_virtually
 
 SEED = 4
 SETTLED = 2

@@ -12,7 +12,7 @@ from tests.postgres.fixtures import Databases
 from tests.postgres.server import running
 from tests.soak.findings import Finding, quantile
 from tests.soak.scale import scaled
-from tests.worker.trading.real_paper import job, killing, left, undisturbed, written
+from tests.worker.live.real_paper import job, killing, left, undisturbed, written
 
 RECOVERY_S = 1.0
 

@@ -24,10 +24,10 @@ from tests.soak.going_on import resumed
 from tests.soak.killed_processes import databases
 from tests.soak.lost_answers import order_row
 from tests.soak.scale import scaled
-from tests.worker.trading.paper_runs import rows_of
+from tests.worker.live.paper_runs import rows_of
 from trading_core.bars import COLUMNS
+from worker.live.stepper import Market, TradingDesk
 from worker.sample_data.worlds import make_world
-from worker.trading.desk import Market, TradingDesk
 
 BATCH = 200
 TIMES = 5  # a hundred symbols, five times

@@ -5,7 +5,7 @@ import os
 from tests.postgres.binaries import find
 from tests.postgres.server import troubled
 from tests.soak.findings import Finding
-from tests.worker.trading.outages import PACE_S, TROUBLES, Outage, lived
+from tests.worker.live.outages import PACE_S, TROUBLES, Outage, lived
 
 DOWN_S, ERROR_S, WRITE_S = 5.0, 5.0, 1.0
 NAMES = {"immediate": "immediate stop", "fast": "fast stop", "freeze": "SIGSTOP of every process"}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tests.soak.findings import Finding
 from tests.soak.scale import scaled
-from tests.worker.trading.simulated import Played, played
+from tests.worker.live.simulated import Played, played
 
 DAYS, SEEDS, KILLS = 30, 50, 2
 AGAIN = (0, 1, 2)  # a second time, in another process

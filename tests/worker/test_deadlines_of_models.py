@@ -29,8 +29,8 @@ from services.ports import ModelReply
 from tests.agents.strategies.questions import propose, question
 from tests.agents.test_judge_model import REPORT, RULES
 from tests.services.policy_checks.plans import PLAYBOOKS, expected, on_timeframe, right_request
+from tests.worker.live.virtual_time import run_virtually
 from tests.worker.shared_runs import embedded_bars
-from tests.worker.trading.virtual_time import run_virtually
 from trading_core.tick_guard import TickGuard
 from worker.models import Models
 from worker.runs.backtest import run_backtest

@@ -38,9 +38,9 @@ from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
+    from worker.live.abandoned_runs import LeftBehind
+    from worker.live.process import PaperOutcome
     from worker.operations.running import Prepared
-    from worker.trading.left_behind import LeftBehind
-    from worker.trading.runner import PaperOutcome
 
 
 def paper(
@@ -138,14 +138,14 @@ async def traded(
         fresh_ledger: a run that begins here starts as on a store in which nothing was tried.
     """
     from services.store import open_store
+    from worker.live.abandoned_runs import left_behind
+    from worker.live.commit_loop import COMMAND_S
+    from worker.live.crash_counter import StartLimit
+    from worker.live.monitor import Operated, Surroundings
+    from worker.live.process import PaperProcess
+    from worker.live.with_slow_loop import WithSlowLoop
     from worker.operations.endpoint import demand_address
-    from worker.operations.start_limit import StartLimit
     from worker.scheduler.wiring import new_owner
-    from worker.trading.committing import COMMAND_S
-    from worker.trading.everything import WithSlowLoop
-    from worker.trading.left_behind import left_behind
-    from worker.trading.runner import PaperProcess
-    from worker.trading.surroundings import Operated, Surroundings
 
     await demand_address(settings.runtime.operations)
     definitions = wiring.playbooks(settings)

@@ -97,7 +97,7 @@ async def rebuilt_run(
 async def _rebuilt_paper(
     settings: "Settings", store: "Store", record: "RunRecord", data: Path | None, at: int | None
 ) -> "Rebuilt":
-    from worker.trading.replaying import rebuild_paper
+    from worker.live.replay import rebuild_paper
 
     if data is not None:
         raise ConfigError(f"--data: run {record.run_id} traded on paper and keeps the bars that it took")

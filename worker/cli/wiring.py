@@ -23,7 +23,7 @@ COMPILING = "compiling the engine, once for this version"
 
 
 class PaperReplay(Protocol):
-    """`worker.trading.replaying.replay_paper`, by shape."""
+    """`worker.live.replay.replay_paper`, by shape."""
 
     async def __call__(
         self,
@@ -110,7 +110,7 @@ def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:
 def paper_replay() -> "PaperReplay":
     """The replay of a paper run, with the engine ready for it."""
     ready_engine()
-    from worker.trading.replaying import replay_paper
+    from worker.live.replay import replay_paper
 
     return replay_paper
 

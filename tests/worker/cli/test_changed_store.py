@@ -14,8 +14,8 @@ from services.store.failures import StoreDamaged
 from services.store.migrations import HEAD
 from services.store.seals import GONE, UNSEALED
 from tests.golden.stored import released
+from tests.worker.live.paper_runs import address, killed, traded, waiting_feed
 from tests.worker.shared_runs import embedded_bars
-from tests.worker.trading.paper_runs import address, killed, traded, waiting_feed
 from worker.cli import app
 from worker.runs.stored_document import differences
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.worker.cli.terminals import TAKE
 from tests.worker.cli.test_lost_store import ROOT, STORE, environment, rows_of
-from tests.worker.trading.real_paper import words, written
+from tests.worker.live.real_paper import words, written
 
 LONGEST_S = 240
 # As `nohup` starts a process.

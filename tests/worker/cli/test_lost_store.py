@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.worker.cli.fake_runner import FakeRunner
-from tests.worker.trading.real_paper import words, written
+from tests.worker.live.real_paper import words, written
 
 ROOT = Path(__file__).resolve().parents[3]
 STORE = "thinktwice.db"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.store.urls import parse_url
-from worker.operations.start_limit import StartNotes
+from worker.live.crash_counter import StartNotes
 from worker.operations.store_checks import loose_files
 
 ROOT = Path(__file__).resolve().parents[3]

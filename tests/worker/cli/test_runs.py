@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from schemas.config import Settings
 from services.store.failures import StoreDamaged
 from tests.worker.cli.terminals import in_terminal
+from tests.worker.live.paper_runs import address, killed, traded, waiting_feed
 from tests.worker.shared_runs import embedded_bars
-from tests.worker.trading.paper_runs import address, killed, traded, waiting_feed
 from tools.docs_examples import shell_words
 from worker.cli import app
 

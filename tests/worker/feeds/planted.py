@@ -14,7 +14,7 @@ import numpy as np
 from schemas.live_settings import FeedSettings
 from services.feeds.port import BarRow
 from services.feeds.port import FeedAnomalyKind as Kind
-from tests.worker.trading.paper_runs import rows_of
+from tests.worker.live.paper_runs import rows_of
 from trading_core.bars import BarSeries
 from trading_core.live.growing_bars import Bar
 

@@ -9,8 +9,8 @@ import pytest
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from tests.worker.feeds.planted import Plan
 from tests.worker.feeds.planted_exchange import PlannedMarket
-from tests.worker.trading.bad_markets import market
-from tests.worker.trading.virtual_time import run_virtually
+from tests.worker.live.bad_markets import market
+from tests.worker.live.virtual_time import run_virtually
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt_exchange import Candle
 from worker.feeds.ccxt_history import Page, Patience, pages

@@ -9,7 +9,7 @@ from schemas.config import DataSettings, Settings
 from services.store import open_store
 from tests.exchange.rig import rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer
-from tests.worker.trading.paper_runs import KillAt, Killed, address, process_in, replayed, rows_stored
+from tests.worker.live.paper_runs import KillAt, Killed, address, process_in, replayed, rows_stored
 
 SETTINGS = Settings(data=DataSettings(symbols=("BTC/USDT", "ETH/USDT"), timeframe="1m"))
 

@@ -7,7 +7,7 @@ from services.feeds.port import FeedAnomalyKind as Kind
 from tests.trading_core.market import random_series
 from tests.worker.feeds.planted import Fault, Plan
 from tests.worker.feeds.planted_exchange import PlannedMarket
-from tests.worker.trading.virtual_time import run_virtually
+from tests.worker.live.virtual_time import run_virtually
 
 SERIES = random_series(3, bars=60, symbols=2, timeframe="1m", missing=0.0)
 

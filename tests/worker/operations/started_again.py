@@ -25,7 +25,7 @@ import time
 from contextlib import closing
 from typing import Any
 
-from tests.worker.trading.killed_paper import StoredRows, child, load
+from tests.worker.live.killed_paper import StoredRows, child, load
 
 LONGEST_S = 120.0
 

@@ -14,6 +14,8 @@ import pytest
 from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.store import open_store
+from tests.worker.live.paper_runs import Killed, killed, waiting_feed
+from tests.worker.live.paper_runs import traded as paper
 from tests.worker.operations.operated_paper import (
     ask,
     free_port,
@@ -27,18 +29,16 @@ from tests.worker.operations.receiver import receiving
 from tests.worker.operations.test_paper_is_operated import value
 from tests.worker.planted_store import definitions
 from tests.worker.shared_runs import embedded_bars, losing_settings
-from tests.worker.trading.paper_runs import Killed, killed, waiting_feed
-from tests.worker.trading.paper_runs import traded as paper
 from worker.cli import wiring
+from worker.live.crash_counter import StartNotes
+from worker.live.monitor import Operated
+from worker.live.process import PaperProcess
+from worker.live.process_identity import ProcessIdentity
 from worker.operations.event_levels import LEVELS
 from worker.operations.logs import configure_logging
 from worker.operations.metrics import PREFIX
-from worker.operations.process_identity import ProcessIdentity
 from worker.operations.running import prepare
-from worker.operations.start_limit import StartNotes
 from worker.sample_data.worlds import make_world
-from worker.trading.runner import PaperProcess
-from worker.trading.surroundings import Operated
 
 MONTH = {"start": "2000-03-01", "end": "2000-03-31"}
 BARS = ("--symbols", "AAPL", "--from", "2000-03-01", "--to", "2000-03-31")

@@ -25,8 +25,8 @@ from services.store.leases import LeaseLost
 from tests.exchange.faults import rate_limited, server_error
 from tests.exchange.server import MINUTE_MS, ExchangeServer
 from tests.exchange.thread import beside
-from tests.worker.trading.real_paper import written
-from worker.operations.start_limit import StartLimit
+from tests.worker.live.real_paper import written
+from worker.live.crash_counter import StartLimit
 
 ROOT = Path(__file__).parents[3]
 LIMIT = OperationsSettings().start_limit

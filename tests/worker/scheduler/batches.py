@@ -13,7 +13,7 @@ from services.slow_loop_service import journal_version
 from services.store import open_store
 from tests.services.high_level.builders import episode
 from tests.services.store.stores import new_run
-from tests.worker.trading.paper_runs import rows_of
+from tests.worker.live.paper_runs import rows_of
 from trading_core.bars import BarSeries
 from trading_core.tick_guard import TickGuard
 from worker.sample_data.worlds import make_world

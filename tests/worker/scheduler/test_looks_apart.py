@@ -17,14 +17,14 @@ from services.high_level_reflection_service import HighLevelReflectionService
 from services.slow_loop.journal_facts import JournalFacts
 from services.store import open_store
 from tests.worker.scheduler.batches import looking_job, prepared_batch
+from worker.live.monitor import Bare
+from worker.live.with_slow_loop import WithSlowLoop
 from worker.operations.vital_signs import VitalSigns
 from worker.scheduler.looking_process import LookingJob
 from worker.scheduler.looks_apart import LookerDied, LooksApart
 from worker.scheduler.ports import JOB
 from worker.scheduler.service import StopSignals, serve
 from worker.scheduler.slot_runner import MOST_ATTEMPTS
-from worker.trading.everything import WithSlowLoop
-from worker.trading.surroundings import Bare
 
 EPISODES = 1_000
 NOBODY = LookingJob("sqlite:////absent/store.db", "r0001", {}, "host:1:a", 1_000)

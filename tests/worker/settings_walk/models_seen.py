@@ -19,9 +19,9 @@ from services.journal.writer import JournalWriter
 from services.model_calls.reply_format import ReplyFormat
 from services.ports import ModelReply
 from tests.agents.test_judge_model import REPORT, RULES
+from tests.worker.live.virtual_time import run_virtually
 from tests.worker.settings_walk.runs_seen import rows_of
 from tests.worker.shared_runs import embedded_bars
-from tests.worker.trading.virtual_time import run_virtually
 from tests.worker.wire import KEY_VARIABLE
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble

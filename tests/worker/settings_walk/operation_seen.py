@@ -26,13 +26,13 @@ from worker.cli import backtest
 from worker.cli.bars import load_bars
 from worker.feeds.ccxt_live import LiveBars
 from worker.feeds.opening import open_feed
+from worker.live.crash_counter import crash_loop
 from worker.operations.http_request import Refused, parse_head
 from worker.operations.logs import configure_logging, logger
 from worker.operations.news import News
 from worker.operations.notifications import Notifier
 from worker.operations.redaction import Redactor
 from worker.operations.running import operated, prepare
-from worker.operations.start_limit import crash_loop
 from worker.operations.webhook import Outcome
 from worker.settings import ResolvedSettings
 

@@ -1,0 +1,188 @@
+"""Committing beside the bars: whoever asks for it at once, each row is stored once and none is dropped."""
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from schemas.errors import StoreError
+from services.feeds.port import BarRow
+from services.journal.chain import JournalRow
+from services.journal.writer import JournalWriter
+from services.store.leases import Lease
+from services.store.records import Closing
+from tests.worker.live.memory_store import MemoryStore
+from tests.worker.live.virtual_time import run_virtually
+from trading_core.live.growing_bars import Bar
+from worker.live import committer as keeping
+from worker.live.commit_loop import PATIENCE_S, Committing
+from worker.live.committer import Keeper
+
+BAR = {"X": Bar(1.0, 1.0, 1.0, 1.0, 1.0)}
+
+
+class SlowStore:
+    """Takes a second for each commit; the first `failures` fail after it, having stored everything."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.rows: list[JournalRow] = []
+        self.bars: list[tuple[int, BarRow]] = []
+        self.closings: list[Closing] = []
+        self.trading: Any = self
+        self._failures = failures
+
+    async def commit(
+        self, lease: Lease, run_id: str, bars: Any, rows: Any, closing: Any = None, counts: Any = None
+    ) -> None:
+        await asyncio.sleep(1.0)
+        self.rows += [row for row in rows if row.seq >= len(self.rows)]
+        self.bars += [one for one in bars if one[0] >= len(self.bars)]
+        self.closings += [closing] if closing is not None else []
+        assert [row.seq for row in self.rows] == list(range(len(self.rows))), "a gap"
+        if self._failures:
+            self._failures -= 1
+            raise StoreError("committed, and nobody said so", retryable=True)
+
+
+class Kept:
+    """A journal, a keeper and a committing over a slow store."""
+
+    def __init__(self, store: SlowStore, told: Callable[[JournalRow], None] = lambda row: None) -> None:
+        keeper = Keeper(store, "r0001", "paper", told=told)  # type: ignore[arg-type]
+        keeper.lease = Lease("trading/r0001", "me", 1, 0)
+        self.keeper = keeper
+        self.journal = JournalWriter(keeper)
+        self.committing = Committing(self.journal, keeper, lambda kind, detail: None)
+        self.taken = 0
+
+    def row(self) -> None:
+        """One row of bars with one row of the journal."""
+        self.keeper.bar(self.taken, BarRow(self.taken, BAR))
+        self.journal.append("policy_skip", ts_event=0, known_at=0, payload={"row": self.taken})
+        self.taken += 1
+        self.committing.wake()
+
+
+def test_two_commits_at_once_drop_nothing_that_came_between_them() -> None:
+    store = SlowStore()
+
+    async def scenario() -> int:
+        kept = Kept(store)
+        kept.row()
+        await asyncio.sleep(0.5)  # the task beside the bars is in the middle of its flush
+        kept.row()
+        command = asyncio.create_task(kept.committing.commit())
+        await asyncio.sleep(0.7)  # and the first of the two is over when more comes
+        kept.row()
+        kept.row()
+        await command
+        await kept.committing.commit()
+        await kept.committing.close()
+        return kept.journal.waiting + kept.keeper.waiting
+
+    assert run_virtually(scenario()) == 0
+    assert [number for number, _ in store.bars] == [0, 1, 2, 3]
+    assert [row.seq for row in store.rows] == [0, 1, 2, 3]
+
+
+def test_run_that_is_closed_during_a_commit_is_closed_by_the_next_one() -> None:
+    store, closing = SlowStore(), Closing("finished", None)
+
+    async def scenario() -> bool:
+        kept = Kept(store)
+        kept.row()
+        await asyncio.sleep(0.5)  # the task beside the bars is in the middle of its commit
+        kept.keeper.close(closing)
+        kept.row()
+        await kept.committing.commit()
+        await kept.committing.close()
+        return kept.keeper.closing
+
+    assert not run_virtually(scenario())
+    assert store.closings == [closing]
+
+
+def test_commits_whose_answer_is_lost_are_stored_once() -> None:
+    store = SlowStore(failures=3)
+
+    async def scenario() -> tuple[int, int]:
+        kept = Kept(store)
+        for _ in range(5):
+            kept.row()
+            await asyncio.sleep(0.4)
+        await kept.committing.commit()
+        await kept.committing.close()
+        return kept.committing.failures, kept.journal.waiting + kept.keeper.waiting
+
+    assert run_virtually(scenario()) == (3, 0)
+    assert [number for number, _ in store.bars] == [0, 1, 2, 3, 4]
+
+
+def test_news_of_a_row_is_told_after_its_commit_and_not_for_one_that_fails() -> None:
+    store, told = SlowStore(failures=1), []
+
+    def heard(row: JournalRow) -> None:
+        told.append((row.seq, asyncio.get_running_loop().time()))
+        assert [one.seq for one in store.rows][row.seq] == row.seq, "told before it was stored"
+
+    async def scenario() -> None:
+        kept = Kept(store, heard)
+        kept.row()
+        await kept.committing.commit()
+        await kept.committing.close()
+
+    run_virtually(scenario())
+    assert [seq for seq, _ in told] == [0]
+    assert told[0][1] >= 2.0, "the first answer was lost: nobody could know"
+
+
+class HungStore(SlowStore):
+    """Says nothing, neither yes nor no, until somebody lets go of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = asyncio.Event()
+
+    async def commit(
+        self, lease: Lease, run_id: str, bars: Any, rows: Any, closing: Any = None, counts: Any = None
+    ) -> None:
+        await self.let_go.wait()
+        await super().commit(lease, run_id, bars, rows)
+
+
+def test_store_that_hangs_without_a_failure_is_behind_when_patience_ends(monkeypatch) -> None:
+    async def scenario() -> tuple[list[bool], int, float | None]:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(keeping, "time", SimpleNamespace(monotonic=loop.time))
+        store = HungStore()
+        kept = Kept(store)
+        seen = [kept.committing.behind]
+        kept.row()
+        for wait_s in (PATIENCE_S - 0.1, 0.2):
+            await asyncio.sleep(wait_s)
+            seen.append(kept.committing.behind)
+        kept.row()
+        failures, away = kept.committing.failures, kept.committing.away_since
+        store.let_go.set()
+        await kept.committing.caught_up()
+        seen.append(kept.committing.behind)
+        await kept.committing.close()
+        return seen, failures, away
+
+    seen, failures, away = run_virtually(scenario())
+    assert seen == [False, False, True, False]
+    assert (failures, away) == (0, None), "nothing but its silence says so"
+
+
+def test_store_in_memory_refuses_a_writer_whose_lease_was_taken_over() -> None:
+    async def scenario() -> tuple[int, int]:
+        store = MemoryStore().opened()
+        first = await store.leases.take("one", "a", 1_000)
+        assert await store.leases.take("one", "b", 1_000) is None
+        await asyncio.sleep(2.0)
+        second = await store.leases.take("one", "b", 1_000)
+        assert first is not None
+        assert second is not None
+        return first.epoch, second.epoch
+
+    assert run_virtually(scenario()) == (1, 2)

@@ -1,0 +1,87 @@
+"""Safe mode on top of what the feed says: raised by each of its reasons, told once, and gone with it."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from schemas.config import Settings
+from services.feeds.block_reasons import BlockReason
+from services.feeds.port import BarRow
+from services.store import open_store
+from tests.worker.live.paper_runs import Item, RunningFeed, address, process_in, rows_of
+from trading_core.live.growing_bars import Bar
+from worker.live.entry_guard import EntryGuard
+from worker.sample_data.worlds import make_world
+
+SYMBOLS = ("A", "B")
+BAR = Bar(1.0, 1.0, 1.0, 1.0, 1.0)
+OF_ALL = [(BlockReason.STALE, "feed_stale"), (BlockReason.CLOCK, "clock_jump")]
+
+
+def row(*blocked: str) -> BarRow:
+    return BarRow(0, dict.fromkeys(SYMBOLS, BAR), dict(zip(SYMBOLS, blocked, strict=False)))
+
+
+def changes(told: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, str | None]]:
+    return [(one["change"], one["reason"]) for kind, one in told if kind == "safe_mode"]
+
+
+class Guarded:
+    """A guard and what it told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.guard = EntryGuard(SYMBOLS, lambda kind, detail: self.told.append((kind, detail)))
+
+    def takes(self, given: BarRow, *, behind: bool = False) -> dict[str, str]:
+        """Who may not enter on a row."""
+        return dict(self.guard.guarded(given, store_behind=behind).blocked)
+
+
+@pytest.mark.parametrize(("reason", "name"), OF_ALL)
+def test_safe_mode_is_entered_when_every_symbol_is_blocked_for_it_and_left_with_it(reason, name) -> None:
+    one = Guarded()
+    for _ in range(3):
+        assert one.takes(row(reason, reason)) == dict.fromkeys(SYMBOLS, reason)
+    assert changes(one.told) == [("entered", name), ("raised", name)]
+    assert [str(held.reason) for held in one.guard.mode.held] == [name]
+    assert one.takes(row()) == {}
+    assert changes(one.told)[2:] == [("ended", name), ("left", name)]
+
+
+@pytest.mark.parametrize(("reason", "name"), OF_ALL)
+def test_safe_mode_is_not_entered_for_one_symbol_of_two(reason, name) -> None:
+    one = Guarded()
+    assert one.takes(row(reason)) == {"A": reason}
+    assert one.takes(row(reason, BlockReason.MISSING)) == {"A": reason, "B": BlockReason.MISSING}
+    assert changes(one.told) == []
+
+
+def test_safe_mode_blocks_those_that_the_feed_lets_enter() -> None:
+    one = Guarded()
+    assert one.takes(row(BlockReason.CONFLICT), behind=True) == {
+        "A": BlockReason.CONFLICT,
+        "B": "safe mode: store_away",
+    }
+    assert one.takes(row(BlockReason.CONFLICT)) == {"A": BlockReason.CONFLICT}
+
+
+@pytest.mark.parametrize(("reason", "name"), OF_ALL)
+def test_paper_run_whose_rows_are_all_blocked_is_in_safe_mode_and_says_why(tmp_path, reason, name) -> None:
+    bars = make_world("reverting", seed=5, bars=60, symbols=2, timeframe="1m")
+    blocked = dict.fromkeys(bars.symbols, str(reason))
+    items: list[Item] = [
+        replace(one, blocked=blocked) if 20 <= number < 30 else one
+        for number, one in enumerate(rows_of(bars))
+    ]
+    told: list[tuple[str, dict[str, Any]]] = []
+
+    async def run() -> None:
+        async with await open_store(address(tmp_path), create=True) as store:
+            await process_in(store, Settings(), RunningFeed(bars, items=items), told)
+
+    asyncio.run(run())
+    of_it = [(kind, name) for kind in ("entered", "raised", "ended", "left")]
+    assert [one for one in changes(told) if one[1] == name] == of_it

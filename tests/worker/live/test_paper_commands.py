@@ -1,0 +1,204 @@
+"""What an operator asks of a running process is done between two rows, journalled, and replayed."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from schemas.config import Settings
+from services.feeds.port import FeedAnomaly, FeedAnomalyKind
+from services.journal.kinds import INPUT_KINDS
+from services.store import Store, open_store
+from tests.docs.test_documented_contracts import documented_payloads
+from tests.worker.live.paper_runs import (
+    RunningFeed,
+    address,
+    asked,
+    killed,
+    replayed,
+    rows_of,
+    rows_stored,
+    traded,
+    waiting_feed,
+)
+from tests.worker.shared_runs import embedded_bars
+from trading_core.bars import BarSeries
+from worker.live.monitor import Bare
+from worker.live.process import PaperOutcome, PaperProcess
+from worker.live.safe_mode import SafeModeReason
+
+ASK_AT, OFF_AT = 200, 300
+
+
+def bars() -> BarSeries:
+    return embedded_bars("2009-01-01", "2010-06-30").select(("AAPL", "IBM"))
+
+
+class Asked:
+    """A live run in which an operator asks for something at some rows.
+
+    Args:
+        requests: by row, what is put into the store before it is handed over.
+    """
+
+    def __init__(self, requests: dict[int, tuple[str, dict[str, Any]]], **named: Any) -> None:
+        self.requests = requests
+        self.named = named
+        self.process: PaperProcess
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.answered = asyncio.Event()
+
+    def note(self, kind: str, detail: dict[str, Any]) -> None:
+        self.told.append((kind, detail))
+        if kind == "operator_command":
+            self.answered.set()
+
+    async def between(self, number: int) -> None:
+        if number == 0:
+            return
+        await self.process.committing.caught_up()
+        if number in self.requests:
+            kind, payload = self.requests[number]
+            self.answered.clear()
+            await self.store.operator.put("r0001", kind, payload)  # type: ignore[arg-type]
+            await asyncio.wait_for(self.answered.wait(), 20.0)
+
+    async def trade(self, folder: Any, items: list[Any] | None = None) -> PaperOutcome:
+        async with await open_store(address(folder), create=True) as self.store:
+            feed = RunningFeed(bars(), self.between, items)
+            around = Bare(self.note)
+            self.process = PaperProcess(
+                Settings(), feed, self.store, "host:1:a", around, look_s=0.02, **self.named
+            )
+            return await self.process.run("asked")
+
+
+def positions_between(folder: Any, first: int, last: int) -> list[int]:
+    labels = bars().times.tolist()
+    rows = [json.loads(row.payload) for row in rows_stored(folder, "latest", "entry_filled")]
+    return [labels.index(one["bar_label"]) for one in rows if first < labels.index(one["bar_label"]) <= last]
+
+
+def test_paper_kill_switch_flattens_and_blocks_until_it_is_off_again(tmp_path) -> None:
+    requests = {ASK_AT: ("kill_switch", {"on": True}), OFF_AT: ("kill_switch", {"on": False})}
+    live = Asked(requests)
+    asyncio.run(live.trade(tmp_path))
+    commands = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "operator_command")]
+    assert [one["payload"]["on"] for one in commands] == [True, False]
+    assert positions_between(tmp_path, ASK_AT + 1, OFF_AT) == []
+    assert positions_between(tmp_path, OFF_AT, bars().shape[0])
+
+    async def answers(store: Store) -> list[str]:
+        return [one.state for one in await store.operator.all("r0001")]
+
+    assert asked(tmp_path, answers) == ["done", "done"]
+    report = replayed(tmp_path, Settings())
+    assert (report.ok, report.problem) == (True, None)
+
+
+def test_paper_rollback_with_nothing_to_roll_back_is_refused_and_says_why(tmp_path) -> None:
+    live = Asked({ASK_AT: ("rollback", {"playbook_id": "mean_reversion"})})
+    outcome = asyncio.run(live.trade(tmp_path))
+
+    async def answers(store: Store) -> list[Any]:
+        return await store.operator.all("r0001")
+
+    (answer,) = asked(tmp_path, answers)
+    assert answer.state == "refused"
+    assert "nothing different to roll back to" in answer.result["reason"]
+    assert outcome.document is not None
+    assert replayed(tmp_path, Settings()).ok
+
+
+def test_paper_replan_request_reflects_asks_the_judge_and_replays(tmp_path) -> None:
+    live = Asked({OFF_AT: ("replan", {"report_id": None})})
+    outcome = asyncio.run(live.trade(tmp_path))
+
+    async def answers(store: Store) -> list[Any]:
+        return await store.operator.all("r0001")
+
+    (answer,) = asked(tmp_path, answers)
+    assert answer.state == "done"
+    verdicts = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "replan_verdict")]
+    assert [one["verdict_id"] for one in verdicts] == [answer.result["verdict_id"]]
+    assert outcome.document is not None
+    assert outcome.document["high_level"]["runs"] == 1
+    report = replayed(tmp_path, Settings())
+    assert (report.ok, report.problem) == (True, None)
+
+
+def test_paper_stop_request_ends_the_process_and_the_run_goes_on_later(tmp_path) -> None:
+    live = Asked({ASK_AT: ("stop", {})})
+    outcome = asyncio.run(live.trade(tmp_path))
+    assert outcome.stopped == "the operator's request"
+    assert outcome.record.status == "interrupted"
+    assert outcome.document is None
+    again = asyncio.run(Asked({}).trade(tmp_path))
+    assert again.record.run_id == "r0001"
+    assert again.record.status == "finished"
+    assert again.document is not None
+    assert again.document["data"]["bars"] == bars().bar_count
+    assert replayed(tmp_path, Settings()).ok
+
+
+def test_paper_process_after_too_many_crashes_enters_nothing_before_the_operator_says_so(tmp_path) -> None:
+    live = Asked({ASK_AT: ("kill_switch", {"on": False})}, crashed_too_often=lambda run_id: True)
+    asyncio.run(live.trade(tmp_path))
+    entered = [detail for kind, detail in live.told if kind == "safe_mode"]
+    assert entered[0]["change"] == "entered"
+    assert entered[1]["reason"] == SafeModeReason.CRASH_LOOP
+    assert entered[-1]["change"] == "left"
+    assert positions_between(tmp_path, -1, ASK_AT) == []
+    assert positions_between(tmp_path, ASK_AT, bars().shape[0])
+    assert replayed(tmp_path, Settings()).ok
+
+
+def test_paper_anomalies_are_journalled_where_they_came_and_replayed_there(tmp_path) -> None:
+    items: list[Any] = list(rows_of(bars()))
+    label = items[120].label
+    early = FeedAnomaly(FeedAnomalyKind.RECONNECTED, None, None, {"after": 1})
+    late = FeedAnomaly(FeedAnomalyKind.DUPLICATE, "AAPL", label, {"bars": 1}, {"skew_ms": 3.5})
+    asyncio.run(Asked({}).trade(tmp_path, [early, *items[:150], late, *items[150:]]))
+    rows = rows_stored(tmp_path, "latest", "feed_anomaly")
+    assert [json.loads(row.payload)["anomaly"] for row in rows] == ["reconnected", "duplicate"]
+    assert json.loads(rows[1].telemetry) == {"skew_ms": 3.5}
+    assert rows[1].known_at == int(bars().close_times[149])
+    report = replayed(tmp_path, Settings())
+    assert (report.ok, report.problem) == (True, None)
+
+
+@pytest.mark.parametrize("kind", sorted(INPUT_KINDS - {"report_arrived"}))
+def test_paper_inputs_have_the_fields_that_the_page_gives(tmp_path_factory, kind) -> None:
+    folder = _run_with_every_input(tmp_path_factory)
+    rows = rows_stored(folder, "latest", kind)
+    assert rows
+    assert {frozenset(json.loads(row.payload)) for row in rows} == {frozenset(documented_payloads()[kind][0])}
+
+
+_MADE: dict[str, Any] = {}
+
+
+def _run_with_every_input(factory: Any) -> Any:
+    if "folder" not in _MADE:
+        _MADE["folder"] = factory.mktemp("inputs")
+        items: list[Any] = list(rows_of(bars()))[:ASK_AT]
+        items.insert(100, FeedAnomaly(FeedAnomalyKind.LATE, "IBM", items[50].label, {}))
+        asyncio.run(Asked({150: ("kill_switch", {"on": True})}).trade(_MADE["folder"], items))
+    return _MADE["folder"]
+
+
+def test_paper_command_that_was_carried_out_before_a_crash_is_not_carried_out_again(tmp_path) -> None:
+    feed = waiting_feed(bars())
+    assert killed(tmp_path, Settings(), feed, "committed", 60)
+
+    async def ask(store: Store) -> int:
+        return await store.operator.put("r0001", "kill_switch", {"on": True})
+
+    asked(tmp_path, ask)
+    # In lock-step a request is fetched by time; it is carried out at some row, then the process dies.
+    outcome = traded(tmp_path, Settings(), feed, look_s=0.001)
+    assert outcome.document is not None
+    commands = rows_stored(tmp_path, "latest", "operator_command")
+    assert len(commands) == 1
+    assert replayed(tmp_path, Settings()).ok

@@ -1,0 +1,83 @@
+"""A strategist that is a model on a live feed: what it is shown survives lateness, death and savepoints."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from tests.worker.asking_models import Asked, asking
+from tests.worker.live.paper_runs import KillAt, Killed, replayed, rows_stored
+from tests.worker.live.test_paper_running_feed import Live
+from tests.worker.live.test_savepoint_sessions import MARKET, ROWS
+from tests.worker.test_strategist_background import gathered, times
+from worker.live.checkpoints import SavepointWriter, Standing, restored
+from worker.live.stepper import TradingDesk
+from worker.models import Models
+
+SETTINGS = asking()
+
+
+def backgrounds(folder: Path) -> int:
+    """How many were shown; none holds anything later than its snapshot."""
+    found = gathered(rows_stored(folder, "latest"))
+    for snapshot, background in found:
+        assert max(times(background), default=0) <= snapshot["known_at"]
+    return len(found)
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_paper_live_strategist_of_a_model_is_shown_its_background_and_the_run_replays(
+    tmp_path, later
+) -> None:
+    model = Asked()
+    live = Live(later, SETTINGS, models=Models(strategist=model))
+    outcome = asyncio.run(live.trade(tmp_path))
+    assert outcome.document is not None
+    assert outcome.document["errors"] == 0
+    assert backgrounds(tmp_path) > 50
+    assert any(asked.background["last_plans"] for asked in model.questions)  # type: ignore[index]
+    report = replayed(tmp_path, SETTINGS)
+    assert (report.ok, report.problem) == (True, None)
+
+
+def test_paper_live_strategist_of_a_model_that_died_on_its_way_goes_on_and_replays(tmp_path) -> None:
+    first = Live(2, SETTINGS, KillAt("validated", 180), Models(strategist=Asked()))
+    with pytest.raises(Killed):
+        asyncio.run(first.trade(tmp_path))
+    outcome = asyncio.run(Live(1, SETTINGS, models=Models(strategist=Asked())).trade(tmp_path))
+    assert outcome.document is not None
+    assert outcome.document["errors"] == 0
+    assert backgrounds(tmp_path) > 20
+    report = replayed(tmp_path, SETTINGS)
+    assert (report.ok, report.problem) == (True, None)
+
+
+@pytest.mark.parametrize("anonymise", [False, True])
+def test_session_restored_asks_a_model_what_the_session_before_it_would_have_asked(anonymise) -> None:
+    settings = asking(anonymise=anonymise)
+    models = [Asked(), Asked()]
+
+    def desk(model: Asked) -> TradingDesk:
+        journal = JournalWriter(MemorySink(), 10**9)
+        given = Models(strategist=model)
+        return TradingDesk(settings, MARKET, journal, lock_step=True, ask=lambda one: None, models=given)
+
+    async def take(one: TradingDesk, start: int, stop: int) -> None:
+        for row in ROWS[start:stop]:
+            await one.take(row)
+
+    first, again = desk(models[0]), desk(models[1])
+    asyncio.run(take(first, 0, 200))
+    point, _ = SavepointWriter("this program").written(first.session, Standing(first.rows, {}))
+    found = restored(point, MARKET, settings, again.journal, models=Models(strategist=models[1]))
+    again.resume(found.session, found.standing.rows, found.standing.blocked)
+    before = len(models[0].requests)
+    for one in (first, again):
+        asyncio.run(take(one, 200, 360))
+    asked = [[(one["system"], one["prompt"]) for one in model.requests] for model in models]
+    assert asked[1] == asked[0][before:]
+    assert len(models[1].requests) > 10
+    assert any(one.background["last_plans"] for one in models[1].questions[:2])  # type: ignore[index]
+    assert again.journal.head_hash == first.journal.head_hash

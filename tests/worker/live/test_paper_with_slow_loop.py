@@ -1,0 +1,105 @@
+"""Trading loop and slow loop in one process: reports reach the judge through the inbox, once each."""
+
+import asyncio
+import json
+from functools import cache
+from typing import Any
+
+from schemas.config import RuntimeSettings, Settings
+from services.slow_loop.cadence import last_slot
+from services.store import Store, open_store
+from tests.worker.live.paper_runs import RunningFeed, address, asked, replayed, rows_stored
+from tests.worker.shared_runs import embedded_bars
+from trading_core.bars import BarSeries
+from worker.live.monitor import Bare
+from worker.live.process import PaperOutcome, PaperProcess
+from worker.live.with_slow_loop import WithSlowLoop
+from worker.scheduler.ports import JOB
+
+PAUSE_ROWS = 60  # between two pauses in which the slow loop gets its turn
+
+
+@cache
+def bars() -> BarSeries:
+    return embedded_bars("2009-01-01", "2010-09-30")
+
+
+class BarClock:
+    """The slow loop's present: the close of the last bar that the trading loop has stored."""
+
+    def __init__(self) -> None:
+        self.process: PaperProcess | None = None
+
+    @property
+    def now(self) -> int:
+        """Ns."""
+        process = self.process
+        if process is None or not hasattr(process, "desk") or not process.desk.begun:
+            return int(bars().close_times[0])
+        return process.desk.session.clock.now
+
+
+async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOutcome:
+    clock, happened = BarClock(), asyncio.Event()
+    settings = Settings(runtime=RuntimeSettings(db=address(folder)))
+
+    def note(kind: str, detail: dict[str, Any]) -> None:
+        told.append((kind, detail))
+        happened.set()
+
+    def decided(slot: int) -> bool:
+        slots = [one["slot"] for kind, one in told if kind in ("slot_skipped", "report_written")]
+        return max(slots, default=0) >= slot
+
+    def heard(process: PaperProcess) -> bool:
+        written = sum(kind == "report_written" for kind, _ in told)
+        return process.desk.session.slow_loop.counters.runs == written
+
+    async def between(number: int) -> None:
+        process = clock.process
+        if number == 0 or process is None:
+            return
+        await process.committing.caught_up()
+        if number % PAUSE_ROWS == 0:
+            slot = last_slot(clock.now, "weekly")
+            while not (decided(slot) and heard(process)):
+                happened.clear()
+                await asyncio.wait_for(happened.wait(), 240.0)
+
+    async with await open_store(address(folder), create=True) as store:
+        around = WithSlowLoop(Bare(note), store, settings, "host:1:a", 0.1, note_died(told), clock)
+        process = clock.process = PaperProcess(
+            settings, RunningFeed(bars(), between), store, "host:1:a", around, look_s=0.05
+        )
+        return await process.run("everything")
+
+
+def note_died(told: list[tuple[str, dict[str, Any]]]) -> Any:
+    return lambda why: told.append(("died", {"why": why}))
+
+
+async def _reports(store: Store) -> list[Any]:
+    return await store.reports.all((await store.runs.find("latest")).run_id, JOB)
+
+
+def test_paper_with_slow_loop_hears_each_report_once_and_replays(tmp_path) -> None:
+    told: list[tuple[str, dict[str, Any]]] = []
+    outcome = asyncio.run(trade(tmp_path, told))
+    assert outcome.document is not None
+    assert outcome.document["errors"] == 0
+    assert "died" not in [kind for kind, _ in told]
+    written = [one["report_id"] for kind, one in told if kind == "report_written"]
+    arrived = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "report_arrived")]
+    heard = [one["report_id"] for one in arrived]
+    assert heard
+    assert heard == written[: len(heard)], "in order, each once"
+    verdicts = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "replan_verdict")]
+    assert [one["report_id"] for one in verdicts] == heard
+    requests = [json.loads(row.payload) for row in rows_stored(tmp_path, "latest", "high_level_request")]
+    assert any(one["request"]["untraded_signals"] for one in requests), "resolved on the bars of the run"
+    stored = asked(tmp_path, _reports)
+    delivered = [one for one in stored if one.verdict is not None]
+    assert {one.report_id for one in delivered} <= set(heard)
+    assert len(delivered) >= len(heard) - 1, "the last one may be acknowledged by the next process"
+    report = replayed(tmp_path, Settings())
+    assert (report.ok, report.problem) == (True, None)

@@ -1,0 +1,138 @@
+"""Safe mode as a machine: entered for a reason, left when none is left, hard ones only by the operator."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from schemas.live_settings import OperationsSettings
+from worker.live.crash_counter import crash_loop
+from worker.live.entry_guard import EntryGuard
+from worker.live.safe_mode import HARD, SafeMode, SafeModeReason
+
+SECOND = 10**9
+STORE, LOOP = SafeModeReason.STORE_AWAY, SafeModeReason.CRASH_LOOP
+
+
+def kinds(changes):
+    return [(one.kind, one.reason) for one in changes]
+
+
+def test_soft_reason_enters_and_its_end_leaves():
+    mode, changes = SafeMode().raised(STORE, 5, "refused")
+    assert mode.active
+    assert mode.summary == "store_away (refused)"
+    assert kinds(changes) == [("entered", STORE), ("raised", STORE)]
+    assert mode.raised(STORE, 6, "again") == (mode, ())
+    mode, changes = mode.cleared(STORE, 7)
+    assert not mode.active
+    assert mode.summary is None
+    assert kinds(changes) == [("ended", STORE), ("left", STORE)]
+    assert mode.cleared(STORE, 8) == (mode, ())
+
+
+def test_hard_reason_that_is_gone_waits_for_the_operator():
+    mode, _ = SafeMode().raised(LOOP, 1)
+    assert mode.released(2) == (mode, ())  # it still holds: nobody can talk it away
+    mode, changes = mode.cleared(LOOP, 3)
+    assert mode.active
+    assert kinds(changes) == [("gone", LOOP)]
+    assert mode.summary == "crash_loop, gone, waits for the operator"
+    mode, changes = mode.released(4)
+    assert not mode.active
+    assert kinds(changes) == [("ended", LOOP), ("left", LOOP)]
+
+
+def test_hard_reason_that_comes_back_before_the_release_holds_again():
+    mode, _ = SafeMode().raised(LOOP, 1)
+    mode, _ = mode.cleared(LOOP, 2)
+    mode, changes = mode.raised(LOOP, 3)
+    assert kinds(changes) == [("raised", LOOP)]
+    assert mode.held[0].since == 1
+    assert mode.released(4) == (mode, ())
+
+
+def test_release_leaves_what_still_holds():
+    mode, _ = SafeMode().raised(LOOP, 1)
+    mode, _ = mode.raised(STORE, 2)
+    mode, _ = mode.cleared(LOOP, 3)
+    mode, changes = mode.released(4)
+    assert [one.reason for one in mode.held] == [STORE]
+    assert kinds(changes) == [("ended", LOOP)]
+
+
+def test_operators_release_tells_of_the_end_and_not_that_something_waits():
+    told = []
+    guard = EntryGuard(("A",), lambda kind, detail: told.append((detail["change"], detail["reason"])))
+    guard.hold(LOOP)
+    guard.hold(STORE)
+    guard.release()
+    assert [one.reason for one in guard.mode.held] == [STORE]
+    assert told == [("entered", LOOP), ("raised", LOOP), ("raised", STORE), ("ended", LOOP)]
+
+
+class Machine(RuleBasedStateMachine):
+    """Against a plain model: reasons that hold, hard ones that wait."""
+
+    def __init__(self):
+        super().__init__()
+        self.mode, self.holds, self.waits, self.at = SafeMode(), set(), set(), 0
+        self.inside = False
+
+    def after(self, step):
+        before = self.mode
+        self.mode, changes = step
+        self.at += 1
+        for one in changes:
+            if one.kind in ("entered", "left"):
+                assert self.inside == (one.kind == "left")
+                self.inside = one.kind == "entered"
+        assert bool(changes) == (before != self.mode)
+
+    @rule(reason=st.sampled_from(SafeModeReason), detail=st.text(max_size=5))
+    def raise_it(self, reason, detail):
+        self.after(self.mode.raised(reason, self.at, detail))
+        self.holds.add(reason)
+        self.waits.discard(reason)
+
+    @rule(reason=st.sampled_from(SafeModeReason))
+    def clear_it(self, reason):
+        self.after(self.mode.cleared(reason, self.at))
+        if reason in self.holds and reason in HARD:
+            self.waits.add(reason)
+        self.holds.discard(reason)
+
+    @rule()
+    def release_it(self):
+        self.after(self.mode.released(self.at))
+        self.waits.clear()
+
+    @invariant()
+    def entries_are_blocked_exactly_while_something_holds_or_waits(self):
+        assert {one.reason for one in self.mode.held if not one.gone} == self.holds
+        assert {one.reason for one in self.mode.held if one.gone} == self.waits
+        assert self.mode.active == bool(self.holds | self.waits) == self.inside
+        assert self.waits <= HARD
+        assert list(self.mode.held) == sorted(self.mode.held, key=lambda one: one.reason)
+
+
+TestMachine = Machine.TestCase
+
+
+LIMIT = OperationsSettings(start_limit=3, start_window_s=60)
+
+
+@pytest.mark.parametrize(
+    ("ages", "looping"),
+    [([], False), ([1, 2, 3], False), ([1, 2, 3, 4], True), ([1, 2, 3, 61], False), ([60, 1, 2, 3], True)],
+)
+def test_too_many_crashes_within_the_window_are_a_loop(ages, looping):
+    now = 1_000 * SECOND
+    assert crash_loop([now - age * SECOND for age in ages], now, LIMIT) is looping
+
+
+@given(st.lists(st.integers(-100, 200), max_size=20))
+def test_crash_loop_never_turns_off_by_one_more_crash(ages):
+    now = 1_000 * SECOND
+    crashes = [now - age * SECOND for age in ages]
+    assert crash_loop([*crashes, now], now, LIMIT) >= crash_loop(crashes, now, LIMIT)

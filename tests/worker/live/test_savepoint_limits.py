@@ -1,0 +1,157 @@
+"""A savepoint that somebody edited and sealed again raises no limit: those are of the settings, always."""
+
+import base64
+import json
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemas.config import Settings
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.savepoints.forms import kind_of
+from services.savepoints.writing import Parts, Writer
+from services.store.checkpoints import opened, sealed
+from tests.worker.live.paper_runs import rows_of, waiting_feed
+from tests.worker.live.test_paper_savepoints import Process, few
+from trading_core.kernel.fresh import parameter_record
+from trading_core.live.growing_bars import GrowingBars
+from worker.bootstrap import assemble
+from worker.feeds.bar_rows import series_of
+from worker.live.checkpoints import KEPT, REMADE, sections
+
+LOOSE = {
+    "envelope": {
+        "risk_fraction": 0.02,
+        "max_gross_exposure": 3.0,
+        "max_daily_loss": 0.5,
+        "max_drawdown": 0.9,
+        "allowed_directions": ["long"],
+    },
+    "execution": {"fee_bps": 1.0, "slippage_bps": 0.5, "sizing": "volatility", "both_hit": "target"},
+    "judge": {"max_open_experiments": 9, "promotion_alpha": 0.2},
+    "gate": {"q": 0.3, "minimum_trades": 25},
+    "memory": {"winners": 1, "budget_ms": 10.0},
+    "reflection": {"min_reward_to_risk": 0.1},
+    "high_level": {"minimum_episodes": 25},
+    "llm": {"per_run": {"usd": 99.0}},
+}
+Edit = Callable[[dict[str, Any]], None]
+
+
+def objects(form: Any, name: str) -> Iterator[dict[str, Any]]:
+    """The attributes of every object of a class in a form."""
+    if isinstance(form, list):
+        if form[:1] == ["object"] and form[2].endswith(f":{name}"):
+            yield form[3]
+        for one in form:
+            yield from objects(one, name)
+    elif isinstance(form, dict):
+        for one in form.values():
+            yield from objects(one, name)
+
+
+def array(number: int, cells: np.ndarray[Any, Any]) -> list[Any]:
+    """An array as a savepoint writes it."""
+    return ["array", number, kind_of(cells), list(cells.shape), base64.b64encode(cells.tobytes()).decode()]
+
+
+def raised_parameters(state: dict[str, Any]) -> None:
+    loose = Settings.model_validate(LOOSE)
+    record = parameter_record(loose.execution, loose.envelope, heartbeat=1, emit_events=True)
+    [engine] = objects(state, "TriggerEngine")
+    engine["parameters"] = array(10**6, record)
+
+
+def own_envelope(state: dict[str, Any]) -> None:
+    [ledgers] = objects(state, "StandingLedgers")
+    given = Settings.model_validate(LOOSE).envelope.model_dump(mode="json")
+    ledgers["_envelope"] = ["object", 10**6, "schemas.config:EnvelopeSettings", given]
+
+
+def own_settings(state: dict[str, Any]) -> None:
+    [session] = objects(state, "Session")
+    session["settings"] = ["object", 10**6, "schemas.config:Settings", {"seed": 7}]
+
+
+def other_section(state: dict[str, Any]) -> None:
+    [ledgers] = objects(state, "StandingLedgers")
+    ledgers["_envelope"] = ["given", 0]
+
+
+def no_section(state: dict[str, Any]) -> None:
+    [client] = objects(state, "JudgeAgentClient")
+    client["_settings"] = None
+
+
+def other_directions(state: dict[str, Any]) -> None:
+    for strategist in objects(state, "RuleStrategist"):
+        strategist["_directions"] = ["tuple", ["long", "short"]]
+
+
+def other_buckets(state: dict[str, Any]) -> None:
+    [engine] = objects(state, "TriggerEngine")
+    tag, number, kind, shape, text = engine["state"]
+    assert tag == "array"
+    dtype = np.dtype([tuple(field) for field in kind])
+    cells = np.frombuffer(base64.b64decode(text), dtype=dtype).reshape(shape).copy()
+    cells["buckets"] = 1
+    engine["state"] = array(number, cells)
+
+
+def edited(folder: Path, edit: Edit) -> None:
+    """Change the state of the newest savepoint and seal it again."""
+    with sqlite3.connect(folder / "paper.db") as store:
+        query = "SELECT number, state FROM savepoints WHERE state IS NOT NULL"
+        [(number, text)] = store.execute(query).fetchall()
+        state = json.loads(zlib.decompress(opened(text)))
+        before = json.dumps(state)
+        edit(state)
+        assert json.dumps(state) != before
+        new = sealed(zlib.compress(json.dumps(state).encode()))
+        store.execute("UPDATE savepoints SET state = ? WHERE number = ?", (new, number))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        raised_parameters,
+        own_envelope,
+        own_settings,
+        other_section,
+        no_section,
+        other_directions,
+        other_buckets,
+    ],
+)
+def test_paper_savepoint_that_was_edited_to_raise_a_limit_and_sealed_again_is_not_used(
+    tmp_path: Path, edit: Edit
+) -> None:
+    process = Process(tmp_path)
+    process.dies(170, feed=waiting_feed(few()))
+    edited(tmp_path, edit)
+    process.dies(5, feed=waiting_feed(few()))
+    [refused] = process.said("savepoint_not_used")
+    assert refused["run_id"] == "r0001"
+    [recovered] = process.said("recovered")
+    assert recovered["rows_played"] == recovered["rows"] == 169
+
+
+def form_of(settings: Settings) -> tuple[str, str]:
+    """A session behind its first row, and what is stored once, as a savepoint would write them."""
+    bars = few()
+    first = series_of(bars.symbols, bars.timeframe, bars.label, rows_of(bars)[:1])
+    journal = JournalWriter(MemorySink(), 10**9)
+    session = assemble(settings, GrowingBars(first), journal, None, None)
+    parts = Parts()
+    form = Writer(parts, KEPT, REMADE, sections(settings)).form(session)
+    return json.dumps(form), json.dumps(parts.new)
+
+
+def test_paper_savepoint_holds_nothing_that_the_settings_say() -> None:
+    assert form_of(Settings.model_validate(LOOSE)) == form_of(Settings())

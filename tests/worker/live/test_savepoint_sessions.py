@@ -1,0 +1,173 @@
+"""A session that was restored is the session that it was: state, columns in their places, and wires."""
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemas.config import Settings
+from services.feeds.port import BarRow
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.savepoints.forms import OWN
+from services.savepoints.writing import Parts, Writer, attributes_of
+from services.store.checkpoints import Savepoint
+from tests.worker.live.paper_runs import rows_of
+from worker.live.checkpoints import KEPT, REMADE, SavepointWriter, Standing, live_step, restored
+from worker.live.recorded_inputs import Player, RecordedInput, Script
+from worker.live.stepper import Market, TradingDesk
+from worker.sample_data.worlds import make_world
+from worker.session import Session
+
+SERIES = make_world("reverting", seed=3, bars=420, symbols=2)
+MARKET = Market(SERIES.symbols, SERIES.timeframe, SERIES.label)
+ROWS = rows_of(SERIES)
+
+
+@dataclass
+class Traded:
+    """A desk behind some rows, with the savepoints that it took on its way."""
+
+    desk: TradingDesk
+    points: list[Savepoint]
+
+    @property
+    def session(self) -> Session:
+        return self.desk.session
+
+    def point(self) -> Savepoint:
+        """The newest with what it builds on."""
+        last = self.points[-1]
+        added = tuple(one.added[0] for one in self.points)
+        return Savepoint(last.number, last.bars, last.events, last.code, added, last.state)
+
+
+def traded(rows: int, every: int) -> Traded:
+    """A desk that has taken some rows and a savepoint after each so many."""
+    found = Traded(desk(), [])
+    writer = SavepointWriter("this program")
+    for number in range(every, rows + 1, every):
+        go_on(found.desk, number - every, number)
+        if number == every:
+            place(found.session, "close > sma_7")  # a rule that nobody had when the session was wired
+        point, whole = writer.written(found.session, Standing(found.desk.rows, {}))
+        assert whole == (number == every)
+        writer.stored()
+        found.points.append(point)
+    return found
+
+
+def desk() -> TradingDesk:
+    journal = JournalWriter(MemorySink(), 10**9)
+    return TradingDesk(Settings(), MARKET, journal, lock_step=True, ask=lambda evaluation: None)
+
+
+def go_on(one: TradingDesk, start: int, stop: int) -> None:
+    async def take() -> None:
+        for row in ROWS[start:stop]:
+            await one.take(row)
+
+    asyncio.run(take())
+
+
+def resumed(point: Savepoint) -> TradingDesk:
+    """A desk that goes on from a savepoint."""
+    one = desk()
+    found = restored(point, MARKET, Settings(), one.journal)
+    one.resume(found.session, found.standing.rows, found.standing.blocked)
+    return one
+
+
+def place(session: Session, rule: str) -> Any:
+    return live_step(session).columns.place(rule, 1)
+
+
+def state(session: Session) -> tuple[Any, list[Any]]:
+    """Everything in a session that is neither wiring nor computed from bars."""
+    parts = Parts()
+    form = Writer(parts, KEPT, REMADE).form(session)
+    return form, parts.new
+
+
+@pytest.mark.parametrize("rows", [120, 360])
+def test_session_restored_has_the_state_that_was_written(rows) -> None:
+    one = traded(rows, 60)
+    again = resumed(one.point())
+    assert state(again.session) == state(one.session)
+    for name, kept in one.session.engine.rows_from(0).items():
+        assert np.array_equal(kept, again.session.engine.rows_from(0)[name], equal_nan=True), name
+
+
+def test_session_restored_goes_on_to_the_same_rows_of_the_journal() -> None:
+    one = traded(240, 60)
+    again = resumed(one.point())
+    go_on(one.desk, 240, 420)
+    go_on(again, 240, 420)
+    assert again.journal.events == one.desk.journal.events > 500
+    assert again.journal.head_hash == one.desk.journal.head_hash
+    assert state(again.session)[1], "there is state to compare"
+
+
+def test_session_restored_has_its_rule_columns_in_the_places_where_they_were() -> None:
+    """The engine knows the rules of its policies by the numbers of their columns."""
+    one = traded(120, 60)
+    again = resumed(one.point())
+    later = "close < sma_9"
+    place(again.session, later)
+    assert place(again.session, "close > sma_7") == place(one.session, "close > sma_7")
+    assert place(again.session, later) == place(one.session, later)
+
+
+def test_session_restored_is_wired_as_one_that_began() -> None:
+    one = traded(120, 120)
+    wires, again = dict(wired(one.session)), dict(wired(resumed(one.point()).session))
+    assert len(wires) >= 6
+    assert again == wires
+
+
+def wired(root: Any) -> Iterator[tuple[str, str]]:
+    """Path and name of every function that an object of a session holds."""
+    seen: set[int] = set()
+    rest = [("session", root)]
+    while rest:
+        path, value = rest.pop()
+        if id(value) in seen or type(value).__module__.partition(".")[0] not in OWN:
+            continue
+        seen.add(id(value))
+        for name, one in attributes_of(value):
+            if inspect.isroutine(one):
+                yield f"{path}.{name}", one.__qualname__
+            elif not isinstance(value, KEPT):
+                rest.append((f"{path}.{name}", one))
+
+
+def test_session_restored_between_a_row_and_what_came_behind_it_plays_that_first() -> None:
+    """A savepoint may be taken while an anomaly or an answer is still on its way to the last row."""
+    one = traded(120, 60)
+    point = one.point()
+    payload = {
+        "anomaly": "duplicate",
+        "symbol": SERIES.symbols[0],
+        "bar_label": ROWS[119].label,
+        "detail": {},
+    }
+    behind = RecordedInput(one.desk.journal.events, one.session.clock.now, "feed_anomaly", payload)
+    one.desk.session.note_anomaly(payload)
+    go_on(one.desk, 120, 140)
+    again = resumed(point)
+    player = Player(Script(deque([behind]), {}, {}, {}))
+
+    async def rows() -> AsyncIterator[BarRow]:
+        for row in ROWS[120:140]:
+            yield row
+
+    async def play() -> list[int]:
+        return [number async for number in player.play(again, rows())]
+
+    assert asyncio.run(play()) == list(range(121, 141))
+    assert again.journal.head_hash == one.desk.journal.head_hash

@@ -1,0 +1,171 @@
+"""Committing: waiting for the store where the feed waits, and beside the bars where it does not.
+
+A store that is away stops nothing: rows gather in memory, entries are blocked, stops run on, and everything
+is written, in order, once it is back.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from schemas.errors import StoreError
+from services.journal.writer import JournalWriter
+from services.store.leases import LeaseLost
+from worker.live.committer import Keeper
+
+FIRST_WAIT_S = 0.1
+LONGEST_WAIT_S = 0.5
+COMMAND_S = 2.0  # a server that freezes is noticed after two such waits, the answer and the rollback
+PATIENCE_S = 2.0  # a row that waits longer: the store is treated as away
+
+Note = Callable[[str, dict[str, Any]], None]
+
+
+async def _nothing() -> None:
+    """Nothing is to be done."""
+
+
+class Committing:
+    """Brings what the keeper holds into the store.
+
+    Args:
+        journal: writer of the run.
+        keeper: its sink.
+        note: told when the store is away, and when it is back.
+        all_stored: awaited after a commit behind which nothing waits.
+        until: monotonic seconds at which a store that stays away is given up; None never.
+        sleep: how to wait.
+
+    Attributes:
+        away_since: monotonic seconds since when the store has failed whoever asked it; None while it answers.
+        failures: how often a commit failed.
+    """
+
+    def __init__(
+        self,
+        journal: JournalWriter,
+        keeper: Keeper,
+        note: Note,
+        all_stored: Callable[[], Awaitable[None]] = _nothing,
+        until: Callable[[], float | None] = lambda: None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._journal = journal
+        self._keeper = keeper
+        self._note = note
+        self._all_stored = all_stored
+        self._until = until
+        self._sleep = sleep
+        self._wake = asyncio.Event()
+        self._alone = asyncio.Lock()  # two flushes at once would drop from the buffer what neither has stored
+        self._turned = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.away_since: float | None = None
+        self.failures = 0
+
+    @property
+    def behind(self) -> bool:
+        """Whether entries have to wait for the store."""
+        return self.away_since is not None or self._keeper.waits_s > PATIENCE_S
+
+    def away(self, error: StoreError) -> None:
+        """The store failed, here or elsewhere: told once, however often it is seen."""
+        self._turned.set()
+        if self.away_since is None:
+            self.away_since = time.monotonic()
+            self._note("store_away", {"reason": str(error)})
+
+    def answers(self) -> None:
+        """The store answered elsewhere: it is back, unless rows wait whose commit has to say so."""
+        if not self._waits:
+            self._back()
+
+    async def commit(self) -> None:
+        """Store everything, waiting for the store as long as it takes.
+
+        Raises:
+            LeaseLost: another process trades this run.
+            StoreError: waiting will not help (disk full, not writable, other rows stored), or somebody asked
+                to stop and the store stays away.
+        """
+        wait_s = FIRST_WAIT_S
+        while True:
+            try:
+                async with self._alone:
+                    await self._once()
+            except StoreError as error:
+                if isinstance(error, LeaseLost) or not error.retryable:
+                    raise
+                self.failures += 1
+                self.away(error)
+                until = self._until()
+                if until is not None and time.monotonic() >= until:
+                    raise self._given_up() from error
+                await self._sleep(wait_s)
+                wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+            else:
+                return
+
+    def _given_up(self) -> StoreError:
+        return StoreError(
+            f"the store is away and {self._keeper.waiting} rows of bars are not stored: the same command "
+            "takes them from the feed again",
+            retryable=True,
+        )
+
+    def wake(self) -> None:
+        """Store everything beside the bars; returns at once."""
+        self._wake.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._work(), name="committing")
+
+    async def caught_up(self) -> None:
+        """Wait until nothing waits, or until the store is found to be away."""
+        while self._task is not None and not self._task.done() and self.away_since is None:
+            if not self._journal.waiting and not self._keeper.waiting:
+                return
+            self._turned.clear()
+            await self._turned.wait()
+
+    def check(self) -> None:
+        """Raise what ended the task, if something did."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.result()
+
+    async def close(self) -> None:
+        """Stop committing beside the bars; a commit that is cut off may keep a lock of the store."""
+        if self._task is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(COMMAND_S), self._alone:
+                    self._task.cancel()
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await self.commit()
+
+    @property
+    def _waits(self) -> bool:
+        return bool(self._journal.waiting or self._keeper.waiting or self._keeper.closing)
+
+    async def _once(self) -> None:
+        wrote = self._waits
+        if self._journal.waiting:
+            await self._journal.flush()
+        if self._keeper.waiting or self._keeper.closing:
+            await self._keeper.write([])
+        self._turned.set()
+        if wrote:  # a commit of nothing has asked the store for nothing
+            self._back()
+        if not self._journal.waiting and not self._keeper.waiting:
+            await self._all_stored()
+
+    def _back(self) -> None:
+        if self.away_since is not None:
+            self._note("store_back", {"away_s": round(time.monotonic() - self.away_since, 3)})
+            self.away_since = None

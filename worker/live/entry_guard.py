@@ -1,0 +1,83 @@
+"""Who may enter on a row: what the feed says, and safe mode on top of it; exits always run on.
+
+The reasons of a row are stored with its bars, so a replay blocks what was blocked without asking why again.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from services.feeds.block_reasons import BlockReason
+from services.feeds.port import BarRow
+from worker.live.safe_mode import HARD, Change, SafeMode, SafeModeReason
+from worker.scheduler.ports import EventSink
+
+SAFE_MODE = "safe mode"
+
+
+class EntryGuard:
+    """Keeps safe mode from what is known of store, feed and earlier crashes.
+
+    Args:
+        symbols: of the run.
+        note: told of each change of safe mode.
+
+    Attributes:
+        mode: safe mode as it stands.
+    """
+
+    def __init__(self, symbols: tuple[str, ...], note: EventSink) -> None:
+        self._symbols = symbols
+        self._note = note
+        self.mode = SafeMode()
+
+    def hold(self, reason: SafeModeReason, detail: str = "") -> None:
+        """A reason is in force."""
+        self.mode = self._told(self.mode.raised(reason, time.time_ns(), detail))
+
+    def clear(self, reason: SafeModeReason) -> None:
+        """A reason is gone."""
+        self.mode = self._told(self.mode.cleared(reason, time.time_ns()))
+
+    def release(self) -> None:
+        """The operator takes the run as it is: hard reasons are gone by that word, and end with it."""
+        now, mode = time.time_ns(), self.mode
+        for reason in HARD:
+            mode, _ = mode.cleared(reason, now)
+        self.mode = self._told(mode.released(now))
+
+    def weigh_store(self, *, behind: bool) -> None:
+        """Whether entries have to wait for the store, on the next row or between two."""
+        self._weigh(SafeModeReason.STORE_AWAY, behind)
+
+    def guarded(self, row: BarRow, *, store_behind: bool) -> BarRow:
+        """The row as it is traded: in safe mode no symbol may enter on it."""
+        self.weigh_store(behind=store_behind)
+        self._weigh(SafeModeReason.FEED_STALE, self._all(row.blocked, BlockReason.STALE))
+        self._weigh(SafeModeReason.CLOCK_JUMP, self._all(row.blocked, BlockReason.CLOCK))
+        return replace(row, blocked=self._shut(row.blocked)) if self.mode.active else row
+
+    def in_force(self, blocked: Mapping[str, str]) -> dict[str, str]:
+        """Who may not enter now: as on the last row, with safe mode as it is by now."""
+        of_feed = {symbol: why for symbol, why in blocked.items() if not why.startswith(SAFE_MODE)}
+        return dict(sorted((self._shut(of_feed) if self.mode.active else of_feed).items()))
+
+    def _shut(self, blocked: Mapping[str, str]) -> dict[str, str]:
+        reasons = ", ".join(str(one.reason) for one in self.mode.held)
+        return {**dict.fromkeys(self._symbols, f"{SAFE_MODE}: {reasons}"), **blocked}
+
+    def _all(self, blocked: Mapping[str, str], reason: BlockReason) -> bool:
+        return all(blocked.get(symbol) == reason for symbol in self._symbols)
+
+    def _weigh(self, reason: SafeModeReason, holds: bool) -> None:
+        if holds:
+            self.hold(reason)
+        elif self.mode.active:
+            self.clear(reason)
+
+    def _told(self, moved: tuple[SafeMode, tuple[Change, ...]]) -> SafeMode:
+        mode, changes = moved
+        for change in changes:
+            reason = None if change.reason is None else str(change.reason)
+            self._note("safe_mode", {"change": change.kind, "reason": reason, "detail": change.detail})
+        return mode

@@ -1,0 +1,112 @@
+"""What an operator asks of a running process: fetched beside the bars, done between two rows, answered."""
+
+from collections.abc import Callable
+from typing import Any
+
+from schemas.errors import StoreError
+from services.store.leases import LeaseLost
+from services.store.operator_requests import OperatorRequest, OperatorRequests, Outcome
+from worker.live.commit_loop import Committing
+from worker.live.operator_commands import carry_out
+from worker.live.stepper import TradingDesk
+from worker.scheduler.ports import EventSink
+
+CHANGES_PLAYBOOKS = ("rollback", "replan")  # they wait until no evaluation is out
+BEFORE = {"outcome": "done", "note": "it was carried out before a restart"}
+
+
+class RequestDesk:
+    """The requests to one run.
+
+    Args:
+        operator: where they wait.
+        run_id: the run.
+        desk: what they change.
+        committing: stores what was done before anybody is told.
+        note: told of each request that was answered.
+        outcomes: of commands that stand in the journal already, by number.
+        released: the operator lets entries go on.
+    """
+
+    def __init__(
+        self,
+        operator: OperatorRequests,
+        run_id: str,
+        desk: TradingDesk,
+        committing: Committing,
+        note: EventSink,
+        outcomes: dict[int, dict[str, Any]],
+        released: Callable[[], None],
+    ) -> None:
+        self._operator = operator
+        self._run_id = run_id
+        self._desk = desk
+        self._committing = committing
+        self._note = note
+        self._outcomes = outcomes
+        self._released = released
+        self._waiting: list[OperatorRequest] = []
+        self._unanswered: set[int] = set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being done, or was done and is not answered."""
+        return bool(self._unanswered)
+
+    @property
+    def asks_to_stop(self) -> bool:
+        """Whether a request to stop waits."""
+        return any(self._ends(one) for one in self._waiting)
+
+    async def look(self) -> None:
+        """Fetch what waits.
+
+        Raises:
+            StoreError: the store is away; the next look tries again.
+        """
+        self._waiting = await self._operator.waiting(self._run_id)
+
+    async def carry_out(self, *, ending: bool = False) -> None:
+        """Carry out and answer what waits; a request to stop is answered at the end.
+
+        Raises:
+            LeaseLost: another process trades this run.
+            StoreError: what was done cannot be stored, and waiting will not help.
+        """
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            if self._ends(one) != ending:
+                self._waiting.append(one)
+            elif one.kind not in CHANGES_PLAYBOOKS or not self._desk.session.policy_loop.in_flight:
+                await self._answer(one, await self._done(one))
+
+    def _ends(self, one: OperatorRequest) -> bool:
+        return one.kind == "stop" and one.number not in self._outcomes
+
+    async def _done(self, one: OperatorRequest) -> dict[str, Any]:
+        """What came of a request, now or when it was carried out."""
+        known = self._outcomes.get(one.number)
+        if known is not None:
+            return known
+        self._unanswered.add(one.number)
+        command = {"number": one.number, "kind": one.kind, "payload": one.payload}
+        self._outcomes[one.number] = BEFORE  # it stands in the journal from here on
+        self._outcomes[one.number] = told = await carry_out(self._desk, command)
+        if one.kind == "kill_switch" and not one.payload["on"]:
+            self._released()
+        await self._committing.commit()
+        return told
+
+    async def _answer(self, one: OperatorRequest, told: dict[str, Any]) -> None:
+        """Answer; where the store cannot take it, the request is found again and answered then."""
+        outcome: Outcome = "refused" if told["outcome"] == "refused" else "done"
+        result = {name: value for name, value in told.items() if name != "outcome"}
+        try:
+            await self._operator.answer(self._run_id, one.number, outcome, result)
+        except StoreError as error:
+            if isinstance(error, LeaseLost) or not error.retryable:
+                raise
+            self._note("request_not_answered", {"number": one.number, "reason": str(error)})
+            return
+        self._unanswered.discard(one.number)
+        self._note("operator_command", {"number": one.number, "kind": one.kind, "outcome": outcome})

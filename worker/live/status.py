@@ -1,0 +1,110 @@
+"""The vital signs of a process that trades: what it knows, handed over at once."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from schemas.vocabulary import TIMEFRAME_SECONDS
+from services.feeds.block_reasons import BlockReason
+from services.feeds.port import FeedAnomaly, MarketFeed
+from services.statistics.quantiles import quantiles
+from worker.live.commit_loop import Committing
+from worker.live.committer import Keeper
+from worker.live.entry_guard import EntryGuard
+from worker.live.feed_connection import FeedLinks
+from worker.live.stepper import TradingDesk
+from worker.operations.vital_signs import State, VitalSigns
+
+MEASURED_ROWS = 1_000
+
+
+class TradingSigns:
+    """Reads a desk and what surrounds it; `stopping` says why the process is about to end, if it is.
+
+    Attributes:
+        last_bar_at: wall ns of the last row; None before the first.
+        latencies_ms: how long the last rows took.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        owner: str,
+        feed: MarketFeed,
+        desk: TradingDesk,
+        keeper: Keeper,
+        committing: Committing,
+        guard: EntryGuard,
+        stopping: Callable[[], str | None],
+    ) -> None:
+        self._run_id = run_id
+        self._owner = owner
+        self._feed = feed
+        self._desk = desk
+        self._keeper = keeper
+        self._committing = committing
+        self._guard = guard
+        self._started = time.time_ns()
+        self._stopping = stopping
+        self._links = FeedLinks()
+        self.last_bar_at: int | None = None
+        self.latencies_ms: deque[float] = deque(maxlen=MEASURED_ROWS)
+
+    def heard(self, anomaly: FeedAnomaly) -> None:
+        """The feed told of something; only its connections matter here."""
+        self._links.heard(anomaly, self._desk.rows)
+
+    def signs(self) -> VitalSigns:
+        """The present signs."""
+        away_s, mode, stopping = self._committing.away_since, self._guard.mode, self._stopping()
+        blocked = self._guard.in_force(self._desk.blocked)
+        state: State = "safe_mode" if mode.active else "running"
+        return VitalSigns(
+            self._run_id,
+            "paper",
+            "trading",
+            self._owner,
+            self._started,
+            state="stopping" if stopping else state,
+            reason=stopping or mode.summary,
+            bar_seconds=TIMEFRAME_SECONDS[self._feed.timeframe],
+            last_bars=self._feed.last_labels(),
+            last_bar_at=self.last_bar_at,
+            store_ok=away_s is None,
+            store_away_since=None if away_s is None else time.time_ns() - _since(away_s),
+            buffered_rows=self._desk.journal.waiting + self._keeper.waiting,
+            feed_ok=self._links.ok(self._desk.rows),
+            feed=self._feed.name,
+            stale_symbols=tuple(symbol for symbol, why in blocked.items() if why == BlockReason.STALE),
+            blocked=blocked,
+            tick_latency_ms=quantiles(list(self.latencies_ms)),
+            **self._of_session(),
+        )
+
+    def _of_session(self) -> dict[str, Any]:
+        if not self._desk.begun:
+            return {}
+        session = self._desk.session
+        policy, portfolio = session.policy_loop.counters, session.engine.portfolio[0]
+        return {
+            "bars_validated": session.bars_validated,
+            "evaluations": {str(kind): count for kind, count in sorted(policy.outcomes.items())},
+            "skips": {str(reason): count for reason, count in sorted(policy.skips.items())},
+            "in_flight": session.policy_loop.in_flight,
+            "errors": policy.errors + session.slow_loop.counters.errors,
+            "open_positions": {
+                one["symbol"]: one["quantity"] if one["direction"] == "long" else -one["quantity"]
+                for one in session.open_positions()
+            },
+            "equity": float(portfolio["equity"]),
+            "kill_switch": bool(portfolio["kill"] == 1),
+            "playbooks": {
+                one.definition.id: one.definition.version for one in session.registry.reader().active()
+            },
+            "model_spend": session.model_account.ledger.run.usd,
+        }
+
+
+def _since(monotonic_s: float) -> int:
+    return round((time.monotonic() - monotonic_s) * 1e9)
