@@ -10,7 +10,7 @@ from schemas.judge import ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
 from services.slow_loop.artefacts import with_moments
 from services.store.claims import SlotKey
-from worker.scheduler.ports import JOB
+from worker.slow_worker.ports import JOB
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store

@@ -24,8 +24,8 @@ from worker.live.monitor import Bare
 from worker.live.process import PaperProcess
 from worker.runs.backtest import run_backtest
 from worker.sample_data.worlds import make_world
-from worker.scheduler.ports import JOB
 from worker.session import Session
+from worker.slow_worker.ports import JOB
 
 MADE_AT = 1_700_000_000_000_000_000
 OWNER = "golden:1:a"

@@ -17,12 +17,12 @@ from services.store import open_store
 from tests.soak.findings import Finding, quantile
 from tests.soak.scale import scaled
 from tests.worker.live.paper_runs import rows_of
-from tests.worker.scheduler.batches import looking_job, prepared_batch
+from tests.worker.slow_worker.batches import looking_job, prepared_batch
 from worker.live import reports as hearing
 from worker.live.stepper import Market, TradingDesk
 from worker.sample_data.worlds import make_world
-from worker.scheduler.looks_apart import LooksApart
-from worker.scheduler.ports import Clock
+from worker.slow_worker.ports import Clock
+from worker.slow_worker.subprocess import LooksApart
 
 LIMIT_S, LIMIT_MB, WORSE = 30.0, 500, 0.10
 REPORTS = 3  # one alone is too short for a p99 of ticks

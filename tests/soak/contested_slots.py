@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.soak.findings import Finding
 from tests.soak.killed_processes import databases
-from tests.worker.scheduler.contests import DAYS, Contest, contest
+from tests.worker.slow_worker.contests import DAYS, Contest, contest
 
 LEASE_MS, SLACK_S = 3_000, 1.0
 

@@ -4,7 +4,7 @@ ELSEWHERE: tuple[tuple[str, str, str], ...] = (
     (
         "F2",
         "killed between each pair of steps",
-        "`tests/worker/live/test_paper_crashes.py`, `tests/worker/scheduler/test_takeover.py`",
+        "`tests/worker/live/test_paper_crashes.py`, `tests/worker/slow_worker/test_takeover.py`",
     ),
     (
         "F6",
@@ -17,7 +17,7 @@ ELSEWHERE: tuple[tuple[str, str, str], ...] = (
         "clocks that jump by an hour, zones and summer time, a leap second",
         "`tests/worker/live/test_paper_clocks.py`, `tests/services/feeds/test_clock_watch.py`",
     ),
-    ("F11", "the waker raises", "`tests/worker/scheduler/test_waker.py`"),
+    ("F11", "the waker raises", "`tests/worker/slow_worker/test_waker.py`"),
     ("F12", "disk full, read-only, WAL removed", "`tests/worker/live/test_paper_broken_disk.py`"),
     ("F14", "state machines", "`tests/services/playbooks/test_lifecycle_machine.py`, `tests/trading_core`"),
     ("F15", "injected instructions", "`tests/services/policy_checks/test_injection.py`"),

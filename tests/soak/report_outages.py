@@ -9,7 +9,7 @@ from tests.postgres.binaries import find
 from tests.postgres.server import troubled
 from tests.soak.findings import Finding, quantile
 from tests.soak.scale import scaled
-from tests.worker.scheduler.restarts import LEASE_MS, Restart, Stop, alone, moments, replaced
+from tests.worker.slow_worker.restarts import LEASE_MS, Restart, Stop, alone, moments, replaced
 
 RESTARTS, REPLACED = 20, 5
 REPORT_S, WRITTEN_S = 0.5, 0.1  # what a report lasts at least, and its way into the store

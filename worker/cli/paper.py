@@ -145,7 +145,7 @@ async def traded(
     from worker.live.process import PaperProcess
     from worker.live.with_slow_loop import WithSlowLoop
     from worker.operations.endpoint import demand_address
-    from worker.scheduler.wiring import new_owner
+    from worker.slow_worker.wiring import new_owner
 
     await demand_address(settings.runtime.operations)
     definitions = wiring.playbooks(settings)

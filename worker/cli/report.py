@@ -62,7 +62,7 @@ async def _stored(run: str, db: str | None) -> tuple[str, list[dict[str, Any]]]:
 
 async def _of_slots(store: "Store", run_id: str) -> list[dict[str, Any]]:
     """Those that the run wrote itself and those of a worker."""
-    from worker.scheduler.ports import JOB
+    from worker.slow_worker.ports import JOB
 
     found = {one["report_id"]: one for one in await stored_reports(store, run_id)}
     if store.has_worker_tables:

@@ -60,8 +60,8 @@ async def _found(run: str, db: str | None) -> dict[str, Any] | None:
 async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     from services.slow_loop.journal_facts import JournalFacts
     from worker.runs.replay import stored_settings
-    from worker.scheduler.ports import JOB
-    from worker.scheduler.slot_runner import RunOfSlots
+    from worker.slow_worker.ports import JOB
+    from worker.slow_worker.slot_runner import RunOfSlots
 
     settings = stored_settings(record)
     facts = JournalFacts(settings)

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from worker.operations.logs import Logging
     from worker.operations.running import Prepared
-    from worker.operations.slow_loop_signs import SlowLoopSigns
-    from worker.scheduler.ports import Clock, EventSink
-    from worker.scheduler.service import Looks
+    from worker.slow_worker.ports import Clock, EventSink
+    from worker.slow_worker.service import Looks
+    from worker.slow_worker.status import SlowLoopSigns
 
 QUIET_ONCE = frozenset({"lease_taken", "lease_released"})
 RESULTS = frozenset(
@@ -157,9 +157,9 @@ async def _work(
     from services.clock import SimulatedClock
     from services.store import open_store
     from worker.operations.store_outage import OncePerOutage
-    from worker.scheduler.ports import SystemClock
-    from worker.scheduler.slot_runner import RunOfSlots
-    from worker.scheduler.wiring import assemble_worker, new_owner
+    from worker.slow_worker.ports import SystemClock
+    from worker.slow_worker.slot_runner import RunOfSlots
+    from worker.slow_worker.wiring import assemble_worker, new_owner
 
     address = given.settings.runtime.db
     record = await _find(address, run)
@@ -219,8 +219,8 @@ def _settings_of(record: "RunRecord", given: ResolvedSettings) -> Settings:
 async def _signs(
     store: "Store", record: "RunRecord", settings: Settings, clock: "Clock", owner: str
 ) -> "SlowLoopSigns":
-    from worker.operations.slow_loop_signs import SlowLoopSigns
-    from worker.scheduler.ports import JOB
+    from worker.slow_worker.ports import JOB
+    from worker.slow_worker.status import SlowLoopSigns
 
     standing = await store.claims.standing(record.run_id, JOB)
     interval = settings.high_level.interval_for(record.data["timeframe"])
@@ -238,8 +238,8 @@ async def _operate(
 ) -> int:
     from worker.operations.news import of_worker
     from worker.operations.running import operated
-    from worker.operations.slow_loop_signs import NoticedLooks
     from worker.operations.store_outage import watch_store
+    from worker.slow_worker.status import NoticedLooks
 
     standing = signs.signs()
     async with operated(prepared, signs, standing.run_id, standing.mode) as operations:
@@ -269,7 +269,7 @@ async def _look_once(
     told: list[str],
 ) -> int:
     from services.slow_loop.cadence import last_slot, next_slot
-    from worker.scheduler.ports import JOB
+    from worker.slow_worker.ports import JOB
 
     try:
         await made.look()
@@ -284,8 +284,8 @@ async def _look_once(
 
 
 async def _serve(made: "Looks", note: "EventSink", period_s: float) -> int:
-    from worker.scheduler.service import StopSignals, serve
-    from worker.scheduler.watchdog import WorkerSilent
+    from worker.slow_worker.service import StopSignals, serve
+    from worker.slow_worker.watchdog import WorkerSilent
 
     stop = StopSignals()
     stop.listen()

@@ -18,7 +18,7 @@ from services.store.records import Closing
 from services.store.tables import ORDER_KINDS
 from services.store.trading import OutgoingOrder
 from worker.runs.stored_trial import StoredTrial
-from worker.scheduler.ports import CrashPoints, NoCrash
+from worker.slow_worker.ports import CrashPoints, NoCrash
 
 CRASH_POINTS = ("validated", "committed", "intended", "sent", "acknowledged")
 CLOSED = "closed"  # the one behind the last transaction of a run

@@ -15,7 +15,7 @@ from worker.operations.notifications import Notifier
 from worker.operations.running import Prepared, operated
 from worker.operations.vital_signs import VitalSource
 from worker.operations.waiting_changes import CHANGE_KINDS, WaitingChanges
-from worker.scheduler.ports import EventSink
+from worker.slow_worker.ports import EventSink
 
 NEWS_KINDS = frozenset({"envelope_breach", "policy_reflection", "feed_anomaly", "entries_blocked", "error"})
 QUIET = frozenset({"lease_taken", "lease_released", "start_withdrawn"})

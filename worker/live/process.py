@@ -47,8 +47,8 @@ from worker.runs.run_result import RunResult
 from worker.runs.stored_trial import BegunTrial, StoredTrial
 from worker.runs.trials import ledger_of_run
 from worker.runs.warm_up import compile_engine
-from worker.scheduler.ports import CrashPoints
-from worker.scheduler.tenure import Tenure
+from worker.slow_worker.lease_holder import Tenure
+from worker.slow_worker.ports import CrashPoints
 
 LEASE_MS = 10_000
 LOOK_S = 0.5

@@ -16,13 +16,13 @@ from services.journal.chain import JournalRow
 from services.store import Store
 from worker.live.commit_loop import COMMAND_S
 from worker.live.monitor import Surroundings
-from worker.operations.slow_loop_signs import NoticedLooks, SlowLoopSigns
 from worker.operations.store_outage import OncePerOutage
 from worker.operations.vital_signs import VitalSigns, VitalSource
-from worker.scheduler.looking_process import LookingJob
-from worker.scheduler.looks_apart import LooksApart
-from worker.scheduler.ports import JOB, Clock, SystemClock
-from worker.scheduler.service import StopSignals, serve
+from worker.slow_worker.ports import JOB, Clock, SystemClock
+from worker.slow_worker.service import StopSignals, serve
+from worker.slow_worker.status import NoticedLooks, SlowLoopSigns
+from worker.slow_worker.subprocess import LooksApart
+from worker.slow_worker.subprocess_main import LookingJob
 
 
 class WithSlowLoop:

@@ -12,7 +12,7 @@ import pytest
 from schemas.config import Settings
 from services.store import open_store
 from tests.services.store.stores import new_run
-from tests.worker.scheduler.prepared import DAY, START, resolved, trade
+from tests.worker.slow_worker.prepared import DAY, START, resolved, trade
 
 ROOT = Path(__file__).parents[3]
 TRADES = [resolved(n, START + (n + 1) * DAY // 24) for n in range(72)]

@@ -14,7 +14,7 @@ from trading_core.bars import BarSeries
 from worker.live.monitor import Bare
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.with_slow_loop import WithSlowLoop
-from worker.scheduler.ports import JOB
+from worker.slow_worker.ports import JOB
 
 PAUSE_ROWS = 60  # between two pauses in which the slow loop gets its turn
 

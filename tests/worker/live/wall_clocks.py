@@ -16,7 +16,7 @@ import apscheduler.schedulers.base
 import apscheduler.triggers.interval
 import pytest
 
-import worker.scheduler.waker
+import worker.slow_worker.waker
 from schemas.config import Settings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.store import open_store
@@ -27,15 +27,15 @@ from worker.live.monitor import Bare
 from worker.live.process import PaperProcess
 from worker.live.replay import replay_paper
 from worker.live.with_slow_loop import WithSlowLoop
-from worker.scheduler.looks_apart import LooksApart
-from worker.scheduler.ports import JOB
+from worker.slow_worker.ports import JOB
+from worker.slow_worker.subprocess import LooksApart
 
 PERIOD_S = 7_200.0  # between two looks: days of virtual time have many half minutes
 READERS = (
     apscheduler.executors.base,
     apscheduler.schedulers.base,
     apscheduler.triggers.interval,
-    worker.scheduler.waker,
+    worker.slow_worker.waker,
 )
 
 
@@ -88,7 +88,7 @@ def looks_apart(period_s: float) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for work in ("look", "close"):
             patch.setattr(LooksApart, work, in_real_time(getattr(LooksApart, work)))
-        patch.setattr(worker.scheduler.waker, "LONGEST_PERIOD_S", period_s)
+        patch.setattr(worker.slow_worker.waker, "LONGEST_PERIOD_S", period_s)
         yield
 
 

@@ -17,7 +17,7 @@ from services.store import open_store
 from tests.services.store.stores import new_run
 from tests.worker.operations.asking import get, parsed, sent
 from tests.worker.operations.receiver import receiving
-from tests.worker.scheduler.prepared import DAY, START, resolved, trade
+from tests.worker.slow_worker.prepared import DAY, START, resolved, trade
 
 ROOT = Path(__file__).parents[3]
 TOKEN = "0123456789abcdef0123456789abcdef"

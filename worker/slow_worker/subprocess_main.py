@@ -1,6 +1,6 @@
 """The slow loop of a traded run in a process of its own: it looks when told to, and tells what happened.
 
-`python -m worker.scheduler.looking_process`, started by `worker.scheduler.looks_apart`; one JSON object a
+`python -m worker.slow_worker.subprocess_main`, started by `worker.slow_worker.subprocess`; one JSON object a
 line. The first line on standard input is a `LookingJob`, each later one `{"look": NS}`. Standard output gets
 `{"note": [NAME, DETAIL]}`, at the end of a look `{"looked": BOOL}` or `{"failed": TEXT, "retryable": BOOL}`.
 The end of standard input is the end of the process that trades, or its wish: the lease is released.
@@ -19,9 +19,9 @@ from typing import Any
 from schemas.config import Settings
 from schemas.errors import StoreError
 from services.store import Store, open_store
-from worker.scheduler.slot_runner import RunOfSlots
-from worker.scheduler.slow_worker import SlowWorker
-from worker.scheduler.wiring import assemble_worker
+from worker.slow_worker.slot_runner import RunOfSlots
+from worker.slow_worker.wiring import assemble_worker
+from worker.slow_worker.worker import SlowWorker
 
 GIVES_WAY = 10  # to the process that trades: a report may take seconds longer, a bar may not
 LONGEST_LINE = 1 << 24

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import StoreError
-from tests.worker.scheduler.prepared import DAY, START, watched
-from tests.worker.scheduler.test_slot_runner import HOUR, every, short_report
-from worker.scheduler.service import StopSignals, serve
-from worker.scheduler.waker import LONGEST_PERIOD_S, LOOK, Waker
-from worker.scheduler.watchdog import LONGEST_LOOK_S, Watchdog, WorkerSilent, state_of
+from tests.worker.slow_worker.prepared import DAY, START, watched
+from tests.worker.slow_worker.test_slot_runner import HOUR, every, short_report
+from worker.slow_worker.service import StopSignals, serve
+from worker.slow_worker.waker import LONGEST_PERIOD_S, LOOK, Waker
+from worker.slow_worker.watchdog import LONGEST_LOOK_S, Watchdog, WorkerSilent, state_of
 
 Events = list[tuple[str, dict[str, Any]]]
 

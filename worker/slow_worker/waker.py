@@ -22,7 +22,7 @@ from apscheduler.jobstores.memory import MemoryJobStore
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
-from worker.scheduler.ports import EventSink
+from worker.slow_worker.ports import EventSink
 
 LOOK = "look"
 NAMES = {

@@ -20,7 +20,7 @@ from services.store import Store
 from services.store.claims import Claim, ClaimStanding, SlotKey
 from services.store.leases import Lease
 from services.store.reports import StoredReport
-from worker.scheduler.ports import JOB, Clock, CrashPoints, EventSink, NoCrash, Reflect
+from worker.slow_worker.ports import JOB, Clock, CrashPoints, EventSink, NoCrash, Reflect
 
 MOST_ATTEMPTS = 5
 

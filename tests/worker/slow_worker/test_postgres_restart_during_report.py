@@ -7,7 +7,7 @@ import pytest
 
 from tests.postgres.binaries import OPT_OUT, SERVER, find
 from tests.postgres.server import troubled
-from tests.worker.scheduler.restarts import alone, replaced
+from tests.worker.slow_worker.restarts import alone, replaced
 
 
 @pytest.fixture(scope="module")

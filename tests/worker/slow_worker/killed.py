@@ -1,6 +1,6 @@
 """Worker processes for tests: each looks at given days, and kills itself at a named point.
 
-`python -m tests.worker.scheduler.killed JOBS` with a JSON list of [DB, RUN, POINT, LEASE_MS, FIRST, LAST]
+`python -m tests.worker.slow_worker.killed JOBS` with a JSON list of [DB, RUN, POINT, LEASE_MS, FIRST, LAST]
 starts one process for each, after the imports, and prints how each ended. POINT `-` never comes. The lease is
 given back after every look, so that several processes take turns; each looks at each day.
 """
@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from services.store import open_store
-from tests.worker.scheduler.prepared import DAY, START, Watched
+from tests.worker.slow_worker.prepared import DAY, START, Watched
 
 
 class KilledAt:

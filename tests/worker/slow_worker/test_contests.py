@@ -1,6 +1,6 @@
 """Workers on one PostgreSQL: the leader freezes, another takes over in time, and nothing is run twice."""
 
-from tests.worker.scheduler.contests import DAYS, contest
+from tests.worker.slow_worker.contests import DAYS, contest
 
 LEASE_MS = 1_000
 

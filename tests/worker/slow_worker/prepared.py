@@ -13,9 +13,9 @@ from services.journal.writer import JournalWriter
 from services.store import open_store
 from tests.services.high_level.builders import episode
 from tests.services.store.stores import new_run
-from worker.scheduler.ports import JOB
-from worker.scheduler.slot_runner import RunOfSlots
-from worker.scheduler.wiring import assemble_worker
+from worker.slow_worker.ports import JOB
+from worker.slow_worker.slot_runner import RunOfSlots
+from worker.slow_worker.wiring import assemble_worker
 
 DAY = 86_400 * 10**9
 WEEK = 7 * DAY

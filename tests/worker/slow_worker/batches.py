@@ -17,7 +17,7 @@ from tests.worker.live.paper_runs import rows_of
 from trading_core.bars import BarSeries
 from trading_core.tick_guard import TickGuard
 from worker.sample_data.worlds import make_world
-from worker.scheduler.looking_process import LookingJob
+from worker.slow_worker.subprocess_main import LookingJob
 
 HOUR = 3_600 * 10**9
 SYMBOLS = 5

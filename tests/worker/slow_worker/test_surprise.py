@@ -1,6 +1,6 @@
 """Surprise between two slots: the worker examines it once, under the gates, and says why nothing ran."""
 
-from tests.worker.scheduler.prepared import DAY, START, played, resolved, settings, watched
+from tests.worker.slow_worker.prepared import DAY, START, played, resolved, settings, watched
 
 HOUR = DAY // 24
 

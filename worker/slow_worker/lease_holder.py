@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 from schemas.errors import StoreError
 from services.store.leases import Lease, LeaseRepository
-from worker.scheduler.ports import EventSink
+from worker.slow_worker.ports import EventSink
 
 
 class Tenure:

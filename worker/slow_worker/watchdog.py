@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from schemas.errors import InfrastructureError
-from worker.scheduler.ports import EventSink
-from worker.scheduler.waker import Waker
+from worker.slow_worker.ports import EventSink
+from worker.slow_worker.waker import Waker
 
 SILENT_PERIODS = 3
 LONGEST_LOOK_S = 900.0

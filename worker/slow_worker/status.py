@@ -5,8 +5,8 @@ from typing import Any
 
 from services.slow_loop.cadence import next_slot
 from worker.operations.vital_signs import State, VitalSigns
-from worker.scheduler.ports import Clock, EventSink
-from worker.scheduler.service import Looks
+from worker.slow_worker.ports import Clock, EventSink
+from worker.slow_worker.service import Looks
 
 FAILURES = frozenset({"slot_failed", "look_failed", "waker_silent", "worker_died"})
 DECIDED = frozenset({"slot_skipped", "report_written", "slot_failed"})

@@ -21,8 +21,8 @@ from trading_core.bars import NS, BarSeries
 from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns
 from worker.feeds.bar_rows import series_of
-from worker.scheduler.ports import Reflect
-from worker.scheduler.slot_runner import RunOfSlots, Untraded
+from worker.slow_worker.ports import Reflect
+from worker.slow_worker.slot_runner import RunOfSlots, Untraded
 
 
 def reflection_on_bars(store: Store, run: RunOfSlots) -> Reflect:

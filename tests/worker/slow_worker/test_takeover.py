@@ -14,9 +14,9 @@ from sqlalchemy import func, select
 from schemas.config import Settings
 from services.store import open_store
 from services.store.tables import report_verdicts
-from tests.worker.scheduler.prepared import DAY, START, Watched, played, prepared, resolved, watched
-from worker.scheduler.ports import POINTS
-from worker.scheduler.wiring import threaded_reflection
+from tests.worker.slow_worker.prepared import DAY, START, Watched, played, prepared, resolved, watched
+from worker.slow_worker.ports import POINTS
+from worker.slow_worker.wiring import threaded_reflection
 
 ROOT = Path(__file__).parents[3]
 HOURLY = [resolved(n, START + (n + 1) * DAY // 24) for n in range(24 * 4)]
@@ -40,7 +40,7 @@ class DiesAt:
 
 def processes(jobs: list[Any]) -> list[int]:
     """Exit codes of worker processes that ran side by side."""
-    words = [sys.executable, "-m", "tests.worker.scheduler.killed", json.dumps(jobs)]
+    words = [sys.executable, "-m", "tests.worker.slow_worker.killed", json.dumps(jobs)]
     ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     codes: list[int] = json.loads(ended.stdout)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from services.store import open_store
-from tests.worker.scheduler.prepared import DAY, START, Watched, prepared, resolved
-from tests.worker.scheduler.rivals import told
+from tests.worker.slow_worker.prepared import DAY, START, Watched, prepared, resolved
+from tests.worker.slow_worker.rivals import told
 
 ROOT = Path(__file__).parents[3]
 DAYS = 4
@@ -44,7 +44,7 @@ def contest(address: str, folder: Path, workers: int, how: str, lease_ms: int) -
     run_id = asyncio.run(prepared(address, EPISODES))
     job: dict[str, Any] = {"address": address, "run_id": run_id, "workers": workers, "how": how}
     job |= {"lease_ms": lease_ms, "days": DAYS, "folder": str(folder)}
-    command = [sys.executable, "-m", "tests.worker.scheduler.rivals", json.dumps(job)]
+    command = [sys.executable, "-m", "tests.worker.slow_worker.rivals", json.dumps(job)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode:
         raise AssertionError(done.stderr[-3_000:])

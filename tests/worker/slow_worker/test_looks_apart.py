@@ -16,15 +16,15 @@ from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.slow_loop.journal_facts import JournalFacts
 from services.store import open_store
-from tests.worker.scheduler.batches import looking_job, prepared_batch
+from tests.worker.slow_worker.batches import looking_job, prepared_batch
 from worker.live.monitor import Bare
 from worker.live.with_slow_loop import WithSlowLoop
 from worker.operations.vital_signs import VitalSigns
-from worker.scheduler.looking_process import LookingJob
-from worker.scheduler.looks_apart import LookerDied, LooksApart
-from worker.scheduler.ports import JOB
-from worker.scheduler.service import StopSignals, serve
-from worker.scheduler.slot_runner import MOST_ATTEMPTS
+from worker.slow_worker.ports import JOB
+from worker.slow_worker.service import StopSignals, serve
+from worker.slow_worker.slot_runner import MOST_ATTEMPTS
+from worker.slow_worker.subprocess import LookerDied, LooksApart
+from worker.slow_worker.subprocess_main import LookingJob
 
 EPISODES = 1_000
 NOBODY = LookingJob("sqlite:////absent/store.db", "r0001", {}, "host:1:a", 1_000)

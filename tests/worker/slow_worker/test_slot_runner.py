@@ -12,7 +12,7 @@ from services.slow_loop.cadence import INTERVAL_NS, is_slot
 from services.store import open_store
 from tests.services.store.artefacts import report
 from tests.services.store.stores import new_run
-from tests.worker.scheduler.prepared import (
+from tests.worker.slow_worker.prepared import (
     DAY,
     START,
     WEEK,
@@ -23,7 +23,7 @@ from tests.worker.scheduler.prepared import (
     trade,
     watched,
 )
-from worker.scheduler.slot_runner import MOST_ATTEMPTS
+from worker.slow_worker.slot_runner import MOST_ATTEMPTS
 
 HOUR = DAY // 24
 

@@ -1,6 +1,6 @@
 """Worker processes that want the same slots, one of which is killed or frozen while it leads.
 
-`python -m tests.worker.scheduler.rivals JOB` with a JSON object: `address`, `run_id`, `workers`, `how`
+`python -m tests.worker.slow_worker.rivals JOB` with a JSON object: `address`, `run_id`, `workers`, `how`
 (SIGKILL or SIGSTOP), `lease_ms`, `days`, `folder`. Whoever first stands between a finished reflection and its
 report for the second time sends itself the signal; a frozen one goes on once another has taken over. Every
 worker writes what it tells, with the system's monotonic time, into a file of the folder. Prints how each
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from services.store import open_store
-from tests.worker.scheduler.prepared import DAY, START, Watched
+from tests.worker.slow_worker.prepared import DAY, START, Watched
 
 PAUSE_S = 0.02
 LONGEST_S = 120.0

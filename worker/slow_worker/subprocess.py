@@ -17,11 +17,11 @@ from dataclasses import asdict
 from typing import Any
 
 from schemas.errors import InfrastructureError, StoreError
-from worker.scheduler.looking_process import LONGEST_LINE, LookingJob
-from worker.scheduler.ports import Clock, EventSink
-from worker.scheduler.slot_runner import MOST_ATTEMPTS
+from worker.slow_worker.ports import Clock, EventSink
+from worker.slow_worker.slot_runner import MOST_ATTEMPTS
+from worker.slow_worker.subprocess_main import LONGEST_LINE, LookingJob
 
-COMMAND = (sys.executable, "-m", "worker.scheduler.looking_process")
+COMMAND = (sys.executable, "-m", "worker.slow_worker.subprocess_main")
 # A library that computes on every core would take them all from the bars.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 END_S = 10.0

@@ -18,9 +18,9 @@ from schemas.config import Settings
 from schemas.errors import StoreError
 from services.store import Store, open_store
 from tests.postgres.server import Troubled
-from tests.worker.scheduler.prepared import DAY, START, Watched, prepared, resolved
-from worker.scheduler.service import StopSignals, serve
-from worker.scheduler.wiring import threaded_reflection
+from tests.worker.slow_worker.prepared import DAY, START, Watched, prepared, resolved
+from worker.slow_worker.service import StopSignals, serve
+from worker.slow_worker.wiring import threaded_reflection
 
 Stop = Literal["fast", "immediate"]
 EPISODES = 1_000
