@@ -18,7 +18,7 @@ from benchmarks.model_deadlines import SPAN, all_shares, question_sizes
 from benchmarks.peer_table import time_peers
 from benchmarks.policy_loop import time_loops
 from benchmarks.statistics_speed import time_statistics
-from worker.sample_data import load_embedded_bars
+from worker.feeds.sample_data import load_embedded_bars
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "benchmarks.md"
 

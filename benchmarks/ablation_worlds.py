@@ -23,7 +23,7 @@ from trading_core.bars import BarSeries
 from worker.ablation.runner import MODE, AblationRunner
 from worker.ablation.shadow_ledger import shadow_ledger
 from worker.ablation.worth import worth_document
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 
 COSTS = {"no costs": ExecutionSettings(fee_bps=0.0, slippage_bps=0.0), "usual costs": ExecutionSettings()}
 BARS, SYMBOLS, SEEDS = 1_500, 3, 5

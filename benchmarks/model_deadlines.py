@@ -26,10 +26,10 @@ from tools.docs_pages import table
 from trading_core.bars import BarSeries
 from trading_core.tick_guard import TickGuard
 from worker.bootstrap import assemble
+from worker.feeds.sample_data import load_embedded_bars
+from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models
 from worker.runs.backtest import run_backtest
-from worker.sample_data import load_embedded_bars
-from worker.sample_data.worlds import make_world
 from worker.timing import Timing
 
 DELAYS_S = (0.1, 1.0, 3.0)

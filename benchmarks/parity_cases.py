@@ -20,7 +20,7 @@ from benchmarks.peer_runs import Peer, trade_table
 from benchmarks.peer_settings import BACKTESTING, BACKTRADER, NAUTILUS, TICK, VECTORBT
 from benchmarks.walks import walk
 from trading_core import BarSeries
-from worker.sample_data import load_embedded_bars
+from worker.feeds.sample_data import load_embedded_bars
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "trading_core" / "parity" / "data"
 

@@ -18,8 +18,8 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from tools.docs_pages import table
 from trading_core.bars import BarSeries
+from worker.feeds.sample_data import load_embedded_bars
 from worker.runs.backtest import run_backtest
-from worker.sample_data import load_embedded_bars
 
 INTRADAY_BARS = 100_000
 SEED = 7

@@ -12,7 +12,7 @@ import io
 import sys
 
 from schemas.errors import DataError
-from worker.sample_data import CONTENT_SHA256, DATA_FILE, NOTICE_FILE
+from worker.feeds.sample_data import CONTENT_SHA256, DATA_FILE, NOTICE_FILE
 
 SOURCE_FILE = "stocks.csv.gz"
 SOURCE_SHA256 = "5abadf99b2d394f920120a27de6f0df129859d71d4cfb0bf661bcc99446ab1fd"

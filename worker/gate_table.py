@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from schemas.errors import DataError, nearest
 from services.high_level.trade_table import TradeTable
-from worker.feeds.bar_tables import BarTable, read_table
-from worker.feeds.bar_times import utc_labels, zone_named
+from worker.feeds.files.tables import BarTable, read_table
+from worker.feeds.files.times import utc_labels, zone_named
 from worker.trade_positions import BY_ID, BY_ORDER, BY_ROW, Positions, merge, numbered
 
 REQUIRED = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")

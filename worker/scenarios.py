@@ -28,12 +28,13 @@ from services.ports import Plan, PlanRound
 from trading_core.bars import BarSeries
 from trading_core.trigger_engine import Advance
 from worker.bootstrap import assemble
-from worker.sample_data import load_embedded_bars
-from worker.sample_data.worlds import make_world
+from worker.feeds import sample_data
+from worker.feeds.sample_data import load_embedded_bars
+from worker.feeds.sample_data.worlds import make_world
 from worker.session import Session
 from worker.timing import Timing
 
-PLANTED: Final = Path(__file__).resolve().parent / "sample_data" / "planted"
+PLANTED: Final = Path(str(sample_data.__file__)).parent / "planted"
 BESIDE: Final = ("channel_breakout", "mean_reversion")  # embedded ones that trade beside it
 FROM, TO = "2003-01-01", "2005-06-30"
 

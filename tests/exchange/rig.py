@@ -10,7 +10,7 @@ from schemas.exchange_settings import ExchangeSettings
 from schemas.live_settings import FeedSettings
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
-from worker.feeds.ccxt_feed import CcxtFeed
+from worker.feeds.ccxt.feed import CcxtFeed
 
 NS_PER_MS = 1_000_000
 PATIENCE_S = 5.0  # real time in which loopback answers, or the test has failed

@@ -18,9 +18,9 @@ from tests.soak.findings import Finding, quantile
 from tests.soak.scale import scaled
 from tests.worker.live.paper_runs import rows_of
 from tests.worker.slow_worker.batches import looking_job, prepared_batch
+from worker.feeds.sample_data.worlds import make_world
 from worker.live import reports as hearing
 from worker.live.stepper import Market, TradingDesk
-from worker.sample_data.worlds import make_world
 from worker.slow_worker.ports import Clock
 from worker.slow_worker.subprocess import LooksApart
 

@@ -13,7 +13,7 @@ from tests.worker.feeds.planted_exchange import PlannedMarket
 from tests.worker.live.bad_markets import NS, SETTINGS, Run, clean_run, places
 from tests.worker.live.wall_clocks import Everything
 from trading_core.bars import COLUMNS, BarSeries
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 
 SYMBOLS, HISTORY, AWAKE, ASLEEP, AFTER = 12, 120, 138, 288, 24
 HOUR_S = 3_600.0

@@ -11,9 +11,9 @@ from services.store.checkpoints import Savepoint
 from tests.soak.findings import Finding
 from tests.soak.scale import scaled
 from tests.worker.live.paper_runs import rows_of
+from worker.feeds.sample_data.worlds import make_world
 from worker.live.checkpoints import SavepointWriter, Standing, restored
 from worker.live.stepper import Market, TradingDesk
-from worker.sample_data.worlds import make_world
 
 BARS, EVERY, LIMIT_S = 60_000, 1_000, 2.0
 

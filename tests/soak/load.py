@@ -26,8 +26,8 @@ from tests.soak.lost_answers import order_row
 from tests.soak.scale import scaled
 from tests.worker.live.paper_runs import rows_of
 from trading_core.bars import COLUMNS
+from worker.feeds.sample_data.worlds import make_world
 from worker.live.stepper import Market, TradingDesk
-from worker.sample_data.worlds import make_world
 
 BATCH = 200
 TIMES = 5  # a hundred symbols, five times

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from tests.exchange.server import MINUTE_MS, Candle, ExchangeServer
 from trading_core.bars import COLUMNS
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 
 HISTORY = 320  # minutes before the first
 BEAT_S = 0.5

@@ -3,7 +3,7 @@
 import numpy as np
 
 from trading_core.bars import BarSeries
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 
 
 def crashing_world(*, crashes: tuple[int, ...], fall: float = 0.35, bars: int = 400) -> BarSeries:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trading_core.bars import BarSeries
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 
 VOLATILITY = 0.006
 

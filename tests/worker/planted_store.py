@@ -10,9 +10,9 @@ from services.playbooks.registry import load_playbooks
 from services.store import NewRun, open_store
 from tests.worker.shared_runs import losing_settings
 from trading_core.bars import BarSeries
+from worker.feeds.sample_data.worlds import make_world
 from worker.runs.backtest import run_backtest
 from worker.runs.store_run import record_run
-from worker.sample_data.worlds import make_world
 from worker.scenarios import PLANTED
 
 BARS = 1_850

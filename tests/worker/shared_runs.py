@@ -11,11 +11,11 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
+from worker.feeds.sample_data import load_embedded_bars
+from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models
 from worker.runs.backtest import run_backtest
 from worker.runs.run_result import RunResult
-from worker.sample_data import load_embedded_bars
-from worker.sample_data.worlds import make_world
 from worker.scenarios import planted_books
 
 

@@ -9,7 +9,7 @@ from pyarrow import parquet as pa_parquet
 
 from schemas.errors import DataError
 from tests.worker.bar_text import BAR, HEADER, bar_csv, days
-from worker.feeds.bar_files import load_bar_file
+from worker.feeds.files.files import load_bar_file
 
 GOOD = bar_csv(days(3, 4, 5))
 LONG_HEADER = "time,symbol,open,high,low,close,volume"

@@ -10,7 +10,7 @@ from pyarrow import parquet as pa_parquet
 from schemas.errors import DataError
 from tests.worker.bar_text import HEADER, bar_csv, days
 from trading_core.bars import BarSeries
-from worker.feeds.bar_files import load_bar_file
+from worker.feeds.files.files import load_bar_file
 
 CELLS = st.one_of(
     st.sampled_from(

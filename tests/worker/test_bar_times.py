@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors import DataError
-from worker.feeds.bar_times import utc_labels, zone_named
+from worker.feeds.files.times import utc_labels, zone_named
 from worker.feeds.time_range import range_ns
 
 NEW_YORK = zone_named("America/New_York")

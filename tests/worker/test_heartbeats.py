@@ -10,7 +10,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from tests.worker.test_session_wires import finished, payloads
 from worker.bootstrap import assemble
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 
 TABLE = {"1m": 15, "5m": 12, "15m": 12, "1h": 12, "4h": 12, "1d": 5}
 

@@ -17,7 +17,7 @@ from tools.docs_examples import shell_environment
 from trading_core.bars import COLUMNS
 from worker.cli import app
 from worker.cli.bars import load_bars, settings_of_bars
-from worker.data_fetch_check import shown
+from worker.feeds.history.fetch_check import shown
 from worker.runs.rebuild import rebuild
 from worker.runs.replay import stored_settings
 

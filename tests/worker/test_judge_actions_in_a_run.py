@@ -19,7 +19,7 @@ from services.slow_loop.requests import changes_structure
 from tests.worker.planted_store import definitions
 from tests.worker.shared_runs import losing_settings
 from worker.bootstrap import assemble
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 from worker.timing import Timing
 
 NAME, CELL = "buys_strength", "sideways/mid"

@@ -18,11 +18,11 @@ from tests.agents.language_models.wire_server import Handler, events, in_turn, r
 from tests.worker.shared_runs import Run, losing_settings, run_on
 from tests.worker.wire import wire
 from trading_core.bars import BarSeries
+from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models
 from worker.runs.backtest import run_backtest
 from worker.runs.replay import ReplayReport, replay_run
 from worker.runs.store_run import record_run
-from worker.sample_data.worlds import make_world
 from worker.scenarios import PLANTED
 
 PRICES = (ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0),)

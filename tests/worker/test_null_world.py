@@ -5,7 +5,7 @@ import pytest
 from schemas.config import ExecutionSettings, Settings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from tests.worker.shared_runs import run_on
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 
 STRUCTURAL = {RecommendedAction.POLICY_ADJUST, RecommendedAction.REPLAN}
 

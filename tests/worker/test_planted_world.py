@@ -16,7 +16,7 @@ from services.slow_loop.shadow_ledger import StandingLedgers
 from tests.worker.shared_runs import Run, losing_run, losing_settings, planted_run, planted_world, run_on
 from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 from worker.scenarios import PLANTED, planted_books
 
 

@@ -15,7 +15,7 @@ from services.playbooks.registry import load_playbooks
 from services.ports import Plan, PlanEnd, PlanRound
 from tests.worker.shared_runs import Run, embedded_bars, losing_settings, run_on, slice_run
 from tests.worker.test_session_wires import finished, payloads, plans_changed, session
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 from worker.scenarios import PLANTED
 from worker.timing import Timing
 

@@ -11,9 +11,9 @@ from services.model_calls.quoting import from_spreadsheet_text, spreadsheet_text
 from tests.worker.cli.fake_runner import EPISODE
 from trading_core.live.growing_bars import Bar
 from worker.cli.out_folder import trades_csv
-from worker.data_fetch_write import write_bars
-from worker.feeds.bar_files import load_bar_file
-from worker.feeds.csv_tail_rows import CsvRows
+from worker.feeds.csv.rows import CsvRows
+from worker.feeds.files.files import load_bar_file
+from worker.feeds.history.fetch_write import write_bars
 from worker.gate_table import read_trades
 
 DAY = 86_400 * 10**9

@@ -29,11 +29,11 @@ def load_bars(settings: Settings) -> "BarSeries":
     data, runtime = settings.data, settings.runtime
     if runtime.data is None:
         _check_embedded(settings)
-        from worker.sample_data import load_embedded_bars
+        from worker.feeds.sample_data import load_embedded_bars
 
         return load_embedded_bars(data.symbols or None, runtime.start, runtime.end)
     with step(f"loading bars of {runtime.data}"):
-        from worker.feeds.bar_files import load_bar_file
+        from worker.feeds.files.files import load_bar_file
 
         return load_bar_file(
             runtime.data,

@@ -14,7 +14,7 @@ from worker.runs.interrupts import Interrupts, run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
-    from worker.data_fetch import FetchRequest
+    from worker.feeds.history.fetch import FetchRequest
 
 MOST_LISTED = 100
 CTRL_C = 130
@@ -60,7 +60,7 @@ def fetch(
     json: JsonOption = False,
 ) -> None:
     """Download the public history of an exchange; run it again to go on after an interruption."""
-    from worker.data_fetch import FetchRequest
+    from worker.feeds.history.fetch import FetchRequest
 
     request = FetchRequest(exchange, tuple(dict.fromkeys(symbols)), timeframe, start, end, out, replace)
     try:
@@ -90,8 +90,8 @@ def check(
     """Say what a bar file holds; a file that --data would refuse is refused in the same words."""
     if label not in ("open", "close"):
         raise ConfigError(f"--label {label!r} is neither 'open' nor 'close'")
-    from worker.data_check import describe_bars
-    from worker.feeds.bar_files import load_bar_file
+    from worker.feeds.files.files import load_bar_file
+    from worker.feeds.history.check import describe_bars
 
     found = describe_bars(load_bar_file(file, tz=tz, label=cast(Literal["open", "close"], label)))
     if json:
@@ -101,8 +101,8 @@ def check(
 
 
 def _fetched(request: "FetchRequest", rest_url: str | None) -> dict[str, Any]:
-    from worker.data_fetch import FetchShell, fetch
-    from worker.feeds.ccxt_history import Patience
+    from worker.feeds.ccxt.history import Patience
+    from worker.feeds.history.fetch import FetchShell, fetch
 
     flags = {"runtime.feed.exchange.rest_url": ("--rest-url", rest_url)}
     settings = load_settings(flags=flags).settings.runtime.feed.exchange

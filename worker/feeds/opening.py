@@ -73,8 +73,8 @@ def _csv(settings: Settings) -> MarketFeed:
     if runtime.data is None:
         raise ConfigError("--feed csv follows a file: name it with --data FILE")
     _refuse_range("csv", settings)
-    from worker.feeds.csv_tail import CsvTailFeed
-    from worker.feeds.csv_tail_shape import settled_shape
+    from worker.feeds.csv.shape import settled_shape
+    from worker.feeds.csv.tail import CsvTailFeed
 
     shape = settled_shape(
         runtime.data, symbols=data.symbols, timeframe=data.timeframe, tz=runtime.tz, label=data.label
@@ -94,7 +94,7 @@ def _ccxt(text: str, name: str, settings: Settings) -> MarketFeed:
     _refuse_range(text, settings)
     if importlib.util.find_spec("ccxt") is None:
         raise ConfigError(f"--feed {text} needs ccxt, which is not installed: run {INSTALL}")
-    from worker.feeds.ccxt_feed import CcxtFeed
+    from worker.feeds.ccxt.feed import CcxtFeed
 
     return CcxtFeed(name, settings.data.symbols, settings.data.timeframe, settings.runtime.feed)
 

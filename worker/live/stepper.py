@@ -16,7 +16,7 @@ from services.journal.writer import JournalWriter
 from services.policy_loop.evaluation import Evaluation
 from trading_core.live.growing_bars import GrowingBars
 from worker.bootstrap import assemble, given_playbooks
-from worker.feeds.bar_rows import series_of
+from worker.feeds.files.rows import series_of
 from worker.models import Models, RecordedPast
 from worker.runs.trials import NoTrial, RunTrial
 from worker.session import Session

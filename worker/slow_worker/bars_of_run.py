@@ -20,7 +20,7 @@ from services.store import Store
 from trading_core.bars import NS, BarSeries
 from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns
-from worker.feeds.bar_rows import series_of
+from worker.feeds.files.rows import series_of
 from worker.slow_worker.ports import Reflect
 from worker.slow_worker.slot_runner import RunOfSlots, Untraded
 

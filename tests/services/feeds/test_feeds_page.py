@@ -10,7 +10,7 @@ from services.feeds.block_reasons import BlockReason
 from services.feeds.port import FeedAnomalyKind
 from services.feeds.seen_once import MOST_KEYS
 from tools.docs_pages import DOCS
-from worker.feeds.csv_tail import MOST_UNREADABLE
+from worker.feeds.csv.tail import MOST_UNREADABLE
 
 PAGE = (DOCS / "explanation" / "feeds.md").read_text("utf-8")
 

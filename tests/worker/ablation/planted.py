@@ -21,7 +21,7 @@ from trading_core.bars import BarSeries
 from worker.ablation.runner import Ablation, AblationRunner
 from worker.ablation.shadow_ledger import shadow_ledger
 from worker.ablation.worth import worth_document
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 from worker.scenarios import PLANTED
 
 Veto = Literal["right", "wrong", "random"]

@@ -12,8 +12,8 @@ from tests.worker.ablation.planted import SEEDS, books, planted, run, settings
 from trading_core.bars import COLUMNS
 from worker.ablation.arms import Arm, settings_of
 from worker.ablation.worth import CHANCE, answer_of, worth_document
+from worker.feeds.sample_data.worlds import make_world
 from worker.runs.sifted_bars import sifted_bars
-from worker.sample_data.worlds import make_world
 
 
 def tier(document: dict[str, Any], name: str) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def test_data_fetch_interrupted_says_what_is_kept(shell, fetch, monkeypatch) -> 
     async def stopped(request: object, shell: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("worker.data_fetch.fetch", stopped)
+    monkeypatch.setattr("worker.feeds.history.fetch.fetch", stopped)
     said = shell.complaint(*fetch("BTC/USDT"), code=130)
     assert "kept in 'bars.csv.part'; run the same command again" in said
 

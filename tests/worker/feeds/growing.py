@@ -7,7 +7,7 @@ from pathlib import Path
 
 from schemas.live_settings import FeedSettings
 from services.feeds.port import BarRow, FeedAnomaly
-from worker.feeds.csv_tail import CsvShape, CsvTailFeed
+from worker.feeds.csv.tail import CsvShape, CsvTailFeed
 
 NS = 1_000_000_000
 MINUTE = 60 * NS

@@ -18,10 +18,11 @@ from services.feeds.port import BarRow, FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
 from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right
 from trading_core.live.growing_bars import Bar
-from worker.feeds import ccxt_feed, ccxt_live
-from worker.feeds.ccxt_errors import Failure
-from worker.feeds.ccxt_exchange import Candle
-from worker.feeds.ccxt_feed import CcxtFeed
+from worker.feeds.ccxt import feed as ccxt_feed
+from worker.feeds.ccxt import live as ccxt_live
+from worker.feeds.ccxt.errors import Failure
+from worker.feeds.ccxt.exchange import Candle
+from worker.feeds.ccxt.feed import CcxtFeed
 
 SETTINGS = FeedSettings(grace_s=10.0)
 OUTAGE_AT_S, OUTAGE_S = 20.0, 60.0

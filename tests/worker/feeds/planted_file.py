@@ -14,7 +14,7 @@ from services.feeds.port import BarRow, FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
 from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right
 from trading_core.live.growing_bars import Bar
-from worker.feeds.csv_tail import CsvShape, CsvTailFeed
+from worker.feeds.csv.tail import CsvShape, CsvTailFeed
 
 HEADER = "time,symbol,open,high,low,close,volume\n"
 SETTINGS = FeedSettings(continuous=True, grace_s=10.0, poll_s=4.0, gone_s=600.0, history_bars=100_000)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from schemas.errors import DataError, FeedError
 from services.feeds.raw_bar import RawBar
 from tests.worker.feeds.growing import HEADER, NS, T0, World, close, line, rows
-from worker.feeds.csv_tail_rows import CsvRows
-from worker.feeds.csv_tail_shape import settled_shape
+from worker.feeds.csv.rows import CsvRows
+from worker.feeds.csv.shape import settled_shape
 
 CELLS = st.one_of(
     st.sampled_from(
@@ -97,7 +97,7 @@ def test_reader_takes_a_whole_file_that_the_bar_files_take(folder):
     path = folder / "whole.csv"
     text = HEADER + "".join(line(number, symbol) for number in range(50) for symbol in "AB")
     path.write_text(text)
-    from worker.feeds.bar_files import load_bar_file
+    from worker.feeds.files.files import load_bar_file
 
     series = load_bar_file(path)
     found = [one for one in CsvRows(path, "A", None).read(text.encode()) if isinstance(one, RawBar)]

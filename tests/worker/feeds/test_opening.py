@@ -6,7 +6,7 @@ from schemas.config import DataSettings, RuntimeSettings, Settings
 from schemas.errors import ConfigError, DataError
 from tests.trading_core.market import random_series
 from tests.worker.feeds.growing import HEADER, line
-from worker.feeds.csv_tail import CsvTailFeed
+from worker.feeds.csv.tail import CsvTailFeed
 from worker.feeds.opening import open_feed, speed_of
 from worker.feeds.replay import ReplayFeed
 
@@ -126,7 +126,7 @@ def test_exchange_without_its_library_says_what_to_install(monkeypatch):
 
 def test_exchange_is_opened_with_the_symbols_and_the_timeframe_that_are_asked_for(monkeypatch):
     asked: list[object] = []
-    monkeypatch.setattr("worker.feeds.ccxt_feed.CcxtFeed", lambda *words: asked.extend(words))
+    monkeypatch.setattr("worker.feeds.ccxt.feed.CcxtFeed", lambda *words: asked.extend(words))
     made = settings(symbols=("BTC/USDT",), timeframe="1m")
     open_feed("ccxt:kraken", made)
     assert asked == ["kraken", ("BTC/USDT",), "1m", made.runtime.feed]

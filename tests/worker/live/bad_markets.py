@@ -16,10 +16,10 @@ from tests.worker.live.memory_store import MemoryStore
 from tests.worker.live.paper_runs import Item, RunningFeed
 from tests.worker.live.virtual_time import run_virtually
 from trading_core.bars import BarSeries
+from worker.feeds.sample_data.worlds import make_world
 from worker.live.monitor import Bare
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.replay import replay_paper
-from worker.sample_data.worlds import make_world
 
 NS = 1_000_000_000
 BAR_S = 60.0

@@ -13,11 +13,11 @@ from services.store import Store, open_store
 from tests.postgres.server import Troubled
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from trading_core.bars import BarSeries
+from worker.feeds.sample_data.worlds import make_world
 from worker.live.commit_loop import COMMAND_S
 from worker.live.monitor import Bare
 from worker.live.process import PaperProcess
 from worker.live.replay import replay_paper
-from worker.sample_data.worlds import make_world
 
 PACE_S = 0.05  # real seconds between two rows
 ROWS = 4_000

@@ -14,7 +14,7 @@ import pandas as pd
 
 from services.store import open_store
 from services.store.tables import ORDER_KINDS
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = """

@@ -29,13 +29,13 @@ from tests.worker.feeds.misbehaving import Faults, MisbehavingReplay
 from tests.worker.live.memory_store import GatedStore, MemoryStore, nobody_minds
 from tests.worker.live.paper_runs import rows_of
 from tests.worker.live.virtual_time import run_virtually
+from worker.feeds.sample_data.worlds import make_world
 from worker.live.checkpoint_schedule import Pace
 from worker.live.committer import CRASH_POINTS
 from worker.live.monitor import Bare
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.replay import replay_paper
 from worker.models import Models
-from worker.sample_data.worlds import make_world
 
 NS = 1_000_000_000
 DAY_BARS = 1_440

@@ -12,8 +12,8 @@ from services.feeds.port import BarRow
 from services.store import open_store
 from tests.worker.live.paper_runs import Item, RunningFeed, address, process_in, rows_of
 from trading_core.live.growing_bars import Bar
+from worker.feeds.sample_data.worlds import make_world
 from worker.live.entry_guard import EntryGuard
-from worker.sample_data.worlds import make_world
 
 SYMBOLS = ("A", "B")
 BAR = Bar(1.0, 1.0, 1.0, 1.0, 1.0)

@@ -29,11 +29,11 @@ from tests.worker.live.paper_runs import (
 from tests.worker.live.virtual_time import run_virtually
 from tests.worker.shared_runs import run_on
 from trading_core.bars import BarSeries
+from worker.feeds.sample_data.worlds import make_world
 from worker.live.committer import CLOSED
 from worker.live.monitor import Bare
 from worker.live.process import PaperProcess
 from worker.live.run_selection import lease_name
-from worker.sample_data.worlds import make_world
 
 LOOK_S = 0.01
 

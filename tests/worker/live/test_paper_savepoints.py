@@ -29,13 +29,13 @@ from tests.worker.shared_runs import Run, embedded_bars, losing_settings, run_on
 from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.wire import AGREES
 from trading_core.bars import BarSeries
+from worker.feeds.sample_data.worlds import make_world
 from worker.live.checkpoint_schedule import Pace, SavepointDesk
 from worker.live.commit_loop import Committing
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.stepper import DRAIN_AFTER, TradingDesk
 from worker.models import Models
 from worker.runs.stored_document import MEASURED
-from worker.sample_data.worlds import make_world
 from worker.scenarios import PLANTED
 
 OFTEN = Pace(events=10**9, rows=50, share=0.0)

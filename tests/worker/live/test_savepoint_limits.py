@@ -22,7 +22,7 @@ from tests.worker.live.test_paper_savepoints import Process, few
 from trading_core.kernel.fresh import parameter_record
 from trading_core.live.growing_bars import GrowingBars
 from worker.bootstrap import assemble
-from worker.feeds.bar_rows import series_of
+from worker.feeds.files.rows import series_of
 from worker.live.checkpoints import KEPT, REMADE, sections
 
 LOOSE = {

@@ -18,10 +18,10 @@ from services.savepoints.forms import OWN
 from services.savepoints.writing import Parts, Writer, attributes_of
 from services.store.checkpoints import Savepoint
 from tests.worker.live.paper_runs import rows_of
+from worker.feeds.sample_data.worlds import make_world
 from worker.live.checkpoints import KEPT, REMADE, SavepointWriter, Standing, live_step, restored
 from worker.live.recorded_inputs import Player, RecordedInput, Script
 from worker.live.stepper import Market, TradingDesk
-from worker.sample_data.worlds import make_world
 from worker.session import Session
 
 SERIES = make_world("reverting", seed=3, bars=420, symbols=2)

@@ -12,12 +12,12 @@ from services.feeds.block_reasons import BlockReason
 from services.store import open_store
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from tests.worker.live.test_entries import Guarded, row
+from worker.feeds.sample_data.worlds import make_world
 from worker.live.entry_guard import EntryGuard
 from worker.live.monitor import Bare
 from worker.live.process import PaperProcess
 from worker.live.safe_mode import SafeModeReason
 from worker.operations.vital_signs import VitalSigns, not_ready
-from worker.sample_data.worlds import make_world
 
 BARS = make_world("reverting", seed=5, bars=12, symbols=2, timeframe="1m")
 FIRST, SECOND = BARS.symbols

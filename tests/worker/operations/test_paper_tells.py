@@ -30,6 +30,7 @@ from tests.worker.operations.test_paper_is_operated import value
 from tests.worker.planted_store import definitions
 from tests.worker.shared_runs import embedded_bars, losing_settings
 from worker.cli import wiring
+from worker.feeds.sample_data.worlds import make_world
 from worker.live.crash_counter import StartNotes
 from worker.live.monitor import Operated
 from worker.live.process import PaperProcess
@@ -38,7 +39,6 @@ from worker.operations.event_levels import LEVELS
 from worker.operations.logs import configure_logging
 from worker.operations.metrics import PREFIX
 from worker.operations.running import prepare
-from worker.sample_data.worlds import make_world
 
 MONTH = {"start": "2000-03-01", "end": "2000-03-31"}
 BARS = ("--symbols", "AAPL", "--from", "2000-03-01", "--to", "2000-03-31")

@@ -15,10 +15,10 @@ from tests.worker.planted_store import definitions, new_planted, world
 from tests.worker.shared_runs import Run, losing_settings, run_on
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
+from worker.feeds.sample_data.worlds import make_world
 from worker.runs.interrupts import RunInterrupted
 from worker.runs.rebuild import Rebuilt, rebuild
 from worker.runs.store_run import record_run
-from worker.sample_data.worlds import make_world
 from worker.timing import Timing
 
 SETTINGS = losing_settings()

@@ -24,7 +24,7 @@ from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble, given_playbooks
 from worker.cli import backtest
 from worker.cli.bars import load_bars
-from worker.feeds.ccxt_live import LiveBars
+from worker.feeds.ccxt.live import LiveBars
 from worker.feeds.opening import open_feed
 from worker.live.crash_counter import crash_loop
 from worker.operations.http_request import Refused, parse_head

@@ -27,7 +27,7 @@ from tests.worker.test_session_wires import finished, late_by, session
 from trading_core.bars import COLUMNS, BarSeries
 from worker.bootstrap import assemble
 from worker.cli.wiring import demand_known_symbols
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 
 BUSY = always(
     {

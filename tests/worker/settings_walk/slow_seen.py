@@ -21,7 +21,7 @@ from tests.worker.settings_walk.walking import Look, content
 from tests.worker.shared_runs import run_on
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 from worker.session import Session
 
 SLOW = ("slow_skip", "high_level_request", "high_level_report", "replan_verdict", "playbook_version")

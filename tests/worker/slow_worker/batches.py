@@ -16,7 +16,7 @@ from tests.services.store.stores import new_run
 from tests.worker.live.paper_runs import rows_of
 from trading_core.bars import BarSeries
 from trading_core.tick_guard import TickGuard
-from worker.sample_data.worlds import make_world
+from worker.feeds.sample_data.worlds import make_world
 from worker.slow_worker.subprocess_main import LookingJob
 
 HOUR = 3_600 * 10**9

@@ -12,7 +12,7 @@ from schemas.errors import ConfigError
 from schemas.vocabulary import VersionState
 from services.playbooks.lifecycle import PROVEN
 from worker.ablation.arms import Arm
-from worker.sample_data.worlds import make_market
+from worker.feeds.sample_data.worlds import make_market
 from worker.worlds.engine import measure
 from worker.worlds.engine.rows import FOUND, GROUPS, HARMLESS, engine_rows, own_engine_rows
 from worker.worlds.engine.world import PARAMETER, PLAYBOOK, EngineWorld, engine_world

@@ -12,7 +12,7 @@ from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.playbooks.measures import with_parameter
 from services.statistics.calendar_units import after_units, unit_of_timeframe
 from trading_core.bars import BarSeries
-from worker.sample_data.worlds import NS, START_NS, make_market
+from worker.feeds.sample_data.worlds import NS, START_NS, make_market
 from worker.scenarios import planted_books
 
 PLAYBOOK, PARAMETER = "buys_strength", "side"

@@ -7,7 +7,7 @@ connection and it was seen from its beginning; of all others the exchange has to
 from collections.abc import Iterable
 
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt_exchange import Candle
+from worker.feeds.ccxt.exchange import Candle
 
 MOST_KNOWN = 128
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from schemas.errors import FeedError
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
-from worker.feeds.ccxt_errors import Failure
-from worker.feeds.ccxt_exchange import Candle, PublicExchange
-from worker.feeds.ccxt_link import link_anomaly
-from worker.feeds.ccxt_time import Backoff
+from worker.feeds.ccxt.errors import Failure
+from worker.feeds.ccxt.exchange import Candle, PublicExchange
+from worker.feeds.ccxt.link import link_anomaly
+from worker.feeds.ccxt.time import Backoff
 
 NS = 1_000_000_000
 AT_ONCE = 4  # more would wait in ccxt's queue while their deadlines run

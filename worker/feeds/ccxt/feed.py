@@ -14,11 +14,11 @@ from schemas.live_settings import FeedSettings
 from services.feeds.assembler import MOST_WAITING, Item, RowAssembler
 from services.feeds.label_grid import LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
-from worker.feeds.ccxt_exchange import PublicExchange
-from worker.feeds.ccxt_history import Page, Patience, pages
-from worker.feeds.ccxt_live import LiveBars
-from worker.feeds.ccxt_source_clock import SourceClock
-from worker.feeds.ccxt_time import FeedTime, SystemTime
+from worker.feeds.ccxt.exchange import PublicExchange
+from worker.feeds.ccxt.history import Page, Patience, pages
+from worker.feeds.ccxt.live import LiveBars
+from worker.feeds.ccxt.source_clock import SourceClock
+from worker.feeds.ccxt.time import FeedTime, SystemTime
 from worker.operations.logs import logger
 
 # Bars of history that wait before rows are made of them; with fewer, symbols would look stale in between.

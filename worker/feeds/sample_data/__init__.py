@@ -11,7 +11,7 @@ from pathlib import Path
 
 from schemas.errors import DataError
 from trading_core.bars import BarSeries
-from worker.feeds.bar_files import load_bar_file
+from worker.feeds.files.files import load_bar_file
 from worker.feeds.time_range import Moment
 
 DATA_FILE = Path(__file__).with_name("daily_bars.csv.gz")

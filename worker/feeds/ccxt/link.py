@@ -9,9 +9,9 @@ from typing import Any
 
 from schemas.exchange_settings import ExchangeSettings
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
-from worker.feeds.ccxt_exchange import PublicExchange
-from worker.feeds.ccxt_stream import CandleStream
-from worker.feeds.ccxt_time import Backoff
+from worker.feeds.ccxt.exchange import PublicExchange
+from worker.feeds.ccxt.stream import CandleStream
+from worker.feeds.ccxt.time import Backoff
 
 NS = 1_000_000_000
 SILENT = "silent"

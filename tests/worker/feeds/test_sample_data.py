@@ -6,9 +6,9 @@ import pytest
 
 from schemas.errors import DataError
 from tools.build_sample_data import notice
-from worker import sample_data
-from worker.feeds.bar_files import load_bar_file
-from worker.sample_data import CONTENT_SHA256, DATA_FILE, NOTICE_FILE, load_embedded_bars
+from worker.feeds import sample_data
+from worker.feeds.files.files import load_bar_file
+from worker.feeds.sample_data import CONTENT_SHA256, DATA_FILE, NOTICE_FILE, load_embedded_bars
 
 DAY_NS = 86_400 * 10**9
 

@@ -13,8 +13,8 @@ from schemas.errors import ConfigError, DataError, FeedError, nearest
 from schemas.exchange_settings import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt_errors import SHAPE_ERRORS, Failure, raise_feed_error
-from worker.feeds.ccxt_open import open_driver
+from worker.feeds.ccxt.errors import SHAPE_ERRORS, Failure, raise_feed_error
+from worker.feeds.ccxt.open import open_driver
 
 T = TypeVar("T")
 NS_PER_MS = 1_000_000

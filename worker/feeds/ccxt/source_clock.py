@@ -6,8 +6,8 @@ from schemas.errors import FeedError
 from services.feeds.block_reasons import BlockReason
 from services.feeds.clock_watch import NS, ClockWatch, SourceTime
 from services.feeds.port import FeedAnomaly
-from worker.feeds.ccxt_exchange import PublicExchange
-from worker.feeds.ccxt_time import FeedTime
+from worker.feeds.ccxt.exchange import PublicExchange
+from worker.feeds.ccxt.time import FeedTime
 
 CHECK_S, AGAIN_S = 3_600, 60
 

@@ -17,9 +17,9 @@ from schemas.errors import DataError
 from services.feeds.raw_bar import RawBar
 from services.model_calls.quoting import from_spreadsheet_text
 from trading_core.live.growing_bars import Bar
-from worker.feeds.bar_columns import FIELDS, Fields, Layout, recognise
-from worker.feeds.bar_tables import EMPTY_WORDS, csv_header
-from worker.feeds.bar_times import utc_labels
+from worker.feeds.files.columns import FIELDS, Fields, Layout, recognise
+from worker.feeds.files.tables import EMPTY_WORDS, csv_header
+from worker.feeds.files.times import utc_labels
 
 LONGEST_LINE = 65_536
 _LONGEST_REASON = 200

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 
 from schemas.errors import FeedError
-from worker.feeds.ccxt_exchange import PublicExchange
+from worker.feeds.ccxt.exchange import PublicExchange
 
 
 class CandleStream:

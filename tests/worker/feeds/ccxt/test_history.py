@@ -12,8 +12,8 @@ from tests.worker.feeds.planted_exchange import PlannedMarket
 from tests.worker.live.bad_markets import market
 from tests.worker.live.virtual_time import run_virtually
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt_exchange import Candle
-from worker.feeds.ccxt_history import Page, Patience, pages
+from worker.feeds.ccxt.exchange import Candle
+from worker.feeds.ccxt.history import Page, Patience, pages
 
 MINUTE = 60 * 10**9
 PAGE, BARS = 200, 1_000

@@ -10,11 +10,11 @@ from schemas.errors import DataError, nearest
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.raw_bar import RawBar
 from trading_core.bars import infer_timeframe
-from worker.feeds.bar_columns import Layout
-from worker.feeds.bar_tables import PARQUET_SUFFIXES
-from worker.feeds.bar_times import zone_named
-from worker.feeds.csv_tail import CsvShape
-from worker.feeds.csv_tail_rows import CsvRows
+from worker.feeds.csv.rows import CsvRows
+from worker.feeds.csv.tail import CsvShape
+from worker.feeds.files.columns import Layout
+from worker.feeds.files.tables import PARQUET_SUFFIXES
+from worker.feeds.files.times import zone_named
 
 _BEGINNING = 1_048_576  # bytes in which symbols and spacing are looked for
 

@@ -11,11 +11,11 @@ from schemas.exchange_settings import ExchangeSettings
 from tests.exchange import faults
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
-from worker.data_fetch import FetchRequest, FetchShell, fetch
-from worker.data_fetch_partial import PartialFile
-from worker.feeds.bar_files import load_bar_file
-from worker.feeds.ccxt_exchange import Candle
-from worker.feeds.ccxt_history import Page, Patience
+from worker.feeds.ccxt.exchange import Candle
+from worker.feeds.ccxt.history import Page, Patience
+from worker.feeds.files.files import load_bar_file
+from worker.feeds.history.fetch import FetchRequest, FetchShell, fetch
+from worker.feeds.history.fetch_partial import PartialFile
 
 FIRST_MS = START_MS - 99 * MINUTE_MS
 FUTURE_MS = 1_999_999_980_000

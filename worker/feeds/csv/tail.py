@@ -20,8 +20,8 @@ from services.feeds.clock_watch import ClockWatch, SourceTime
 from services.feeds.label_grid import NS, LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
-from worker.feeds.csv_tail_file import GrowingFile, Piece
-from worker.feeds.csv_tail_rows import CsvRows, Unreadable
+from worker.feeds.csv.file import GrowingFile, Piece
+from worker.feeds.csv.rows import CsvRows, Unreadable
 
 MOST_UNREADABLE = 100  # lines of one file that are told one by one
 _PAGE = 100_000  # bars after which rows are made before the end of a file is reached

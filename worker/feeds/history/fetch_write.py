@@ -11,8 +11,8 @@ from pyarrow import parquet as pa_parquet
 from schemas.errors import ConfigError, DataError
 from services.model_calls.quoting import spreadsheet_text
 from trading_core.live.growing_bars import Bar
-from worker.data_fetch_check import shown
-from worker.feeds.bar_tables import CSV_SUFFIXES, PARQUET_SUFFIXES
+from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES
+from worker.feeds.history.fetch_check import shown
 
 COLUMNS = ("time", "symbol", *Bar._fields)
 

@@ -17,9 +17,9 @@ import pandas as pd
 from schemas.errors import DataError, nearest
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from trading_core.bars import BarSeries, infer_timeframe
-from worker.feeds.bar_columns import FIELDS, Fields, Layout, recognise
-from worker.feeds.bar_tables import CSV_SUFFIXES, PARQUET_SUFFIXES, BarTable, read_table
-from worker.feeds.bar_times import utc_labels, zone_named
+from worker.feeds.files.columns import FIELDS, Fields, Layout, recognise
+from worker.feeds.files.tables import CSV_SUFFIXES, PARQUET_SUFFIXES, BarTable, read_table
+from worker.feeds.files.times import utc_labels, zone_named
 from worker.feeds.time_range import Moment, range_ns
 
 

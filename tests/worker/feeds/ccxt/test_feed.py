@@ -13,7 +13,7 @@ from tests.exchange import faults
 from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt_feed import CcxtFeed
+from worker.feeds.ccxt.feed import CcxtFeed
 
 Kind = FeedAnomalyKind
 

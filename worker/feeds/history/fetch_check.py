@@ -8,7 +8,7 @@ from schemas.canonical import ns_to_datetime
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.raw_bar import fault
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt_exchange import Candle
+from worker.feeds.ccxt.exchange import Candle
 
 NS = 1_000_000_000
 MOST_LISTED = 100

@@ -7,7 +7,7 @@ import numpy as np
 from schemas.config import DataSettings
 from services.feeds.plausibility import doubted_bars
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
-from worker.data_fetch_check import shown
+from worker.feeds.history.fetch_check import shown
 
 if TYPE_CHECKING:
     from trading_core.bars import BarSeries

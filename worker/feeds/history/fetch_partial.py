@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from schemas.errors import ConfigError, DataError
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt_exchange import Candle
-from worker.feeds.ccxt_history import Page
+from worker.feeds.ccxt.exchange import Candle
+from worker.feeds.ccxt.history import Page
 
 VERSION = 1
 

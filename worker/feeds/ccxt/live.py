@@ -14,11 +14,11 @@ from services.feeds.label_grid import NS, LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
 from services.feeds.seen_once import Told
-from worker.feeds.ccxt_asker import Answer, Asker
-from worker.feeds.ccxt_candles import CandleBook
-from worker.feeds.ccxt_exchange import Candle, PublicExchange
-from worker.feeds.ccxt_link import SocketLink
-from worker.feeds.ccxt_source_clock import SourceClock
+from worker.feeds.ccxt.asker import Answer, Asker
+from worker.feeds.ccxt.candles import CandleBook
+from worker.feeds.ccxt.exchange import Candle, PublicExchange
+from worker.feeds.ccxt.link import SocketLink
+from worker.feeds.ccxt.source_clock import SourceClock
 
 MOST_GIVEN = 1_024
 # Bars of a symbol that only REST had, after which its subscription is taken for dead; doubled each time.

@@ -13,12 +13,12 @@ from typing import Any
 from schemas.errors import ConfigError, DataError, FeedError
 from schemas.exchange_settings import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
-from worker.data_fetch_check import MOST_LISTED, NS, SymbolFindings, examine, shown
-from worker.data_fetch_partial import PartialFile
-from worker.data_fetch_write import check_target, write_bars
-from worker.feeds.ccxt_exchange import PublicExchange
-from worker.feeds.ccxt_history import Patience, pages
-from worker.feeds.ccxt_time import SystemTime
+from worker.feeds.ccxt.exchange import PublicExchange
+from worker.feeds.ccxt.history import Patience, pages
+from worker.feeds.ccxt.time import SystemTime
+from worker.feeds.history.fetch_check import MOST_LISTED, NS, SymbolFindings, examine, shown
+from worker.feeds.history.fetch_partial import PartialFile
+from worker.feeds.history.fetch_write import check_target, write_bars
 from worker.feeds.time_range import range_ns
 
 REREAD_PAGES, REREAD_BARS = 3, 50

@@ -9,8 +9,8 @@ from services.feeds.assembler import RowAssembler
 from services.feeds.port import FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
 from tests.worker.feeds.growing import HEADER, MINUTE, NS, T0, World, close, label, line, rows, told
-from worker.feeds.csv_tail import MOST_UNREADABLE
-from worker.feeds.csv_tail_rows import LONGEST_LINE
+from worker.feeds.csv.rows import LONGEST_LINE
+from worker.feeds.csv.tail import MOST_UNREADABLE
 
 
 @pytest.fixture
@@ -254,8 +254,8 @@ def test_lock_step_is_not_asked_for(world):
 
 
 def test_large_backlog_is_handed_over_whole_and_in_order(world, monkeypatch):
-    monkeypatch.setattr("worker.feeds.csv_tail._PAGE", 500)
-    monkeypatch.setattr("worker.feeds.csv_tail.RowAssembler", partial(RowAssembler, most_waiting=1_000))
+    monkeypatch.setattr("worker.feeds.csv.tail._PAGE", 500)
+    monkeypatch.setattr("worker.feeds.csv.tail.RowAssembler", partial(RowAssembler, most_waiting=1_000))
     count = 5_000
     world.write(HEADER + "".join(line(number) for number in range(count)))
     world.now = close(count - 1) + NS

@@ -1,0 +1,1 @@
+"""Bars of an exchange, as they close and as they were."""

@@ -1,0 +1,1 @@
+"""A CSV file that grows, followed line by line."""

@@ -1,0 +1,1 @@
+"""Bar files: CSV and Parquet into columns, rows and times."""

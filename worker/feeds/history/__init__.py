@@ -1,0 +1,1 @@
+"""Bars fetched from an exchange into a file, and checked there."""
