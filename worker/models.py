@@ -34,8 +34,8 @@ from services.model_calls.reply_format import ReplyFormat
 from services.policy_checks.consolidation import FORM as FAST_FORM
 from services.ports import LanguageModel
 from trading_core.tick_guard import TickGuard
-from worker.operations.redaction import masked_addresses
-from worker.operations.secrets import secret
+from worker.secrets.redaction import masked_addresses
+from worker.secrets.secrets import secret
 
 
 @dataclass(frozen=True)

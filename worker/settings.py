@@ -22,8 +22,8 @@ from pydantic.fields import FieldInfo
 from schemas.config import OLDER_MODEL, Settings
 from schemas.contract import Contract
 from schemas.errors import ConfigError, nearest
-from worker.operations.redaction import holds_password, masked_addresses
-from worker.operations.secrets import (
+from worker.secrets.redaction import holds_password, masked_addresses
+from worker.secrets.secrets import (
     OURS,
     STORE_ADDRESS,
     STORE_PASSWORD,

@@ -18,7 +18,7 @@ from services.store.claims import SlotKey
 from services.store.operator_requests import RequestKind
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from trading_core.bars import BarSeries
-from worker.environment import environment
+from worker.doctor.environment import environment
 from worker.feeds.files.rows import series_of
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.monitor import Bare

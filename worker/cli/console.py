@@ -26,7 +26,7 @@ WIDEST = 10_000  # of any table
 
 def complain(message: str) -> None:
     """One line on stderr, without the secrets that a library may have put into its message."""
-    from worker.operations.redaction import redactor_of
+    from worker.secrets.redaction import redactor_of
 
     message = redactor_of().text(message)
     sys.stderr.write(f"thinktwice: {visible(' '.join(message.split()))}\n")

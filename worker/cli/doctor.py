@@ -16,7 +16,7 @@ from worker.runs.interrupts import run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
-    from worker.operations.checks import Finding
+    from worker.doctor.checks import Finding
 
 MARKS = {"ok": "ok", "warning": "WARNING", "failed": "FAILED"}
 
@@ -48,8 +48,8 @@ def doctor(
 
 
 def _settings(config: Path | None, db: str | None) -> "tuple[Settings, Finding]":
-    from worker.operations.checks import Finding
-    from worker.operations.redaction import holds_password
+    from worker.doctor.checks import Finding
+    from worker.secrets.redaction import holds_password
 
     try:
         resolved = load_settings(config, flags={"runtime.db": ("--db", db)})
@@ -66,8 +66,8 @@ def _settings(config: Path | None, db: str | None) -> "tuple[Settings, Finding]"
 async def _findings(
     settings: Settings, config: Path | None, feed: str | None, *, network: bool
 ) -> "list[Finding]":
-    from worker.operations import access_checks, machine_checks, store_checks
-    from worker.operations.checks import Check, Patient, run_checks
+    from worker.doctor import access_checks, machine_checks, store_checks
+    from worker.doctor.checks import Check, Patient, run_checks
 
     checks: list[Check] = [
         machine_checks.python,
@@ -92,8 +92,8 @@ async def _findings(
 
 
 def _redacted(settings: Settings, findings: "list[Finding]") -> "list[Finding]":
-    from worker.operations.checks import Finding
-    from worker.operations.redaction import redactor_of
+    from worker.doctor.checks import Finding
+    from worker.secrets.redaction import redactor_of
 
     clean = redactor_of(None, settings.runtime.db).text
     return [

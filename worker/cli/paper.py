@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
     from worker.live.abandoned_runs import LeftBehind
     from worker.live.process import PaperOutcome
-    from worker.operations.running import Prepared
+    from worker.operations.monitoring import Prepared
 
 
 def paper(
@@ -100,7 +100,7 @@ def paper(
         complain(line)
     name = "embedded" if config is None else config.stem
     from worker.operations.logs import configure_logging
-    from worker.operations.running import prepare
+    from worker.operations.monitoring import prepare
 
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)

@@ -26,7 +26,7 @@ from worker.settings import ResolvedSettings, load_settings
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from worker.operations.logs import Logging
-    from worker.operations.running import Prepared
+    from worker.operations.monitoring import Prepared
     from worker.slow_worker.ports import Clock, EventSink
     from worker.slow_worker.service import Looks
     from worker.slow_worker.status import SlowLoopSigns
@@ -126,7 +126,7 @@ def worker(
                 raise ConfigError(f"{option} says what to trade: it goes with --feed")
     resolved = load_settings(config, flags=flags)
     from worker.operations.logs import configure_logging
-    from worker.operations.running import prepare
+    from worker.operations.monitoring import prepare
 
     with configure_logging(resolved.settings) as logs:
         prepared = prepare(resolved.settings.runtime.operations, logs.redactor)
@@ -236,8 +236,8 @@ async def _operate(
     period_s: float,
     probe: Callable[[], Awaitable[None]],
 ) -> int:
-    from worker.operations.news import of_worker
-    from worker.operations.running import operated
+    from worker.operations.alerts import of_worker
+    from worker.operations.monitoring import operated
     from worker.operations.store_outage import watch_store
     from worker.slow_worker.status import NoticedLooks
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from schemas.errors import InfrastructureError, OperatorError, StoreError
 from schemas.live_settings import OperationsSettings
 from worker.live.process_identity import ProcessIdentity, is_gone
-from worker.operations.vital_signs import SECOND
+from worker.operations.status import SECOND
 
 MOST_KEPT = 1_000
 # Ends that say why. An InvariantViolation and whatever nobody foresaw are not among them: those are crashes.

@@ -8,13 +8,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 from services.journal.chain import JournalRow
+from worker.operations.alerts import News, of_journal, of_worker
 from worker.operations.event_levels import level_of
 from worker.operations.logs import logger
-from worker.operations.news import News, of_journal, of_worker
+from worker.operations.monitoring import Prepared, operated
 from worker.operations.notifications import Notifier
-from worker.operations.running import Prepared, operated
-from worker.operations.vital_signs import VitalSource
-from worker.operations.waiting_changes import CHANGE_KINDS, WaitingChanges
+from worker.operations.pending_changes import CHANGE_KINDS, WaitingChanges
+from worker.operations.status import VitalSource
 from worker.slow_worker.ports import EventSink
 
 NEWS_KINDS = frozenset({"envelope_breach", "policy_reflection", "feed_anomaly", "entries_blocked", "error"})

@@ -19,7 +19,7 @@ from schemas.errors import StoreError
 from services.feeds.port import MarketFeed
 from services.store import NewRun, masked
 from services.store.failures import StoreDamaged
-from worker.environment import environment
+from worker.doctor.environment import environment
 from worker.models import check_recording
 
 if TYPE_CHECKING:

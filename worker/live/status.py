@@ -14,7 +14,7 @@ from worker.live.committer import Keeper
 from worker.live.entry_guard import EntryGuard
 from worker.live.feed_connection import FeedLinks
 from worker.live.stepper import TradingDesk
-from worker.operations.vital_signs import State, VitalSigns
+from worker.operations.status import State, VitalSigns
 
 MEASURED_ROWS = 1_000
 

@@ -16,8 +16,8 @@ from services.journal.chain import JournalRow
 from services.store import Store
 from worker.live.commit_loop import COMMAND_S
 from worker.live.monitor import Surroundings
+from worker.operations.status import VitalSigns, VitalSource
 from worker.operations.store_outage import OncePerOutage
-from worker.operations.vital_signs import VitalSigns, VitalSource
 from worker.slow_worker.ports import JOB, Clock, SystemClock
 from worker.slow_worker.service import StopSignals, serve
 from worker.slow_worker.status import NoticedLooks, SlowLoopSigns

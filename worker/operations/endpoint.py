@@ -24,9 +24,9 @@ from schemas.errors import ConfigError
 from schemas.live_settings import OperationsSettings
 from worker.operations import metrics
 from worker.operations.http_request import LONGEST_HEAD, Refused, Request, parse_head
-from worker.operations.redaction import Redactor
-from worker.operations.secrets import FILE, LEAST_BYTES, OPERATIONS_TOKEN, secret, strong
-from worker.operations.vital_signs import VitalSigns, VitalSource, not_ready
+from worker.operations.status import VitalSigns, VitalSource, not_ready
+from worker.secrets.redaction import Redactor
+from worker.secrets.secrets import FILE, LEAST_BYTES, OPERATIONS_TOKEN, secret, strong
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 DEADLINE_S = 5.0

@@ -22,7 +22,7 @@ from schemas.config import Settings
 from schemas.errors import ConfigError
 from schemas.language_model import PROVIDERS
 from services.model_calls.quoting import visible
-from worker.operations.redaction import Redactor, redactor_of
+from worker.secrets.redaction import Redactor, redactor_of
 
 ROOT = "thinktwice"
 # At DEBUG these print whole prompts, headers and statements; those at WARNING tell of every request at INFO.

@@ -15,7 +15,7 @@ from prometheus_client.core import (
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from worker.operations.vital_signs import SECOND, VitalSigns
+from worker.operations.status import SECOND, VitalSigns
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 PREFIX = "thinktwice"

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from schemas.live_settings import OperationsSettings
+from worker.operations.alerts import News
 from worker.operations.logs import logger
-from worker.operations.news import News
-from worker.operations.redaction import Redactor
-from worker.operations.secrets import WEBHOOK_SECRET, WEBHOOK_URL, secret
 from worker.operations.webhook import LONGEST_WAIT_S, Outcome, Webhook
+from worker.secrets.redaction import Redactor
+from worker.secrets.secrets import WEBHOOK_SECRET, WEBHOOK_URL, secret
 
 QUEUE = 100
 MOST_ATTEMPTS = 5

@@ -10,7 +10,7 @@ import traceback
 from types import TracebackType
 
 from services.model_calls.quoting import visible
-from worker.operations.redaction import redactor_of
+from worker.secrets.redaction import redactor_of
 
 
 def guard_tracebacks() -> None:

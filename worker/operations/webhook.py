@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from schemas.errors import ConfigError
 from services.model_calls.retry_after import Pause, pause_of
-from worker.operations.redaction import masked_webhook
-from worker.operations.secrets import WEBHOOK_URL
+from worker.secrets.redaction import masked_webhook
+from worker.secrets.secrets import WEBHOOK_URL
 
 if TYPE_CHECKING:
     import httpx2

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.slow_loop.cadence import next_slot
-from worker.operations.vital_signs import State, VitalSigns
+from worker.operations.status import State, VitalSigns
 from worker.slow_worker.ports import Clock, EventSink
 from worker.slow_worker.service import Looks
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from services.store.urls import parse_url
+from worker.doctor.store_checks import loose_files
 from worker.live.crash_counter import StartNotes
-from worker.operations.store_checks import loose_files
 
 ROOT = Path(__file__).resolve().parents[3]
 LIMITED = """

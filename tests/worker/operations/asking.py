@@ -6,8 +6,8 @@ from typing import Any
 
 from schemas.live_settings import OperationsSettings
 from worker.operations.endpoint import Endpoint
-from worker.operations.redaction import Redactor
-from worker.operations.vital_signs import SECOND, VitalSigns
+from worker.operations.status import SECOND, VitalSigns
+from worker.secrets.redaction import Redactor
 
 NOW = 1_700_000_000 * SECOND
 

@@ -7,8 +7,8 @@ from schemas.config import Settings
 from tests.worker.operations.asking import get, parsed, sent
 from worker.cli.paper import traded
 from worker.operations.logs import configure_logging
-from worker.operations.redaction import Redactor
-from worker.operations.running import prepare
+from worker.operations.monitoring import prepare
+from worker.secrets.redaction import Redactor
 
 
 def settings_of(folder, *, runtime=None, operations=None, **sections):

@@ -17,7 +17,7 @@ from worker.live.entry_guard import EntryGuard
 from worker.live.monitor import Bare
 from worker.live.process import PaperProcess
 from worker.live.safe_mode import SafeModeReason
-from worker.operations.vital_signs import VitalSigns, not_ready
+from worker.operations.status import VitalSigns, not_ready
 
 BARS = make_world("reverting", seed=5, bars=12, symbols=2, timeframe="1m")
 FIRST, SECOND = BARS.symbols

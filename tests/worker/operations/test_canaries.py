@@ -23,11 +23,11 @@ from tests.worker.operations.asking import asked, endpoint, signs
 from tests.worker.operations.receiver import HANG, receiving
 from tests.worker.wire import wire
 from worker.cli import app
-from worker.operations import machine_checks
-from worker.operations.news import News
+from worker.doctor import machine_checks
+from worker.operations.alerts import News
 from worker.operations.notifications import Notifier
-from worker.operations.redaction import redactor_of
 from worker.operations.webhook import Webhook
+from worker.secrets.redaction import redactor_of
 
 ROOT = Path(__file__).parents[3]
 KEY = "c4nary-model-key-0123456789"

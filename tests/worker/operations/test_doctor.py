@@ -16,8 +16,8 @@ from services.store import open_store
 from tests.agents.language_models.wire_formats import FORMATS, saying
 from tests.agents.language_models.wire_server import answer
 from tests.worker.wire import wire
-from worker.operations import machine_checks, store_checks
-from worker.operations.checks import Finding, Patient, run_checks
+from worker.doctor import machine_checks, store_checks
+from worker.doctor.checks import Finding, Patient, run_checks
 
 CANARY = "c4nary-0123456789"
 HOOK = f"https://hooks.example.com/{CANARY}/{CANARY}"
@@ -219,7 +219,7 @@ def test_secret_file_that_others_read_is_a_warning_with_the_command(doctor, monk
     found = doctor(code=0)["secret_files"]
     assert (found["state"], found["next_step"]) == ("warning", "chmod 600 token")
     with pytest.MonkeyPatch.context() as container:
-        container.setattr("worker.operations.access_checks.os.geteuid", lambda: file.stat().st_uid + 1)
+        container.setattr("worker.doctor.access_checks.os.geteuid", lambda: file.stat().st_uid + 1)
         assert "another user owns it" in doctor(code=0)["secret_files"]["next_step"]
     file.chmod(0o600)
     assert doctor(code=0)["secret_files"]["state"] == "ok"
@@ -243,9 +243,7 @@ def test_feed_is_opened_without_the_network(doctor, feed, state, said):
 def test_small_disk_old_clock_and_lost_libraries_are_found(monkeypatch):
     usage = namedtuple("usage", "total used free")
     patient = Patient(settings=Settings(), config=None, environment={})
-    monkeypatch.setattr(
-        "worker.operations.machine_checks.shutil.disk_usage", lambda _: usage(1, 1, 10 * 2**20)
-    )
+    monkeypatch.setattr("worker.doctor.machine_checks.shutil.disk_usage", lambda _: usage(1, 1, 10 * 2**20))
     monkeypatch.setattr(machine_checks, "EARLIEST", machine_checks.LATEST)
     monkeypatch.setattr(
         machine_checks, "requires", lambda _: ["not-there>=1", "absent; extra == 'x'", "numpy"]

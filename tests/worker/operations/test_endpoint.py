@@ -15,7 +15,7 @@ from schemas.live_settings import OperationsSettings
 from tests.worker.operations.asking import NOW, Told, asked, endpoint, get, parsed, sent, signs
 from worker.operations.endpoint import MOST_CONNECTIONS, guard_of, is_loopback, most_connections
 from worker.operations.http_request import LONGEST_HEAD, Refused, Request, parse_head
-from worker.operations.vital_signs import SECOND
+from worker.operations.status import SECOND
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 

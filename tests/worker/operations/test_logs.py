@@ -14,7 +14,7 @@ import structlog
 from schemas.config import Settings
 from schemas.errors import ConfigError
 from worker.operations.logs import LIBRARIES, RedactingFormatter, configure_logging, logger
-from worker.operations.redaction import Redactor
+from worker.secrets.redaction import Redactor
 
 CANARY = "c4nary-0123456789-value"
 DB_PASSWORD = "c4nary-db-pass"

@@ -15,10 +15,10 @@ from structlog.testing import capture_logs
 from schemas.errors import ConfigError
 from schemas.live_settings import OperationsSettings
 from tests.worker.operations.receiver import HANG, OK, receiving, status
-from worker.operations.news import SEVERITIES, News, of_journal, of_worker
+from worker.operations.alerts import SEVERITIES, News, of_journal, of_worker
 from worker.operations.notifications import MOST_ATTEMPTS, MOST_OF_A_TOPIC, Notifier, configured_webhook
-from worker.operations.redaction import Redactor
 from worker.operations.webhook import Outcome, Webhook, check_webhook
+from worker.secrets.redaction import Redactor
 
 CANARY = "c4nary-0123456789"
 AT = 1_700_000_000 * 10**9

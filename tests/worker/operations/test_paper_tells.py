@@ -38,7 +38,7 @@ from worker.live.process_identity import ProcessIdentity
 from worker.operations.event_levels import LEVELS
 from worker.operations.logs import configure_logging
 from worker.operations.metrics import PREFIX
-from worker.operations.running import prepare
+from worker.operations.monitoring import prepare
 
 MONTH = {"start": "2000-03-01", "end": "2000-03-31"}
 BARS = ("--symbols", "AAPL", "--from", "2000-03-01", "--to", "2000-03-31")

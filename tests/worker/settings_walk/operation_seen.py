@@ -27,13 +27,13 @@ from worker.cli.bars import load_bars
 from worker.feeds.ccxt.live import LiveBars
 from worker.feeds.opening import open_feed
 from worker.live.crash_counter import crash_loop
+from worker.operations.alerts import News
 from worker.operations.http_request import Refused, parse_head
 from worker.operations.logs import configure_logging, logger
-from worker.operations.news import News
+from worker.operations.monitoring import operated, prepare
 from worker.operations.notifications import Notifier
-from worker.operations.redaction import Redactor
-from worker.operations.running import operated, prepare
 from worker.operations.webhook import Outcome
+from worker.secrets.redaction import Redactor
 from worker.settings import ResolvedSettings
 
 END = b"\r\n\r\n"

@@ -19,7 +19,7 @@ from services.store import open_store
 from tests.worker.slow_worker.batches import looking_job, prepared_batch
 from worker.live.monitor import Bare
 from worker.live.with_slow_loop import WithSlowLoop
-from worker.operations.vital_signs import VitalSigns
+from worker.operations.status import VitalSigns
 from worker.slow_worker.ports import JOB
 from worker.slow_worker.service import StopSignals, serve
 from worker.slow_worker.slot_runner import MOST_ATTEMPTS

@@ -1,7 +1,7 @@
 """Secrets come from the environment or from files that it names, and from nowhere else.
 
 Every secret NAME may be given as NAME_FILE instead: the path of a file that holds it, as container secrets
-are. Values are never printed; `worker.operations.redaction` keeps them out of everything that is.
+are. Values are never printed; `worker.secrets.redaction` keeps them out of everything that is.
 """
 
 import re

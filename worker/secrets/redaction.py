@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 from pydantic import SecretBytes, SecretStr
 
 from schemas.errors import ConfigError
-from worker.operations.secrets import FILE, WEBHOOK_URL, is_secret_name, secret
+from worker.secrets.secrets import FILE, WEBHOOK_URL, is_secret_name, secret
 
 MASK = "***"
 LEAST_NAMED = 8  # a shorter value of a variable is rather a flag than a secret

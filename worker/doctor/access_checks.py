@@ -15,12 +15,12 @@ from services.feeds.port import MarketFeed
 from services.high_level.narrative import DEADLINE_MS as NARRATIVE_MS
 from services.ports import LanguageModel
 from trading_core.tick_guard import TickGuard
+from worker.doctor.checks import Finding, Patient
 from worker.models import Models, check_models, configured_models, model_address, models_in_use
-from worker.operations.checks import Finding, Patient
 from worker.operations.endpoint import guard_of, is_loopback
-from worker.operations.redaction import masked_webhook
-from worker.operations.secrets import FILE, NAMES, WEBHOOK_SECRET, WEBHOOK_URL, secret
 from worker.operations.webhook import check_webhook
+from worker.secrets.redaction import masked_webhook
+from worker.secrets.secrets import FILE, NAMES, WEBHOOK_SECRET, WEBHOOK_URL, secret
 
 PATIENCE_S = 30.0
 FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO

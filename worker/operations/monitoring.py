@@ -13,9 +13,9 @@ from schemas.live_settings import OperationsSettings
 from worker.operations.endpoint import Endpoint, guard_of
 from worker.operations.logs import logger
 from worker.operations.notifications import Notifier, configured_webhook
-from worker.operations.redaction import Redactor
-from worker.operations.vital_signs import VitalSigns, VitalSource
+from worker.operations.status import VitalSigns, VitalSource
 from worker.operations.webhook import Webhook
+from worker.secrets.redaction import Redactor
 
 
 @dataclass(frozen=True)

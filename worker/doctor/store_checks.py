@@ -14,8 +14,8 @@ from services.store.failures import StoreMissing
 from services.store.file_watch import COMPANIONS
 from services.store.opening import check_file, transaction
 from services.store.urls import StoreUrl, parse_url
-from worker.operations.access_checks import FOR_OTHERS
-from worker.operations.checks import Finding, Patient
+from worker.doctor.access_checks import FOR_OTHERS
+from worker.doctor.checks import Finding, Patient
 
 PATIENCE_S = 5.0
 MOST_SKEW_S = 2.0

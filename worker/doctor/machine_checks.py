@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from worker.environment import environment
-from worker.operations.checks import Finding, Patient
+from worker.doctor.checks import Finding, Patient
+from worker.doctor.environment import environment
 
 LEAST_PYTHON = (3, 11)
 LEAST_FREE, SMALL_FREE = 100 * 2**20, 2**30

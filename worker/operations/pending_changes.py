@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from services.playbooks.lifecycle import EXPERIMENT_ENDED
-from worker.operations.news import News
+from worker.operations.alerts import News
 
 CHANGE_KINDS = frozenset({"replan_verdict", "action_refused", "playbook_version"})
 # Refusals by a bound that a person has set, or by a model that overruled the rules.

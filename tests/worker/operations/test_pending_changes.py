@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.judge import JudgeAction, RefusedAction
-from worker.operations.waiting_changes import BOUNDS, WaitingChanges
+from worker.operations.pending_changes import BOUNDS, WaitingChanges
 
 AT = 1_700_000_000 * 10**9
 BAN = JudgeAction(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from schemas.errors import ConfigError
-from worker.operations.redaction import MASK, Redactor, known_secrets, masked_webhook, redactor_of
-from worker.operations.secrets import is_secret_name, secret, strong, where_secrets_belong
+from worker.secrets.redaction import MASK, Redactor, known_secrets, masked_webhook, redactor_of
+from worker.secrets.secrets import is_secret_name, secret, strong, where_secrets_belong
 
 CANARY = "c4nary-Value/with+signs=7"
 HOOK = "https://hooks.example.com/services/T0000/B0000/abcdefghijklmnopqrst?key=0123456789abcdef0"
