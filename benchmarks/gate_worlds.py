@@ -14,10 +14,10 @@ from typing import Any
 from schemas.config import GateSettings
 from tools.docs_pages import ROOT, table
 from worker.cli.worlds import cells_of, columns, headline
-from worker.worlds.engine.rows import NO_HARM, PLANTED, engine_rows
-from worker.worlds.figures import document_of
-from worker.worlds.runs import KeptParts, cores, gate_hash, measure_rows
-from worker.worlds.table import rows
+from worker.studies.worlds.engine.rows import NO_HARM, PLANTED, engine_rows
+from worker.studies.worlds.figures import document_of
+from worker.studies.worlds.runs import KeptParts, cores, gate_hash, measure_rows
+from worker.studies.worlds.table import rows
 
 RUNS, SEEDS = 400, (1, 2)
 SESSIONS = {PLANTED: 10, NO_HARM: 50}

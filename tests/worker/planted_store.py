@@ -13,7 +13,7 @@ from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.runs.backtest import run_backtest
 from worker.runs.store_run import record_run
-from worker.scenarios import PLANTED
+from worker.studies.scenarios import PLANTED
 
 BARS = 1_850
 UNPROVEN = JudgeSettings(promotion_minimum_trades=10_000)  # paper trades prove nothing, experiments stay open

@@ -16,7 +16,7 @@ from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models
 from worker.runs.backtest import run_backtest
 from worker.runs.run_result import RunResult
-from worker.scenarios import planted_books
+from worker.studies.scenarios import planted_books
 
 
 class Run(NamedTuple):

@@ -26,10 +26,10 @@ from tests.services.store.artefacts import report, request
 from tests.worker.asking_models import PERIOD, Asked, agreeing, agreeing_run, asking
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.test_session_over_the_wire import trades
-from worker.ablation.worth import _unfit
 from worker.bootstrap import assemble
 from worker.cli.summary import _performance_parts
 from worker.models import Models
+from worker.studies.ablation.worth import _unfit
 
 BARS = embedded_bars(*PERIOD)
 AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})

@@ -22,7 +22,7 @@ from services.playbooks.registry import load_playbooks
 from services.slow_loop.journal_facts import JournalFacts
 from tests.worker.momentum_worlds import momentum_world
 from worker.bootstrap import assemble
-from worker.scenarios import PLANTED
+from worker.studies.scenarios import PLANTED
 from worker.timing import Timing
 
 NAME, CELL = "buys_strength", "up/mid"

@@ -23,7 +23,7 @@ from worker.models import Models
 from worker.runs.backtest import run_backtest
 from worker.runs.replay import ReplayReport, replay_run
 from worker.runs.store_run import record_run
-from worker.scenarios import PLANTED
+from worker.studies.scenarios import PLANTED
 
 PRICES = (ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0),)
 

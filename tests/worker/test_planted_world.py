@@ -17,7 +17,7 @@ from tests.worker.shared_runs import Run, losing_run, losing_settings, planted_r
 from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns
 from worker.feeds.sample_data.worlds import make_world
-from worker.scenarios import PLANTED, planted_books
+from worker.studies.scenarios import PLANTED, planted_books
 
 
 def _versions(run: Run | None = None) -> list[dict]:  # type: ignore[type-arg]

@@ -9,7 +9,7 @@ from services.playbooks.measures import revised
 from services.playbooks.registry import load_playbooks
 from tests.worker.momentum_worlds import momentum_world
 from tests.worker.shared_runs import Run, run_on
-from worker.scenarios import PLANTED
+from worker.studies.scenarios import PLANTED
 
 NAME = "buys_strength"
 CAREFUL = 0.002

@@ -9,7 +9,7 @@ from services.playbooks.registry import load_playbooks
 from services.slow_loop.cadence import is_slot
 from tests.worker.crashing_worlds import crashing_world
 from tests.worker.shared_runs import Run, run_on
-from worker.scenarios import PLANTED
+from worker.studies.scenarios import PLANTED
 
 CRASH = 146  # longs are open there
 

@@ -14,7 +14,7 @@ from worker.cli.out_folder import trades_csv
 from worker.feeds.csv.rows import CsvRows
 from worker.feeds.files.files import load_bar_file
 from worker.feeds.history.fetch_write import write_bars
-from worker.gate_table import read_trades
+from worker.studies.trade_file import read_trades
 
 DAY = 86_400 * 10**9
 STARTS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "'=1", "''+1", "\uff1d1"]

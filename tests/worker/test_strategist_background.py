@@ -38,8 +38,8 @@ from worker.bootstrap import assemble
 from worker.cli.decision_tables import render_comparison
 from worker.models import Models
 from worker.session import Session
-from worker.strategist_panel import StrategistPanel
-from worker.strategist_questions import read_strategist_questions
+from worker.studies.models.strategist_panel import StrategistPanel
+from worker.studies.models.strategist_questions import read_strategist_questions
 from worker.timing import Timing
 
 BARS = embedded_bars(*PERIOD)

@@ -19,7 +19,7 @@ from worker.runs.backtest import run_backtest
 from worker.runs.rebuild import rebuild
 from worker.runs.replay import replay_run
 from worker.runs.trials import NoTrial
-from worker.scenarios import planted_books
+from worker.studies.scenarios import planted_books
 
 HYPOTHESES = len(set(declared_hypotheses(load_playbooks(None), ["1d"])))
 

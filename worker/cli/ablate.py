@@ -117,8 +117,8 @@ def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict
         ConfigError: something is wrong; nothing has been made then.
     """
     from services.store import open_store
-    from worker.ablation.arms import Arm, has_model, settings_of
     from worker.cli.out_folder import OutFolder
+    from worker.studies.ablation.arms import Arm, has_model, settings_of
 
     bars = load_bars(settings)
     definitions = wiring.playbooks(settings)
@@ -148,9 +148,9 @@ async def _document(
     keep_all: bool,
 ) -> dict[str, Any]:
     wiring.ready_engine()
-    from worker.ablation.runner import AblationRunner
-    from worker.ablation.shadow_ledger import shadow_ledger
-    from worker.ablation.worth import worth_document
+    from worker.studies.ablation.runner import AblationRunner
+    from worker.studies.ablation.shadow_ledger import shadow_ledger
+    from worker.studies.ablation.worth import worth_document
 
     with Interrupts() as interrupts:
 
@@ -171,7 +171,7 @@ async def _document(
 
 def _new_run(settings: Settings, bars: "BarSeries", name: str) -> "NewRun":
     from services.store import NewRun, masked
-    from worker.ablation.runner import MODE
+    from worker.studies.ablation.runner import MODE
 
     config = settings.payload()
     config["runtime"]["db"] = masked(settings.runtime.db)

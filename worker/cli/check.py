@@ -19,7 +19,7 @@ from worker.settings import load_settings
 if TYPE_CHECKING:
     from schemas.config import Settings
     from schemas.reflection import PolicyLevelReflectionRequest
-    from worker.plan_check import PlanCheck
+    from worker.studies.plan_check.plan_check import PlanCheck
 
 ERROR = "error"
 EXIT_CODES = {ReflectionStatus.PASS: 0, ReflectionStatus.REVISE: 3, ReflectionStatus.BLOCK: 4, ERROR: 5}
@@ -98,7 +98,7 @@ def _refuse_mixture(
 
 
 def _print_example(settings: "Settings", playbook: str | None, direction: str | None) -> None:
-    from worker.check_example import example_request
+    from worker.studies.plan_check.check_example import example_request
 
     request = example_request(settings, wiring.playbooks(settings), playbook, direction)
     text = json_text.dumps(request.payload(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
@@ -106,8 +106,8 @@ def _print_example(settings: "Settings", playbook: str | None, direction: str | 
 
 
 def _checked(file: str, settings: "Settings") -> dict[str, Any]:
-    from worker.check_request import read_request
-    from worker.plan_check import check_plan
+    from worker.studies.plan_check.check_request import read_request
+    from worker.studies.plan_check.plan_check import check_plan
 
     request = read_request(file)
     with step("checking the plan"):

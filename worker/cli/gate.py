@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from schemas.config import Settings
     from schemas.playbook import PlaybookDefinition
     from services.high_level.table_gate import GradedCluster, GradedTable
-    from worker.gate_table import TradeFile
+    from worker.studies.trade_file import TradeFile
 
 SCHEDULES = ("daily", "weekly", "monthly")
 SIGNIFICANT_DIGITS = 9
@@ -83,7 +83,7 @@ def gate(
     ).settings
     from services.high_level.clusters import bounds_of
     from services.high_level.table_gate import grade_table
-    from worker.gate_table import read_trades
+    from worker.studies.trade_file import read_trades
 
     books = wiring.playbooks(settings) if settings.runtime.playbooks is not None else ()
     definitions = {item.id: item for item in books}

@@ -90,7 +90,7 @@ async def stored_runner(store: "Store", record: "RunRecord") -> BacktestRunner:
     """What plays a stored run again: the backtest, with the coin of an arm that was vetoed by one."""
     if record.mode != "ablation":
         return backtest_runner()
-    from worker.ablation.runner import runner_of
+    from worker.studies.ablation.runner import runner_of
 
     return await runner_of(store, record)
 
@@ -118,7 +118,7 @@ def paper_replay() -> "PaperReplay":
 def scenario_runner() -> Callable[[], Sequence[Scenario]]:
     """The five human verification scenarios, with the engine ready for them."""
     ready_engine()
-    from worker.scenarios import run_scenarios
+    from worker.studies.scenarios import run_scenarios
 
     return run_scenarios
 

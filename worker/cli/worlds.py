@@ -14,7 +14,7 @@ from worker.cli.progress import progress_bar
 from worker.runs.interrupts import Interrupts
 
 if TYPE_CHECKING:
-    from worker.worlds.table import Row
+    from worker.studies.worlds.table import Row
 
 RUNS, SESSIONS = 100, 10
 PLAIN = {"years": 1, "edge": 0.0, "first": None}
@@ -169,7 +169,7 @@ def _rows(
     Raises:
         ConfigError: options that do not go together, or a name that is none.
     """
-    from worker.worlds.table import GROUPS, own_rows, rows
+    from worker.studies.worlds.table import GROUPS, own_rows, rows
 
     if world is not None:
         if only is not None or whole:
@@ -188,8 +188,8 @@ def _session_rows(
     Raises:
         ConfigError: options that do not go together, or a name that is none.
     """
-    from worker.worlds.engine.rows import GROUPS, engine_rows, own_engine_rows
-    from worker.worlds.engine.world import TAKES
+    from worker.studies.worlds.engine.rows import GROUPS, engine_rows, own_engine_rows
+    from worker.studies.worlds.engine.world import TAKES
 
     for name in [*(name for name in given if name not in TAKES), *(["years"] if rest != PLAIN else [])]:
         told = "--years, --edge or --planted" if name == "years" else f"--{name.replace('_', '-')}"
@@ -227,8 +227,8 @@ def _measured(
     rows: list["Row"], runs: int, seed: int, processes: int, resume: str | None, *, engine: bool
 ) -> dict[str, Any]:
     from schemas.config import GateSettings
-    from worker.worlds.figures import document_of
-    from worker.worlds.runs import KeptParts, cores, gate_hash, measure_rows
+    from worker.studies.worlds.figures import document_of
+    from worker.studies.worlds.runs import KeptParts, cores, gate_hash, measure_rows
 
     gate = GateSettings()
     kept = KeptParts(None if resume is None else Path(resume), seed, gate, engine=engine)

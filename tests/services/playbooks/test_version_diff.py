@@ -3,7 +3,7 @@
 from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import revised, with_parameter
 from services.playbooks.version_diff import changes
-from worker.scenarios import PLANTED
+from worker.studies.scenarios import PLANTED
 
 BOOK = load_playbooks(PLANTED)[0]
 

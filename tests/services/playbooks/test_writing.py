@@ -13,7 +13,7 @@ from schemas.errors import ConfigError
 from services.playbooks.loader import load_playbooks, parse_playbook
 from services.playbooks.measures import revised, with_parameter
 from services.playbooks.writing import MANIFEST, playbook_toml, write_playbooks
-from worker.scenarios import PLANTED
+from worker.studies.scenarios import PLANTED
 
 BOOKS = load_playbooks(None)
 ALL = (*BOOKS, *load_playbooks(PLANTED))

@@ -7,8 +7,8 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from worker.check_example import DAY_NS, NOW
 from worker.cli import app
+from worker.studies.plan_check.check_example import DAY_NS, NOW
 
 POSITION = {
     "direction": "long", "quantity": 1.0, "entry_price": 180.0,

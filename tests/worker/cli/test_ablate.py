@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.wire import GOOD, KEY_VARIABLE, wire
-from worker.ablation.random_veto import KIND
 from worker.cli import app
+from worker.studies.ablation.random_veto import KIND
 
 PERIOD = ("--symbols", "AAPL,MSFT", "--from", "2003-01-01", "--to", "2004-06-30")
 MODEL = """
@@ -95,8 +95,8 @@ def test_ablate_arm_is_verified_like_any_run(made, arm):
 
 
 def test_ablate_arm_whose_coin_is_not_thrown_again_differs(made, monkeypatch):
-    from worker.ablation import runner
     from worker.runs.backtest import run_backtest
+    from worker.studies.ablation import runner
 
     monkeypatch.setattr(runner, "vetoed_runner", lambda veto: run_backtest)
     done = command("verify", made.run_of("random_veto")["run_id"], "--db", made.url, "--json")

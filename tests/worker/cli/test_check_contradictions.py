@@ -17,7 +17,7 @@ from schemas.snapshot import PolicySnapshot
 from tests.worker.cli.checking import HELD, complaint, edited, unedited
 from tests.worker.cli.recorded_requests import requests_of
 from tests.worker.shared_runs import embedded_run, slice_run
-from worker.check_request import parse_request
+from worker.studies.plan_check.check_request import parse_request
 
 HOUR = 3_600 * 10**9
 LATER = st.integers(1, 10**18)

@@ -19,7 +19,7 @@ from tests.worker.shared_runs import embedded_run
 from tools.docs_pages import DOCS
 from worker.cli import app
 from worker.cli.out_folder import trades_csv
-from worker.gate_table import OPTIONAL, REQUIRED
+from worker.studies.trade_file import OPTIONAL, REQUIRED
 
 HEADER = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
 START = datetime(2024, 1, 1, 9, tzinfo=UTC)

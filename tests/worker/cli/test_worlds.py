@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from benchmarks import gate_worlds
 from worker.cli import app
-from worker.worlds.table import QUICK
+from worker.studies.worlds.table import QUICK
 
 TINY = ("--world", "counts", "--per-week", "2", "--runs", "4", "--processes", "1")
 

@@ -36,7 +36,7 @@ from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.stepper import DRAIN_AFTER, TradingDesk
 from worker.models import Models
 from worker.runs.stored_document import MEASURED
-from worker.scenarios import PLANTED
+from worker.studies.scenarios import PLANTED
 
 OFTEN = Pace(events=10**9, rows=50, share=0.0)
 NEVER = Pace(events=10**9, rows=10**9)

@@ -1,0 +1,1 @@
+"""Models and prompts compared on the same questions."""

@@ -1,0 +1,1 @@
+"""The fast reflection on a plan that is given as a file."""

@@ -1,0 +1,327 @@
+"""A table of anybody's resolved trades, from CSV or Parquet: columns by name, judged row by row.
+
+Nothing is repaired: a value that cannot be used is refused with its file, row, column and the next step. The
+`trades.csv` of a run is such a table as it stands. Called by `thinktwice gate`.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.errors import DataError, nearest
+from services.high_level.trade_table import TradeTable
+from worker.feeds.files.tables import BarTable, read_table
+from worker.feeds.files.times import utc_labels, zone_named
+from worker.studies.trade_positions import BY_ID, BY_ORDER, BY_ROW, Positions, merge, numbered
+
+REQUIRED = ("playbook", "regime", "timeframe", "entry_time", "exit_time", "r")
+OPTIONAL = ("reference", "looks", "no_learn", "position_id", "symbol", "direction", "quantity")
+MOST_R = 1e9
+TRUE, FALSE = ("true", "1"), ("false", "0")
+OWN_NAMES = {
+    "playbook_id": "playbook",
+    "entry_label": "entry_time",
+    "exit_label": "exit_time",
+}  # of trades.csv
+OUTCOME = "write the outcome in R, or remove the row (an open trade is not resolved)"
+QUANTITY = "write how much was traded, or leave the column out"
+REFERENCE = "write what the playbook's trades are held against, in R, or leave the column out"
+_BAR = re.compile(r"(?P<count>[1-9]\d{0,3})(?P<unit>[smhdwM])")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "M": 2_592_000}
+IntArray = npt.NDArray[np.int64]
+Codes = tuple[IntArray, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class TradeFile:
+    """The trades of a file, whether it gives references, and the times of its own looks, if it has any.
+
+    Trades of a no-learn zone teach nothing: they are left out, and counted in `no_learn`; None
+    for a table that has no such column. `positions` says which rows were one position.
+    """
+
+    trades: TradeTable
+    has_references: bool
+    looks: tuple[int, ...] | None
+    no_learn: int | None = None
+    positions: Positions | None = None
+
+
+@dataclass(frozen=True)
+class _KeptRows(BarTable):
+    """Some rows of a file, which still know their places in it."""
+
+    rows: IntArray
+
+    def place(self, row: int) -> str:
+        return super().place(int(self.rows[row]))
+
+
+def read_trades(
+    path: Path, tz: str | None, reference: float | None, usual: dict[str, float], *, keep_copies: bool = False
+) -> TradeFile:
+    """The resolved trades of a file.
+
+    Args:
+        path: CSV (plain or gzip) or Parquet.
+        tz: zone of times that carry none.
+        reference: what trades are held against, for all playbooks; None: the column, else `usual`.
+        usual: reference of single playbooks; "" holds that of the others.
+        keep_copies: whether rows that are equal in every column are positions of their own.
+
+    Raises:
+        DataError: the file cannot be used; it names the place, the column, the value and the next step.
+    """
+    table = read_table(path, "at least one trade")
+    where = _columns(table)
+    table, left_out = _learnable(table, where)
+    if reference is not None and "reference" in where:
+        raise DataError(f"{path.name} has a column 'reference': leave --reference out, or remove the column")
+    zone = zone_named(tz)
+    entry, exit_ns = (_times(table, where[name], zone) for name in ("entry_time", "exit_time"))
+    _refuse_early_exit(table, entry, exit_ns)
+    r = _outcomes(table, where["r"])
+    (books, names), (regimes, cells), (frames, labels) = (
+        _codes(table, where[name]) for name in ("playbook", "regime", "timeframe")
+    )
+    bar_s = _bar_seconds(table, where["timeframe"], frames, labels)
+    held = tuple(usual.get(name, usual[""]) if reference is None else reference for name in names)
+    if "reference" in where:
+        held = _references(table, where["reference"], books, names)
+    trades = TradeTable(entry, exit_ns, r, books, regimes, frames, names, cells, labels, bar_s, held)
+    looks = None
+    if "looks" in where:
+        told = _times(table, where["looks"], zone)
+        _refuse_early_look(table, exit_ns, told)
+        looks = tuple(np.unique(told).tolist())
+    held_together, positions = _held_together(table, where, trades, keep_copies)
+    return TradeFile(held_together, "reference" in where, looks, left_out, positions)
+
+
+def _held_together(
+    table: BarTable, where: dict[str, int], trades: TradeTable, keep_copies: bool
+) -> tuple[TradeTable, Positions | None]:
+    """The table with one row for each position, and how rows were held together; None where nothing is."""
+    if "position_id" in where:
+        by, keys = BY_ID, [_codes(table, where["position_id"])[0]]
+    elif "symbol" in where and "direction" in where:
+        named = [_alike(*_codes(table, where[name])) for name in ("symbol", "direction")]
+        cell = [trades.playbook, trades.regime, trades.timeframe]
+        by, keys = BY_ORDER, [*named, *cell, trades.entry_ns, trades.exit_ns]
+    elif keep_copies:
+        return trades, None
+    else:
+        by, keys = BY_ROW, [_encoded(column) for column in table.columns]
+    number = numbered(keys)
+    positions = Positions(by, len(number), int(number.max()) + 1)
+    if not positions.merged:
+        return trades, positions
+    _refuse_mixed(table, where, trades, number)
+    quantity = _quantities(table, where["quantity"]) if "quantity" in where else None
+    return merge(trades, number, quantity), positions
+
+
+def _alike(codes: IntArray, names: tuple[str, ...]) -> IntArray:
+    """Codes (n,) that are equal where names differ in case alone."""
+    _, same = np.unique([name.casefold() for name in names], return_inverse=True)
+    return np.asarray(same, dtype=np.int64)[codes]
+
+
+def _encoded(column: Any) -> IntArray:
+    """A number for each value of a column (n,), equal where values are; missing ones are equal."""
+    encoded: Any = pc.dictionary_encode(column, null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    codes: IntArray = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def _refuse_mixed(table: BarTable, where: dict[str, int], trades: TradeTable, number: IntArray) -> None:
+    """Rows of one position have one playbook, one regime and one timeframe."""
+    _, first = np.unique(number, return_index=True)
+    for name in ("playbook", "regime", "timeframe"):
+        codes = getattr(trades, name)
+        odd = np.flatnonzero(codes != codes[first][number])
+        if odd.size:
+            row, other = int(odd[0]), int(first[number[odd[0]]])
+            names = getattr(trades, f"{name}s")
+            raise DataError(
+                f"{_place(table, where[name], row)}: {names[codes[row]]!r} differs from "
+                f"{names[codes[other]]!r} "
+                f"in {table.place(other)}, which has the same position_id: correct one of them"
+            )
+
+
+def _quantities(table: BarTable, column: int) -> npt.NDArray[np.float64]:
+    values = _numbers(table, column, QUANTITY)
+    odd = np.flatnonzero(values <= 0.0)
+    if odd.size:
+        row = int(odd[0])
+        raise DataError(
+            f"{_place(table, column, row)}: the quantity {float(values[row])!r} is not above 0: {QUANTITY}"
+        )
+    return values
+
+
+def _learnable(table: BarTable, where: dict[str, int]) -> tuple[BarTable, int | None]:
+    """The table without the rows whose `no_learn` is true, and how many those are; None without the column.
+
+    Raises:
+        DataError: a value is neither true nor false, or nothing is left.
+    """
+    if "no_learn" not in where:
+        return table, None
+    column = where["no_learn"]
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(table.columns[column], pa.string())))
+    true, false = (pc.is_in(words, pa.array(known)) for known in (TRUE, FALSE))
+    left_out, kept = (np.asarray(one.to_numpy(zero_copy_only=False), dtype=np.bool_) for one in (true, false))
+    odd = np.flatnonzero(~(left_out | kept))
+    if odd.size:
+        said = words[int(odd[0])].as_py()
+        raise DataError(f"{_place(table, column, int(odd[0]))}: {said!r} is neither true nor false")
+    if not kept.any():
+        raise DataError(f"{table.path.name}: every trade is of a no-learn zone: there is nothing to grade")
+    rows = np.flatnonzero(kept)
+    columns = tuple(one.take(pa.array(rows)) for one in table.columns)
+    return _KeptRows(**vars(table) | {"columns": columns}, rows=rows), int(left_out.sum())
+
+
+def _columns(table: BarTable) -> dict[str, int]:
+    given = [OWN_NAMES.get(name.strip().lower(), name.strip().lower()) for name in table.names]
+    missing = [name for name in REQUIRED if name not in given]
+    if missing:
+        have = ", ".join(repr(name) for name in table.names)
+        hint = nearest(missing[0], [name for name in given if name not in REQUIRED])
+        raise DataError(
+            f"{table.path.name}: column {missing[0]!r} is missing: a table of trades has "
+            f"{', '.join(REQUIRED)}; this one has {have}.{hint}"
+        )
+    twice = [name for name in (*REQUIRED, *OPTIONAL) if given.count(name) > 1]
+    if twice:
+        raise DataError(f"{table.path.name}: column {twice[0]!r} stands there twice: keep one of them")
+    return {name: given.index(name) for name in (*REQUIRED, *OPTIONAL) if name in given}
+
+
+def _place(table: BarTable, column: int, row: int) -> str:
+    return f"{table.place(row)}, column {table.names[column]!r}"
+
+
+def _times(table: BarTable, column: int, zone: ZoneInfo | None) -> IntArray:
+    return utc_labels(table.columns[column], lambda row: _place(table, column, row), zone)
+
+
+def _refuse_early_exit(table: BarTable, entry: IntArray, exit_ns: IntArray) -> None:
+    early = np.flatnonzero(exit_ns < entry)
+    if early.size:
+        row = int(early[0])
+        shown = [f"{np.datetime64(int(times[row]), 's')!s}Z" for times in (exit_ns // 10**9, entry // 10**9)]
+        raise DataError(
+            f"{table.place(row)}, column 'exit_time': the exit {shown[0]} lies before the entry {shown[1]}: "
+            "correct one of them, or remove the row"
+        )
+
+
+def _refuse_early_look(table: BarTable, exit_ns: IntArray, look_ns: IntArray) -> None:
+    early = np.flatnonzero(look_ns < exit_ns)
+    if early.size:
+        row = int(early[0])
+        shown = [
+            f"{np.datetime64(int(times[row]), 's')!s}Z" for times in (look_ns // 10**9, exit_ns // 10**9)
+        ]
+        raise DataError(
+            f"{table.place(row)}, column 'looks': the look {shown[0]} lies before the exit {shown[1]}, when "
+            "the trade was not known: correct one of them, or leave the column out"
+        )
+
+
+def _numbers(table: BarTable, column: int, advice: str) -> npt.NDArray[np.float64]:
+    """Finite numbers of a column (n,).
+
+    Raises:
+        DataError: one is none; it names the place, and says `advice`.
+    """
+    values = table.numbers(column)
+    odd = np.flatnonzero(~np.isfinite(values))
+    if odd.size:
+        row = int(odd[0])
+        word = "empty or NaN" if np.isnan(values[row]) else f"{float(values[row])!r}"
+        raise DataError(f"{_place(table, column, row)}: the value is {word}, not a finite number: {advice}")
+    return values
+
+
+def _outcomes(table: BarTable, column: int) -> npt.NDArray[np.float64]:
+    """R of every row; what no trade can have made, and no sum could hold, is refused."""
+    values = _numbers(table, column, OUTCOME)
+    odd = np.flatnonzero(np.abs(values) > MOST_R)
+    if odd.size:
+        row = int(odd[0])
+        raise DataError(
+            f"{_place(table, column, row)}: {float(values[row])!r} is more than {MOST_R:,.0f} times what was "
+            "risked: write the outcome in R (profit / risk at entry), or remove the row"
+        )
+    return values
+
+
+def _codes(table: BarTable, column: int) -> Codes:
+    """Codes into sorted names; an empty name is refused."""
+    array = table.columns[column]
+    if not (pa.types.is_string(array.type) or pa.types.is_integer(array.type)):
+        raise DataError(f"{table.path.name}: column {table.names[column]!r} holds {array.type}, not names")
+    encoded: Any = pc.dictionary_encode(
+        pc.fill_null(pc.utf8_trim_whitespace(pc.cast(array, pa.string())), "")
+    )
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    raw: list[str] = encoded.dictionary.to_pylist()
+    codes: IntArray = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    if "" in raw:
+        row = int(np.flatnonzero(codes == raw.index(""))[0])
+        raise DataError(f"{_place(table, column, row)}: the name is empty: write one, or remove the row")
+    _refuse_separator(table, column, raw, codes)
+    names = sorted(raw)
+    rank = np.array([names.index(name) for name in raw], dtype=np.int64)
+    return rank[codes], tuple(names)
+
+
+def _refuse_separator(table: BarTable, column: int, raw: list[str], codes: IntArray) -> None:
+    """A name with the separator of hypotheses could stand for two clusters."""
+    for position, name in enumerate(raw):
+        if "|" in name:
+            row = int(np.flatnonzero(codes == position)[0])
+            raise DataError(f"{_place(table, column, row)}: {name!r} holds '|': use another character")
+
+
+def _bar_seconds(table: BarTable, column: int, codes: IntArray, labels: tuple[str, ...]) -> tuple[int, ...]:
+    found = []
+    for position, label in enumerate(labels):
+        match = _BAR.fullmatch(label)
+        if match is None:
+            row = int(np.flatnonzero(codes == position)[0])
+            raise DataError(
+                f"{_place(table, column, row)}: {label!r} is no timeframe: write a number and one of "
+                f"{', '.join(_SECONDS)}, like 15m, 4h or 1d"
+            )
+        found.append(int(match["count"]) * _SECONDS[match["unit"]])
+    return tuple(found)
+
+
+def _references(table: BarTable, column: int, books: IntArray, names: tuple[str, ...]) -> tuple[float, ...]:
+    """One reference for each playbook."""
+    values = _numbers(table, column, REFERENCE)
+    _, first = np.unique(books, return_index=True)
+    differing = np.flatnonzero(values != values[first][books])
+    if differing.size:
+        row = int(differing[0])
+        other, name = int(first[books[row]]), names[books[row]]
+        raise DataError(
+            f"{_place(table, column, row)}: {float(values[row])!r} differs from {float(values[other])!r} in "
+            f"{table.place(other)}: give every trade of {name!r} the same reference"
+        )
+    return tuple(float(value) for value in values[first])

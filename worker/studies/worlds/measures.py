@@ -1,0 +1,151 @@
+"""What one run of a world says about the gate: one function a question, each a few named numbers.
+
+A number is 1 or 0 where it counts (a flag, a covered mean), a quantity where it is one (blocks, a width), and
+None where the run cannot say.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from schemas.config import GateSettings
+from services.statistics.blocks import GAINING, LOSING, Floats
+from services.statistics.drift import ARL
+from services.statistics.track import Bounds, Interval, Track
+from worker.studies.worlds.calendar import YEAR_WEEKS
+from worker.studies.worlds.catalogue import World
+from worker.studies.worlds.other_rules import other_rules
+from worker.studies.worlds.selections import Flagged, Selections
+
+Outcome = dict[str, float | None]
+PROMOTION_E = 40.0
+DECAY_E = 20.0
+HORIZONS = (52, 104, 260)
+
+
+def bounds_of(gate: GateSettings) -> Bounds:
+    """What the gate knows of a trade of which nothing is declared."""
+    return Bounds(gate.winsor_low, gate.winsor_high, strict=gate.strict)
+
+
+def drawn(world: World, gate: GateSettings, key: list[int]) -> Selections:
+    """One run; the key makes the draw."""
+    draw = np.random.Generator(np.random.PCG64(key))
+    return Selections(world, gate, world.draw(draw), bounds_of(gate))
+
+
+def flags(world: World, gate: GateSettings, key: list[int]) -> Outcome:
+    """False flags of a run: of any claim, of each, and of two other rules on the same trades."""
+    run = drawn(world, gate, key)
+    false = run.false
+    return {
+        "any": float(false.any()),
+        "losing": float(false[..., LOSING].any()),
+        "gaining": float(false[..., GAINING].any()),
+        **other_rules(run),
+    }
+
+
+def power(world: World, gate: GateSettings, key: list[int]) -> Outcome:
+    """The first cell's loss: found by each horizon, at which block, and whether a flag was false."""
+    run = drawn(world, gate, key)
+    planted = next(k for k, cells in enumerate(run.hypotheses.cells) if cells == (0,))
+    found = run.selected[:, planted, LOSING]
+    blocks = run.tracks[planted].complete(int(run.looks[found.argmax()])) if found.any() else None
+    counted: Outcome = {
+        f"by {weeks}": float(found[:weeks].any()) for weeks in HORIZONS if weeks <= world.weeks
+    }
+    return counted | {"blocks": None if blocks is None else float(blocks), "false": float(run.false.any())}
+
+
+def promotion(world: World, gate: GateSettings, key: list[int]) -> Outcome:
+    """A single losing cluster at the level of a promotion, without restarts; None where it did not lose.
+
+    The last two with the account's limit of trades a block declared.
+    """
+    run = drawn(world, gate, key)
+    trades = run.drawn[0]
+    if trades.r.mean() >= gate.reference_r:
+        return dict.fromkeys(("at the end", "ever", "at the end, limited", "ever, limited"))
+    most = int(run.tracks[0].blocks.sizes.max())
+    limited = replace(run, bounds=replace(run.bounds, most_trades=max(most, world.given.crash_trades)))
+    plain, known = (_proof(one.tracks[0]) >= PROMOTION_E for one in (run, limited))
+    return {
+        "at the end": float(plain[-1]),
+        "ever": float(plain.any()),
+        "at the end, limited": float(known[-1]),
+        "ever, limited": float(known.any()),
+    }
+
+
+def _proof(track: Track) -> Floats:
+    """Evidence without restarts for "gaining" after each block, (b,)."""
+    return np.array([track.at(int(at)).proof_of("gaining") for at in track.blocks.complete_at])
+
+
+def decay(world: World, gate: GateSettings, key: list[int]) -> Outcome:
+    """One cluster whose mean turns at half: what evidence and detector say before, and within 52 blocks.
+
+    The detector of a run holds a playbook against the edge that it declares, here its first one; against the
+    gate's reference it is given as well.
+    """
+    run = drawn(world, gate, key)
+    track, half = run.tracks[0], world.weeks // 2
+    e = np.array([track.at(int(at)).e_values[LOSING] for at in run.looks])
+    checked = np.exp(track.log_e_at(run.looks)[:, LOSING])
+    declared = gate.model_copy(update={"reference_r": world.first or 0.0})
+    own = _detector(replace(run, gate=declared))
+    plain = _detector(run)
+    after = slice(half, half + YEAR_WEEKS)
+    return {
+        "E of 20 before": float((e[:half] >= DECAY_E).any()),
+        "E of 20": float((e[after] >= DECAY_E).any()),
+        "E of 20, means agree": float((checked[after] >= DECAY_E).any()),
+        "detector before": float(own[:half].any()),
+        "detector": float(own[after].any()),
+        "detector at the reference": float(plain[after].any()),
+        "blocks to the detector": float(own[after].argmax() + 1) if own[after].any() else None,
+    }
+
+
+def _detector(run: Selections) -> Flagged:
+    """Whether the e-detector of the first cluster stands at its limit, at each look."""
+    track = run.tracks[0]
+    blocks = np.searchsorted(track.blocks.complete_at, run.looks, side="right")
+    return np.asarray(np.append(track.decay, 0.0)[blocks - 1] >= ARL)
+
+
+def interval(world: World, gate: GateSettings, key: list[int]) -> Outcome:
+    """Whether the first cluster's interval covers its mean at every look, and how wide it ends.
+
+    The mean that it names is that of winsorised R; the mean of R as it is stands beside it. Each look holds
+    those before it, so one in eight is asked.
+    """
+    run = drawn(world, gate, key)
+    track = run.tracks[0]
+    named, plain = world.winsorised_mean(gate.winsor_low, gate.winsor_high), float(world.truth().mean())
+    last = track.complete(int(run.looks[-1]))
+    shown = [track.interval(blocks) for blocks in sorted({*range(8, last, 8), last})]
+    lower = max((one.lower for one in shown if one.lower is not None), default=-np.inf)
+    upper = min((one.upper for one in shown if one.upper is not None), default=np.inf)
+    return {
+        "covered": float(lower <= named <= upper and not any(_fits_none(one) for one in shown)),
+        "mean as it is covered": float(lower <= plain <= upper),
+        "moved": float(any(one.kind == "moved" for one in shown)),
+        "half-width": None if np.isinf(upper - lower) else (upper - lower) / 2.0,
+    }
+
+
+def _fits_none(one: Interval) -> bool:
+    """Whether a look excluded every mean that could be shown."""
+    return one.kind == "moved" and one.lower is None and one.upper is None
+
+
+MEASURES: dict[str, Callable[[World, GateSettings, list[int]], Outcome]] = {
+    "flags": flags,
+    "power": power,
+    "promotion": promotion,
+    "decay": decay,
+    "interval": interval,
+}
