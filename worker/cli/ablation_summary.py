@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from services.model_calls.quoting import counted
-from worker.ablation_figures import (
+from worker.pages.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
     arm_row,

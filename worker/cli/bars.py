@@ -10,7 +10,7 @@ from schemas.errors import ConfigError
 from services.model_calls.quoting import visible
 from worker.cli.console import complain
 from worker.cli.progress import step
-from worker.figures import shown_time
+from worker.pages.figures import shown_time
 
 if TYPE_CHECKING:
     from services.store import RunRecord

@@ -3,7 +3,7 @@
 from typing import Any
 
 from worker.cli.model_tables import print_rows, print_table
-from worker.figures import DASH, counts, shown_time
+from worker.pages.figures import DASH, counts, shown_time
 
 Document = dict[str, Any]
 

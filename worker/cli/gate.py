@@ -15,7 +15,7 @@ from worker.cli.console import print_json, print_table, stdout_console
 from worker.cli.options import JsonOption
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import ConfigArgument
-from worker.figures import shown_time
+from worker.pages.figures import shown_time
 from worker.runs.interrupts import Interrupts
 from worker.settings import load_settings
 

@@ -11,7 +11,7 @@ from services.journal.kinds import JOURNAL_KINDS
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json_line, print_page, time_option
 from worker.cli.options import DbOption, RunArgument, open_for_run
-from worker.figures import shown_time
+from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 
 LINE_WIDTH = 200

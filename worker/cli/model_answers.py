@@ -5,7 +5,7 @@ from typing import Any
 import typer
 
 from worker.cli.console import complain
-from worker.figures import counts
+from worker.pages.figures import counts
 
 Document = dict[str, Any]
 NOTHING_TO_CHOOSE = "nothing_to_choose"  # nobody was asked

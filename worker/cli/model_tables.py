@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from worker.cli.console import stdout_console
-from worker.figures import DASH, counts, milliseconds, percent, shown_time
+from worker.pages.figures import DASH, counts, milliseconds, percent, shown_time
 
 Document = dict[str, Any]
 SHOWN = 20

@@ -14,7 +14,7 @@ from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_
 from worker.cli.reflect import DataOption
 from worker.cli.replan import WriteOption
 from worker.cli.replan_text import change_lines, transition_lines, version_lines, written_lines
-from worker.figures import DASH, r_multiple, shown_time
+from worker.pages.figures import DASH, r_multiple, shown_time
 from worker.runs.interrupts import run_async
 from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from schemas.config import Settings
     from schemas.playbook import PlaybookVersion
     from services.store import RunRecord, Store
-    from worker.playbook_history import PlaybookHistory
+    from worker.review.playbook_history import PlaybookHistory
     from worker.runs.rebuild import Rebuilt
 
 LATEST = "latest"
@@ -105,7 +105,7 @@ def _settings(record: "RunRecord") -> "Settings | None":
 
 
 async def _read(store: "Store", record: "RunRecord", settings: "Settings | None") -> "PlaybookHistory":
-    from worker.playbook_history import KINDS, PlaybookHistory
+    from worker.review.playbook_history import KINDS, PlaybookHistory
 
     found = PlaybookHistory(settings)
     await found.read(store.journal.rows(record.run_id, kinds=KINDS))
@@ -135,7 +135,7 @@ async def _rolled_back(
 
 def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, Any]:
     """Roll back in the rebuilt lifecycle; the run keeps its own."""
-    from worker.playbook_files import shown_version, write_standing
+    from worker.review.playbook_files import shown_version, write_standing
 
     session, at = rebuilt.session, rebuilt.known_at
     before = session.registry.reader().get(name)
@@ -159,7 +159,7 @@ def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, 
 def _moved(one: "PlaybookVersion", before: "PlaybookVersion") -> dict[str, Any]:
     """A transition of a rollback; what becomes active is told against what was."""
     from services.playbooks.version_diff import changes
-    from worker.playbook_files import shown_version
+    from worker.review.playbook_files import shown_version
 
     active = one.state == "active"
     differs = changes(before.definition, one.definition) if active else ()

@@ -58,7 +58,7 @@ def reflect(
 
 async def _reflected(run: str, at: int | None, data: Path | None, db: str | None) -> dict[str, Any]:
     from services.slow_loop.artefacts import stored_text
-    from worker.replanning import report_now
+    from worker.review.replanning import report_now
 
     store, record = await open_to_write(db, run)
     async with store:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from schemas.judge import ReplanVerdict
     from schemas.playbook import PlaybookVersion
     from services.store import RunRecord, Store
-    from worker.replanning import JudgeName
-    from worker.report_finder import FoundReport
+    from worker.review.replanning import JudgeName
+    from worker.review.report_finder import FoundReport
     from worker.runs.rebuild import Rebuilt
 
 WriteOption = Annotated[
@@ -82,7 +82,7 @@ async def _answered(
     data: Path | None,
     db: str | None,
 ) -> dict[str, Any]:
-    from worker.report_finder import find_report, names_report
+    from worker.review.report_finder import find_report, names_report
 
     report_wanted = names_report(target)
     if not report_wanted and run is not None:
@@ -107,8 +107,8 @@ async def _of_run(
     data: Path | None,
 ) -> dict[str, Any]:
     """Reflect on a run as of a time or its end, then judge that; ask a process that trades to do so."""
-    from worker.replanning import report_now
-    from worker.report_finder import find_report
+    from worker.review.replanning import report_now
+    from worker.review.report_finder import find_report
 
     if takes_requests(record):
         if at is not None:
@@ -155,8 +155,8 @@ async def _judged(
     store: "Store", rebuilt: "Rebuilt", found: "FoundReport", judge: "JudgeName | None", write: Path | None
 ) -> dict[str, Any]:
     """The verdict on a report, made now or before, and its effect on the playbooks as they stood then."""
-    from worker.replan_outcome import outcome
-    from worker.replanning import carry_out
+    from worker.review.replan_outcome import outcome
+    from worker.review.replanning import carry_out
 
     session = rebuilt.session
     verdict, judged = await _verdict(store, rebuilt, found, judge)
@@ -172,7 +172,7 @@ async def _verdict(
     store: "Store", rebuilt: "Rebuilt", found: "FoundReport", judge: "JudgeName | None"
 ) -> "tuple[ReplanVerdict, str]":
     """A report is judged once: the verdict that is there, or a new one, which is kept."""
-    from worker.replanning import judged
+    from worker.review.replanning import judged
 
     if found.verdict is not None:
         _demand_no_judge(found, found.verdict, judge)
@@ -196,7 +196,7 @@ def _judge_of(settings: "Settings", judge: "JudgeName | None") -> "JudgeName":
 
 def _demand_judge(record: "RunRecord", judge: "JudgeName | None") -> None:
     """Refuse a model that cannot be asked before a run is replayed for it."""
-    from worker.replanning import demand_model
+    from worker.review.replanning import demand_model
 
     settings = stored_settings(record)
     if _judge_of(settings, judge) == "model":
@@ -207,8 +207,8 @@ async def _judged_in_run(
     store: "Store", found: "FoundReport", judge: "JudgeName | None", write: Path | None
 ) -> dict[str, Any]:
     """What the run itself decided on its report; it is not judged, and nothing of it applied, again."""
-    from worker.playbook_files import standing
-    from worker.replan_outcome import KINDS, outcome, outcome_in_run
+    from worker.review.playbook_files import standing
+    from worker.review.replan_outcome import KINDS, outcome, outcome_in_run
 
     if found.verdict is None:
         raise ConfigError(
@@ -249,7 +249,7 @@ def _written(
 ) -> dict[str, Any]:
     if write is None:
         return {"written": None}
-    from worker.playbook_files import write_standing
+    from worker.review.playbook_files import write_standing
 
     reason = f"replan on report {found.report_id}"
     files = write_standing(write, versions, run_id=found.run_id, known_at=found.known_at, reason=reason)

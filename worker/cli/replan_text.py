@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from worker.cli.console import print_line
-from worker.figures import shown_time
+from worker.pages.figures import shown_time
 
 JUDGED = {
     "now": "",

@@ -7,7 +7,7 @@ import typer
 from schemas.canonical import ns_to_datetime
 from worker.cli.console import complain, print_json, print_table, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run, store_address
-from worker.figures import shown_time
+from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:

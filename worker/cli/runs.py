@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import ns_to_datetime
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_to_read, store_address
-from worker.figures import percent
+from worker.pages.figures import percent
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import typer
 from services.model_calls.quoting import counted
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, open_for_run
-from worker.figures import shown_time
+from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:

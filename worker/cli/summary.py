@@ -8,7 +8,7 @@ from rich.table import Table
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import counted
 from worker.cli.model_answers import model_silence
-from worker.figures import counts, milliseconds, number, percent, r_multiple
+from worker.pages.figures import counts, milliseconds, number, percent, r_multiple
 from worker.runs.why_no_trade import headline, sent_back_headline
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from services.model_calls.quoting import visible
 from worker.cli.console import stdout_console
-from worker.figures import counts, milliseconds
+from worker.pages.figures import counts, milliseconds
 
 Document = dict[str, Any]
 STYLES = {"pass": "bold green", "revise": "bold yellow", "block": "bold red", "error": "bold red"}

@@ -11,7 +11,7 @@ from services.journal.lineage import LineageNode, trace, trace_move
 from services.model_calls.quoting import visible
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
-from worker.figures import shown_time
+from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from worker.cli.console import complain, print_json_line, print_line, time_optio
 from worker.cli.options import DbOption
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, names_of
-from worker.figures import shown_time
 from worker.operations.event_levels import level_of
+from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 from worker.settings import ResolvedSettings, load_settings
 

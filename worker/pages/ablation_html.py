@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from services.model_calls.quoting import counted
-from worker.ablation_figures import (
+from worker.pages.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
     arm_row,

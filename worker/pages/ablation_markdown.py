@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from services.model_calls.quoting import counted, visible
-from worker.ablation_figures import (
+from worker.pages.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
     arm_row,

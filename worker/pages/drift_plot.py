@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from worker.figures import shown_time
+from worker.pages.figures import shown_time
 from worker.pages.markup import Child, tag
 from worker.pages.scale import Scale, spanning
 from worker.pages.shapes import SERIES_COLORS, SERIES_SHAPES, apart, line, marker, path, picture, text

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from worker.figures import r_multiple
+from worker.pages.figures import r_multiple
 from worker.pages.markup import Child, tag
 from worker.pages.scale import Scale, spanning
 from worker.pages.shapes import GRADE_SHAPES, GRADES, figure, line, marker, picture, text

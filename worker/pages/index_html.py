@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from worker.figures import shown_time
+from worker.pages.figures import shown_time
 from worker.pages.layout import Cell, page, table, value
 from worker.pages.markup import tag
 from worker.pages.report_html import Entry

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
-from worker.figures import DASH
+from worker.pages.figures import DASH
 from worker.pages.markup import Child, fill, tag, written
 from worker.pages.style import POLICY, STYLE
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from worker.figures import percent, shown_time
 from worker.pages.drift_plot import drift_plot
 from worker.pages.expectation_plot import expectation_plot
+from worker.pages.figures import percent, shown_time
 from worker.pages.forest_plot import forest_plot, shown_clusters
 from worker.pages.layout import Cell, bullets, folded, page, section, value
 from worker.pages.markup import Child, fill, tag

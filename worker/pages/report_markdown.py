@@ -11,7 +11,7 @@ from typing import Any
 
 from services.high_level.interval_text import interval_text
 from services.model_calls.quoting import counted, visible
-from worker.figures import number, percent, r_multiple, shown_time
+from worker.pages.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_clusters
 
 CLUSTER_HEAD = (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from worker.figures import number, percent, r_multiple, shown_time
+from worker.pages.figures import number, percent, r_multiple, shown_time
 from worker.pages.forest_plot import shown_e
 from worker.pages.layout import Cell, table, value
 from worker.pages.markup import tag

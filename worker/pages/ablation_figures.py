@@ -3,7 +3,7 @@
 from typing import Any
 
 from services.high_level.interval_text import interval_text
-from worker.figures import DASH, percent, r_multiple
+from worker.pages.figures import DASH, percent, r_multiple
 
 Part = dict[str, Any]
 ARM_HEAD = ("arm", "run", "return", "trades", "mean R", "drawdown", "in market", "mean gross")

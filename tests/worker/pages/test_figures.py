@@ -3,7 +3,7 @@
 import pytest
 
 from services.model_calls.quoting import counted
-from worker.figures import number, percent, r_multiple
+from worker.pages.figures import number, percent, r_multiple
 
 
 @pytest.mark.parametrize(

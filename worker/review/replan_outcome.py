@@ -16,8 +16,8 @@ from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
 from services.playbooks.measures import revised
 from services.playbooks.version_diff import changes
-from worker.playbook_files import OPEN, shown_version
-from worker.replanning import Effect
+from worker.review.playbook_files import OPEN, shown_version
+from worker.review.replanning import Effect
 
 Parent = Callable[[str], PlaybookDefinition]
 KINDS = frozenset({"playbook_version", "measure_renewed", "action_refused"})

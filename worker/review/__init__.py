@@ -1,0 +1,1 @@
+"""What a person looks at and changes after the fact: replans, histories, reports, playbook files."""
