@@ -16,7 +16,7 @@ from benchmarks.peer_table import CAP_S, Block, peer_tables
 from benchmarks.policy_loop import LoopTiming, loop_table
 from benchmarks.statistics_speed import Timed, speed_table
 from tools.docs_pages import table
-from worker.doctor.environment import environment
+from worker.operations.environment import environment
 
 PARTS = ("compile_s", "engine_s", "policy_s", "slow_s", "total_s")
 

@@ -18,7 +18,7 @@ from schemas.canonical import datetime_to_ns, ns_to_datetime
 from schemas.errors import RuleError
 from schemas.snapshot import PolicySnapshot
 from services.model_calls.quoting import quoted_json
-from services.policy_checks.dates import days_in
+from services.text.dates import days_in
 from trading_core.features.registry import resolve
 
 DIGITS = 6

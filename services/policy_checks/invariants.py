@@ -6,9 +6,9 @@ allows all of them. Which part of a plan is missing is asked here too: a plan wi
 
 from schemas.reflection import Finding, PolicyAmendmentRequest, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, PolicyState, Severity
-from services.policy_checks.dates import days_in
 from services.policy_checks.findings import Critic, run_critics
 from services.policy_checks.remedies import own_rule
+from services.text.dates import days_in
 
 SHORTEST_CITED_REASON = 4
 IN_POSITION = (PolicyState.POSITION_OPEN, PolicyState.HOLD_LOCK)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from schemas.vocabulary import Direction
-from services.policy_checks.claims import Clause, Sentence, claimed
+from services.text.claims import Clause, Sentence, claimed
 
 WORD = re.compile(r"[a-z][a-z']*")
 CLAUSE = re.compile(r"[^.!?;:,()\n–—]+")

@@ -12,8 +12,8 @@ from typing import Any
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, Severity
-from services.policy_checks.dates import days_in
 from services.policy_checks.plan_levels import PlanLevels
+from services.text.dates import days_in
 
 NUMBER = r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
 CASES = r"(?:cases?|trades?|episodes?|examples?|instances?|occurrences?|winners?|losers?|wins|losses)"

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from worker.doctor.environment import environment
+from worker.operations.environment import environment
 
 NAMES = ("machine", "processor", "python", "numpy", "numba", "scipy")
 

@@ -18,11 +18,11 @@ from services.store.claims import SlotKey
 from services.store.operator_requests import RequestKind
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from trading_core.bars import BarSeries
-from worker.doctor.environment import environment
 from worker.feeds.files.rows import series_of
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.monitor import Bare
 from worker.live.process import PaperProcess
+from worker.operations.environment import environment
 from worker.runs.backtest import run_backtest
 from worker.session import Session
 from worker.slow_worker.ports import JOB

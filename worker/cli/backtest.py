@@ -32,7 +32,7 @@ from worker.cli.run_options import (
     ZoneOption,
     names_of,
 )
-from worker.doctor.environment import environment
+from worker.operations.environment import environment
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.store_run import record_run
 from worker.settings import ResolvedSettings, load_settings

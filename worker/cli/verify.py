@@ -17,7 +17,7 @@ from worker.cli.bars import features_of, load_bars, settings_of_bars
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import progress_bar
-from worker.doctor.environment import environment
+from worker.operations.environment import environment
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.replay import ReplayReport, SettingsOfAnotherVersion, replay_run, stored_settings
 

@@ -12,7 +12,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from worker.doctor.checks import Finding, Patient
-from worker.doctor.environment import environment
+from worker.operations.environment import environment
 
 LEAST_PYTHON = (3, 11)
 LEAST_FREE, SMALL_FREE = 100 * 2**20, 2**30

@@ -19,8 +19,8 @@ from schemas.errors import StoreError
 from services.feeds.port import MarketFeed
 from services.store import NewRun, masked
 from services.store.failures import StoreDamaged
-from worker.doctor.environment import environment
 from worker.models import check_recording
+from worker.operations.environment import environment
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store

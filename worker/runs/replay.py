@@ -19,7 +19,7 @@ from schemas.playbook import PlaybookDefinition
 from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
-from worker.doctor.environment import STORE_REVISION, environment
+from worker.operations.environment import STORE_REVISION, environment
 from worker.runs.store_run import BacktestRunner, Progress, RunOutcome
 from worker.runs.stored_document import differences
 from worker.runs.trials import NoTrial, ledger_of_run

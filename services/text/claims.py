@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from services.policy_checks.claim_words import (
+from services.text.claim_words import (
     BACKGROUND,
     CONCESSIVE,
     CONDITIONAL,
