@@ -30,7 +30,7 @@ from worker.feeds.sample_data import load_embedded_bars
 from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models
 from worker.runs.backtest import run_backtest
-from worker.timing import Timing
+from worker.session import Timing
 
 DELAYS_S = (0.1, 1.0, 3.0)
 TIMEFRAMES: tuple[Timeframe, ...] = ("1m", "5m", "15m", "1h", "1d")

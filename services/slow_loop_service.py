@@ -30,21 +30,14 @@ from schemas.reflection import (
 )
 from schemas.trials import NO_TRIALS, TrialCounts, TrialLedger
 from schemas.vocabulary import OverrideReason, VersionState
+from services.clock import next_slot
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.renewals import Renewal
 from services.policy_loop_service import PolicyLoopService
 from services.ports import EventJournal, Judge, PlaybookReader
-from services.slow_loop.cadence import (
-    CadenceFacts,
-    Run,
-    Skip,
-    due,
-    examine_early,
-    next_slot,
-    structural_permission,
-)
+from services.slow_loop.cadence import CadenceFacts, Run, Skip, due, examine_early, structural_permission
 from services.slow_loop.drift_window import DriftWindow
 from services.slow_loop.evidence_epochs import EvidenceEpochs
 from services.slow_loop.open_positions import OpenPositions

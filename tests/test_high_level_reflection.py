@@ -18,12 +18,13 @@ from schemas.config import EnvelopeSettings, GateSettings, HighLevelSettings, Ju
 from schemas.errors import InvariantViolation, ModelError
 from schemas.reflection import DeferredItem, OpenEntry, UntradedSignal
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
+from services.clock import DAY_NS
 from services.feeds.port import BarRow
 from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.measures import revised
 from services.ports import ModelReply
-from services.slow_loop.cadence import DAY_NS, CadenceFacts, Run, Skip, due
+from services.slow_loop.cadence import CadenceFacts, Run, Skip, due
 from tests.services.high_level.builders import START, episode, playbook, request
 from tests.worker.test_session_wires import session
 from trading_core.live.growing_bars import Bar

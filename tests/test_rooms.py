@@ -24,8 +24,15 @@ def test_wheel_and_import_contracts_cover_every_room():
 
 
 def test_import_contracts_hold_the_direction_of_the_rooms():
-    layers = [c["layers"] for c in CONFIG["importlinter"]["contracts"] if c["type"] == "layers"]
-    assert layers == [["worker", "agents", "services", "trading_core", "schemas"]]
+    layered = [c for c in CONFIG["importlinter"]["contracts"] if c["type"] == "layers"]
+    assert layered[0]["layers"] == ["worker", "agents", "services", "trading_core", "schemas"]
+    inside = {c["containers"][0]: c for c in layered[1:]}
+    assert set(inside) == {"services", "worker"}
+    for room, contract in inside.items():
+        assert contract["exhaustive"]
+        named = {part.strip() for layer in contract["layers"] for part in layer.split("|")}
+        held = {one.stem for one in (ROOT / room).iterdir() if one.suffix in ("", ".py")}
+        assert named == {one for one in held if not one.startswith("__")}
 
 
 @pytest.mark.parametrize(

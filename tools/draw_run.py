@@ -24,7 +24,7 @@ from schemas.canonical import ns_to_datetime
 from services.store import open_store
 from tools.svg_canvas import Canvas, Panel
 from trading_core.bars import BarSeries
-from worker.cli.bars import load_bars
+from worker.feeds.selected_bars import load_bars
 from worker.runs.replay import stored_settings
 
 ACCOUNT, HOLD, GAIN, LOSS, FROZEN, REPORT = "#1f5fa8", "#8a8f98", "#2e8b57", "#c0392b", "#7d8fb3", "#b8860b"

@@ -39,6 +39,7 @@ from services.slow_loop.shadow_ledger import StandingLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService
+from services.statistics.calendar_units import later_starts, unit_of_timeframe
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
 from trading_core.live.growing_bars import GrowingBars
@@ -50,7 +51,6 @@ from trading_core.tick_events import TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import TriggerEngine
 from worker.models import Models, RecordedPast, accounted_models, configured_cassette, configured_models
-from worker.runs.entry_blocks import block_edges
 from worker.session import Session
 
 
@@ -205,9 +205,13 @@ def _engine(
     decoder = TickEventDecoder(bars, settings.config_hash, settings.account.name, windows)
     flags = event_flags(regimes, bars, windows)
     buckets = bucket_bits(bars.symbols, settings.envelope.correlation_buckets)
+    edges = None
+    if settings.envelope.max_entries_per_block:  # a bar belongs to the block of its label, as in the gate
+        unit = unit_of_timeframe(settings.gate.block, bars.timeframe)
+        edges = later_starts(int(bars.times[0]), unit) + (0 if bars.label == "close" else bars.bar_ns)
     engine = TriggerEngine(
         bars, flags, parameters, settings.account.cash, guard, decoder,
-        columns=SharedColumns(columns), buckets=buckets, block_edges=block_edges(settings, bars),
+        columns=SharedColumns(columns), buckets=buckets, block_edges=edges,
     )  # fmt: skip
     engine.set_kill_switch(settings.envelope.kill_switch)
     return engine

@@ -34,9 +34,19 @@ from trading_core.live.step import LiveStep
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
 from worker.models import Models
-from worker.timing import Timing
 
 SCHEMA_VERSION = 1
+
+
+@dataclass
+class Timing:
+    """Wall seconds of one run, telemetry: `engine_s` excludes `compile_s`, `total_s` includes everything."""
+
+    compile_s: float = 0.0
+    engine_s: float = 0.0
+    policy_s: float = 0.0
+    slow_s: float = 0.0
+    total_s: float = 0.0
 
 
 @dataclass

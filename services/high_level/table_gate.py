@@ -12,10 +12,10 @@ import numpy as np
 from schemas.config import GateSettings
 from schemas.playbook import PlaybookDefinition
 from schemas.vocabulary import EvidenceGrade
+from services.clock import Interval, next_slot
 from services.high_level.clusters import declared_hypotheses
 from services.high_level.grading import Case, Range, Verdict, decide_cases, full_reason, minimum_of, ranges
 from services.high_level.trade_table import TableCluster, TradeTable, clusters_of
-from services.slow_loop.cadence import Interval, next_slot
 from services.statistics.calendar_units import BlockUnit, Integers, block_unit, unit_numbers, unit_starts
 from services.statistics.multiplicity import Family, register_family
 from services.statistics.track import Bounds, Sample

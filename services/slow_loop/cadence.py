@@ -13,14 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from schemas.vocabulary import OverrideReason, SlowSkipReason
+from services.clock import DAY_NS, INTERVAL_NS, Interval, is_slot, next_slot
 
-DAY_NS = 86_400_000_000_000
-INTERVAL_NS: dict[str, int] = {"daily": DAY_NS, "weekly": 7 * DAY_NS}
-FIRST_MONDAY_NS = 4 * DAY_NS
 SURPRISE_LIMIT = 1.0
 SAFETY_OVERRIDES = frozenset({OverrideReason.ENVELOPE_BREACH, OverrideReason.KILL_SWITCH})
 
-Interval = Literal["daily", "weekly"]
 Trigger = Literal["slot", "batch", "surprise"]
 
 
@@ -81,23 +78,6 @@ class Skip:
     counted: int
     needed: int
     trigger: Trigger = "slot"
-
-
-def next_slot(after_ns: int, interval: Interval) -> int:
-    """First slot strictly after a time: 00:00 UTC each day, or each Monday."""
-    length = INTERVAL_NS[interval]
-    origin = FIRST_MONDAY_NS if interval == "weekly" else 0
-    return origin + ((after_ns - origin) // length + 1) * length
-
-
-def last_slot(at_ns: int, interval: Interval) -> int:
-    """Last slot at or before a time."""
-    return next_slot(at_ns, interval) - INTERVAL_NS[interval]
-
-
-def is_slot(at_ns: int, interval: Interval) -> bool:
-    """Whether a time is exactly a slot."""
-    return next_slot(at_ns - 1, interval) == at_ns
 
 
 def counted_episodes(facts: CadenceFacts) -> int:

@@ -17,6 +17,7 @@ Integers = NDArray[np.int64]
 
 DAY_NS = 86_400_000_000_000
 DAY_S, HALF_HOUR_S = 86_400, 1_800
+LAST_NS = np.iinfo(np.int64).max - 2 * DAY_NS  # a label after which a bar still closes within an int64
 COARSER: dict[BlockUnit, BlockUnit] = {"day": "week", "week": "month", "month": "quarter"}
 
 
@@ -60,3 +61,9 @@ def after_units(at_ns: int, units: int, unit: BlockUnit) -> int:
     """The end of so many whole periods that begin after the one of `at_ns`, ns UTC."""
     number = int(unit_numbers(at_ns, unit)) + 1 + units
     return int(unit_starts(number, unit))
+
+
+def later_starts(at_ns: int, unit: BlockUnit) -> Integers:
+    """The first moments of all periods after the one of `at_ns` (n,), ns UTC, as far as labels reach."""
+    first, last = (int(unit_numbers(at, unit)) for at in (at_ns, LAST_NS))
+    return unit_starts(np.arange(first + 1, last + 1), unit)

@@ -22,8 +22,8 @@ from services.playbooks.registry import load_playbooks
 from services.slow_loop.journal_facts import JournalFacts
 from tests.worker.momentum_worlds import momentum_world
 from worker.bootstrap import assemble
+from worker.session import Timing
 from worker.studies.scenarios import PLANTED
-from worker.timing import Timing
 
 NAME, CELL = "buys_strength", "up/mid"
 

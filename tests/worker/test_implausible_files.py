@@ -16,8 +16,8 @@ from tests.worker.shared_runs import embedded_bars
 from tools.docs_examples import shell_environment
 from trading_core.bars import COLUMNS
 from worker.cli import app
-from worker.cli.bars import load_bars, settings_of_bars
 from worker.feeds.history.fetch_check import shown
+from worker.feeds.selected_bars import load_bars, settings_of_bars
 from worker.runs.rebuild import rebuild
 from worker.runs.replay import stored_settings
 

@@ -20,7 +20,7 @@ from tests.worker.planted_store import definitions
 from tests.worker.shared_runs import losing_settings
 from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
-from worker.timing import Timing
+from worker.session import Timing
 
 NAME, CELL = "buys_strength", "sideways/mid"
 BAR = 4 * 3_600 * 10**9

@@ -22,8 +22,7 @@ from services.journal.writer import JournalWriter
 from services.ports import Plan, PlanEnd, PlanRound
 from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble
-from worker.session import Session
-from worker.timing import Timing
+from worker.session import Session, Timing
 
 BARS = ("2003-01-01", "2004-06-30")
 

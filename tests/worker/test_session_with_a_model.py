@@ -23,8 +23,7 @@ from worker.runs.backtest import run_backtest
 from worker.runs.interrupts import RunInterrupted
 from worker.runs.replay import ReplayReport, replay_run
 from worker.runs.store_run import record_run
-from worker.session import Session
-from worker.timing import Timing
+from worker.session import Session, Timing
 
 FULL = Settings(
     reflection=ReflectionSettings(mode="full", budget_event_ms=60_000.0, budget_heartbeat_ms=60_000.0),

@@ -16,8 +16,8 @@ from services.ports import Plan, PlanEnd, PlanRound
 from tests.worker.shared_runs import Run, embedded_bars, losing_settings, run_on, slice_run
 from tests.worker.test_session_wires import finished, payloads, plans_changed, session
 from worker.feeds.sample_data.worlds import make_world
+from worker.session import Timing
 from worker.studies.scenarios import PLANTED
-from worker.timing import Timing
 
 DAY = 86_400 * 10**9
 NAME = "buys_strength"

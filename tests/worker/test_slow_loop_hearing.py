@@ -9,8 +9,7 @@ from schemas.reflection import DeferredItem
 from schemas.vocabulary import OverrideReason, RecommendedAction
 from services.slow_loop.journal_facts import JournalFacts
 from tests.worker.test_session_wires import session
-from worker.session import Session
-from worker.timing import Timing
+from worker.session import Session, Timing
 
 BAR = 86_400 * 10**9
 

@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from schemas.config import HighLevelSettings, Settings
+from services.clock import is_slot
 from services.playbooks.registry import load_playbooks
-from services.slow_loop.cadence import is_slot
 from tests.worker.crashing_worlds import crashing_world
 from tests.worker.shared_runs import Run, run_on
 from worker.studies.scenarios import PLANTED

@@ -37,10 +37,9 @@ from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.cli.decision_tables import render_comparison
 from worker.models import Models
-from worker.session import Session
+from worker.session import Session, Timing
 from worker.studies.models.strategist_panel import StrategistPanel
 from worker.studies.models.strategist_questions import read_strategist_questions
-from worker.timing import Timing
 
 BARS = embedded_bars(*PERIOD)
 

@@ -11,7 +11,7 @@ import typer
 
 from schemas.config import Settings
 from worker.cli import wiring
-from worker.cli.bars import describe, features_of, load_bars
+from worker.cli.bars import features_of, load_bars
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.progress import progress_bar
@@ -27,6 +27,7 @@ from worker.cli.run_options import (
     ZoneOption,
     names_of,
 )
+from worker.feeds.selected_bars import describe
 from worker.operations.environment import environment
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.store_run import Progress

@@ -9,7 +9,7 @@ import typer
 
 from schemas.config import Settings
 from worker.cli import wiring
-from worker.cli.bars import describe, features_of, load_bars, tell_of_doubts
+from worker.cli.bars import features_of, load_bars, tell_of_doubts
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.model_answers import demand_an_answer
 from worker.cli.options import DbOption, JsonOption
@@ -32,6 +32,7 @@ from worker.cli.run_options import (
     ZoneOption,
     names_of,
 )
+from worker.feeds.selected_bars import describe
 from worker.operations.environment import environment
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.store_run import record_run

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
 from worker.cli import wiring
-from worker.cli.bars import features_of, load_bars, settings_of_bars
+from worker.cli.bars import features_of, load_bars
 from worker.cli.options import open_for_run, store_address
 from worker.cli.progress import progress_bar
+from worker.feeds.selected_bars import settings_of_bars
 from worker.runs.interrupts import Interrupts
 from worker.runs.replay import stored_settings
 

@@ -1,11 +1,19 @@
 """`thinktwice schema`: the JSON schema of a contract, or the names of all of them."""
 
-from typing import Annotated
+import importlib
+import inspect
+import pkgutil
+from typing import Annotated, Any
 
 import typer
 
+import schemas
+from schemas.contract import Contract
+from schemas.errors import ConfigError, nearest
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import JsonOption
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(
@@ -16,8 +24,6 @@ def schema(
     json: JsonOption = False,
 ) -> None:
     """Print the JSON schema of a contract, or list every contract."""
-    from worker.contracts import contract_named, contracts, schema_of, summary_of
-
     if name is not None:
         print_json(schema_of(contract_named(name)))
         return
@@ -36,3 +42,38 @@ def _render(listing: list[dict[str, str]]) -> None:
     width = max(len(one["name"]) for one in listing)
     for one in listing:
         console.print(f"{one['name']:<{width}}  {one['summary']}", soft_wrap=True)
+
+
+def contracts() -> dict[str, type[Contract]]:
+    """Contracts by name, ascending."""
+    found: dict[str, type[Contract]] = {}
+    for info in pkgutil.iter_modules(schemas.__path__):
+        module = importlib.import_module(f"{schemas.__name__}.{info.name}")
+        for name, kind in inspect.getmembers(module, inspect.isclass):
+            if issubclass(kind, Contract) and kind is not Contract and kind.__module__ == module.__name__:
+                found[name] = kind
+    return dict(sorted(found.items()))
+
+
+def contract_named(name: str) -> type[Contract]:
+    """One contract.
+
+    Raises:
+        ConfigError: there is none of this name; names the nearest.
+    """
+    known = contracts()
+    if name not in known:
+        same = [one for one in known if one.lower() == name.lower()]
+        guess = nearest(same[0] if same else name, known)
+        raise ConfigError(f"no contract {name!r}.{guess} `thinktwice schema` lists them all")
+    return known[name]
+
+
+def summary_of(contract: type[Contract]) -> str:
+    """First sentence of what a contract says about itself."""
+    return " ".join(inspect.cleandoc(contract.__doc__ or "").split("\n\n")[0].split())
+
+
+def schema_of(contract: type[Contract]) -> dict[str, Any]:
+    """JSON schema of what `contract` reads."""
+    return {"$schema": DIALECT, **contract.model_json_schema()}

@@ -13,10 +13,11 @@ from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
 from services.model_calls.quoting import counted
 from worker.cli import wiring
-from worker.cli.bars import features_of, load_bars, settings_of_bars
+from worker.cli.bars import features_of, load_bars
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import progress_bar
+from worker.feeds.selected_bars import settings_of_bars
 from worker.operations.environment import environment
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.replay import ReplayReport, SettingsOfAnotherVersion, replay_run, stored_settings

@@ -162,7 +162,8 @@ def open_feed(text: str, settings: Settings, speed: str) -> "MarketFeed":
         from worker.feeds import opening
 
     pace = None if text.strip() != "replay" and speed == "max" else opening.speed_of(speed)
-    return opening.open_feed(text, settings, speed=pace)
+    with step(f"opening feed {text}"):
+        return opening.open_feed(text, settings, speed=pace)
 
 
 def start_notes(settings: Settings, run_id: str) -> Path:

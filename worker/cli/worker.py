@@ -25,9 +25,9 @@ from worker.settings import ResolvedSettings, load_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
-    from worker.operations.logs import Logging
+    from worker.operations.logs import EventSink, Logging
     from worker.operations.monitoring import Prepared
-    from worker.slow_worker.ports import Clock, EventSink
+    from worker.slow_worker.ports import Clock
     from worker.slow_worker.service import Looks
     from worker.slow_worker.status import SlowLoopSigns
 
@@ -268,7 +268,7 @@ async def _look_once(
     note: "EventSink",
     told: list[str],
 ) -> int:
-    from services.slow_loop.cadence import last_slot, next_slot
+    from services.clock import last_slot, next_slot
     from worker.slow_worker.ports import JOB
 
     try:

@@ -62,8 +62,8 @@ def open_feed(
 
 
 def _replay(settings: Settings, speed: float | None, series: "BarSeries | None") -> MarketFeed:
-    from worker.cli.bars import load_bars
     from worker.feeds.replay import ReplayFeed
+    from worker.feeds.selected_bars import load_bars
 
     return ReplayFeed(load_bars(settings) if series is None else series, speed)
 

@@ -13,7 +13,7 @@ from services.store.checkpoints import DamagedSavepoint, Savepoint
 from services.store.leases import Lease, LeaseLost
 from worker.live.checkpoints import Restored, SavepointWriter, Standing, maker
 from worker.live.stepper import TradingDesk
-from worker.slow_worker.ports import EventSink
+from worker.operations.logs import EventSink
 
 
 @dataclass(frozen=True)

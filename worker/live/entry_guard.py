@@ -10,7 +10,7 @@ from dataclasses import replace
 from services.feeds.block_reasons import BlockReason
 from services.feeds.port import BarRow
 from worker.live.safe_mode import HARD, Change, SafeMode, SafeModeReason
-from worker.slow_worker.ports import EventSink
+from worker.operations.logs import EventSink
 
 SAFE_MODE = "safe mode"
 

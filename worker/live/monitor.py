@@ -10,12 +10,11 @@ from typing import Any, Protocol
 from services.journal.chain import JournalRow
 from worker.operations.alerts import News, of_journal, of_worker
 from worker.operations.event_levels import level_of
-from worker.operations.logs import logger
+from worker.operations.logs import EventSink, logger
 from worker.operations.monitoring import Prepared, operated
 from worker.operations.notifications import Notifier
 from worker.operations.pending_changes import CHANGE_KINDS, WaitingChanges
 from worker.operations.status import VitalSource
-from worker.slow_worker.ports import EventSink
 
 NEWS_KINDS = frozenset({"envelope_breach", "policy_reflection", "feed_anomaly", "entries_blocked", "error"})
 QUIET = frozenset({"lease_taken", "lease_released", "start_withdrawn"})

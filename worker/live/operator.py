@@ -9,7 +9,7 @@ from services.store.operator_requests import OperatorRequest, OperatorRequests, 
 from worker.live.commit_loop import Committing
 from worker.live.operator_commands import carry_out
 from worker.live.stepper import TradingDesk
-from worker.slow_worker.ports import EventSink
+from worker.operations.logs import EventSink
 
 CHANGES_PLAYBOOKS = ("rollback", "replan")  # they wait until no evaluation is out
 BEFORE = {"outcome": "done", "note": "it was carried out before a restart"}

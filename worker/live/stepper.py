@@ -19,8 +19,7 @@ from worker.bootstrap import assemble, given_playbooks
 from worker.feeds.files.rows import series_of
 from worker.models import Models, RecordedPast
 from worker.runs.trials import NoTrial, RunTrial
-from worker.session import Session
-from worker.timing import Timing
+from worker.session import Session, Timing
 
 DRAIN_AFTER = 20  # rows with an evaluation out all the time; then none begins until one row had none
 

@@ -7,7 +7,7 @@ fields, traceback and stack. Nothing that goes wrong while logging reaches whoev
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
@@ -24,6 +24,7 @@ from schemas.language_model import PROVIDERS
 from services.model_calls.quoting import visible
 from worker.secrets.redaction import Redactor, redactor_of
 
+EventSink = Callable[[str, dict[str, Any]], None]  # takes the name of an event and its fields
 ROOT = "thinktwice"
 # At DEBUG these print whole prompts, headers and statements; those at WARNING tell of every request at INFO.
 LIBRARIES = {

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from schemas.errors import StoreError
-from worker.slow_worker.ports import EventSink
+from worker.operations.logs import EventSink
 
 KINDS = frozenset({"store_away", "store_back"})
 LOOK_S = 0.5

@@ -19,8 +19,7 @@ from worker.runs.run_result import RunResult
 from worker.runs.sifted_bars import sifted_bars
 from worker.runs.trials import NoTrial, RunTrial
 from worker.runs.warm_up import compile_engine
-from worker.session import Session
-from worker.timing import Timing
+from worker.session import Session, Timing
 
 Progress = Callable[[int, int], None]
 

@@ -25,8 +25,7 @@ from worker.runs.replay import stored_cassette
 from worker.runs.sifted_bars import SiftedBars, sifted_bars
 from worker.runs.store_run import Progress
 from worker.runs.trials import ledger_of_run
-from worker.session import Session
-from worker.timing import Timing
+from worker.session import Session, Timing
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store

@@ -19,8 +19,7 @@ from trading_core.regime import FEATURES_READ
 from worker.runs.contamination import Course, contamination, headline
 from worker.runs.left_out import left_out
 from worker.runs.why_no_trade import RunFacts, why_no_trade
-from worker.session import Session
-from worker.timing import Timing
+from worker.session import Session, Timing
 
 
 class RunResult:

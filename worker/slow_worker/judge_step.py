@@ -7,7 +7,8 @@ trades it, which reads the same inbox (`services.slow_loop.inbox`).
 from services.ports import Judge
 from services.slow_loop.inbox import ReportInbox
 from services.slow_loop.journal_facts import JournalFacts
-from worker.slow_worker.ports import Clock, CrashPoints, EventSink, NoCrash
+from worker.operations.logs import EventSink
+from worker.slow_worker.ports import Clock, CrashPoints, NoCrash
 
 HOLD_MS = 60_000
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 from schemas.errors import StoreError
 from services.store.leases import Lease, LeaseRepository
-from worker.slow_worker.ports import EventSink
+from worker.operations.logs import EventSink
 
 
 class Tenure:

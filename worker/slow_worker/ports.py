@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
@@ -10,7 +10,6 @@ from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionReq
 
 JOB = "slow_loop"  # the name of the slow loop in claims and reports
 
-EventSink = Callable[[str, dict[str, Any]], None]
 Reflect = Callable[
     [HighLevelReflectionRequest, Sequence[Episode], Sequence[PlaybookDefinition]],
     Awaitable[HighLevelReflectionReport],

@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from schemas.errors import InfrastructureError, StoreError
+from worker.operations.logs import EventSink
 from worker.runs.interrupts import hear_stops
-from worker.slow_worker.ports import EventSink
 from worker.slow_worker.waker import Waker
 from worker.slow_worker.watchdog import Watchdog
 

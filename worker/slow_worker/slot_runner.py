@@ -12,15 +12,17 @@ from typing import Any
 from schemas.config import Settings
 from schemas.errors import InfrastructureError, InvariantViolation
 from schemas.reflection import UntradedSignal
+from services.clock import last_slot
 from services.slow_loop.artefacts import read_request, stored_text
-from services.slow_loop.cadence import Run, Skip, due, early_moment, last_slot, surprise_moment
+from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_moment
 from services.slow_loop.journal_facts import JournalFacts, PastRun
 from services.slow_loop.requests import build_request, surprises
 from services.store import Store
 from services.store.claims import Claim, ClaimStanding, SlotKey
 from services.store.leases import Lease
 from services.store.reports import StoredReport
-from worker.slow_worker.ports import JOB, Clock, CrashPoints, EventSink, NoCrash, Reflect
+from worker.operations.logs import EventSink
+from worker.slow_worker.ports import JOB, Clock, CrashPoints, NoCrash, Reflect
 
 MOST_ATTEMPTS = 5
 

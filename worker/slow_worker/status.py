@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from services.slow_loop.cadence import next_slot
+from services.clock import next_slot
+from worker.operations.logs import EventSink
 from worker.operations.status import State, VitalSigns
-from worker.slow_worker.ports import Clock, EventSink
+from worker.slow_worker.ports import Clock
 from worker.slow_worker.service import Looks
 
 FAILURES = frozenset({"slot_failed", "look_failed", "waker_silent", "worker_died"})

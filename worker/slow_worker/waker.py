@@ -22,7 +22,7 @@ from apscheduler.jobstores.memory import MemoryJobStore
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
-from worker.slow_worker.ports import EventSink
+from worker.operations.logs import EventSink
 
 LOOK = "look"
 NAMES = {

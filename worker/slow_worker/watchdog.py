@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from schemas.errors import InfrastructureError
-from worker.slow_worker.ports import EventSink
+from worker.operations.logs import EventSink
 from worker.slow_worker.waker import Waker
 
 SILENT_PERIODS = 3

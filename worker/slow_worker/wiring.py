@@ -13,10 +13,11 @@ from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.store import Store
+from worker.operations.logs import EventSink
 from worker.slow_worker.bars_of_run import reflection_on_bars, untraded_on_bars
 from worker.slow_worker.judge_step import HOLD_MS, JudgeStep
 from worker.slow_worker.lease_holder import Tenure
-from worker.slow_worker.ports import Clock, CrashPoints, EventSink, Reflect
+from worker.slow_worker.ports import Clock, CrashPoints, Reflect
 from worker.slow_worker.slot_runner import RunOfSlots, SlotRunner
 from worker.slow_worker.worker import SlowWorker
 

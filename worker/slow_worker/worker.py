@@ -1,9 +1,9 @@
 """One look of a worker: take the lease, let the runner examine, let the judge answer what waits."""
 
 from services.store.leases import LeaseLost
+from worker.operations.logs import EventSink
 from worker.slow_worker.judge_step import JudgeStep
 from worker.slow_worker.lease_holder import Tenure
-from worker.slow_worker.ports import EventSink
 from worker.slow_worker.slot_runner import SlotRunner
 
 

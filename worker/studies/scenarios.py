@@ -31,8 +31,7 @@ from worker.bootstrap import assemble
 from worker.feeds import sample_data
 from worker.feeds.sample_data import load_embedded_bars
 from worker.feeds.sample_data.worlds import make_world
-from worker.session import Session
-from worker.timing import Timing
+from worker.session import Session, Timing
 
 PLANTED: Final = Path(str(sample_data.__file__)).parent / "planted"
 BESIDE: Final = ("channel_breakout", "mean_reversion")  # embedded ones that trade beside it

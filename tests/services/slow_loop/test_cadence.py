@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from schemas.canonical import datetime_to_ns
 from schemas.vocabulary import OverrideReason, SlowSkipReason
+from services.clock import DAY_NS, INTERVAL_NS, is_slot, last_slot, next_slot
 from services.slow_loop.cadence import (
-    DAY_NS,
-    INTERVAL_NS,
     CadenceFacts,
     Run,
     Skip,
@@ -17,9 +16,6 @@ from services.slow_loop.cadence import (
     due,
     early_moment,
     examine_early,
-    is_slot,
-    last_slot,
-    next_slot,
     surprise_moment,
 )
 

@@ -22,12 +22,12 @@ class Pressed:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Pressed())
 sys.argv = ["thinktwice", {command}]
-from worker.operations.start import main
+from worker.start import main
 main()
 """
 AT_EXIT = """
 import os, signal, sys, threading
-from worker.operations.start import main
+from worker.start import main
 def late():
     threading.main_thread().join()
     os.kill(os.getpid(), signal.SIGINT)
@@ -118,10 +118,10 @@ def _bars(store: Path) -> int:
 
 
 def test_command_is_started_by_what_listens_first():
-    """The script of the package starts `worker.operations.start`, which imports nothing slow before it listens."""
-    assert 'thinktwice = "worker.operations.start:main"' in (ROOT / "pyproject.toml").read_text("utf-8")
+    """The script of the package starts `worker.start`, which imports nothing slow before it listens."""
+    assert 'thinktwice = "worker.start:main"' in (ROOT / "pyproject.toml").read_text("utf-8")
     heavy = {"typer", "pydantic", "asyncio", "rich"}
-    program = f"import sys, worker.operations.start; print(sorted(set(sys.modules) & {heavy}))"
+    program = f"import sys, worker.start; print(sorted(set(sys.modules) & {heavy}))"
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=shell_environment({}),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.worker.cli.checking import run, unedited
-from worker.contracts import contract_named, contracts, schema_of
+from worker.cli.schema import contract_named, contracts, schema_of
 
 ROOT = Path(__file__).resolve().parents[3]
 KINDS: dict[str, type | tuple[type, ...]] = {

@@ -15,8 +15,7 @@ from services.slow_loop.requests import build_request
 from tests.worker.test_session_wires import plans_changed, session
 from trading_core.rules import RuleColumns
 from worker.live.evaluations import Answer, take_back, think
-from worker.session import Session
-from worker.timing import Timing
+from worker.session import Session, Timing
 
 LATE = 1
 TEN_DAYS = 10 * 86_400 * 10**9

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from schemas.config import Settings
-from services.slow_loop.cadence import last_slot
+from services.clock import last_slot
 from services.slow_loop_service import SlowLoopService
 from tests.worker.live.paper_runs import RunningFeed, traded
 from tests.worker.shared_runs import embedded_bars

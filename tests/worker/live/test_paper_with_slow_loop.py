@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from schemas.config import RuntimeSettings, Settings
-from services.slow_loop.cadence import last_slot
+from services.clock import last_slot
 from services.store import Store, open_store
 from tests.worker.live.paper_runs import RunningFeed, address, asked, replayed, rows_stored
 from tests.worker.shared_runs import embedded_bars

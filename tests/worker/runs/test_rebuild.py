@@ -19,7 +19,7 @@ from worker.feeds.sample_data.worlds import make_world
 from worker.runs.interrupts import RunInterrupted
 from worker.runs.rebuild import Rebuilt, rebuild
 from worker.runs.store_run import record_run
-from worker.timing import Timing
+from worker.session import Timing
 
 SETTINGS = losing_settings()
 ROWS = 420

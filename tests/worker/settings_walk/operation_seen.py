@@ -23,9 +23,9 @@ from tests.worker.settings_walk.walking import Look
 from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble, given_playbooks
 from worker.cli import backtest
-from worker.cli.bars import load_bars
 from worker.feeds.ccxt.live import LiveBars
 from worker.feeds.opening import open_feed
+from worker.feeds.selected_bars import load_bars
 from worker.live.crash_counter import crash_loop
 from worker.operations.alerts import News
 from worker.operations.http_request import Refused, parse_head

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Literal
 
+import structlog
+
 from schemas.errors import FeedError
 from schemas.live_settings import FeedSettings
 from services.feeds.assembler import MOST_WAITING, Item, RowAssembler
@@ -19,7 +21,6 @@ from worker.feeds.ccxt.history import Page, Patience, pages
 from worker.feeds.ccxt.live import LiveBars
 from worker.feeds.ccxt.source_clock import SourceClock
 from worker.feeds.ccxt.time import FeedTime, SystemTime
-from worker.operations.logs import logger
 
 # Bars of history that wait before rows are made of them; with fewer, symbols would look stale in between.
 HELD_BARS = MOST_WAITING // 2
@@ -165,7 +166,9 @@ class CcxtFeed:
 
     def _tell(self, error: FeedError, seconds: float) -> None:
         """Nothing comes while the feed starts, so a failure is logged as it happens."""
-        logger("feed", feed=self.name).warning("feed_start_waits", reason=str(error), wait_s=seconds)
+        structlog.stdlib.get_logger("thinktwice.feed").bind(feed=self.name).warning(
+            "feed_start_waits", reason=str(error), wait_s=seconds
+        )
 
     async def _sleep(self, seconds: float) -> None:
         """Between two attempts at the start; ends early when the feed is closed.

@@ -1,0 +1,76 @@
+"""The bars that a configuration selects, and what a run remembers of them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schemas.canonical import ns_to_datetime
+from schemas.config import Settings
+from schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from services.store import RunRecord
+    from trading_core.bars import BarSeries
+
+EMBEDDED_TIMEFRAME = "1d"
+
+
+def load_bars(settings: Settings) -> "BarSeries":
+    """The operator's bar file, or the embedded daily bars when none is named.
+
+    Raises:
+        DataError: the file or the selection cannot be used.
+        ConfigError: the embedded bars are not what was asked for.
+    """
+    data, runtime = settings.data, settings.runtime
+    if runtime.data is None:
+        _check_embedded(settings)
+        from worker.feeds.sample_data import load_embedded_bars
+
+        return load_embedded_bars(data.symbols or None, runtime.start, runtime.end)
+    from worker.feeds.files.files import load_bar_file
+
+    return load_bar_file(
+        runtime.data,
+        symbols=data.symbols or None,
+        timeframe=data.timeframe,
+        tz=runtime.tz,
+        label=data.label,
+        start=runtime.start,
+        end=runtime.end,
+    )
+
+
+def settings_of_bars(record: "RunRecord", settings: Settings, data: Path | None) -> Settings:
+    """The settings with which a stored run's bars are found again, whatever their file is called now."""
+    path = record.data["path"] if data is None else str(data)
+    runtime = settings.runtime.model_copy(update={"data": path})
+    symbols = settings.data.model_copy(update={"symbols": tuple(record.data["symbols"])})
+    return settings.model_copy(update={"runtime": runtime, "data": symbols})
+
+
+def _check_embedded(settings: Settings) -> None:
+    if settings.data.timeframe not in (None, EMBEDDED_TIMEFRAME):
+        raise ConfigError(
+            f"--timeframe {settings.data.timeframe!r}: the embedded bars are {EMBEDDED_TIMEFRAME}; "
+            "name a file with --data"
+        )
+    if settings.data.label != "open":
+        raise ConfigError(
+            "--label 'close': the embedded bars are labelled by their open; name a file with --data"
+        )
+
+
+def describe(bars: "BarSeries", settings: Settings) -> dict[str, Any]:
+    """What the run row says of the bars; enough to load and to recognise them again."""
+    data = settings.runtime.data
+    return {
+        "source": "embedded" if data is None else "file",
+        "path": None if data is None else str(Path(data).resolve()),
+        "sha256": bars.sha256,
+        "symbols": list(bars.symbols),
+        "timeframe": bars.timeframe,
+        "label": bars.label,
+        "bars": bars.bar_count,
+        "start": ns_to_datetime(int(bars.times[0])).isoformat(),
+        "end": ns_to_datetime(int(bars.times[-1])).isoformat(),
+    }
