@@ -43,7 +43,7 @@ from services.slow_loop.evidence_epochs import EvidenceEpochs
 from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.promotion_levels import Key
 from services.slow_loop.requests import (
-    LoopStanding,
+    CadenceState,
     RequestFacts,
     actions_seen,
     build_request,
@@ -263,7 +263,7 @@ class SlowLoopService:
 
     def _facts(self, moment: int) -> CadenceFacts:
         fresh = self._learnable[self._last_run_episodes : self._count(moment)]
-        standing = LoopStanding(
+        standing = CadenceState(
             self._started,
             self._last_run,
             last_structural=self._last_structural,

@@ -35,7 +35,7 @@ from services.policy_loop.invariant_context import tolerances
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
 from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Strategist
-from services.slow_loop.shadow_ledger import StandingLedgers
+from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService
@@ -144,7 +144,7 @@ def assemble(
     )
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
     untraded = UntradedSignals(bars, columns, settings.execution)
-    ledgers = StandingLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
+    ledgers = ShadowLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
     slow_loop = SlowLoopService(
         settings,
         bars,

@@ -13,7 +13,7 @@ from services.feeds.block_reasons import BlockReason
 from services.feeds.label_grid import NS, LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar, fault
-from services.feeds.seen_once import Told
+from services.feeds.seen_once import SeenOnce
 from services.feeds.symbol_watch import SymbolWatch
 from trading_core.live.growing_bars import Bar
 
@@ -65,7 +65,7 @@ class RowAssembler:
         self._handed: dict[int, Mapping[str, Bar]] = {}
         self._most_labels = max(2, min(MOST_LABELS, MOST_WAITING // len(self.symbols)))
         self._last = after
-        self._told = Told()
+        self._told = SeenOnce()
         self._strangers: set[str] = set()
 
     def take(self, raw: RawBar, now: int) -> list[FeedAnomaly]:

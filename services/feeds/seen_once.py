@@ -5,7 +5,7 @@ from collections.abc import Hashable
 MOST_KEYS = 8_192
 
 
-class Told:
+class SeenOnce:
     """A register of keys that forgets the oldest when it is full."""
 
     def __init__(self, most: int = MOST_KEYS) -> None:

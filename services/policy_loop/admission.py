@@ -45,7 +45,7 @@ class EventSkip:
 
 
 @dataclass(frozen=True)
-class GateDecision:
+class Admission:
     """Admitted events (empty: no evaluation), the overrides that opened the boundary, and the skips."""
 
     admitted: tuple[PolicyEventKind, ...]
@@ -58,7 +58,7 @@ class GateDecision:
         return bool(self.admitted or self.overrides)
 
 
-def decide(facts: BoundaryFacts, settings: PolicyLoopSettings, timeframe: str) -> GateDecision:
+def decide(facts: BoundaryFacts, settings: PolicyLoopSettings, timeframe: str) -> Admission:
     """Admit or skip each event of one boundary."""
     disabled = tuple(event for event in facts.events if event not in settings.events)
     enabled = tuple(event for event in facts.events if event in settings.events)
@@ -68,17 +68,17 @@ def decide(facts: BoundaryFacts, settings: PolicyLoopSettings, timeframe: str) -
         skips += [EventSkip(event, reason, None) for event in enabled]
         if facts.overrides and not enabled:
             skips.append(EventSkip(PolicyEventKind.SAFETY_OVERRIDE, reason, None))
-        return GateDecision((), (), tuple(skips))
+        return Admission((), (), tuple(skips))
     if facts.overrides:
-        return GateDecision(enabled, facts.overrides, tuple(skips))
+        return Admission(enabled, facts.overrides, tuple(skips))
     if facts.state in SUPPRESSED:
         skips += [EventSkip(event, SUPPRESSED[facts.state], None) for event in enabled]
-        return GateDecision((), (), tuple(skips))
+        return Admission((), (), tuple(skips))
     wait = _bars_to_wait(facts, settings.minimum_bars(timeframe))
     if wait > 0 and not BYPASS_INTERVAL.intersection(enabled):
         skips += [EventSkip(event, SkipReason.MINIMUM_INTERVAL, wait) for event in enabled]
-        return GateDecision((), (), tuple(skips))
-    return GateDecision(enabled, (), tuple(skips))
+        return Admission((), (), tuple(skips))
+    return Admission(enabled, (), tuple(skips))
 
 
 def _shut(facts: BoundaryFacts) -> SkipReason | None:

@@ -13,7 +13,7 @@ from schemas.proposal import StrategistAnswer
 from schemas.reflection import Finding, PolicyLevelReflectionResult, ReflectionInvocationMeta
 from schemas.regime import RegimeView
 from schemas.vocabulary import InvocationOutcome, PlanKind, PolicyEventKind, ReflectionStatus, Severity
-from services.policy_loop.admission import GateDecision
+from services.policy_loop.admission import Admission
 from services.ports import PlanRound
 from services.statistics.quantiles import quantiles
 from trading_core.trigger_engine import Boundary
@@ -64,7 +64,7 @@ class PolicyCounters:
     evaluation_ms: list[float] = field(default_factory=list)
     reflection_ms: list[float] = field(default_factory=list)
 
-    def count_boundary(self, boundary: Boundary, decision: GateDecision) -> None:
+    def count_boundary(self, boundary: Boundary, decision: Admission) -> None:
         """One boundary with what the gate said; one without an event is a safety override."""
         kinds = [str(event) for event in boundary.events] or [str(PolicyEventKind.SAFETY_OVERRIDE)]
         self.events.update(kinds)

@@ -14,7 +14,7 @@ from schemas.reflection import DeferredItem, PolicyLevelReflectionResult, Reflec
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome
 from services.policy_loop.records import PolicyJournal, Reflection
-from services.policy_loop.staleness import Standing
+from services.policy_loop.staleness import AccountState
 from services.ports import PlanRound, RevisionBudget
 from trading_core.trigger_engine import Boundary
 
@@ -72,7 +72,7 @@ class Evaluation:
     record: PolicyJournal
     budget: RevisionBudget
     event_id: str
-    asked: Standing | None = None
+    asked: AccountState | None = None
     snapshot: PolicySnapshot | None = None
     background: DecisionBackground | None = None
     conclusion: Conclusion | None = None

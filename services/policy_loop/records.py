@@ -16,7 +16,7 @@ from schemas.reflection import (
 )
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome
-from services.policy_loop.admission import EventSkip, GateDecision
+from services.policy_loop.admission import Admission, EventSkip
 from services.policy_loop.clamps import ProposalClamp
 from services.ports import EventJournal, PlanRound
 from trading_core.trigger_engine import Boundary
@@ -72,7 +72,7 @@ class PolicyJournal:
         """The answer is there: what follows is known from now, ns, not from the boundary."""
         self._known_at = max(self._ts, now)
 
-    def event(self, boundary: Boundary, decision: GateDecision) -> None:
+    def event(self, boundary: Boundary, decision: Admission) -> None:
         """The policy event itself, whatever comes of it."""
         self._append(
             "policy_event",

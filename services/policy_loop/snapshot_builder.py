@@ -16,7 +16,7 @@ from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
 from schemas.vocabulary import Timeframe
 from services.clock import SimulatedClock
 from services.memory.regime_reader import regime_view
-from services.policy_loop.staleness import Standing
+from services.policy_loop.staleness import AccountState
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
 from trading_core.features.columns import FeatureColumns
 from trading_core.kernel.state_machine import STATES
@@ -105,7 +105,7 @@ class SnapshotBuilder:
             staleness_bars=int(state["gap"]),
         )
 
-    def standing(self, s: int) -> Standing:
+    def standing(self, s: int) -> AccountState:
         """What an answer about symbol `s` must still find as it is after the last validated bar."""
         t, state, direction = (
             self._engine.t - 1,
@@ -117,7 +117,7 @@ class SnapshotBuilder:
         if direction != 0:
             side = "long" if direction > 0 else "short"
             position = (side, int(state["entry_t"]), float(state["quantity"]))
-        return Standing(
+        return AccountState(
             row=t,
             state=STATES[int(state["state"])],
             position=position,

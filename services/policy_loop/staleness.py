@@ -18,7 +18,7 @@ ALIKE = (
 
 
 @dataclass(frozen=True)
-class Standing:
+class AccountState:
     """What an answer must still find as it was.
 
     Attributes:
@@ -37,7 +37,7 @@ class Standing:
     kill_switch: bool
 
 
-def why_stale(asked: Standing, now: Standing, most_bars: int) -> str | None:
+def why_stale(asked: AccountState, now: AccountState, most_bars: int) -> str | None:
     """Why an answer to `asked` may not be acted on at `now`; None when it may.
 
     Args:
@@ -63,7 +63,7 @@ def _shown(position: tuple[str, int, float] | None) -> str:
     return "none" if position is None else f"{position[0]} {position[2]!r}"
 
 
-def _entries(standing: Standing) -> str:
+def _entries(standing: AccountState) -> str:
     if standing.kill_switch:
         return "stopped by the kill switch"
     return "halted" if standing.halted else "allowed"

@@ -29,7 +29,7 @@ from services.slow_loop.drift_window import COUNTED, DriftWindow
 from services.slow_loop.evidence_epochs import EvidenceEpochs
 from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.requests import (
-    LoopStanding,
+    CadenceState,
     RequestFacts,
     actions_seen,
     cadence_facts,
@@ -183,7 +183,7 @@ class JournalFacts:
         failed = [one.slot for one in self._made(slot, clock) if one.failed(clock)]
         overrides = [reason for at, reason in self._overrides if since < at <= clock]
         acted = [one.slot for one in past if changes_structure(one.done)]
-        standing = LoopStanding(
+        standing = CadenceState(
             self.started_at,
             last_run=past[-1].slot if past else None,
             last_attempt=max((one for one in (last_attempt, *failed) if one is not None), default=None),

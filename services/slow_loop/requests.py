@@ -29,7 +29,7 @@ ORDINARY_MINIMUM = 20
 
 
 @dataclass(frozen=True)
-class LoopStanding:
+class CadenceState:
     """Where the slow loop of a run stands; times in ns, slots of runs. See `CadenceFacts`."""
 
     started_at: int
@@ -80,7 +80,7 @@ def cadence_facts(
     moment: int,
     settings: Settings,
     timeframe: str,
-    standing: LoopStanding,
+    standing: CadenceState,
     fresh: Sequence[Episode],
     definitions: Iterable[PlaybookDefinition],
 ) -> CadenceFacts:

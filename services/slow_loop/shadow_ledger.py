@@ -42,7 +42,7 @@ def paper_execution(execution: ExecutionSettings) -> ExecutionSettings:
     return execution.model_copy(update={"lot_size": 0.0, "fee_per_trade": 0.0, "fee_rounding": 0.0})
 
 
-class StandingLedgers:
+class ShadowLedgers:
     """Maker of standing ledgers over the bars of one run; also the grid evaluator of the slow loop."""
 
     def __init__(
@@ -68,14 +68,14 @@ class StandingLedgers:
         directions: Sequence[Direction],
         start_row: int,
         regime_key: str | None = None,
-    ) -> "StandingLedger":
+    ) -> "ShadowLedger":
         """A ledger that trades `definition` from row `start_row` on.
 
         It trades in one regime cell only when a key is given.
         """
-        return StandingLedger(self, definition, tuple(directions), start_row, regime_key)
+        return ShadowLedger(self, definition, tuple(directions), start_row, regime_key)
 
-    def engines(self, ledger: "StandingLedger") -> list[TriggerEngine]:
+    def engines(self, ledger: "ShadowLedger") -> list[TriggerEngine]:
         """The engines of a ledger over the bars that are there."""
         columns = RuleColumns(self.bars, self.columns.features)
         return [
@@ -166,7 +166,7 @@ class StandingLedgers:
         )
 
 
-class StandingLedger:
+class ShadowLedger:
     """One playbook version traded on paper; advanced block by block as time goes on.
 
     Its engines are made when they are needed, over the bars that are there; a live run gains bars, and then
@@ -182,7 +182,7 @@ class StandingLedger:
 
     def __init__(
         self,
-        owner: StandingLedgers,
+        owner: ShadowLedgers,
         definition: PlaybookDefinition,
         directions: tuple[Direction, ...],
         start_row: int,

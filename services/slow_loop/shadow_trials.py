@@ -24,7 +24,7 @@ from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowT
 from services.playbooks.measures import Measure, outcome_rules
 from services.ports import EventJournal
 from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels
-from services.slow_loop.shadow_ledger import StandingLedger, StandingLedgers
+from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, rounded, trial_evidence
 
 TrialKey = tuple[str, str, str | None, tuple[Direction, ...]]
@@ -41,7 +41,7 @@ class ShadowTrials:
 
     def __init__(
         self,
-        ledgers: StandingLedgers,
+        ledgers: ShadowLedgers,
         lifecycle: PlaybookLifecycle,
         gate: GateSettings,
         judge: JudgeSettings,
@@ -53,8 +53,8 @@ class ShadowTrials:
         self._gate = gate
         self._judge = judge
         self._journal = journal
-        self._open: dict[TrialKey, StandingLedger] = {}
-        self._beside: dict[TrialKey, StandingLedger] = {}  # what candidates are compared with
+        self._open: dict[TrialKey, ShadowLedger] = {}
+        self._beside: dict[TrialKey, ShadowLedger] = {}  # what candidates are compared with
         self._told: dict[TrialKey, Evidence] = {}
         self._spent: set[TrialKey] = set()
         self._refuted: dict[TrialKey, tuple[ShadowTrial, Evidence]] = {}

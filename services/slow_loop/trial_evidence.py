@@ -8,7 +8,7 @@ from schemas.config import GateSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from services.high_level.clusters import bounds_of, trades_of
-from services.slow_loop.shadow_ledger import StandingLedger
+from services.slow_loop.shadow_ledger import ShadowLedger
 from services.statistics.blocks import Trades
 from services.statistics.calendar_units import unit_of_timeframe
 from services.statistics.track import Bounds, Track
@@ -64,7 +64,7 @@ def trial_evidence(
 
 
 def paired_evidence(
-    candidate: StandingLedger, incumbent: StandingLedger, gate: GateSettings, at_ns: int
+    candidate: ShadowLedger, incumbent: ShadowLedger, gate: GateSettings, at_ns: int
 ) -> Evidence:
     """E-value of what a candidate made more than the incumbent on the same bars, in place of its own.
 

@@ -22,7 +22,7 @@ from services.store.failures import StoreMissing, store_error
 from services.store.file_watch import made_private
 from services.store.migrations import HEAD
 from services.store.opening import alone, check_file
-from services.store.revision import Standing, make_tables, standing
+from services.store.revision import RevisionState, make_tables, standing
 from services.store.tables import metadata
 from services.store.urls import StoreUrl, parse_url
 
@@ -102,7 +102,7 @@ async def _heads(url: StoreUrl) -> health.Heads:
         return await health.heads(connection)
 
 
-async def _filled(connection: AsyncConnection, url: StoreUrl) -> Standing:
+async def _filled(connection: AsyncConnection, url: StoreUrl) -> RevisionState:
     found = await connection.run_sync(standing, url)
     if found.state == "empty":
         raise StoreMissing(f"store {url.text} is empty: there is nothing to copy")

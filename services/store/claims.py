@@ -19,8 +19,6 @@ from services.store.leases import Lease, demand_tenure
 from services.store.tables import slot_claims
 from services.store.urls import StoreUrl
 
-ClaimState = Literal["claimed", "done", "skipped", "failed"]
-
 
 @dataclass(frozen=True)
 class SlotKey:
@@ -46,7 +44,7 @@ class Claim:
     """
 
     key: SlotKey
-    state: ClaimState
+    state: Literal["claimed", "done", "skipped", "failed"]
     owner: str
     epoch: int
     attempts: int
@@ -58,7 +56,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class ClaimStanding:
+class ClaimState:
     """Where the claims of a job stand: its newest slots, by what became of them, and its oldest open one."""
 
     newest: int | None
@@ -111,7 +109,7 @@ class ClaimRepository:
         """
         await self._change(lease, key, {"state": "failed", "reason": reason})
 
-    async def standing(self, run_id: str, job: str) -> ClaimStanding:
+    async def standing(self, run_id: str, job: str) -> ClaimState:
         """Where the claims of a job stand, in one question."""
         slot, state = slot_claims.c.slot, slot_claims.c.state
         query = select(
@@ -122,7 +120,7 @@ class ClaimRepository:
         ).where(_of(run_id, job))
         with store_errors(self._url):
             async with self._engine.begin() as connection:
-                return ClaimStanding(*(await connection.execute(query)).one())
+                return ClaimState(*(await connection.execute(query)).one())
 
     async def get(self, key: SlotKey) -> Claim | None:
         """The claim of a slot."""

@@ -9,7 +9,7 @@ from schemas.errors import StoreError
 from services.store import health, migrate
 from services.store.failures import StoreDamaged, StoreMissing
 from services.store.opening import alone
-from services.store.revision import Standing, standing
+from services.store.revision import RevisionState, standing
 from services.store.seals import store_problems, unsealed
 from services.store.urls import StoreUrl, parse_url
 
@@ -76,7 +76,7 @@ async def _found(connection: AsyncConnection, url: StoreUrl, *, full: bool) -> E
     return Examination(url.text, found.state, revision, pending, rows, tuple(problems), tuple(uncovered))
 
 
-def _age(connection: Connection, url: StoreUrl, found: Standing) -> tuple[str | None, list[str]]:
+def _age(connection: Connection, url: StoreUrl, found: RevisionState) -> tuple[str | None, list[str]]:
     try:
         return migrate.revision_of(connection, url, found), []
     except StoreError as error:

@@ -146,7 +146,7 @@ class FileWatch:
         """What another program has made of the file, once that has come to rest."""
         _wait_for_rest(beside)
         found = _runs_in(beside)
-        other = found is not None and not _goes_on(self._runs, found)
+        other = found is not None and not _is_resumable(self._runs, found)
         if other or _is_whole(beside):
             return self._loss(OVERWRITTEN)
         return self._loss(DAMAGED)
@@ -164,7 +164,7 @@ class FileWatch:
             return
         now = _asked(user)
         lost = whole and known == now and found != now
-        if lost or not (_goes_on(self._runs, found) and _goes_on(found, now)):
+        if lost or not (_is_resumable(self._runs, found) and _is_resumable(found, now)):
             self._lost = self._loss(OVERWRITTEN)
             raise self._lost
         self._stamp, self._runs = stamp if idle else self._stamp, found
@@ -205,7 +205,7 @@ def _stamp(path: Path) -> Stamp:
     return found.st_size, found.st_mtime_ns
 
 
-def _goes_on(before: Runs, after: Runs) -> bool:
+def _is_resumable(before: Runs, after: Runs) -> bool:
     """Whether every run is still there and has lost no rows."""
     return all(
         run_id in after and after[run_id][0] == made and after[run_id][1] >= rows

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, create_engine, func, select, table
 from schemas.errors import InvariantViolation, StoreError
 from services.store import migrations
 from services.store.migrations import HEAD, REVISIONS
-from services.store.revision import MARK, Standing, ahead_error, make_tables, mark, standing
+from services.store.revision import MARK, RevisionState, ahead_error, make_tables, mark, standing
 from services.store.shape import Shape, first_difference, shape_of
 from services.store.tables import metadata, runs
 from services.store.urls import StoreUrl
@@ -65,7 +65,7 @@ def upgrade(connection: Connection, url: StoreUrl) -> Upgrade:
     return Upgrade(found.state, before, HEAD, tuple(title(revision) for revision in pending(before)))
 
 
-def revision_of(connection: Connection, url: StoreUrl, found: Standing) -> str:
+def revision_of(connection: Connection, url: StoreUrl, found: RevisionState) -> str:
     """The revision of a store that is not empty: its mark, or the newest whose tables it has.
 
     Raises:

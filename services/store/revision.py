@@ -23,7 +23,7 @@ _mark = Table(
 
 
 @dataclass(frozen=True)
-class Standing:
+class RevisionState:
     """How the tables at an address relate to those that this program works with.
 
     Attributes:
@@ -37,7 +37,7 @@ class Standing:
     tables: frozenset[str]
 
 
-def standing(connection: Connection, url: StoreUrl) -> Standing:
+def standing(connection: Connection, url: StoreUrl) -> RevisionState:
     """How a store stands.
 
     Raises:
@@ -49,13 +49,13 @@ def standing(connection: Connection, url: StoreUrl) -> Standing:
         if ours or MARK in present or (present and url.dialect == "sqlite"):
             others = ", ".join(sorted(present)[:3])
             raise StoreError(f"store {url.text} holds other tables ({others}), not ours: give another --db")
-        return Standing("empty", None, ours)
+        return RevisionState("empty", None, ours)
     revision = connection.scalar(select(_mark.c.version_num)) if MARK in present else None
     if revision is None:
-        return Standing("unmarked", None, ours)
+        return RevisionState("unmarked", None, ours)
     if revision not in REVISIONS:
-        return Standing("ahead", revision, ours)
-    return Standing("current" if revision == HEAD else "behind", revision, ours)
+        return RevisionState("ahead", revision, ours)
+    return RevisionState("current" if revision == HEAD else "behind", revision, ours)
 
 
 def mark(connection: Connection, revision: str) -> None:

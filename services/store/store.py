@@ -17,7 +17,7 @@ from services.store.opening import check_file, transaction
 from services.store.operator_requests import OperatorRequests
 from services.store.reports import ReportRepository
 from services.store.reports_on_demand import OnDemandRepository
-from services.store.revision import Standing, ahead_error, behind_error, make_tables, standing
+from services.store.revision import RevisionState, ahead_error, behind_error, make_tables, standing
 from services.store.run_repository import RunRepository
 from services.store.seals import SealRepository
 from services.store.tables import OPERATOR, SEALS, TRADING, TRIALS, WORKER, metadata
@@ -103,7 +103,7 @@ async def open_store(
     return Store(engine, url, found.tables, outdated)
 
 
-def _checked(connection: Connection, url: StoreUrl, create: bool) -> Standing:
+def _checked(connection: Connection, url: StoreUrl, create: bool) -> RevisionState:
     """What is there; on `create` an empty store gets our tables, and a SQLite file is upgraded."""
     found = standing(connection, url)
     if found.state == "empty":
@@ -120,7 +120,7 @@ def _checked(connection: Connection, url: StoreUrl, create: bool) -> Standing:
     return found
 
 
-def _made(connection: Connection, url: StoreUrl, create: bool) -> Standing:
+def _made(connection: Connection, url: StoreUrl, create: bool) -> RevisionState:
     if not create:
         raise StoreMissing(f"store {url.text} is empty: `thinktwice backtest` fills it, or give another --db")
     make_tables(connection)
@@ -133,7 +133,7 @@ def _upgrade(connection: Connection, url: StoreUrl) -> None:
     upgrade(connection, url)
 
 
-def _check_columns(connection: Connection, url: StoreUrl, found: Standing) -> None:
+def _check_columns(connection: Connection, url: StoreUrl, found: RevisionState) -> None:
     expected = found.tables if found.state != "current" else set(metadata.tables)
     present = inspect(connection).get_multi_columns(filter_names=sorted(expected))
     columns = {name: {column["name"] for column in given} for (_, name), given in present.items()}

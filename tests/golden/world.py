@@ -20,7 +20,7 @@ from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from trading_core.bars import BarSeries
 from worker.feeds.files.rows import series_of
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 from worker.operations.environment import environment
 from worker.runs.backtest import run_backtest
@@ -87,7 +87,7 @@ async def traded(store: Store) -> None:
 
     asked: set[int] = set()
     feed = RunningFeed(bars(), between, planted(bars()))
-    around = Bare(lambda kind, detail: None)
+    around = NullMonitor(lambda kind, detail: None)
     process = PaperProcess(settings(), feed, store, OWNER, around, look_s=0.01)
     await process.run("golden")
 

@@ -16,7 +16,7 @@ from schemas.vocabulary import Structure, TickEventKind, Trend, VolatilityBand
 from services.clock import SimulatedClock
 from services.playbooks.rendering import render_rules
 from services.policy_loop.compiler import compile_policy, rules_of, volatility_rule
-from services.slow_loop.shadow_ledger import StandingLedger, StandingLedgers
+from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from tests.services.playbooks.samples import definition
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS
@@ -85,9 +85,9 @@ def policy_of(playbook: PlaybookDefinition) -> FrozenPolicy:
     )
 
 
-def ledgers(bars: BarSeries, execution: ExecutionSettings | None = None) -> StandingLedgers:
+def ledgers(bars: BarSeries, execution: ExecutionSettings | None = None) -> ShadowLedgers:
     columns = RuleColumns(bars)
-    return StandingLedgers(
+    return ShadowLedgers(
         bars,
         columns,
         regime_columns(bars),
@@ -97,7 +97,7 @@ def ledgers(bars: BarSeries, execution: ExecutionSettings | None = None) -> Stan
     )
 
 
-def opened(playbook: PlaybookDefinition, execution: ExecutionSettings | None = None) -> StandingLedger:
+def opened(playbook: PlaybookDefinition, execution: ExecutionSettings | None = None) -> ShadowLedger:
     return ledgers(bars_of_a_year(), execution).open(playbook, ("long",), 0)
 
 

@@ -20,9 +20,9 @@ from tests.worker.live.paper_runs import rows_of
 from tests.worker.slow_worker.batches import looking_job, prepared_batch
 from worker.feeds.sample_data.worlds import make_world
 from worker.live import reports as hearing
-from worker.live.stepper import Market, TradingDesk
+from worker.live.stepper import LiveStepper, Market
 from worker.slow_worker.ports import Clock
-from worker.slow_worker.subprocess import LooksApart
+from worker.slow_worker.subprocess import SlowLoopSubprocess
 
 LIMIT_S, LIMIT_MB, WORSE = 30.0, 500, 0.10
 REPORTS = 3  # one alone is too short for a p99 of ticks
@@ -45,7 +45,7 @@ class PacedDesk:
         series = make_world("random_walk", seed=1, bars=WARM + ROWS, symbols=SYMBOLS, timeframe="1m")
         market = Market(series.symbols, series.timeframe, series.label)
         journal = JournalWriter(MemorySink())
-        self.desk = TradingDesk(Settings(), market, journal, lock_step=False, ask=lambda evaluation: None)
+        self.desk = LiveStepper(Settings(), market, journal, lock_step=False, ask=lambda evaluation: None)
         self._rows: Iterator[BarRow] = iter(rows_of(series))
 
     async def warm(self) -> None:
@@ -97,7 +97,9 @@ async def _measured(address: str, episodes: int) -> Measured:
 
 async def _one(paced: PacedDesk, seen: Measured, address: str, run_id: str, clock: Clock) -> Measured:
     told: list[tuple[str, dict[str, Any]]] = []
-    looks = LooksApart(looking_job(address, run_id), clock, lambda kind, detail: told.append((kind, detail)))
+    looks = SlowLoopSubprocess(
+        looking_job(address, run_id), clock, lambda kind, detail: told.append((kind, detail))
+    )
     calm = await paced.ticks_ms()
     began = time.perf_counter()
     meanwhile, looked = await _beside(paced, looks.look())

@@ -12,8 +12,8 @@ from tests.soak.findings import Finding
 from tests.soak.scale import scaled
 from tests.worker.live.paper_runs import rows_of
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.checkpoints import SavepointWriter, Standing, restored
-from worker.live.stepper import Market, TradingDesk
+from worker.live.checkpoints import ResumePoint, SavepointWriter, restored
+from worker.live.stepper import LiveStepper, Market
 
 BARS, EVERY, LIMIT_S = 60_000, 1_000, 2.0
 
@@ -23,7 +23,7 @@ def resumed() -> Finding:
     series = make_world("random_walk", seed=1, bars=scaled(BARS), symbols=1, timeframe="1m")
     market = Market(series.symbols, series.timeframe, series.label)
     sink = MemorySink()
-    desk = TradingDesk(Settings(), market, JournalWriter(sink), lock_step=True, ask=lambda evaluation: None)
+    desk = LiveStepper(Settings(), market, JournalWriter(sink), lock_step=True, ask=lambda evaluation: None)
     writer, points = SavepointWriter("this program"), list[Savepoint]()
 
     async def trade() -> None:
@@ -31,7 +31,7 @@ def resumed() -> Finding:
             await desk.take(row)
             await desk.journal.checkpoint()
             if number % EVERY == 0:
-                point, whole = writer.written(desk.session, Standing(number, {}))
+                point, whole = writer.written(desk.session, ResumePoint(number, {}))
                 writer.stored()
                 points[:] = [point] if whole else [*points, point]
 

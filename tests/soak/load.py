@@ -27,7 +27,7 @@ from tests.soak.scale import scaled
 from tests.worker.live.paper_runs import rows_of
 from trading_core.bars import COLUMNS
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.stepper import Market, TradingDesk
+from worker.live.stepper import LiveStepper, Market
 
 BATCH = 200
 TIMES = 5  # a hundred symbols, five times
@@ -42,7 +42,7 @@ def ticks() -> list[Finding]:
     wide: dict[str, Any] = {name: np.tile(getattr(part, name), (1, TIMES)) for name in (*COLUMNS, "present")}
     series = replace(part, symbols=names, **wide)
     market = Market(series.symbols, series.timeframe, series.label)
-    desk = TradingDesk(
+    desk = LiveStepper(
         Settings(), market, JournalWriter(MemorySink()), lock_step=False, ask=lambda evaluation: None
     )
     took_ms: list[float] = []

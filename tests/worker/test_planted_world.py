@@ -12,7 +12,7 @@ from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.clock import SimulatedClock
 from services.playbooks.lifecycle import PROVEN
 from services.playbooks.registry import load_playbooks
-from services.slow_loop.shadow_ledger import StandingLedgers
+from services.slow_loop.shadow_ledger import ShadowLedgers
 from tests.worker.shared_runs import Run, losing_run, losing_settings, planted_run, planted_world, run_on
 from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns
@@ -158,7 +158,7 @@ def test_planted_shadow_trades_of_a_no_learn_zone_prove_nothing() -> None:
     end = int(world.close_times[-1])
     found = {}
     for name, limits in (("free", settings.envelope), ("zoned", envelope)):
-        ledgers = StandingLedgers(world, columns, regimes, settings.execution, limits, clock)
+        ledgers = ShadowLedgers(world, columns, regimes, settings.execution, limits, clock)
         found[name] = ledgers.evaluate(definition, "side", -1.0, 0, end)
     assert len(found["free"]) > 5
     assert found["zoned"] == ()

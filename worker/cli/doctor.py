@@ -67,7 +67,7 @@ async def _findings(
     settings: Settings, config: Path | None, feed: str | None, *, network: bool
 ) -> "list[Finding]":
     from worker.doctor import access_checks, machine_checks, store_checks
-    from worker.doctor.checks import Check, Patient, run_checks
+    from worker.doctor.checks import Check, DoctorContext, run_checks
 
     checks: list[Check] = [
         machine_checks.python,
@@ -87,7 +87,7 @@ async def _findings(
         access_checks.secret_files,
         access_checks.log_file,
     ]
-    patient = Patient(settings, config, dict(os.environ), feed, network)
+    patient = DoctorContext(settings, config, dict(os.environ), feed, network)
     return await run_checks(patient, {check.__name__: check for check in checks})
 
 

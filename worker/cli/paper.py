@@ -38,7 +38,7 @@ from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
-    from worker.live.abandoned_runs import LeftBehind
+    from worker.live.abandoned_runs import AbandonedRun
     from worker.live.process import PaperOutcome
     from worker.operations.monitoring import Prepared
 
@@ -141,7 +141,7 @@ async def traded(
     from worker.live.abandoned_runs import left_behind
     from worker.live.commit_loop import COMMAND_S
     from worker.live.crash_counter import StartLimit
-    from worker.live.monitor import Operated, Surroundings
+    from worker.live.monitor import Monitor, OperatedMonitor
     from worker.live.process import PaperProcess
     from worker.live.with_slow_loop import WithSlowLoop
     from worker.operations.endpoint import demand_address
@@ -155,10 +155,10 @@ async def traded(
         with nothing_to_lose():
             wiring.ready_engine()
         async with await open_store(settings.runtime.db, create=True, command_s=COMMAND_S) as store:
-            owner, surroundings = new_owner(), Operated(prepared)
+            owner, surroundings = new_owner(), OperatedMonitor(prepared)
             place, operations = partial(wiring.start_notes, settings), settings.runtime.operations
             limit = StartLimit(place, operations, surroundings.note)
-            around: Surroundings = surroundings
+            around: Monitor = surroundings
             if slow_period_s is not None and not feed.lock_step:
                 around = WithSlowLoop(
                     surroundings, store, settings, owner, slow_period_s, lambda why: process.stop(why)
@@ -187,7 +187,7 @@ def _watched(feed: "MarketFeed") -> Iterator[Progress]:
         yield draw
 
 
-def _tell(left: "LeftBehind", settings: Settings) -> None:
+def _tell(left: "AbandonedRun", settings: Settings) -> None:
     """Say that a run is left behind: in the log, and on stderr when the log goes elsewhere."""
     from worker.operations.logs import logger
 

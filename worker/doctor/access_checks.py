@@ -15,7 +15,7 @@ from services.feeds.port import MarketFeed
 from services.high_level.narrative import DEADLINE_MS as NARRATIVE_MS
 from services.ports import LanguageModel
 from trading_core.tick_guard import TickGuard
-from worker.doctor.checks import Finding, Patient
+from worker.doctor.checks import DoctorContext, Finding
 from worker.models import Models, check_models, configured_models, model_address, models_in_use
 from worker.operations.endpoint import guard_of, is_loopback
 from worker.operations.webhook import check_webhook
@@ -26,7 +26,7 @@ PATIENCE_S = 30.0
 FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-async def feed(patient: Patient) -> Finding:
+async def feed(patient: DoctorContext) -> Finding:
     """Whether the feed can be opened; with `network` also whether something comes."""
     if patient.feed is None:
         return Finding("feed", "ok", "none was named; --feed NAME looks at one")
@@ -49,7 +49,7 @@ async def feed(patient: Patient) -> Finding:
         await opened.close()
 
 
-async def model(patient: Patient) -> Finding:
+async def model(patient: DoctorContext) -> Finding:
     """Whether the models that are to be asked have a key, a price and an address."""
     if not patient.settings.uses_models:
         return Finding("model", "ok", "rules decide, no model is asked")
@@ -63,7 +63,7 @@ async def model(patient: Patient) -> Finding:
     return await _asked(patient)
 
 
-async def _asked(patient: Patient) -> Finding:
+async def _asked(patient: DoctorContext) -> Finding:
     """Every model in use asked for one token, and the deadlines that the one measurement would hold."""
     said, late, failed = [], [], []
     models = configured_models(patient.settings, TickGuard(), patient.environment)
@@ -109,7 +109,7 @@ def _roles(settings: Settings, models: Models) -> list[tuple[str, LanguageModel,
     return [(name, model, deadlines) for name, model, deadlines in roles if model is not None]
 
 
-async def endpoint(patient: Patient) -> Finding:
+async def endpoint(patient: DoctorContext) -> Finding:
     """Whether the endpoint is guarded as its address demands and its port is free."""
     operations = patient.settings.runtime.operations
     if operations.port is None:
@@ -127,7 +127,7 @@ async def endpoint(patient: Patient) -> Finding:
     return Finding("endpoint", "ok", f"{operations.host} port {operations.port or 'any'} is free; {guarded}")
 
 
-async def webhook(patient: Patient) -> Finding:
+async def webhook(patient: DoctorContext) -> Finding:
     """Whether notifications have an address; nothing is sent."""
     url = secret(WEBHOOK_URL, patient.environment)
     if url is None:
@@ -141,7 +141,7 @@ async def webhook(patient: Patient) -> Finding:
     return Finding("webhook", "ok", f"{shown}, signed")
 
 
-async def secret_files(patient: Patient) -> Finding:
+async def secret_files(patient: DoctorContext) -> Finding:
     """Whether only their owner reads the files that hold secrets."""
     named = [name + FILE for name in NAMES if patient.environment.get(name + FILE)]
     for variable in named:
@@ -157,7 +157,7 @@ async def secret_files(patient: Patient) -> Finding:
     return Finding("secret_files", "ok", f"{len(named)} files" if named else "no secret comes from a file")
 
 
-async def log_file(patient: Patient) -> Finding:
+async def log_file(patient: DoctorContext) -> Finding:
     """Whether the log can be written."""
     path = patient.settings.runtime.operations.log_file
     if path is None:

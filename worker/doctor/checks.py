@@ -22,7 +22,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Patient:
+class DoctorContext:
     """What is looked at.
 
     Attributes:
@@ -40,15 +40,15 @@ class Patient:
     network: bool = False
 
 
-Check = Callable[[Patient], Awaitable[Finding]]
+Check = Callable[[DoctorContext], Awaitable[Finding]]
 
 
-async def run_checks(patient: Patient, checks: dict[str, Check]) -> list[Finding]:
+async def run_checks(patient: DoctorContext, checks: dict[str, Check]) -> list[Finding]:
     """One finding for each check, in their order; a check that raises has failed."""
     return [await _run(name, check, patient) for name, check in checks.items()]
 
 
-async def _run(name: str, check: Check, patient: Patient) -> Finding:
+async def _run(name: str, check: Check, patient: DoctorContext) -> Finding:
     try:
         return await check(patient)
     except ThinktwiceError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from worker.doctor.checks import Finding, Patient
+from worker.doctor.checks import DoctorContext, Finding
 from worker.operations.environment import environment
 
 LEAST_PYTHON = (3, 11)
@@ -21,7 +21,7 @@ SOME_ZONES = ("UTC", "America/New_York", "Asia/Tokyo")
 GIB = 2**30
 
 
-async def python(_: Patient) -> Finding:
+async def python(_: DoctorContext) -> Finding:
     """Whether this Python runs the program."""
     found = f"Python {sys.version.split()[0]}"
     if sys.version_info < LEAST_PYTHON:
@@ -29,7 +29,7 @@ async def python(_: Patient) -> Finding:
     return Finding("python", "ok", found)
 
 
-async def libraries(_: Patient) -> Finding:
+async def libraries(_: DoctorContext) -> Finding:
     """Whether every library of the core is there."""
     missing = []
     for line in requires("thinktwice") or ():
@@ -46,7 +46,7 @@ async def libraries(_: Patient) -> Finding:
     return Finding("libraries", "ok", ", ".join(f"{name} {found}" for name, found in shown.items()))
 
 
-async def compiled_code(_: Patient) -> Finding:
+async def compiled_code(_: DoctorContext) -> Finding:
     """Whether compiled code can be kept where it is looked for."""
     from trading_core.compiled_cache import cache_folder
 
@@ -60,7 +60,7 @@ async def compiled_code(_: Patient) -> Finding:
     return Finding("compiled_code", "ok", f"kept in {folder}")
 
 
-async def kernel(_: Patient) -> Finding:
+async def kernel(_: DoctorContext) -> Finding:
     """Whether the engine runs: loaded where it is compiled, else a small piece is compiled."""
     from trading_core.compiled_cache import cache_folder
 
@@ -77,7 +77,7 @@ async def kernel(_: Patient) -> Finding:
     return Finding("kernel", "ok", "code can be compiled; the first run takes about half a minute longer")
 
 
-async def disk(patient: Patient) -> Finding:
+async def disk(patient: DoctorContext) -> Finding:
     """Whether there is room where the store grows."""
     scheme, _, path = patient.settings.runtime.db.partition(":///")
     folder = Path(path).parent if scheme == "sqlite" else Path()
@@ -89,7 +89,7 @@ async def disk(patient: Patient) -> Finding:
     return Finding("disk", "ok", found)
 
 
-async def clock(_: Patient) -> Finding:
+async def clock(_: DoctorContext) -> Finding:
     """Whether the clocks of the machine can be right."""
     now = datetime.now(UTC)
     if not EARLIEST < now < LATEST:
@@ -102,7 +102,7 @@ async def clock(_: Patient) -> Finding:
     return Finding("clock", "ok", f"{now:%Y-%m-%d %H:%M}Z")
 
 
-async def time_zones(_: Patient) -> Finding:
+async def time_zones(_: DoctorContext) -> Finding:
     """Whether zones of bar files can be named; everything else is UTC."""
     try:
         for name in SOME_ZONES:

@@ -15,7 +15,7 @@ from services.store.file_watch import COMPANIONS
 from services.store.opening import check_file, transaction
 from services.store.urls import StoreUrl, parse_url
 from worker.doctor.access_checks import FOR_OTHERS
-from worker.doctor.checks import Finding, Patient
+from worker.doctor.checks import DoctorContext, Finding
 
 PATIENCE_S = 5.0
 MOST_SKEW_S = 2.0
@@ -26,7 +26,7 @@ MAY_WRITE = (
 )
 
 
-async def store(patient: Patient) -> Finding:
+async def store(patient: DoctorContext) -> Finding:
     """Whether the store is there and its tables are of this program's revision."""
     url = parse_url(patient.settings.runtime.db)
     try:
@@ -46,7 +46,7 @@ async def store(patient: Patient) -> Finding:
     return Finding("store", "ok", said)
 
 
-async def store_writable(patient: Patient) -> Finding:
+async def store_writable(patient: DoctorContext) -> Finding:
     """Whether rows could be written now; none is."""
     url = parse_url(patient.settings.runtime.db)
     if url.path is not None and not url.path.exists():
@@ -72,7 +72,7 @@ def loose_files(url: StoreUrl) -> list[str]:
     return [str(file) for file in files if file.exists() and file.stat().st_mode & FOR_OTHERS]
 
 
-async def store_clock(patient: Patient) -> Finding:
+async def store_clock(patient: DoctorContext) -> Finding:
     """Whether the database and this machine agree about the time."""
     url = parse_url(patient.settings.runtime.db)
     if url.server is None:

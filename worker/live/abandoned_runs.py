@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.config import Settings
 from services.feeds.port import MarketFeed
-from worker.live.run_selection import GOES_ON, MODE, described, fitting, misfits
+from worker.live.run_selection import MODE, RESUMABLE, described, fitting, misfits
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -17,7 +17,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class LeftBehind:
+class AbandonedRun:
     """A run that is not over, and why another one is traded instead."""
 
     run_id: str
@@ -35,7 +35,9 @@ class LeftBehind:
         return {"run_id": self.run_id, "reason": self.why}
 
 
-async def left_behind(store: "Store", settings: Settings, feed: MarketFeed, *, new: bool) -> list[LeftBehind]:
+async def left_behind(
+    store: "Store", settings: Settings, feed: MarketFeed, *, new: bool
+) -> list[AbandonedRun]:
     """The newest runs that a process about to start leaves behind, the newest first; none if one goes on.
 
     Args:
@@ -47,9 +49,9 @@ async def left_behind(store: "Store", settings: Settings, feed: MarketFeed, *, n
     records = await store.runs.all()
     if not new and fitting(records, settings, feed) is not None:
         return []
-    unfinished = [one for one in reversed(records) if one.mode == MODE and one.status in GOES_ON]
+    unfinished = [one for one in reversed(records) if one.mode == MODE and one.status in RESUMABLE]
     found = [(one.run_id, _why(one, settings, feed)) for one in unfinished]
-    return [LeftBehind(run_id, why) for run_id, why in found if why is not None][:SHOWN]
+    return [AbandonedRun(run_id, why) for run_id, why in found if why is not None][:SHOWN]
 
 
 def _why(record: "RunRecord", settings: Settings, feed: MarketFeed) -> str | None:

@@ -11,8 +11,8 @@ from services.savepoints.forms import NoSavepoint
 from services.store import RunRecord, Store
 from services.store.checkpoints import DamagedSavepoint, Savepoint
 from services.store.leases import Lease, LeaseLost
-from worker.live.checkpoints import Restored, SavepointWriter, Standing, maker
-from worker.live.stepper import TradingDesk
+from worker.live.checkpoints import Restored, ResumePoint, SavepointWriter, maker
+from worker.live.stepper import LiveStepper
 from worker.operations.logs import EventSink
 
 
@@ -30,7 +30,7 @@ class Pace:
     share: float = 10.0
 
 
-class SavepointDesk:
+class CheckpointSchedule:
     """The savepoints of one paper run.
 
     Args:
@@ -100,7 +100,7 @@ class SavepointDesk:
             raise NoSavepoint("the stored journal is not the one that it was taken of")
         self._writer = found.writer
 
-    def due(self, desk: TradingDesk) -> bool:
+    def due(self, desk: LiveStepper) -> bool:
         """Whether enough has happened since the last one."""
         rests = time.monotonic() - self._last_s < self._pace.share * self._cost_s
         if rests or not self._wanted or not desk.begun:
@@ -108,7 +108,7 @@ class SavepointDesk:
         events, rows = desk.journal.events - self._writer.events, desk.rows - self._writer.rows
         return events >= self._pace.events or rows >= self._pace.rows
 
-    async def take(self, desk: TradingDesk, lease: Lease) -> None:
+    async def take(self, desk: LiveStepper, lease: Lease) -> None:
         """Write a savepoint; everything before it is stored, and no evaluation is out.
 
         Raises:
@@ -116,7 +116,7 @@ class SavepointDesk:
         """
         began = time.monotonic()
         try:
-            point, whole = self._writer.written(desk.session, Standing(desk.rows, dict(desk.blocked)))
+            point, whole = self._writer.written(desk.session, ResumePoint(desk.rows, dict(desk.blocked)))
             self._cost_s = time.monotonic() - began
             await self._store.savepoints.save(lease, self._run_id, point, whole=whole)
         except NoSavepoint as error:

@@ -36,7 +36,7 @@ from services.policy_level_reflection_service import PolicyLevelReflectionServic
 from services.savepoints.forms import OWN, NoSavepoint
 from services.savepoints.reading import Reader
 from services.savepoints.writing import Parts, Writer
-from services.slow_loop.shadow_ledger import StandingLedger, StandingLedgers
+from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService
 from services.store.checkpoints import Savepoint
@@ -63,12 +63,12 @@ REMADE: Mapping[type, Mapping[str, Any]] = {
         ("_equity", "_gross", "_flags", "_known_rows", "_events", "_count", "_trades", "_n_trades")
         + ("parameters",)
     ),
-    StandingLedger: {"_engines": [], "_rows": 0},
+    ShadowLedger: {"_engines": [], "_rows": 0},
     JournalWriter: dict.fromkeys(("_sink", "_buffer", "_flush_rows")),
     # What follows from the settings alone is never read back: limits are those of the settings, always.
     RuleStrategist: dict.fromkeys(("_directions", "_allowed")),
     MemoryView: dict.fromkeys(("_quotas", "_budget_ms")),
-    StandingLedgers: dict.fromkeys(("zones", "_execution")),
+    ShadowLedgers: dict.fromkeys(("zones", "_execution")),
     UntradedSignals: dict.fromkeys(("_execution",)),
     SlowLoopService: dict.fromkeys(("_interval",)),
     HighLevelReflectionService: dict.fromkeys(("_risk_limit", "_promotion_minimum", "_wordings")),
@@ -121,7 +121,7 @@ def sections(settings: Settings) -> tuple[BaseModel, ...]:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ResumePoint:
     """Where a desk stands beside its session.
 
     Attributes:
@@ -150,7 +150,7 @@ class SavepointWriter:
         self.rows = 0
         self.events = 0
 
-    def written(self, session: Session, standing: Standing) -> tuple[Savepoint, bool]:
+    def written(self, session: Session, standing: ResumePoint) -> tuple[Savepoint, bool]:
         """A savepoint of a session between two rows, and whether it builds on no other.
 
         Call `stored` once it is stored; otherwise the next one holds its news, too.
@@ -205,7 +205,7 @@ class Restored:
     """A session as it stood, and what goes on with it."""
 
     session: Session
-    standing: Standing
+    standing: ResumePoint
     writer: SavepointWriter
 
 
@@ -272,7 +272,7 @@ def _restored(
         raise NoSavepoint(f"savepoint {point.number} holds another moment than it says")
     session.engine.take_rows(0, rows)
     session.listen()
-    standing = Standing(state["rows"], state["blocked"])
+    standing = ResumePoint(state["rows"], state["blocked"])
     return Restored(session, standing, SavepointWriter.behind(point, parts, len(features.made)))
 
 

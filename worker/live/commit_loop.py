@@ -1,4 +1,4 @@
-"""Committing: waiting for the store where the feed waits, and beside the bars where it does not.
+"""CommitLoop: waiting for the store where the feed waits, and beside the bars where it does not.
 
 A store that is away stops nothing: rows gather in memory, entries are blocked, stops run on, and everything
 is written, in order, once it is back.
@@ -13,7 +13,7 @@ from typing import Any
 from schemas.errors import StoreError
 from services.journal.writer import JournalWriter
 from services.store.leases import LeaseLost
-from worker.live.committer import Keeper
+from worker.live.committer import BarCommitter
 
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 0.5
@@ -27,7 +27,7 @@ async def _nothing() -> None:
     """Nothing is to be done."""
 
 
-class Committing:
+class CommitLoop:
     """Brings what the keeper holds into the store.
 
     Args:
@@ -46,7 +46,7 @@ class Committing:
     def __init__(
         self,
         journal: JournalWriter,
-        keeper: Keeper,
+        keeper: BarCommitter,
         note: Note,
         all_stored: Callable[[], Awaitable[None]] = _nothing,
         until: Callable[[], float | None] = lambda: None,

@@ -24,7 +24,7 @@ CRASH_POINTS = ("validated", "committed", "intended", "sent", "acknowledged")
 CLOSED = "closed"  # the one behind the last transaction of a run
 
 
-class Keeper:
+class BarCommitter:
     """Sink of a paper run's journal.
 
     Args:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from schemas.config import DataSettings
 from services.feeds.plausibility import TOLD_HERE, PlausibilityGuard
 from services.feeds.port import BarRow, FeedAnomaly, MarketFeed
-from worker.live.stepper import TradingDesk
+from worker.live.stepper import LiveStepper
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -33,7 +33,7 @@ class Doubts:
 
     @classmethod
     async def of_run(
-        cls, settings: DataSettings, feed: MarketFeed, store: "Store", record: "RunRecord", desk: TradingDesk
+        cls, settings: DataSettings, feed: MarketFeed, store: "Store", record: "RunRecord", desk: LiveStepper
     ) -> "Doubts":
         """As `data.plausibility` says for this feed, standing where the desk stands."""
         wanted = settings.plausibility == "always" or (settings.plausibility == "live" and not feed.lock_step)

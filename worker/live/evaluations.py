@@ -65,7 +65,7 @@ def take_back(session: Session, answer: Answer) -> None:
     session.collect_blocked()
 
 
-class AnswerDesk:
+class EvaluationQueue:
     """Lets evaluations think one after the other in a task of its own.
 
     Args:

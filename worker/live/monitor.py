@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 from services.journal.chain import JournalRow
-from worker.operations.alerts import News, of_journal, of_worker
+from worker.operations.alerts import Alert, of_journal, of_worker
 from worker.operations.event_levels import level_of
 from worker.operations.logs import EventSink, logger
 from worker.operations.monitoring import Prepared, operated
@@ -20,7 +20,7 @@ NEWS_KINDS = frozenset({"envelope_breach", "policy_reflection", "feed_anomaly", 
 QUIET = frozenset({"lease_taken", "lease_released", "start_withdrawn"})
 
 
-class Surroundings(Protocol):
+class Monitor(Protocol):
     """What a trading process is given from outside."""
 
     def note(self, kind: str, detail: dict[str, Any]) -> None:
@@ -36,7 +36,7 @@ class Surroundings(Protocol):
         ...
 
 
-class Bare:
+class NullMonitor:
     """Events go to a sink, nobody is told and nobody asks."""
 
     def __init__(self, note: EventSink) -> None:
@@ -51,7 +51,7 @@ class Bare:
         yield
 
 
-class Operated:
+class OperatedMonitor:
     """Events go to the log, news to a person, signs to the endpoint.
 
     Args:
@@ -89,6 +89,6 @@ class Operated:
             finally:
                 self._notifier = self._changes = None
 
-    def _tell(self, news: News | None) -> None:
+    def _tell(self, news: Alert | None) -> None:
         if news is not None and self._notifier is not None:
             self._notifier.tell(news)

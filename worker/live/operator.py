@@ -6,16 +6,16 @@ from typing import Any
 from schemas.errors import StoreError
 from services.store.leases import LeaseLost
 from services.store.operator_requests import OperatorRequest, OperatorRequests, Outcome
-from worker.live.commit_loop import Committing
+from worker.live.commit_loop import CommitLoop
 from worker.live.operator_commands import carry_out
-from worker.live.stepper import TradingDesk
+from worker.live.stepper import LiveStepper
 from worker.operations.logs import EventSink
 
 CHANGES_PLAYBOOKS = ("rollback", "replan")  # they wait until no evaluation is out
 BEFORE = {"outcome": "done", "note": "it was carried out before a restart"}
 
 
-class RequestDesk:
+class OperatorCommands:
     """The requests to one run.
 
     Args:
@@ -32,8 +32,8 @@ class RequestDesk:
         self,
         operator: OperatorRequests,
         run_id: str,
-        desk: TradingDesk,
-        committing: Committing,
+        desk: LiveStepper,
+        committing: CommitLoop,
         note: EventSink,
         outcomes: dict[int, dict[str, Any]],
         released: Callable[[], None],

@@ -3,10 +3,10 @@
 from typing import Any
 
 from schemas.errors import ThinktwiceError
-from worker.live.stepper import TradingDesk
+from worker.live.stepper import LiveStepper
 
 
-async def carry_out(desk: TradingDesk, command: dict[str, Any]) -> dict[str, Any]:
+async def carry_out(desk: LiveStepper, command: dict[str, Any]) -> dict[str, Any]:
     """Journal a command and do it.
 
     Args:
@@ -30,7 +30,7 @@ async def carry_out(desk: TradingDesk, command: dict[str, Any]) -> dict[str, Any
     return {"outcome": "done"}
 
 
-async def _replanned(desk: TradingDesk) -> dict[str, Any]:
+async def _replanned(desk: LiveStepper) -> dict[str, Any]:
     """Reflect and ask the judge out of turn; where a model would keep the bars waiting, that is refused."""
     settings = desk.settings
     asks_models = settings.reflection.mode == "full" or settings.judge.replan != "rules"
@@ -54,7 +54,7 @@ def _refused(reason: str) -> dict[str, Any]:
     return {"outcome": "refused", "reason": reason}
 
 
-def _rolled_back(desk: TradingDesk, playbook_id: str) -> dict[str, Any]:
+def _rolled_back(desk: LiveStepper, playbook_id: str) -> dict[str, Any]:
     session = desk.session
     try:
         changed = session.lifecycle.rollback(playbook_id, session.clock.now)

@@ -26,28 +26,28 @@ from services.store.file_watch import StoreLost
 from services.store.leases import Lease, LeaseLost
 from services.store.records import Closing
 from worker.bootstrap import given_playbooks
-from worker.live.checkpoint_schedule import Pace, SavepointDesk
+from worker.live.checkpoint_schedule import CheckpointSchedule, Pace
 from worker.live.checkpoints import restored
-from worker.live.commit_loop import Committing
-from worker.live.committer import Keeper
+from worker.live.commit_loop import CommitLoop
+from worker.live.committer import BarCommitter
 from worker.live.doubts import Doubts
 from worker.live.entry_guard import EntryGuard
-from worker.live.evaluations import AnswerDesk
-from worker.live.monitor import Surroundings
-from worker.live.operator import RequestDesk
+from worker.live.evaluations import EvaluationQueue
+from worker.live.monitor import Monitor
+from worker.live.operator import OperatorCommands
 from worker.live.recorded_inputs import Player, read_script
 from worker.live.recovery import RecoveringSink, StoppedEarly, past_of, recover
-from worker.live.reports import ReportDesk
-from worker.live.run_selection import GOES_ON, free_the_dead, lease_name, run_to_trade
+from worker.live.reports import ReportConsumer
+from worker.live.run_selection import RESUMABLE, lease_name, release_dead_lease, run_to_trade
 from worker.live.safe_mode import SafeModeReason
-from worker.live.status import TradingSigns
-from worker.live.stepper import Market, TradingDesk
+from worker.live.status import TradingStatus
+from worker.live.stepper import LiveStepper, Market
 from worker.models import Models
 from worker.runs.run_result import RunResult
 from worker.runs.stored_trial import BegunTrial, StoredTrial
 from worker.runs.trials import ledger_of_run
 from worker.runs.warm_up import compile_engine
-from worker.slow_worker.lease_holder import Tenure
+from worker.slow_worker.lease_holder import LeaseHolder
 from worker.slow_worker.ports import CrashPoints
 
 LEASE_MS = 10_000
@@ -99,7 +99,7 @@ class PaperProcess:
         feed: MarketFeed,
         store: Store,
         owner: str,
-        surroundings: Surroundings,
+        surroundings: Monitor,
         *,
         definitions: Sequence[PlaybookDefinition] | None = None,
         models: Models | None = None,
@@ -132,9 +132,9 @@ class PaperProcess:
         self._saying = asyncio.Lock()
         self._until: float | None = None
         self._recovering = True
-        self.reports: ReportDesk | None = None
+        self.reports: ReportConsumer | None = None
         self.recovered = 0
-        self.answers: AnswerDesk | None = None
+        self.answers: EvaluationQueue | None = None
 
     def stop(self, why: str) -> None:
         """Ask for a graceful stop: the row in hand is finished and stored."""
@@ -162,25 +162,25 @@ class PaperProcess:
         while True:
             record = await run_to_trade(self._store, self._settings, self._feed, name, new=new)
             lease_of = lease_name(record.run_id)
-            await free_the_dead(self._store, lease_of)
-            tenure = Tenure(self._store.leases, lease_of, self._owner, self._lease_ms, self._note)
+            await release_dead_lease(self._store, lease_of)
+            tenure = LeaseHolder(self._store.leases, lease_of, self._owner, self._lease_ms, self._note)
             lease = await self._lease(tenure, record)
             if lease is None:
                 return PaperOutcome(record, None, None, self._why)
             try:
                 async with tenure.kept(lease):
-                    if await self._goes_on(record.run_id, lease):
+                    if await self._is_resumable(record.run_id, lease):
                         return await self._traded(record.run_id, lease, began, compiled_s)
             finally:
                 with suppress(StoreError):
                     await tenure.release()
 
-    async def _goes_on(self, run_id: str, lease: Lease) -> bool:
+    async def _is_resumable(self, run_id: str, lease: Lease) -> bool:
         """Whether the run can be traded now that nobody else does; one that ended meanwhile cannot."""
         record = await self._store.runs.find(run_id)
         if record.status == "interrupted":
             await self._store.runs.reopen(run_id, lease)
-        return record.status in GOES_ON
+        return record.status in RESUMABLE
 
     async def _traded(self, run_id: str, lease: Lease, began: float, compiled_s: float) -> PaperOutcome:
         record = await self._store.runs.find(run_id)
@@ -208,7 +208,7 @@ class PaperProcess:
         looking.cancel()
         await asyncio.wait({looking})
 
-    async def _lease(self, tenure: Tenure, record: RunRecord) -> Lease | None:
+    async def _lease(self, tenure: LeaseHolder, record: RunRecord) -> Lease | None:
         """The lease of the run; None when somebody asked to stop before it was free."""
         lease = await tenure.take()
         until = time.monotonic() + 2 * self._lease_ms / 1_000
@@ -228,7 +228,7 @@ class PaperProcess:
         self._began = time.perf_counter()
         definitions = given_playbooks(self._settings, self._definitions)
         self._definitions = definitions
-        self.savepoints = SavepointDesk(
+        self.savepoints = CheckpointSchedule(
             self._store, record.run_id, self._settings, definitions, self._note, self._pace
         )
         point = await self.savepoints.find(record)
@@ -251,7 +251,7 @@ class PaperProcess:
             store, run_id, self._settings, fresh=self._fresh_ledger, away=self._wait_for_store
         )
         trial.declares(given_playbooks(self._settings, self._definitions), feed.timeframe)
-        self.keeper = Keeper(
+        self.keeper = BarCommitter(
             store, run_id, self._settings.account.name, self._points, self._surroundings.stored, trial
         )
         self.keeper.lease = lease
@@ -262,7 +262,7 @@ class PaperProcess:
         self._ask: Callable[[Evaluation], None] = self._player.ask
         market = Market(feed.symbols, feed.timeframe, feed.label)
         past = await past_of(store, record, sink) if self._settings.uses_models else None
-        self.desk = TradingDesk(
+        self.desk = LiveStepper(
             self._settings,
             market,
             journal,
@@ -280,13 +280,13 @@ class PaperProcess:
             )  # fmt: skip
             await self.savepoints.goes_on(found)
             self.desk.resume(found.session, found.standing.rows, found.standing.blocked)
-        self.committing = Committing(journal, self.keeper, self._note, self._save, lambda: self._until)
+        self.committing = CommitLoop(journal, self.keeper, self._note, self._save, lambda: self._until)
         self.guard = EntryGuard(feed.symbols, self._note)
-        self.requests = RequestDesk(
+        self.requests = OperatorCommands(
             store.operator, run_id, self.desk, self.committing, self._note, self._script.outcomes,
             self.guard.release,
         )  # fmt: skip
-        self.signs = TradingSigns(
+        self.signs = TradingStatus(
             run_id, self._owner, feed, self.desk, self.keeper, self.committing, self.guard,
             lambda: self._why,
         )  # fmt: skip
@@ -316,7 +316,7 @@ class PaperProcess:
         self._ask = self._ask_beside
         if not self._feed.lock_step:
             known = dict(script.verdicts)
-            self.reports = ReportDesk(self._store.reports, record.run_id, self._owner, known)
+            self.reports = ReportConsumer(self._store.reports, record.run_id, self._owner, known)
         for evaluation in script.unanswered:
             self._ask(evaluation)
         self._doubts = await Doubts.of_run(self._settings.data, self._feed, self._store, record, desk)
@@ -324,7 +324,7 @@ class PaperProcess:
 
     def _ask_beside(self, evaluation: Evaluation) -> None:
         if self.answers is None:
-            self.answers = AnswerDesk(self.desk.session, self.committing.wake)
+            self.answers = EvaluationQueue(self.desk.session, self.committing.wake)
         self.answers.ask(evaluation)
 
     async def _put_down(self) -> None:

@@ -20,7 +20,7 @@ from services.slow_loop.artefacts import read_request, with_moments
 from worker.live.evaluations import Answer, take_back, think
 from worker.live.operator_commands import carry_out
 from worker.live.reports import hear, judge
-from worker.live.stepper import TradingDesk
+from worker.live.stepper import LiveStepper
 
 if TYPE_CHECKING:
     from services.store import Store
@@ -101,7 +101,7 @@ class Player:
         """Take an evaluation that the desk opened; it thinks after the row."""
         self._asked.append(evaluation)
 
-    async def play(self, desk: TradingDesk, rows: AsyncIterator[BarRow]) -> AsyncIterator[int]:
+    async def play(self, desk: LiveStepper, rows: AsyncIterator[BarRow]) -> AsyncIterator[int]:
         """Every row with the inputs behind it; yields the number of rows played.
 
         A desk that stands at a savepoint may stand between a row and what came behind it.
@@ -114,7 +114,7 @@ class Player:
             await self._inputs(desk)
             yield desk.rows
 
-    async def _think(self, desk: TradingDesk) -> None:
+    async def _think(self, desk: LiveStepper) -> None:
         asked, self._asked = self._asked, []
         for evaluation in asked:
             arrived = self._script.arrivals.get(evaluation.event_id)
@@ -125,7 +125,7 @@ class Player:
                     desk.session, evaluation, arrived["late_retrievals"]
                 )
 
-    async def _inputs(self, desk: TradingDesk) -> None:
+    async def _inputs(self, desk: LiveStepper) -> None:
         inputs, now = self._script.inputs, desk.session.clock.now
         while inputs and (inputs[0].seq, inputs[0].known_at) == (desk.journal.events, now):
             one = inputs.popleft()

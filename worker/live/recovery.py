@@ -14,7 +14,7 @@ from schemas.errors import ConfigError
 from services.journal.chain import JournalRow
 from services.journal.writer import JournalSink
 from worker.live.recorded_inputs import Player, Script
-from worker.live.stepper import TradingDesk
+from worker.live.stepper import LiveStepper
 from worker.models import RecordedPast
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def past_of(store: "Store", record: "RunRecord", sink: RecoveringSink) -> 
 async def recover(
     store: "Store",
     record: "RunRecord",
-    desk: TradingDesk,
+    desk: LiveStepper,
     script: Script,
     player: Player,
     progress: Callable[[int], None] = lambda rows: None,

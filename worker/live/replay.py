@@ -17,7 +17,7 @@ from services.journal.writer import JournalWriter
 from services.store.journal_repository import StoredContents
 from trading_core.bars import NS
 from worker.live.recorded_inputs import Player, read_script
-from worker.live.stepper import Market, TradingDesk
+from worker.live.stepper import LiveStepper, Market
 from worker.models import Models, RecordedPast
 from worker.runs.rebuild import Rebuilt, differs
 from worker.runs.replay import ReplayReport, compared_document, stopped_report, stored_cassette
@@ -127,7 +127,7 @@ async def _desk(
     record: "RunRecord",
     journal: JournalWriter,
     definitions: Sequence[PlaybookDefinition] | None,
-) -> tuple[TradingDesk, Player]:
+) -> tuple[LiveStepper, Player]:
     """A desk for the stored run, and the player of its script.
 
     Its own journal answers for its models: no file of replies is played, and none is written.
@@ -138,7 +138,7 @@ async def _desk(
     if settings.uses_models:
         past = RecordedPast(await stored_cassette(store, record), lambda: True)
     player, data = Player(await read_script(store, record.run_id)), record.data
-    desk = TradingDesk(
+    desk = LiveStepper(
         settings,
         Market(tuple(data["symbols"]), data["timeframe"], data["label"]),
         journal,

@@ -50,7 +50,7 @@ def hear(session: Session, judged: Judged) -> int:
     return now
 
 
-class ReportDesk:
+class ReportConsumer:
     """Takes one report at a time from the inbox and gives it back with its verdict.
 
     Args:

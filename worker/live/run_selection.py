@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from services.store.leases import Lease
 
 MODE = "paper"
-GOES_ON = ("running", "interrupted")
+RESUMABLE = ("running", "interrupted")
 DECIDING_MS = 30_000  # a process that freezes while it decides holds others up for so long
 LOOK_S = 0.1
 
@@ -99,7 +99,7 @@ def fitting(records: "Iterable[RunRecord]", settings: Settings, feed: MarketFeed
     places = [here]
     if here["path"] is not None:
         places.append(here | {"path": str(Path(here["path"]).resolve())})  # as older versions noted it
-    unfinished = [one for one in records if one.mode == MODE and one.status in GOES_ON]
+    unfinished = [one for one in records if one.mode == MODE and one.status in RESUMABLE]
     same = [one for one in reversed(unfinished) if one.config_hash == settings.config_hash]
     for record in same:
         if record.damage is not None:
@@ -140,7 +140,7 @@ async def _deciding(store: "Store", settings: Settings) -> AsyncIterator[None]:
     name = f"starting/{settings.config_hash}"
     owner = f"{platform.node()}:{os.getpid()}:{secrets.token_hex(4)}"
     while (lease := await store.leases.take(name, owner, DECIDING_MS)) is None:
-        await free_the_dead(store, name)
+        await release_dead_lease(store, name)
         await asyncio.sleep(LOOK_S)
     try:
         yield
@@ -149,7 +149,7 @@ async def _deciding(store: "Store", settings: Settings) -> AsyncIterator[None]:
             await store.leases.release(lease)
 
 
-async def free_the_dead(store: "Store", name: str) -> None:
+async def release_dead_lease(store: "Store", name: str) -> None:
     """Release a lease whose owner was a process of this machine that is gone: nobody has to wait for it."""
     holder = await store.leases.holder(name)
     if holder is not None and _gone(holder):

@@ -9,17 +9,17 @@ from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.block_reasons import BlockReason
 from services.feeds.port import FeedAnomaly, MarketFeed
 from services.statistics.quantiles import quantiles
-from worker.live.commit_loop import Committing
-from worker.live.committer import Keeper
+from worker.live.commit_loop import CommitLoop
+from worker.live.committer import BarCommitter
 from worker.live.entry_guard import EntryGuard
 from worker.live.feed_connection import FeedLinks
-from worker.live.stepper import TradingDesk
-from worker.operations.status import State, VitalSigns
+from worker.live.stepper import LiveStepper
+from worker.operations.status import ProcessStatus, State
 
 MEASURED_ROWS = 1_000
 
 
-class TradingSigns:
+class TradingStatus:
     """Reads a desk and what surrounds it; `stopping` says why the process is about to end, if it is.
 
     Attributes:
@@ -32,9 +32,9 @@ class TradingSigns:
         run_id: str,
         owner: str,
         feed: MarketFeed,
-        desk: TradingDesk,
-        keeper: Keeper,
-        committing: Committing,
+        desk: LiveStepper,
+        keeper: BarCommitter,
+        committing: CommitLoop,
         guard: EntryGuard,
         stopping: Callable[[], str | None],
     ) -> None:
@@ -55,12 +55,12 @@ class TradingSigns:
         """The feed told of something; only its connections matter here."""
         self._links.heard(anomaly, self._desk.rows)
 
-    def signs(self) -> VitalSigns:
+    def signs(self) -> ProcessStatus:
         """The present signs."""
         away_s, mode, stopping = self._committing.away_since, self._guard.mode, self._stopping()
         blocked = self._guard.in_force(self._desk.blocked)
         state: State = "safe_mode" if mode.active else "running"
-        return VitalSigns(
+        return ProcessStatus(
             self._run_id,
             "paper",
             "trading",

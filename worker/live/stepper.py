@@ -33,7 +33,7 @@ class Market:
     label: Literal["open", "close"]
 
 
-class TradingDesk:
+class LiveStepper:
     """One paper run.
 
     Args:

@@ -15,18 +15,18 @@ from schemas.config import Settings
 from services.journal.chain import JournalRow
 from services.store import Store
 from worker.live.commit_loop import COMMAND_S
-from worker.live.monitor import Surroundings
-from worker.operations.status import VitalSigns, VitalSource
+from worker.live.monitor import Monitor
+from worker.operations.status import ProcessStatus, VitalSource
 from worker.operations.store_outage import OncePerOutage
 from worker.slow_worker.ports import JOB, Clock, SystemClock
 from worker.slow_worker.service import StopSignals, serve
 from worker.slow_worker.status import NoticedLooks, SlowLoopSigns
-from worker.slow_worker.subprocess import LooksApart
+from worker.slow_worker.subprocess import SlowLoopSubprocess
 from worker.slow_worker.subprocess_main import LookingJob
 
 
 class WithSlowLoop:
-    """Surroundings in which a slow loop runs, too.
+    """Monitor in which a slow loop runs, too.
 
     Args:
         inner: where events go, who is told, and who can ask.
@@ -40,7 +40,7 @@ class WithSlowLoop:
 
     def __init__(
         self,
-        inner: Surroundings,
+        inner: Monitor,
         store: Store,
         settings: Settings,
         owner: str,
@@ -79,7 +79,7 @@ class WithSlowLoop:
             self._once.hear(kind, detail)
 
         stop = StopSignals()
-        looks = NoticedLooks(LooksApart(self._job(run_id), clock, note), signs, note)
+        looks = NoticedLooks(SlowLoopSubprocess(self._job(run_id), clock, note), signs, note)
         async with self._inner.around(_Both(source, signs), run_id):
             serving = asyncio.create_task(serve(looks, stop, note, period_s=self._period_s))
             serving.add_done_callback(self._ended)
@@ -108,7 +108,7 @@ class _Both:
         self._trading = trading
         self._slow = slow
 
-    def signs(self) -> VitalSigns:
+    def signs(self) -> ProcessStatus:
         """The present signs."""
         trading, slow = self._trading.signs(), self._slow.signs()
         return replace(

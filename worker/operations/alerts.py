@@ -1,6 +1,6 @@
-"""News for a person: what happened, as one message, whatever surface carries it.
+"""Alert for a person: what happened, as one message, whatever surface carries it.
 
-News is made from what the journal and the worker's own events say, by pure functions: nothing is sent here.
+Alert is made from what the journal and the worker's own events say, by pure functions: nothing is sent here.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ SEVERITIES: dict[NotificationKind, Severity] = {
 
 
 @dataclass(frozen=True)
-class News:
+class Alert:
     """One thing that a person may want to know.
 
     Attributes:
@@ -71,11 +71,11 @@ class News:
         }
 
 
-def of_journal(kind: str, payload: Mapping[str, Any], at: int, symbol: str | None) -> News | None:
+def of_journal(kind: str, payload: Mapping[str, Any], at: int, symbol: str | None) -> Alert | None:
     """The news in a journal row; None for the many that are none."""
     if kind == "envelope_breach":
         limit = str(payload.get("limit"))
-        return News(
+        return Alert(
             "envelope_breach", f"limit {limit} broke: flat, and no entries", at, limit, detail=payload
         )
     if kind == "policy_reflection":
@@ -84,31 +84,33 @@ def of_journal(kind: str, payload: Mapping[str, Any], at: int, symbol: str | Non
         return _of_feed(str(payload.get("anomaly")), payload, at, symbol)
     if kind == "error":
         what = f"{payload.get('where')}: {payload.get('type')}"
-        return News("error", what, at, symbol, f"error {what} {symbol}", payload)
+        return Alert("error", what, at, symbol, f"error {what} {symbol}", payload)
     return None
 
 
-def of_worker(event: str, told: Mapping[str, Any], at: int) -> News | None:
+def of_worker(event: str, told: Mapping[str, Any], at: int) -> Alert | None:
     """The news in an event of a process; None for the many that are none."""
     if event == "safe_mode":
         return _of_safe_mode(told, at)
     if event == "store_away":
-        return News("store_away", "the store is away; the worker goes on trying", at, None, "store", told)
+        return Alert("store_away", "the store is away; the worker goes on trying", at, None, "store", told)
     if event == "store_back":
-        return News("recovered", "the store is back", at, None, "store", told)
+        return Alert("recovered", "the store is back", at, None, "store", told)
     if event in ("slot_failed", "waker_silent", "look_failed", "worker_died"):
         what = f"{event.replace('_', ' ')}: {told.get('reason', '')}".rstrip(": ")
-        return News("error", what, at, event, detail=told)
+        return Alert("error", what, at, event, detail=told)
     return None
 
 
-def _of_safe_mode(told: Mapping[str, Any], at: int) -> News | None:
+def _of_safe_mode(told: Mapping[str, Any], at: int) -> Alert | None:
     change, reason = told.get("change"), told.get("reason")
     topic = f"safe_mode {reason}"
     if change == "raised":
-        return News("safe_mode", f"safe mode, no entries and exits run on: {reason}", at, reason, topic, told)
+        return Alert(
+            "safe_mode", f"safe mode, no entries and exits run on: {reason}", at, reason, topic, told
+        )
     if change == "ended":
-        return News("recovered", f"safe mode: {reason} is over", at, reason, topic, told)
+        return Alert("recovered", f"safe mode: {reason} is over", at, reason, topic, told)
     return None
 
 
@@ -123,24 +125,24 @@ FEED_TROUBLE: dict[str, tuple[NotificationKind, str]] = {
 FEED_BACK = ("fresh", "reconnected")
 
 
-def _of_feed(what: str, payload: Mapping[str, Any], at: int, symbol: str | None) -> News | None:
+def _of_feed(what: str, payload: Mapping[str, Any], at: int, symbol: str | None) -> Alert | None:
     who = symbol or "the feed"
     if what in FEED_TROUBLE:
         kind, text = FEED_TROUBLE[what]
         topic = f"feed {symbol} {what}" if what == "unsettled" else f"feed {symbol}"
-        return News(kind, text.format(who), at, symbol, topic, payload)
+        return Alert(kind, text.format(who), at, symbol, topic, payload)
     if what in FEED_BACK:
-        return News("recovered", f"{who} has bars again", at, symbol, f"feed {symbol}", payload)
+        return Alert("recovered", f"{who} has bars again", at, symbol, f"feed {symbol}", payload)
     return None
 
 
-def _blocked(payload: Mapping[str, Any], at: int, symbol: str | None) -> News | None:
+def _blocked(payload: Mapping[str, Any], at: int, symbol: str | None) -> Alert | None:
     result = payload.get("result") or {}
     if result.get("status") != "block" or payload.get("amendment") == "keep":
         return None  # a keep that is blocked is the way in which a policy ends
     codes = [str(finding.get("code")) for finding in result.get("findings", ())]
     detail = {"proposal_hash": payload.get("proposal_hash"), "codes": codes}
     what = "a plan" if payload.get("amendment") is None else "a stop move"
-    return News(
+    return Alert(
         "plan_blocked", f"{what} for {symbol} was blocked: {', '.join(codes)}", at, symbol, detail=detail
     )

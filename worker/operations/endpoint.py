@@ -24,7 +24,7 @@ from schemas.errors import ConfigError
 from schemas.live_settings import OperationsSettings
 from worker.operations import metrics
 from worker.operations.http_request import LONGEST_HEAD, Refused, Request, parse_head
-from worker.operations.status import VitalSigns, VitalSource, not_ready
+from worker.operations.status import ProcessStatus, VitalSource, not_ready
 from worker.secrets.redaction import Redactor
 from worker.secrets.secrets import FILE, LEAST_BYTES, OPERATIONS_TOKEN, secret, strong
 
@@ -174,7 +174,7 @@ class Endpoint:
     def _reasons(self) -> tuple[str, ...]:
         return not_ready(self._signs(), self._now(), self._settings.ready_lag_bars)
 
-    def _signs(self) -> VitalSigns:
+    def _signs(self) -> ProcessStatus:
         """The signs, with the texts that others had a hand in redacted; the rest are names and numbers."""
         signs, clean = self._source.signs(), self._redactor.text
         return replace(

@@ -15,7 +15,7 @@ from prometheus_client.core import (
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from worker.operations.status import SECOND, VitalSigns
+from worker.operations.status import SECOND, ProcessStatus
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 PREFIX = "thinktwice"
@@ -24,7 +24,7 @@ STATES = ("running", "safe_mode", "stopping")
 
 @dataclass(frozen=True, eq=False)
 class _OneReading(Collector):
-    signs: VitalSigns
+    signs: ProcessStatus
     now: int
     ready: bool
 
@@ -37,7 +37,7 @@ class _OneReading(Collector):
         yield from _slow_loop(self.signs)
 
 
-def exposition(signs: VitalSigns, now: int, *, ready: bool) -> bytes:
+def exposition(signs: ProcessStatus, now: int, *, ready: bool) -> bytes:
     """The text of one scrape; figures of the operating system's view of the process included."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_OneReading(signs, now, ready))
@@ -46,7 +46,7 @@ def exposition(signs: VitalSigns, now: int, *, ready: bool) -> bytes:
     return text
 
 
-def _process(signs: VitalSigns, ready: bool) -> Iterator[Metric]:
+def _process(signs: ProcessStatus, ready: bool) -> Iterator[Metric]:
     info = InfoMetricFamily(f"{PREFIX}_run", "What this process works on.")
     info.add_metric(
         [], {"run_id": signs.run_id, "mode": signs.mode, "role": signs.role, "owner": signs.owner}
@@ -59,7 +59,7 @@ def _process(signs: VitalSigns, ready: bool) -> Iterator[Metric]:
     yield _gauge("started_timestamp_seconds", "When the process started.", signs.started / SECOND)
 
 
-def _bars(signs: VitalSigns, now: int) -> Iterator[Metric]:
+def _bars(signs: ProcessStatus, now: int) -> Iterator[Metric]:
     labels = GaugeMetricFamily(
         f"{PREFIX}_last_bar_timestamp_seconds", "Label of the last bar of a symbol.", labels=["symbol"]
     )
@@ -85,7 +85,7 @@ def _bars(signs: VitalSigns, now: int) -> Iterator[Metric]:
     yield latency
 
 
-def _store(signs: VitalSigns, now: int) -> Iterator[Metric]:
+def _store(signs: ProcessStatus, now: int) -> Iterator[Metric]:
     away = signs.store_away_since
     yield _gauge("store_up", "1 when the store could be reached last time.", float(signs.store_ok))
     yield _gauge(
@@ -94,7 +94,7 @@ def _store(signs: VitalSigns, now: int) -> Iterator[Metric]:
     yield _gauge("journal_buffered_rows", "Journal rows that wait for the store.", signs.buffered_rows)
 
 
-def _policy(signs: VitalSigns) -> Iterator[Metric]:
+def _policy(signs: ProcessStatus) -> Iterator[Metric]:
     yield _counted("policy_evaluations", "Policy evaluations.", "outcome", signs.evaluations)
     yield _counted("policy_skips", "Policy events that started no evaluation.", "reason", signs.skips)
     yield _gauge("policy_evaluations_in_flight", "Evaluations that wait for an answer.", signs.in_flight)
@@ -103,7 +103,7 @@ def _policy(signs: VitalSigns) -> Iterator[Metric]:
     yield _counted("notifications", "Notifications.", "result", signs.notifications)
 
 
-def _account(signs: VitalSigns) -> Iterator[Metric]:
+def _account(signs: ProcessStatus) -> Iterator[Metric]:
     positions = GaugeMetricFamily(
         f"{PREFIX}_position_quantity", "Open quantity, negative when short.", labels=["symbol"]
     )
@@ -114,7 +114,7 @@ def _account(signs: VitalSigns) -> Iterator[Metric]:
     yield _gauge("kill_switch", "1 when the operator has pulled it.", float(signs.kill_switch))
 
 
-def _slow_loop(signs: VitalSigns) -> Iterator[Metric]:
+def _slow_loop(signs: ProcessStatus) -> Iterator[Metric]:
     for name, what, slot in (
         ("last", "Slot of the slow loop that was last decided.", signs.slow_loop_last),
         ("next", "Slot of the slow loop that is due next.", signs.slow_loop_next),

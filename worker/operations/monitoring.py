@@ -13,7 +13,7 @@ from schemas.live_settings import OperationsSettings
 from worker.operations.endpoint import Endpoint, guard_of
 from worker.operations.logs import logger
 from worker.operations.notifications import Notifier, configured_webhook
-from worker.operations.status import VitalSigns, VitalSource
+from worker.operations.status import ProcessStatus, VitalSource
 from worker.operations.webhook import Webhook
 from worker.secrets.redaction import Redactor
 
@@ -41,7 +41,7 @@ class _WithNotifications:
     source: VitalSource
     notifier: Notifier
 
-    def signs(self) -> VitalSigns:
+    def signs(self) -> ProcessStatus:
         return replace(self.source.signs(), notifications=dict(self.notifier.counts))
 
 

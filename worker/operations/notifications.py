@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from schemas.live_settings import OperationsSettings
-from worker.operations.alerts import News
+from worker.operations.alerts import Alert
 from worker.operations.logs import logger
 from worker.operations.webhook import LONGEST_WAIT_S, Outcome, Webhook
 from worker.secrets.redaction import Redactor
@@ -83,13 +83,13 @@ class Notifier:
         self._sleep = sleep
         self._deadline_s = deadline_s
         self._first_wait_s = first_wait_s
-        self._waiting: asyncio.Queue[tuple[News, int]] = asyncio.Queue(queue)
+        self._waiting: asyncio.Queue[tuple[Alert, int]] = asyncio.Queue(queue)
         self._topics: OrderedDict[str, _Topic] = OrderedDict()
         self._delivering: asyncio.Task[None] | None = None
         self._log = logger("notifications", run_id=run_id)
         self.counts: Counter[str] = Counter()
 
-    def tell(self, news: News | None) -> bool:
+    def tell(self, news: Alert | None) -> bool:
         """Whether the news will be delivered, if it can be; from the thread of the event loop, at once."""
         if news is None or self._receiver is None or news.kind not in self._settings.notify:
             return False
@@ -122,7 +122,7 @@ class Notifier:
         if self._receiver is not None:
             await self._receiver.close()
 
-    def _repetitions(self, news: News) -> int | None:
+    def _repetitions(self, news: Alert) -> int | None:
         """How often it was repeated since it was last sent; None while it need not be sent again."""
         now, window = self._timer(), self._settings.notify_window_s
         topic = self._topics.get(news.key)
@@ -151,7 +151,7 @@ class Notifier:
             finally:
                 self._waiting.task_done()
 
-    async def _within_deadline(self, receiver: Receiver, news: News, repeated: int) -> None:
+    async def _within_deadline(self, receiver: Receiver, news: Alert, repeated: int) -> None:
         outcome = Outcome("retry", "no attempt ended in time")
         try:
             async with asyncio.timeout(self._deadline_s):
@@ -181,7 +181,7 @@ class Notifier:
             wait = min(2 * wait, LONGEST_WAIT_S)
         return outcome
 
-    def _body(self, news: News, repeated: int) -> bytes:
+    def _body(self, news: Alert, repeated: int) -> bytes:
         document = news.document(self._run_id, self._mode) | {"repeated": repeated}
         cleaned: dict[str, Any] = self._redactor.value(document)
         body = json.dumps(cleaned, ensure_ascii=True, default=str).encode()

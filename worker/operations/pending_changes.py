@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from services.playbooks.lifecycle import EXPERIMENT_ENDED
-from worker.operations.alerts import News
+from worker.operations.alerts import Alert
 
 CHANGE_KINDS = frozenset({"replan_verdict", "action_refused", "playbook_version"})
 # Refusals by a bound that a person has set, or by a model that overruled the rules.
@@ -39,8 +39,8 @@ class WaitingChanges:
         self._versions = versions
         self._report: dict[str, str] = {}
 
-    def of(self, kind: str, payload: Mapping[str, Any], at: int) -> Iterator[News]:
-        """News of what waits since a row of `CHANGE_KINDS` is stored."""
+    def of(self, kind: str, payload: Mapping[str, Any], at: int) -> Iterator[Alert]:
+        """Alert of what waits since a row of `CHANGE_KINDS` is stored."""
         if kind == "replan_verdict":
             self._report = {payload["verdict_id"]: payload["report_id"]}
             for one in payload["verdict"]["refused"]:
@@ -50,7 +50,7 @@ class WaitingChanges:
         elif kind == "playbook_version" and payload["reason"] == EXPERIMENT_ENDED:
             yield self._ended(payload, at)
 
-    def _refused(self, refusal: Mapping[str, Any], report_id: str | None, at: int) -> Iterator[News]:
+    def _refused(self, refusal: Mapping[str, Any], report_id: str | None, at: int) -> Iterator[Alert]:
         action, code, name = refusal["action"], refusal["code"], refusal["action"]["playbook_id"]
         if code not in BOUNDS or name is None:
             return
@@ -62,7 +62,7 @@ class WaitingChanges:
         said = f"the judge wanted {words} of {name} version {version}: declined, {reason}"
         yield self._news(said, f"change {name} {words} {code}", detail, at)
 
-    def _ended(self, version: Mapping[str, Any], at: int) -> News:
+    def _ended(self, version: Mapping[str, Any], at: int) -> Alert:
         name, number = version["playbook_id"], version["version"]
         wanted = {"kind": "open_experiment"}
         detail = {"playbook_id": name, "version": number, "wanted": wanted, "report_id": version["report_id"]}
@@ -70,14 +70,16 @@ class WaitingChanges:
         said = f"the judge's experiment {name} version {number} has ended and becomes active only by you"
         return self._news(said, f"change {name} {number}", detail, at)
 
-    def _news(self, said: str, topic: str, detail: dict[str, Any], at: int) -> News:
+    def _news(self, said: str, topic: str, detail: dict[str, Any], at: int) -> Alert:
         name, report_id = detail["playbook_id"], detail["report_id"]
         command = (
             f"thinktwice playbooks history {name} --run {self._run_id}"
             if report_id is None
             else f"thinktwice replan {report_id} --run {self._run_id} --write DIR"
         )
-        return News("approval_waits", f"{said}; `{command}`", at, name, topic, {**detail, "command": command})
+        return Alert(
+            "approval_waits", f"{said}; `{command}`", at, name, topic, {**detail, "command": command}
+        )
 
 
 def _words(wanted: Mapping[str, Any]) -> str:

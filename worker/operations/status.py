@@ -13,7 +13,7 @@ SECOND = 10**9
 
 
 @dataclass(frozen=True)
-class VitalSigns:
+class ProcessStatus:
     """A process as it stands. Times are ns since 1970, UTC; what does not apply is None or empty.
 
     Attributes:
@@ -94,12 +94,12 @@ class VitalSigns:
 class VitalSource(Protocol):
     """Whoever can say how a process is."""
 
-    def signs(self) -> VitalSigns:
+    def signs(self) -> ProcessStatus:
         """The present signs, at once."""
         ...
 
 
-def not_ready(signs: VitalSigns, now: int, lag_bars: int) -> tuple[str, ...]:
+def not_ready(signs: ProcessStatus, now: int, lag_bars: int) -> tuple[str, ...]:
     """Why a process cannot do its work now; empty when it can.
 
     Args:
@@ -117,7 +117,7 @@ def not_ready(signs: VitalSigns, now: int, lag_bars: int) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _without_bars(signs: VitalSigns, now: int, lag_bars: int) -> list[str]:
+def _without_bars(signs: ProcessStatus, now: int, lag_bars: int) -> list[str]:
     if signs.feed_ok is False:
         return [f"feed {signs.feed or ''} is away".replace("  ", " ")]
     lag = signs.bar_lag_s(now)

@@ -15,7 +15,7 @@ from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.slow_loop.journal_facts import JournalFacts
-from services.slow_loop.shadow_ledger import StandingLedgers
+from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.store import Store
 from trading_core.bars import NS, BarSeries
 from trading_core.regime import regime_columns
@@ -71,7 +71,7 @@ async def _reflected(
     columns = RuleColumns(bars)
     regimes = regime_columns(bars, settings.policy_loop.regime, columns.features)
     clock = SimulatedClock(request.known_at)
-    ledgers = StandingLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
+    ledgers = ShadowLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
     service = HighLevelReflectionService(
         settings.gate,
         settings.high_level,

@@ -9,7 +9,7 @@ from services.store.leases import Lease, LeaseRepository
 from worker.operations.logs import EventSink
 
 
-class Tenure:
+class LeaseHolder:
     """One worker's claim to one lease."""
 
     def __init__(self, leases: LeaseRepository, name: str, owner: str, ttl_ms: int, note: EventSink) -> None:

@@ -18,7 +18,7 @@ from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_mo
 from services.slow_loop.journal_facts import JournalFacts, PastRun
 from services.slow_loop.requests import build_request, surprises
 from services.store import Store
-from services.store.claims import Claim, ClaimStanding, SlotKey
+from services.store.claims import Claim, ClaimState, SlotKey
 from services.store.leases import Lease
 from services.store.reports import StoredReport
 from worker.operations.logs import EventSink
@@ -66,7 +66,7 @@ class SlotRunner:
         self._points = points or NoCrash()
         self._untraded = untraded
         self._reports: dict[int, StoredReport] = {}
-        self._claims = ClaimStanding(None, None, None, None)
+        self._claims = ClaimState(None, None, None, None)
         self.facts = JournalFacts(run.settings)
 
     async def look(self, lease: Lease) -> None:

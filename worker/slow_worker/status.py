@@ -5,7 +5,7 @@ from typing import Any
 
 from services.clock import next_slot
 from worker.operations.logs import EventSink
-from worker.operations.status import State, VitalSigns
+from worker.operations.status import ProcessStatus, State
 from worker.slow_worker.ports import Clock
 from worker.slow_worker.service import Looks
 
@@ -25,7 +25,7 @@ class SlowLoopSigns:
         self._clock = clock
         self._interval = interval
         self._last = last
-        self._standing = VitalSigns(run_id, mode, "slow_loop", owner, clock.now)
+        self._standing = ProcessStatus(run_id, mode, "slow_loop", owner, clock.now)
         self._state: State = "running"
         self._reason: str | None = None
         self._errors = 0
@@ -47,10 +47,10 @@ class SlowLoopSigns:
         if name in DECIDED:
             self._last = max(self._last or 0, int(told["slot"]))
 
-    def signs(self) -> VitalSigns:
+    def signs(self) -> ProcessStatus:
         """The present signs."""
         standing = self._standing
-        return VitalSigns(
+        return ProcessStatus(
             standing.run_id,
             standing.mode,
             standing.role,

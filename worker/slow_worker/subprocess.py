@@ -33,7 +33,7 @@ class LookerDied(InfrastructureError):
     """The process that looks ended within a look; `retryable` until it has done so too often in a row."""
 
 
-class LooksApart:
+class SlowLoopSubprocess:
     """What the waker wakes where a process trades: each look is one question to a process of its own.
 
     Args:

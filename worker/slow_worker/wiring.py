@@ -16,7 +16,7 @@ from services.store import Store
 from worker.operations.logs import EventSink
 from worker.slow_worker.bars_of_run import reflection_on_bars, untraded_on_bars
 from worker.slow_worker.judge_step import HOLD_MS, JudgeStep
-from worker.slow_worker.lease_holder import Tenure
+from worker.slow_worker.lease_holder import LeaseHolder
 from worker.slow_worker.ports import Clock, CrashPoints, Reflect
 from worker.slow_worker.slot_runner import RunOfSlots, SlotRunner
 from worker.slow_worker.worker import SlowWorker
@@ -79,7 +79,7 @@ def assemble_worker(
             there to try values of the playbooks' grids on.
     """
     name, settings = owner or new_owner(), run.settings
-    tenure = Tenure(store.leases, run.lease_name, name, lease_ms, note)
+    tenure = LeaseHolder(store.leases, run.lease_name, name, lease_ms, note)
     made = reflect or (reflection_on_bars(store, run) if traded else threaded_reflection(settings))
     untraded = untraded_on_bars(store, run) if traded else None
     runner = SlotRunner(store, run, made, clock, note, points, untraded)

@@ -3,7 +3,7 @@
 from services.store.leases import LeaseLost
 from worker.operations.logs import EventSink
 from worker.slow_worker.judge_step import JudgeStep
-from worker.slow_worker.lease_holder import Tenure
+from worker.slow_worker.lease_holder import LeaseHolder
 from worker.slow_worker.slot_runner import SlotRunner
 
 
@@ -14,7 +14,7 @@ class SlowWorker:
     """
 
     def __init__(
-        self, run_id: str, tenure: Tenure, runner: SlotRunner, judge: JudgeStep | None, note: EventSink
+        self, run_id: str, tenure: LeaseHolder, runner: SlotRunner, judge: JudgeStep | None, note: EventSink
     ) -> None:
         self._run_id = run_id
         self._tenure = tenure

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from schemas.vocabulary import PolicyState
-from services.policy_loop.staleness import Standing, why_stale
+from services.policy_loop.staleness import AccountState, why_stale
 
-ASKED = Standing(
+ASKED = AccountState(
     row=10, state=PolicyState.IDLE, position=None, regime="up/mid", halted=False, kill_switch=False
 )
 HELD = replace(ASKED, state=PolicyState.HOLD_LOCK, position=("long", 8, 2.0))

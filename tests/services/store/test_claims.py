@@ -6,7 +6,7 @@ import pytest
 
 from services.slow_loop.artefacts import read_request, stored_text
 from services.store import open_store
-from services.store.claims import ClaimStanding
+from services.store.claims import ClaimState
 from services.store.leases import LeaseLost
 from services.store.revision import MARK
 from services.store.tables import CORE, metadata
@@ -96,8 +96,8 @@ def test_claims_standing_names_the_newest_by_state_and_the_oldest_open(address):
         return empty, await store.claims.standing(run_id, JOB), await store.claims.all(run_id, JOB)
 
     empty, standing, claims = with_run(address, scenario)
-    assert empty == ClaimStanding(None, None, None, None)
-    assert standing == ClaimStanding(*(MONDAY + n * WEEK for n in (4, 3, 4, 1)))
+    assert empty == ClaimState(None, None, None, None)
+    assert standing == ClaimState(*(MONDAY + n * WEEK for n in (4, 3, 4, 1)))
     assert [one.state for one in claims] == ["claimed", "claimed", "done", "failed"]
 
 
@@ -109,7 +109,7 @@ def test_claims_of_runs_and_jobs_are_apart(address):
         return standings, await store.claims.get(key(other))
 
     standings, found = with_run(address, scenario)
-    assert standings == [ClaimStanding(None, None, None, None)] * 2
+    assert standings == [ClaimState(None, None, None, None)] * 2
     assert found is None
 
 

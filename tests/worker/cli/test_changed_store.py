@@ -58,10 +58,10 @@ BOTH = {
     f"FROM paper_bars WHERE number = {LAST_BAR}",
 }
 # Of a run that was killed: no document, and the orders of its last transaction may be on their way.
-GOES_ON = [
+RESUMABLE = [
     name for name in BOTH if "document" not in name and name not in {"return_of_999_percent", "headline"}
 ]
-GOES_ON = [name for name in GOES_ON if name != "no_end"]
+RESUMABLE = [name for name in RESUMABLE if name != "no_end"]
 
 
 def feed():
@@ -120,7 +120,7 @@ def test_verify_of_a_paper_run_called_a_backtest_says_so_and_plays_nothing(finis
     assert ("names no hash of its bars" in verified) is (seals == "gone")
 
 
-@pytest.mark.parametrize("name", GOES_ON)
+@pytest.mark.parametrize("name", RESUMABLE)
 def test_change_beside_a_run_that_was_killed_is_found_as_well(left, tmp_path, name):
     changed(left, tmp_path, BOTH[name])
     said(tmp_path, "verify", "r0001", code=1)

@@ -17,7 +17,7 @@ from tests.worker.live.paper_runs import Item, RunningFeed
 from tests.worker.live.virtual_time import run_virtually
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.replay import replay_paper
 
@@ -120,7 +120,7 @@ def traded(feed: Any, settings: Settings = SETTINGS, *, verify: bool = False) ->
             heard,
             stored.opened(),  # type: ignore[arg-type]  # a store by shape
             "elsewhere:1:a",
-            Bare(lambda kind, detail: notes.append((kind, detail))),
+            NullMonitor(lambda kind, detail: notes.append((kind, detail))),
             look_s=3_600.0,
             lease_ms=3_600_000,
         )

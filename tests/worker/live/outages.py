@@ -15,7 +15,7 @@ from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.commit_loop import COMMAND_S
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 from worker.live.replay import replay_paper
 
@@ -90,7 +90,7 @@ class LiveRun:
         async with await open_store(address, create=True, command_s=COMMAND_S) as store:
             self._watch(store)
             self._process = PaperProcess(
-                Settings(), feed, store, "elsewhere:1:a", Bare(self._note), progress=self._progress
+                Settings(), feed, store, "elsewhere:1:a", NullMonitor(self._note), progress=self._progress
             )
             running = asyncio.create_task(self._process.run("outage"))
             try:

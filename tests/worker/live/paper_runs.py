@@ -11,7 +11,7 @@ from services.store import Store, open_store
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
 from worker.feeds.replay import ReplayFeed
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.replay import replay_paper
 from worker.runs.replay import ReplayReport
@@ -120,7 +120,7 @@ async def process_in(
     def note(kind: str, detail: dict[str, Any]) -> None:
         told.append((kind, detail))
 
-    process = PaperProcess(settings, feed, store, f"host:1:{len(told)}", Bare(note), **named)
+    process = PaperProcess(settings, feed, store, f"host:1:{len(told)}", NullMonitor(note), **named)
     return await process.run("test")
 
 

@@ -32,7 +32,7 @@ from tests.worker.live.virtual_time import run_virtually
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.checkpoint_schedule import Pace
 from worker.live.committer import CRASH_POINTS
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.replay import replay_paper
 from worker.models import Models
@@ -275,7 +275,7 @@ class World:
             store,
             # A real store has real time: no process has this number, so nobody waits for its lease.
             f"{platform.node()}:{GONE_PID}:{number}" if self.folder else f"elsewhere:1:{number}",
-            Bare(self._note),
+            NullMonitor(self._note),
             models=Models(fast=self.model) if self.settings.uses_models else Models(),
             points=fate,
             look_s=HOUR_S,

@@ -1,4 +1,4 @@
-"""Committing beside the bars: whoever asks for it at once, each row is stored once and none is dropped."""
+"""CommitLoop beside the bars: whoever asks for it at once, each row is stored once and none is dropped."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from tests.worker.live.memory_store import MemoryStore
 from tests.worker.live.virtual_time import run_virtually
 from trading_core.live.growing_bars import Bar
 from worker.live import committer as keeping
-from worker.live.commit_loop import PATIENCE_S, Committing
-from worker.live.committer import Keeper
+from worker.live.commit_loop import PATIENCE_S, CommitLoop
+from worker.live.committer import BarCommitter
 
 BAR = {"X": Bar(1.0, 1.0, 1.0, 1.0, 1.0)}
 
@@ -48,11 +48,11 @@ class Kept:
     """A journal, a keeper and a committing over a slow store."""
 
     def __init__(self, store: SlowStore, told: Callable[[JournalRow], None] = lambda row: None) -> None:
-        keeper = Keeper(store, "r0001", "paper", told=told)  # type: ignore[arg-type]
+        keeper = BarCommitter(store, "r0001", "paper", told=told)  # type: ignore[arg-type]
         keeper.lease = Lease("trading/r0001", "me", 1, 0)
         self.keeper = keeper
         self.journal = JournalWriter(keeper)
-        self.committing = Committing(self.journal, keeper, lambda kind, detail: None)
+        self.committing = CommitLoop(self.journal, keeper, lambda kind, detail: None)
         self.taken = 0
 
     def row(self) -> None:

@@ -24,7 +24,7 @@ from tests.worker.live.paper_runs import (
 )
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.safe_mode import SafeModeReason
 
@@ -67,7 +67,7 @@ class Asked:
     async def trade(self, folder: Any, items: list[Any] | None = None) -> PaperOutcome:
         async with await open_store(address(folder), create=True) as self.store:
             feed = RunningFeed(bars(), self.between, items)
-            around = Bare(self.note)
+            around = NullMonitor(self.note)
             self.process = PaperProcess(
                 Settings(), feed, self.store, "host:1:a", around, look_s=0.02, **self.named
             )

@@ -33,7 +33,7 @@ from tests.worker.shared_runs import Run as Backtest
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.bars import COLUMNS, BarSeries
 from worker.live.checkpoint_schedule import Pace
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 
 ALWAYS = Settings(data=DataSettings(plausibility="always"))
@@ -276,7 +276,7 @@ def test_live_status_shows_who_is_blocked_by_a_row_of_nothing_but_doubts(tmp_pat
     async def run() -> None:
         nonlocal process
         async with await open_store(address(tmp_path), create=True) as store:
-            bare = Bare(lambda kind, detail: None)
+            bare = NullMonitor(lambda kind, detail: None)
             process = PaperProcess(bad_markets.SETTINGS, Waits(bars), store, "h:1:a", bare, look_s=0.05)
             async with asyncio.timeout(120):
                 await process.run("test")
@@ -330,7 +330,7 @@ def test_live_restart_among_doubts_tells_each_once_and_goes_on_with_the_same_bar
                     Stops(bars),
                     store,
                     owner,
-                    Bare(lambda kind, detail: None),
+                    NullMonitor(lambda kind, detail: None),
                     pace=pace,
                     look_s=0.05,
                 )

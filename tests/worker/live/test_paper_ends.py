@@ -31,7 +31,7 @@ from tests.worker.shared_runs import run_on
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.committer import CLOSED
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 from worker.live.run_selection import lease_name
 
@@ -151,7 +151,11 @@ def test_paper_process_that_lost_its_lease_neither_closes_its_run_nor_speaks_for
                     process.stop("SIGTERM")
 
             process = PaperProcess(
-                Settings(), RunningFeed(bars(), taken_over), store, "elsewhere:1:a", Bare(lambda *told: None)
+                Settings(),
+                RunningFeed(bars(), taken_over),
+                store,
+                "elsewhere:1:a",
+                NullMonitor(lambda *told: None),
             )
             with pytest.raises(LeaseLost):
                 await process.run("lost")
@@ -190,7 +194,7 @@ class Successor:
 
     def process(self, store: Store, owner: str, feed: Any) -> PaperProcess:
         return PaperProcess(
-            Settings(), feed, store, owner, Bare(lambda kind, told: self.told.append((kind, told))),
+            Settings(), feed, store, owner, NullMonitor(lambda kind, told: self.told.append((kind, told))),
             look_s=LOOK_S, lease_ms=60_000,
         )  # fmt: skip
 
@@ -294,7 +298,9 @@ def test_paper_process_on_a_feed_that_waits_is_stopped_while_its_store_is_away(t
         async with await open_store(address(tmp_path), create=True) as store:
             with_commit(store, away)
             seen.append(
-                PaperProcess(Settings(), waiting_feed(bars()), store, "h:1:a", Bare(lambda *told: None))
+                PaperProcess(
+                    Settings(), waiting_feed(bars()), store, "h:1:a", NullMonitor(lambda *told: None)
+                )
             )
             with pytest.raises(StoreError, match="1 rows of bars are not stored"):
                 await asyncio.wait_for(seen[0].run("away"), 20.0)
@@ -311,7 +317,7 @@ def test_paper_process_stopped_while_it_recovers_changes_nothing_and_goes_on_lat
     async def scenario() -> Any:
         async with await open_store(address(tmp_path), create=True) as store:
             process = PaperProcess(
-                Settings(), waiting_feed(bars()), store, "h:1:a", Bare(lambda *told: None),
+                Settings(), waiting_feed(bars()), store, "h:1:a", NullMonitor(lambda *told: None),
                 progress=lambda recovered, taken: process.stop("SIGTERM") if recovered == 20 else None,
             )  # fmt: skip
             outcome = await process.run("early")
@@ -398,7 +404,7 @@ def test_paper_process_on_a_feed_that_waits_outlives_an_answer_that_cannot_be_st
             with_commit(store, asks)
             process = PaperProcess(
                 Settings(), waiting_feed(bars()), store, "h:1:a",
-                Bare(lambda kind, detail: told.append((kind, detail))), look_s=LOOK_S,
+                NullMonitor(lambda kind, detail: told.append((kind, detail))), look_s=LOOK_S,
             )  # fmt: skip
             outcome = await process.run("asked")
             return outcome, told, await store.operator.all("r0001")
@@ -435,7 +441,7 @@ def test_paper_request_that_changes_playbooks_waits_until_no_evaluation_is_out(t
 
             process = PaperProcess(
                 Settings(), RunningFeed(bars(), between), store, "h:1:a",
-                Bare(lambda kind, detail: _noted(process, done, kind, detail)), look_s=LOOK_S,
+                NullMonitor(lambda kind, detail: _noted(process, done, kind, detail)), look_s=LOOK_S,
             )  # fmt: skip
             await process.run("asked")
         return done

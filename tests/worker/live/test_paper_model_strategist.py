@@ -12,8 +12,8 @@ from tests.worker.live.paper_runs import KillAt, Killed, replayed, rows_stored
 from tests.worker.live.test_paper_running_feed import Live
 from tests.worker.live.test_savepoint_sessions import MARKET, ROWS
 from tests.worker.test_strategist_background import gathered, times
-from worker.live.checkpoints import SavepointWriter, Standing, restored
-from worker.live.stepper import TradingDesk
+from worker.live.checkpoints import ResumePoint, SavepointWriter, restored
+from worker.live.stepper import LiveStepper
 from worker.models import Models
 
 SETTINGS = asking()
@@ -59,18 +59,18 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
     settings = asking(anonymise=anonymise)
     models = [Asked(), Asked()]
 
-    def desk(model: Asked) -> TradingDesk:
+    def desk(model: Asked) -> LiveStepper:
         journal = JournalWriter(MemorySink(), 10**9)
         given = Models(strategist=model)
-        return TradingDesk(settings, MARKET, journal, lock_step=True, ask=lambda one: None, models=given)
+        return LiveStepper(settings, MARKET, journal, lock_step=True, ask=lambda one: None, models=given)
 
-    async def take(one: TradingDesk, start: int, stop: int) -> None:
+    async def take(one: LiveStepper, start: int, stop: int) -> None:
         for row in ROWS[start:stop]:
             await one.take(row)
 
     first, again = desk(models[0]), desk(models[1])
     asyncio.run(take(first, 0, 200))
-    point, _ = SavepointWriter("this program").written(first.session, Standing(first.rows, {}))
+    point, _ = SavepointWriter("this program").written(first.session, ResumePoint(first.rows, {}))
     found = restored(point, MARKET, settings, again.journal, models=Models(strategist=models[1]))
     again.resume(found.session, found.standing.rows, found.standing.blocked)
     before = len(models[0].requests)

@@ -24,7 +24,7 @@ from tests.worker.shared_runs import embedded_bars
 from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.wire import AGREES
 from trading_core.bars import BarSeries
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.models import Models
 
@@ -94,7 +94,7 @@ class Live:
                 feed or RunningFeed(bars(), self.between),
                 self.store,
                 "host:1:a",
-                Bare(lambda kind, detail: self.told.append((kind, detail))),
+                NullMonitor(lambda kind, detail: self.told.append((kind, detail))),
                 points=self.points,
                 models=self.models,
                 look_s=0.02,

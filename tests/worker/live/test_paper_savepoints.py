@@ -30,10 +30,10 @@ from tests.worker.test_session_with_a_model import FULL, AnsweringModel
 from tests.worker.wire import AGREES
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.checkpoint_schedule import Pace, SavepointDesk
-from worker.live.commit_loop import Committing
+from worker.live.checkpoint_schedule import CheckpointSchedule, Pace
+from worker.live.commit_loop import CommitLoop
 from worker.live.process import PaperOutcome, PaperProcess
-from worker.live.stepper import DRAIN_AFTER, TradingDesk
+from worker.live.stepper import DRAIN_AFTER, LiveStepper
 from worker.models import Models
 from worker.runs.stored_document import MEASURED
 from worker.studies.scenarios import PLANTED
@@ -138,10 +138,10 @@ def test_paper_live_run_with_a_model_goes_on_from_a_savepoint_and_replays_to_its
     live, feed = embedded_bars("2009-01-01", "2010-06-30").select(("AAPL", "IBM")), RunningFeed
     first, second = AnsweringModel(json.dumps(AGREES)), AnsweringModel(json.dumps(AGREES))
 
-    writing: list[Committing] = []
-    wake = Committing.wake
+    writing: list[CommitLoop] = []
+    wake = CommitLoop.wake
 
-    def woken(committing: Committing) -> None:
+    def woken(committing: CommitLoop) -> None:
         writing[:] = [committing]
         wake(committing)
 
@@ -151,7 +151,7 @@ def test_paper_live_run_with_a_model_goes_on_from_a_savepoint_and_replays_to_its
         for one in writing:
             await asyncio.wait_for(one.caught_up(), 60)
 
-    monkeypatch.setattr(Committing, "wake", woken)
+    monkeypatch.setattr(CommitLoop, "wake", woken)
     process, often = Process(tmp_path, FULL, look_s=0.01), Pace(events=1, share=0.0)
     asking = Models(fast=first, slow=first)
     process.dies(100, "committed", feed=feed(live, unhurried), models=asking, pace=often)
@@ -183,8 +183,8 @@ class Paced(AnsweringModel):
         self._rows = rows
         self._row = 0
         self._next = asyncio.Event()
-        self.desk: TradingDesk | None = None
-        self.committing: Committing | None = None
+        self.desk: LiveStepper | None = None
+        self.committing: CommitLoop | None = None
         self.out: list[int] = []
 
     async def complete(self, **named: Any) -> Any:
@@ -213,20 +213,20 @@ def paced(tmp_path: Any, monkeypatch: Any, symbols: tuple[str, ...], every: int,
     """A live run whose answers come with its rows: how many were out, rows of savepoints and of trials."""
     taken: list[int] = []
     trials: list[int] = []
-    take, came, wake = SavepointDesk.take, TradingDesk.take, Committing.wake
+    take, came, wake = CheckpointSchedule.take, LiveStepper.take, CommitLoop.wake
     keep = SlowLoopService._keep_trials
     model = Paced(every)
 
-    async def seen(desk: SavepointDesk, trading: TradingDesk, lease: Any) -> None:
+    async def seen(desk: CheckpointSchedule, trading: LiveStepper, lease: Any) -> None:
         assert trading.session.policy_loop.in_flight == 0
         taken.append(trading.rows)
         await take(desk, trading, lease)
 
-    async def took(desk: TradingDesk, row: Any) -> None:
+    async def took(desk: LiveStepper, row: Any) -> None:
         model.desk = desk
         await came(desk, row)
 
-    def woken(committing: Committing) -> None:
+    def woken(committing: CommitLoop) -> None:
         model.committing = committing
         wake(committing)
 
@@ -234,9 +234,9 @@ def paced(tmp_path: Any, monkeypatch: Any, symbols: tuple[str, ...], every: int,
         trials.append(row)
         keep(loop, row, now)
 
-    monkeypatch.setattr(SavepointDesk, "take", seen)
-    monkeypatch.setattr(TradingDesk, "take", took)
-    monkeypatch.setattr(Committing, "wake", woken)
+    monkeypatch.setattr(CheckpointSchedule, "take", seen)
+    monkeypatch.setattr(LiveStepper, "take", took)
+    monkeypatch.setattr(CommitLoop, "wake", woken)
     monkeypatch.setattr(SlowLoopService, "_keep_trials", kept)
     process = Process(tmp_path, FULL, models=Models(fast=model, slow=model))
     live = embedded_bars("2009-01-01", "2010-03-31").select(symbols)

@@ -11,7 +11,7 @@ from services.store import Store, open_store
 from tests.worker.live.paper_runs import RunningFeed, address, asked, replayed, rows_stored
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.with_slow_loop import WithSlowLoop
 from worker.slow_worker.ports import JOB
@@ -67,7 +67,7 @@ async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOut
                 await asyncio.wait_for(happened.wait(), 240.0)
 
     async with await open_store(address(folder), create=True) as store:
-        around = WithSlowLoop(Bare(note), store, settings, "host:1:a", 0.1, note_died(told), clock)
+        around = WithSlowLoop(NullMonitor(note), store, settings, "host:1:a", 0.1, note_died(told), clock)
         process = clock.process = PaperProcess(
             settings, RunningFeed(bars(), between), store, "host:1:a", around, look_s=0.05
         )

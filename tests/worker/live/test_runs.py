@@ -14,7 +14,7 @@ from tests.worker.feeds.growing import HEADER, line
 from tests.worker.live.paper_runs import address, rows_stored
 from worker.feeds.opening import open_feed
 from worker.live.abandoned_runs import left_behind
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
 from worker.live.run_selection import run_to_trade
 
@@ -65,7 +65,7 @@ def traded(folder: Path, settings: Settings, rows: int) -> PaperOutcome:
                 if taken == rows:
                     process.stop("the test")
 
-            around = Bare(lambda kind, detail: None)
+            around = NullMonitor(lambda kind, detail: None)
             process = PaperProcess(
                 settings, feed, store, f"host:1:{os.urandom(4).hex()}", around, progress=progress, look_s=0.02
             )

@@ -69,7 +69,7 @@ def raised_parameters(state: dict[str, Any]) -> None:
 
 
 def own_envelope(state: dict[str, Any]) -> None:
-    [ledgers] = objects(state, "StandingLedgers")
+    [ledgers] = objects(state, "ShadowLedgers")
     given = Settings.model_validate(LOOSE).envelope.model_dump(mode="json")
     ledgers["_envelope"] = ["object", 10**6, "schemas.config:EnvelopeSettings", given]
 
@@ -80,7 +80,7 @@ def own_settings(state: dict[str, Any]) -> None:
 
 
 def other_section(state: dict[str, Any]) -> None:
-    [ledgers] = objects(state, "StandingLedgers")
+    [ledgers] = objects(state, "ShadowLedgers")
     ledgers["_envelope"] = ["given", 0]
 
 

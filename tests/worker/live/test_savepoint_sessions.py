@@ -19,9 +19,9 @@ from services.savepoints.writing import Parts, Writer, attributes_of
 from services.store.checkpoints import Savepoint
 from tests.worker.live.paper_runs import rows_of
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.checkpoints import KEPT, REMADE, SavepointWriter, Standing, live_step, restored
+from worker.live.checkpoints import KEPT, REMADE, ResumePoint, SavepointWriter, live_step, restored
 from worker.live.recorded_inputs import Player, RecordedInput, Script
-from worker.live.stepper import Market, TradingDesk
+from worker.live.stepper import LiveStepper, Market
 from worker.session import Session
 
 SERIES = make_world("reverting", seed=3, bars=420, symbols=2)
@@ -33,7 +33,7 @@ ROWS = rows_of(SERIES)
 class Traded:
     """A desk behind some rows, with the savepoints that it took on its way."""
 
-    desk: TradingDesk
+    desk: LiveStepper
     points: list[Savepoint]
 
     @property
@@ -55,19 +55,19 @@ def traded(rows: int, every: int) -> Traded:
         go_on(found.desk, number - every, number)
         if number == every:
             place(found.session, "close > sma_7")  # a rule that nobody had when the session was wired
-        point, whole = writer.written(found.session, Standing(found.desk.rows, {}))
+        point, whole = writer.written(found.session, ResumePoint(found.desk.rows, {}))
         assert whole == (number == every)
         writer.stored()
         found.points.append(point)
     return found
 
 
-def desk() -> TradingDesk:
+def desk() -> LiveStepper:
     journal = JournalWriter(MemorySink(), 10**9)
-    return TradingDesk(Settings(), MARKET, journal, lock_step=True, ask=lambda evaluation: None)
+    return LiveStepper(Settings(), MARKET, journal, lock_step=True, ask=lambda evaluation: None)
 
 
-def go_on(one: TradingDesk, start: int, stop: int) -> None:
+def go_on(one: LiveStepper, start: int, stop: int) -> None:
     async def take() -> None:
         for row in ROWS[start:stop]:
             await one.take(row)
@@ -75,7 +75,7 @@ def go_on(one: TradingDesk, start: int, stop: int) -> None:
     asyncio.run(take())
 
 
-def resumed(point: Savepoint) -> TradingDesk:
+def resumed(point: Savepoint) -> LiveStepper:
     """A desk that goes on from a savepoint."""
     one = desk()
     found = restored(point, MARKET, Settings(), one.journal)

@@ -23,12 +23,12 @@ from services.store import open_store
 from tests.worker.live.bad_markets import NS, Heard, Run
 from tests.worker.live.paper_runs import address
 from tests.worker.live.virtual_time import VirtualLoop, run_virtually
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 from worker.live.replay import replay_paper
 from worker.live.with_slow_loop import WithSlowLoop
 from worker.slow_worker.ports import JOB
-from worker.slow_worker.subprocess import LooksApart
+from worker.slow_worker.subprocess import SlowLoopSubprocess
 
 PERIOD_S = 7_200.0  # between two looks: days of virtual time have many half minutes
 READERS = (
@@ -51,10 +51,12 @@ class WallClock:
         return self._wall()
 
 
-def in_real_time(work: Callable[[LooksApart], Awaitable[Any]]) -> Callable[[LooksApart], Awaitable[Any]]:
+def in_real_time(
+    work: Callable[[SlowLoopSubprocess], Awaitable[Any]],
+) -> Callable[[SlowLoopSubprocess], Awaitable[Any]]:
     """The same work, for which virtual time waits."""
 
-    async def waited_for(looks: LooksApart) -> Any:
+    async def waited_for(looks: SlowLoopSubprocess) -> Any:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         mark: asyncio.Future[Any] = asyncio.Future()
@@ -87,7 +89,7 @@ def looks_apart(period_s: float) -> Iterator[None]:
     """The slow loop looks as seldom as a test says; virtual time waits for each of its looks."""
     with pytest.MonkeyPatch.context() as patch:
         for work in ("look", "close"):
-            patch.setattr(LooksApart, work, in_real_time(getattr(LooksApart, work)))
+            patch.setattr(SlowLoopSubprocess, work, in_real_time(getattr(SlowLoopSubprocess, work)))
         patch.setattr(worker.slow_worker.waker, "LONGEST_PERIOD_S", period_s)
         yield
 
@@ -126,7 +128,13 @@ class Everything:
 
         async with await open_store(address(self._folder), create=True) as store:
             around = WithSlowLoop(
-                Bare(note), store, self._settings, "elsewhere:1:a", self._period_s, died, WallClock(wall)
+                NullMonitor(note),
+                store,
+                self._settings,
+                "elsewhere:1:a",
+                self._period_s,
+                died,
+                WallClock(wall),
             )
             process = PaperProcess(
                 self._settings, self._feed, store, "elsewhere:1:a", around, look_s=PERIOD_S, lease_ms=10**9

@@ -6,7 +6,7 @@ from typing import Any
 
 from schemas.live_settings import OperationsSettings
 from worker.operations.endpoint import Endpoint
-from worker.operations.status import SECOND, VitalSigns
+from worker.operations.status import SECOND, ProcessStatus
 from worker.secrets.redaction import Redactor
 
 NOW = 1_700_000_000 * SECOND
@@ -24,14 +24,14 @@ def signs(**given):
         "last_bar_at": NOW - 5 * SECOND,
         "feed_ok": True,
     }
-    return VitalSigns(**(standing | given))
+    return ProcessStatus(**(standing | given))
 
 
 @dataclass
 class Told:
     """A source that says what it was told to."""
 
-    now: VitalSigns = field(default_factory=signs)
+    now: ProcessStatus = field(default_factory=signs)
 
     def signs(self):
         return self.now

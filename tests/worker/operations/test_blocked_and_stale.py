@@ -14,10 +14,10 @@ from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
 from tests.worker.live.test_entries import Guarded, row
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.entry_guard import EntryGuard
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 from worker.live.safe_mode import SafeModeReason
-from worker.operations.status import VitalSigns, not_ready
+from worker.operations.status import ProcessStatus, not_ready
 
 BARS = make_world("reverting", seed=5, bars=12, symbols=2, timeframe="1m")
 FIRST, SECOND = BARS.symbols
@@ -32,7 +32,7 @@ class Shown(RunningFeed):
         items: list[Item] = [*given[:last], *map(self._blocked, given[last:], blocked)]
         super().__init__(BARS, self._between, items)
         self.process: PaperProcess
-        self.seen: list[VitalSigns] = []
+        self.seen: list[ProcessStatus] = []
 
     @staticmethod
     def _blocked(given: Any, blocked: dict[str, str]) -> Any:
@@ -49,13 +49,13 @@ class Shown(RunningFeed):
         await self._between(1)
 
 
-def traded(folder: Any, *blocked: dict[str, str]) -> list[VitalSigns]:
+def traded(folder: Any, *blocked: dict[str, str]) -> list[ProcessStatus]:
     """The signs behind each of the last rows, blocked so; the run is left behind."""
     feed = Shown(*blocked)
 
     async def run() -> None:
         async with await open_store(f"sqlite:///{folder}/thinktwice.db", create=True) as store:
-            around = Bare(lambda kind, detail: None)
+            around = NullMonitor(lambda kind, detail: None)
             feed.process = PaperProcess(Settings(), feed, store, "host:1:a", around)
             await feed.process.run("test")
 
@@ -96,7 +96,7 @@ def test_safe_mode_blocks_everybody_else_while_it_lasts_and_not_until_the_next_b
 
 def test_every_symbol_in_conflict_is_not_ready_and_not_stale() -> None:
     shut = EntryGuard(("A",), lambda kind, detail: None).in_force({"A": str(BlockReason.CONFLICT)})
-    signs = VitalSigns(
+    signs = ProcessStatus(
         "r0001", "paper", "trading", "host:1:a", 0, last_bars={"A": 0}, last_bar_at=0, blocked=shut
     )
     assert not_ready(signs, 0, 3) == ("no symbol may enter: conflicting bars",)

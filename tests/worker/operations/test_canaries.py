@@ -24,7 +24,7 @@ from tests.worker.operations.receiver import HANG, receiving
 from tests.worker.wire import wire
 from worker.cli import app
 from worker.doctor import machine_checks
-from worker.operations.alerts import News
+from worker.operations.alerts import Alert
 from worker.operations.notifications import Notifier
 from worker.operations.webhook import Webhook
 from worker.secrets.redaction import redactor_of
@@ -154,7 +154,9 @@ def test_endpoint_and_webhook_hand_on_no_secret(planted):
             hook = Webhook(f"{there.url}/{HOOK}", SIGNING, attempt_s=0.1)
             notifier = Notifier(hook, OperationsSettings(), "r0001", "paper", redactor, first_wait_s=0.0)
             notifier.start()
-            notifier.tell(News("error", f"failed with {KEY}", 0, detail={"url": hook.shown, "deep": [TOKEN]}))
+            notifier.tell(
+                Alert("error", f"failed with {KEY}", 0, detail={"url": hook.shown, "deep": [TOKEN]})
+            )
             await notifier.close()
             bodies = [body.decode() for _, _, body in there.got]
             assert len(bodies) == 2

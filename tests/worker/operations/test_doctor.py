@@ -17,7 +17,7 @@ from tests.agents.language_models.wire_formats import FORMATS, saying
 from tests.agents.language_models.wire_server import answer
 from tests.worker.wire import wire
 from worker.doctor import machine_checks, store_checks
-from worker.doctor.checks import Finding, Patient, run_checks
+from worker.doctor.checks import DoctorContext, Finding, run_checks
 
 CANARY = "c4nary-0123456789"
 HOOK = f"https://hooks.example.com/{CANARY}/{CANARY}"
@@ -242,7 +242,7 @@ def test_feed_is_opened_without_the_network(doctor, feed, state, said):
 
 def test_small_disk_old_clock_and_lost_libraries_are_found(monkeypatch):
     usage = namedtuple("usage", "total used free")
-    patient = Patient(settings=Settings(), config=None, environment={})
+    patient = DoctorContext(settings=Settings(), config=None, environment={})
     monkeypatch.setattr("worker.doctor.machine_checks.shutil.disk_usage", lambda _: usage(1, 1, 10 * 2**20))
     monkeypatch.setattr(machine_checks, "EARLIEST", machine_checks.LATEST)
     monkeypatch.setattr(
@@ -259,7 +259,7 @@ def test_small_disk_old_clock_and_lost_libraries_are_found(monkeypatch):
 
 
 def test_compiled_code_needs_a_folder_that_stays(monkeypatch, tmp_path):
-    patient = Patient(Settings(), None, {})
+    patient = DoctorContext(Settings(), None, {})
     monkeypatch.setenv("THINKTWICE_CACHE_DIR", str(tmp_path / "file" / "below"))
     (tmp_path / "file").write_text("")
     [found] = asyncio.run(run_checks(patient, {"compiled_code": machine_checks.compiled_code}))
@@ -268,7 +268,7 @@ def test_compiled_code_needs_a_folder_that_stays(monkeypatch, tmp_path):
 
 
 def test_kernel_is_compiled_and_runs():
-    [found] = asyncio.run(run_checks(Patient(Settings(), None, {}), {"k": machine_checks.kernel}))
+    [found] = asyncio.run(run_checks(DoctorContext(Settings(), None, {}), {"k": machine_checks.kernel}))
     assert found.state == "ok"
 
 
@@ -276,7 +276,9 @@ def test_check_that_breaks_is_a_finding_and_the_next_one_runs():
     async def broken(_):
         raise RuntimeError("bug")
 
-    found = asyncio.run(run_checks(Patient(Settings(), None, {}), {"a": broken, "b": machine_checks.python}))
+    found = asyncio.run(
+        run_checks(DoctorContext(Settings(), None, {}), {"a": broken, "b": machine_checks.python})
+    )
     assert (found[0].state, found[0].found) == ("failed", "RuntimeError: bug")
     assert found[1].state == "ok"
 

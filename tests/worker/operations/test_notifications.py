@@ -15,15 +15,15 @@ from structlog.testing import capture_logs
 from schemas.errors import ConfigError
 from schemas.live_settings import OperationsSettings
 from tests.worker.operations.receiver import HANG, OK, receiving, status
-from worker.operations.alerts import SEVERITIES, News, of_journal, of_worker
+from worker.operations.alerts import SEVERITIES, Alert, of_journal, of_worker
 from worker.operations.notifications import MOST_ATTEMPTS, MOST_OF_A_TOPIC, Notifier, configured_webhook
 from worker.operations.webhook import Outcome, Webhook, check_webhook
 from worker.secrets.redaction import Redactor
 
 CANARY = "c4nary-0123456789"
 AT = 1_700_000_000 * 10**9
-AWAY = News("store_away", "the store is away", AT, topic="store")
-BACK = News("recovered", "the store is back", AT, topic="store")
+AWAY = Alert("store_away", "the store is away", AT, topic="store")
+BACK = Alert("recovered", "the store is back", AT, topic="store")
 
 
 class Sleeps:
@@ -75,7 +75,7 @@ def test_news_arrives_as_signed_json_without_secrets():
         async with receiving() as there:
             one = notifier(webhook(there.url, "s3cret-of-the-hook"))
             one.start()
-            assert one.tell(News("error", f"failed with {CANARY}", AT, "AAPL", detail={"api_key": "x" * 20}))
+            assert one.tell(Alert("error", f"failed with {CANARY}", AT, "AAPL", detail={"api_key": "x" * 20}))
             await one.close()
             return there.got, one.counts
 
@@ -188,7 +188,7 @@ def test_message_that_is_not_delivered_within_its_deadline_makes_way_for_the_nex
         one = notifier(Never(), deadline_s=0.05)
         one.start()
         one.tell(AWAY)
-        one.tell(News("error", "x", AT))
+        one.tell(Alert("error", "x", AT))
         await one.close()
         return one.counts
 
@@ -200,7 +200,7 @@ def test_receiver_that_raises_is_a_dropped_message_and_the_next_is_tried():
         one = notifier(Never(RuntimeError("bug")))
         one.start()
         one.tell(AWAY)
-        one.tell(News("error", "x", 10**30))  # a time that no calendar has
+        one.tell(Alert("error", "x", 10**30))  # a time that no calendar has
         await one.close()
         return one.counts
 
@@ -210,7 +210,7 @@ def test_receiver_that_raises_is_a_dropped_message_and_the_next_is_tried():
 def test_full_queue_drops_and_counts_and_never_waits():
     async def play():
         one = notifier(Never(), queue=3)
-        told = [one.tell(News("error", "x", AT, f"s{n}")) for n in range(10)]
+        told = [one.tell(Alert("error", "x", AT, f"s{n}")) for n in range(10)]
         one.start()
         await one.close(grace_s=0.01)
         return told, one.counts
@@ -226,7 +226,7 @@ def test_stopping_delivers_what_waits():
             one = notifier(webhook(there.url))
             one.start()
             for n in range(5):
-                one.tell(News("error", "x", AT, f"s{n}"))
+                one.tell(Alert("error", "x", AT, f"s{n}"))
             await one.close()
             return len(there.got)
 
@@ -295,7 +295,7 @@ def test_large_detail_is_left_out_and_the_message_still_arrives():
         async with receiving() as there:
             one = notifier(webhook(there.url))
             one.start()
-            one.tell(News("error", "y" * 30_000, AT, detail={"x": "y" * 100_000, "n": float("nan")}))
+            one.tell(Alert("error", "y" * 30_000, AT, detail={"x": "y" * 100_000, "n": float("nan")}))
             await one.close()
             return there.got[0][2]
 

@@ -32,7 +32,7 @@ from tests.worker.shared_runs import embedded_bars, losing_settings
 from worker.cli import wiring
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.crash_counter import StartNotes
-from worker.live.monitor import Operated
+from worker.live.monitor import OperatedMonitor
 from worker.live.process import PaperProcess
 from worker.live.process_identity import ProcessIdentity
 from worker.operations.event_levels import LEVELS
@@ -136,7 +136,7 @@ def waiting_changes(folder, **judge):
 
     async def play():
         async with receiving() as there, await open_store(settings.runtime.db, create=True) as store:
-            around = Operated(prepared_for(settings, there))
+            around = OperatedMonitor(prepared_for(settings, there))
             feed, books = waiting_feed(world), definitions()
             await PaperProcess(settings, feed, store, "host:1:a", around, definitions=books).run("test")
             return news(there)
@@ -178,7 +178,7 @@ def test_experiment_that_has_ended_waits_for_a_person(tmp_path):
 def test_events_of_a_trading_process_are_logged_as_loud_as_those_of_a_worker(tmp_path, event, level):
     settings = settings_of(tmp_path)
     with configure_logging(settings) as logs:
-        Operated(prepare(settings.runtime.operations, logs.redactor, {})).note(event, {"reason": "x"})
+        OperatedMonitor(prepare(settings.runtime.operations, logs.redactor, {})).note(event, {"reason": "x"})
     [record] = logged(tmp_path, event)
     assert record["level"] == logging.getLevelName(level).lower()
 

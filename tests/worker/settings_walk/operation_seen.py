@@ -27,7 +27,7 @@ from worker.feeds.ccxt.live import LiveBars
 from worker.feeds.opening import open_feed
 from worker.feeds.selected_bars import load_bars
 from worker.live.crash_counter import crash_loop
-from worker.operations.alerts import News
+from worker.operations.alerts import Alert
 from worker.operations.http_request import Refused, parse_head
 from worker.operations.logs import configure_logging, logger
 from worker.operations.monitoring import operated, prepare
@@ -209,7 +209,7 @@ def notified(settings: Settings) -> Any:
     told = []
     for at in (0.0, 60.0):
         now[0] = at
-        told.append([kind for kind in get_args(NotificationKind) if made.tell(News(kind, "x", NOW))])
+        told.append([kind for kind in get_args(NotificationKind) if made.tell(Alert(kind, "x", NOW))])
     return told
 
 

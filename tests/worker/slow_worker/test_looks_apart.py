@@ -17,13 +17,13 @@ from services.high_level_reflection_service import HighLevelReflectionService
 from services.slow_loop.journal_facts import JournalFacts
 from services.store import open_store
 from tests.worker.slow_worker.batches import looking_job, prepared_batch
-from worker.live.monitor import Bare
+from worker.live.monitor import NullMonitor
 from worker.live.with_slow_loop import WithSlowLoop
-from worker.operations.status import VitalSigns
+from worker.operations.status import ProcessStatus
 from worker.slow_worker.ports import JOB
 from worker.slow_worker.service import StopSignals, serve
 from worker.slow_worker.slot_runner import MOST_ATTEMPTS
-from worker.slow_worker.subprocess import LookerDied, LooksApart
+from worker.slow_worker.subprocess import LookerDied, SlowLoopSubprocess
 from worker.slow_worker.subprocess_main import LookingJob
 
 EPISODES = 1_000
@@ -62,8 +62,8 @@ class Told:
 class Source:
     """A trading loop that says nothing."""
 
-    def signs(self) -> VitalSigns:
-        return VitalSigns("r0001", "paper", "trading", "host:1:a", 0)
+    def signs(self) -> ProcessStatus:
+        return ProcessStatus("r0001", "paper", "trading", "host:1:a", 0)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_report_for_a_live_run_is_computed_in_another_process(tmp_path, nothing_
         settings = Settings(runtime=RuntimeSettings(db=address))
         async with await open_store(address, create=False) as store:
             beside = WithSlowLoop(
-                Bare(told.note), store, settings, "host:1:a", 0.1, died.append, SimulatedClock(slot)
+                NullMonitor(told.note), store, settings, "host:1:a", 0.1, died.append, SimulatedClock(slot)
             )
             async with beside.around(Source(), run_id):
                 written = await told.until("report_written")
@@ -103,7 +103,7 @@ def test_report_for_a_live_run_is_computed_in_another_process(tmp_path, nothing_
     assert told.kinds()[-3:] == ["stopping", "lease_released", "stopped"]
 
 
-def _ended(looks: LooksApart, signum: signal.Signals) -> None:
+def _ended(looks: SlowLoopSubprocess, signum: signal.Signals) -> None:
     assert looks.pid is not None
     os.kill(looks.pid, signum)
 
@@ -114,7 +114,7 @@ def test_looking_process_that_is_killed_within_a_report_is_replaced_and_the_repo
     async def play() -> Any:
         run_id, slot = await prepared_batch(address, EPISODES)
         told = Told()
-        looks = LooksApart(looking_job(address, run_id), SimulatedClock(slot), told.note)
+        looks = SlowLoopSubprocess(looking_job(address, run_id), SimulatedClock(slot), told.note)
         told.hook = lambda kind: _ended(looks, signal.SIGKILL) if kind == "slot_claimed" else None
         with pytest.raises(LookerDied, match="ended with -9") as died:
             await looks.look()
@@ -143,7 +143,7 @@ def saying(*lines: dict[str, Any], last: str = "") -> tuple[str, ...]:
 
 @asynccontextmanager
 async def looking(command: tuple[str, ...], told: Told):
-    looks = LooksApart(NOBODY, SimulatedClock(0), told.note, command)
+    looks = SlowLoopSubprocess(NOBODY, SimulatedClock(0), told.note, command)
     try:
         yield looks
     finally:

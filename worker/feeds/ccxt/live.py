@@ -13,7 +13,7 @@ from services.feeds.assembler import Item, RowAssembler
 from services.feeds.label_grid import NS, LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
-from services.feeds.seen_once import Told
+from services.feeds.seen_once import SeenOnce
 from worker.feeds.ccxt.asker import Answer, Asker
 from worker.feeds.ccxt.candles import CandleBook
 from worker.feeds.ccxt.exchange import Candle, PublicExchange
@@ -60,7 +60,7 @@ class LiveBars:
         self._live_from = live_from
         self._books = {symbol: CandleBook() for symbol in assembler.symbols}
         self._given: dict[str, dict[int, None]] = {symbol: {} for symbol in assembler.symbols}
-        self._odd = Told()
+        self._odd = SeenOnce()
         self._mute: Counter[str] = Counter()
         self._mute_limit = dict.fromkeys(assembler.symbols, MUTE_BARS)
         self._hole_since: int | None = None
