@@ -2,7 +2,7 @@
 
 Its reply is a closed wire model: ids of the accepted actions that stay, and a reason. It cannot add an
 action, change one or bring a refused one back; such a reply counts for nothing, as does none, and the verdict
-of the rules stands with the reason in `fallback`. Called by the judge client.
+of the rules stands with the reason in `fallback`.
 """
 
 import asyncio

@@ -2,7 +2,6 @@
 
 The report is evidence, never a command. The judge reads the numbers of the cluster behind each
 recommendation, grades them again, and only then makes an action, which still has to keep the action contract.
-Called by the judge client.
 """
 
 from collections.abc import Mapping, Sequence

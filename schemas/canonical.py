@@ -1,7 +1,7 @@
 """Canonical JSON and content hashes: the one byte form in which anything is hashed or journalled.
 
 Sorted keys, no spaces, shortest round-trip floats, -0.0 written 0.0, non-finite numbers refused (an unknown
-value is null), times as integer nanoseconds. Called by every contract, the journal and the order ids.
+value is null), times as integer nanoseconds.
 """
 
 import hashlib

@@ -1,12 +1,11 @@
 """The fast reflection: one verdict on one proposal or amendment under one snapshot, before anything freezes.
 
 Order: invariants, coherence, memory, expectation, then the optional model. A broken invariant ends it at
-once, before any dearer work. The service holds a reader of memory and nothing that writes; what a check
-does not find in the request it does not know. An exception in a check is not handled here: the policy
-loop fails closed on it.
+once, before any dearer work. The service holds a reader of memory and nothing that writes; what a check does
+not find in the request it does not know. An exception in a check is not handled here: the policy loop fails
+closed on it.
 
 Time is measured and never decides what the deterministic checks say; only the model has a deadline.
-Called by the plan provider, and by nobody else in a run.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """BarSeries: the one form in which bars enter the engine, checked at the door.
 
 Arrays of shape (T, S) in C order, float64, with a presence mask; a missing bar is missing, never invented.
-Labels are never shifted: results show the input's own labels. Called by the runner, `simulate` and every
-feed.
+Labels are never shifted: results show the input's own labels.
 """
 
 import hashlib

@@ -4,8 +4,7 @@ The kernel with its state, its rule columns and the doors through which the poli
 
 `advance` validates bars until a boundary and returns what happened as typed events; it is the tick path,
 guarded against model calls, memory reads and policy writes. Between calls the policy loop may install or
-retire a policy, tighten a stop and mark an evaluation. Called by the runner and, block by block, by shadow
-ledgers.
+retire a policy, tighten a stop and mark an evaluation.
 """
 
 from collections.abc import Mapping

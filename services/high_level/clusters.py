@@ -2,7 +2,7 @@
 
 The keys are playbook, playbook x regime, and playbook x regime x timeframe; the family that is tested is read
 from the playbook files, before any outcome. Only trades of the version now in force are tested: an accepted
-change has a new version hash and so starts a new epoch. Called by the high-level reflection.
+change has a new version hash and so starts a new epoch.
 """
 
 from collections import Counter

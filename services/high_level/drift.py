@@ -1,7 +1,7 @@
 """Drift findings: decay of a live edge, and regimes that moved.
 
 Everything here is monitoring: an alarm is text in the report and a reason to look, and changes nothing by
-itself. It only counts together with a significant loss. Called by the high-level reflection.
+itself. It only counts together with a significant loss.
 """
 
 from collections.abc import Iterable, Sequence

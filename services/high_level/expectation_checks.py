@@ -1,7 +1,7 @@
 """Expectation checks: holds and excursions of each playbook beside what its file expects.
 
 Every playbook with trades is listed with its numbers; one with too few of them misses nothing yet. Shown,
-never tested. Called by the high-level reflection.
+never tested.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

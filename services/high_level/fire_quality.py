@@ -2,7 +2,7 @@
 
 An entry rule is one direction of a playbook. The window since the last report stands beside the window
 before. Monitoring only: shares and means of a few trades move by chance, and nothing follows from them by
-itself. Called by the high-level reflection.
+itself.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

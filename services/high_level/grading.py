@@ -1,8 +1,7 @@
 """Grades: what the registered family selects, the interval at that level, and the gate's decision.
 
 The high-level reflection, `thinktwice gate` and the worlds grade here, each cluster of a look together,
-because e-BH selects from all of them. Called twice by the high-level reflection when a grid was searched:
-every value tried makes the family larger.
+because e-BH selects from all of them.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """Candidate values of a playbook's parameters: every grid value, evaluated on the window after costs.
 
 Each value tried joins the tested family, so searching has its price. The winner is a candidate for the shadow
-ledger and never becomes active from here. Called by the high-level reflection for a playbook that loses
-significantly. The e-value of a trial is shown for what it leans to and decides nothing.
+ledger and never becomes active from here. The e-value of a trial is shown for what it leans to and decides
+nothing.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Whether every id in a journal leads somewhere: an artifact that names another one must find it.
 
-One table says which field of which kind names what. Called by `verify`, over rows in order of sequence.
+One table says which field of which kind names what.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,7 @@
 """Contrastive memory: the nearest winners, losers and failure patterns among what was known at a time.
 
 Only live episodes that may teach enter; base rates count the whole eligible population, never the retrieved
-cases. The fast path gets `reader()`, which cannot add. Called by the fast reflection and, for base rates,
-by the snapshot.
+cases. The fast path gets `reader()`, which cannot add.
 """
 
 import time

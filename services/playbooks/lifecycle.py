@@ -3,8 +3,7 @@
 An action that only lowers exposure (a banned cell, a lower risk fraction) is active at once. At the end of
 its life it is weighed again: it is renewed unless its own trades contradict it, and no count of time ends it.
 Everything else is a candidate that trades in shadow until its own evidence promotes it, or its life is over.
-Every transition is returned as a `PlaybookVersion` for the journal. Called by the slow loop, never in the
-tick path.
+Every transition is returned as a `PlaybookVersion` for the journal.
 """
 
 from collections.abc import Mapping, Sequence

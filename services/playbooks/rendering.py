@@ -1,7 +1,6 @@
 """Parameters into rule texts: `{name}` becomes the shortest text of its value.
 
-Pure text work; whether a rendered rule parses is the loader's question. Called by the loader, the
-strategist and the grid evaluation of the slow loop.
+Pure text work; whether a rendered rule parses is the loader's question.
 """
 
 import re

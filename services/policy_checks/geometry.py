@@ -1,6 +1,6 @@
 """Do entry, stop, target and invalidation fit each other? Sides, order, reach, and reward for the risk.
 
-Levels are read once (`plan_levels`) and shared. Called by the coherence check, and by nobody else.
+Levels are read once (`plan_levels`) and shared.
 """
 
 from collections.abc import Callable

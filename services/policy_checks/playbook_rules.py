@@ -1,8 +1,7 @@
 """Are the plan's rules the playbook's rules? Only parameters may differ, and only along their grids.
 
-Texts are compared in canonical form, so blanks and needless parentheses do not matter. Called by the
-coherence check; a proposal that wants other rules wants another playbook, which is the slow loop's
-business.
+Texts are compared in canonical form, so blanks and needless parentheses do not matter. A proposal that wants
+other rules wants another playbook, which is the slow loop's business.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """What would satisfy a finding about a rule or a term: the playbook's own one, where it is another one.
 
-Called by the checks when they have found something; a plan that already says what its playbook says gets no
-remedy, because the same again would be found again.
+A plan that already says what its playbook says gets no remedy, because the same again would be found again.
 """
 
 from collections.abc import Callable

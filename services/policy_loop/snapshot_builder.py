@@ -1,7 +1,7 @@
 """Builds the PolicySnapshot of a boundary from the engine, the regime columns, memory and expectations.
 
-It reads rows up to the decision bar only and passes the clock to every reader. Called by the policy loop;
-whoever gets the snapshot sees nothing else of the market.
+It reads rows up to the decision bar only and passes the clock to every reader. Whoever gets the snapshot sees
+nothing else of the market.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,7 @@
 """The action contract: what a judge may change, within which bounds, and never below which floor.
 
 A pure check of one action against the playbook versions in force and the actions accepted before it. A
-refusal is a value with a stable code and the bound that was broken. Called by judge replanning for every
-action, and again by whoever applies one.
+refusal is a value with a stable code and the bound that was broken.
 """
 
 from collections.abc import Callable, Mapping, Sequence

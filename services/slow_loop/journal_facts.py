@@ -2,7 +2,7 @@
 
 Rows are taken in order and kept small; every question names the time as of which it is asked, and nothing
 known later enters the answer. What only bars can tell is missing here: the outcomes of `signals`, and trials
-of grid values. Called by the slot runner; it reads rows and writes nothing.
+of grid values. It reads rows and writes nothing.
 """
 
 import json

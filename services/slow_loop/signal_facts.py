@@ -1,7 +1,7 @@
 """Signals that never became a position, read from the journal of a run; their outcomes need its bars.
 
 The same events in the same order as the trading session saw them, so what a worker resolves on the bars of a
-run is what the session would have. Called by `JournalFacts`, and by the worker that has the bars.
+run is what the session would have.
 """
 
 from dataclasses import dataclass

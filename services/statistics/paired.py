@@ -4,8 +4,8 @@ Blocks are calendar periods, and the observation is the difference of what two r
 interval is a symmetric studentised bootstrap of the mean difference (Hall, "The Bootstrap and Edgeworth
 Expansion", 1992, section 3.6): with t*_j = (mean*_j - mean) / se*_j of resampled blocks, it is mean +- q se,
 where q is the quantile of |t*|. It is one look at a declared comparison; levels are shared over all of them
-by Holm's step-down rule (Scandinavian Journal of Statistics 1979). Blocks that depend on their neighbours
-are widened to the next coarser unit first, as those of the gate are. Called by the ablation.
+by Holm's step-down rule (Scandinavian Journal of Statistics 1979). Blocks that depend on their neighbours are
+widened to the next coarser unit first, as those of the gate are.
 """
 
 from collections.abc import Callable, Mapping

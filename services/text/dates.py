@@ -2,7 +2,7 @@
 
 `2024-03-12` (with or without a time behind it), `2024/03/12`, `12 March 2024`, `March 12, 2024`, months short
 or whole. All digits with the day in front (`03/12/2024`) means one day here and another there, and is left
-out. Called by the guardrails; a date is a day of UTC as written.
+out. A date is a day of UTC as written.
 """
 
 import re

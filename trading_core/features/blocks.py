@@ -1,6 +1,6 @@
 """From columns to columns, compiled: gather one symbol's present bars, walk the program, scatter the outputs.
 
-One call serves the whole history and one new bar alike. Called by `columns` and `program` only.
+One call serves the whole history and one new bar alike.
 """
 
 import numpy as np

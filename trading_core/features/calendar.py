@@ -2,7 +2,7 @@
 
 Calendar fields read the label as it stands in the data. Sessions, weeks and higher bars go by the close time
 less one nanosecond, so a bar that ends at midnight belongs to the day it covers, and both label conventions
-give the same groups. Every value needs the one bar only, so a column grows bar by bar. Called by `columns`.
+give the same groups. Every value needs the one bar only, so a column grows bar by bar.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Columns of a bar series: features and rules of each symbol on its own bars, made once, then extended.
 
-Called by the rules, the regime and the snapshot. A value at a bar depends on that bar and earlier ones only,
-so a column is final as far as it goes; rows that the series gains are added by `extend`, and a whole history
-is an extension of nothing: any split of the rows gives the same bits.
+A value at a bar depends on that bar and earlier ones only, so a column is final as far as it goes; rows that
+the series gains are added by `extend`, and a whole history is an extension of nothing: any split of the rows
+gives the same bits.
 """
 
 from collections.abc import Iterable

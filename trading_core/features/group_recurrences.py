@@ -1,7 +1,7 @@
 """The arithmetic of groups of bars: sessions so far, and higher bars that close before they are seen.
 
-A group is a run of bars with one key. Called by `recurrences.run`, under its rules: an unknown input gives an
-unknown output and leaves the state as it was, and a block of any size gives the bits of single steps.
+A group is a run of bars with one key. The rules of `recurrences.run` hold: an unknown input gives an unknown
+output and leaves the state as it was, and a block of any size gives the bits of single steps.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The moving mean, in one pass: each bar adds what is new and takes what leaves the window.
 
 The sum is carried with the rounding error of every operation (Knuth's two-sum), so it neither drifts nor
-depends on what left the window. Called by `recurrences`.
+depends on what left the window.
 """
 
 import numpy as np

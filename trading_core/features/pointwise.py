@@ -1,7 +1,7 @@
 """Operations of one bar without state: arithmetic and Kleene's logic, for a single value and for a block.
 
-A condition is 1 true, 0 false, NaN unknown; a number that is not finite is unknown. Called by `recurrences`.
-The loops stand apart, one for each operation, so that each is compiled to vector instructions.
+A condition is 1 true, 0 false, NaN unknown; a number that is not finite is unknown. The loops stand apart,
+one for each operation, so that each is compiled to vector instructions.
 """
 
 import math

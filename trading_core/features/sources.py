@@ -1,6 +1,6 @@
 """What programs of a bar series read and write: its bars, the columns made of its times, and the bank.
 
-Called by `symbol_columns`; the one place that knows the arguments of the compiled walk.
+The one place that knows the arguments of the compiled walk.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """The finished columns of one symbol: stored once for the history, then extended together by one program.
 
 A column asked for later is computed from the first row by a program of its own, which reads what is finished;
-its state then joins the state of the others. Called by `columns`.
+its state then joins the state of the others.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """The arithmetic of less usual windows and sums: weighted means, deviations, recency, streaks, totals.
 
-Called by `recurrences.run`, under its rules: an unknown input gives an unknown output and leaves the state as
-it was, and a block of any size gives the bits of single steps. Windows are summed anew at every bar, as
-distances from the newest value, so nothing drifts.
+The rules of `recurrences.run` hold: an unknown input gives an unknown output and leaves the state as it was,
+and a block of any size gives the bits of single steps. Windows are summed anew at every bar, as distances
+from the newest value, so nothing drifts.
 """
 
 import numpy as np

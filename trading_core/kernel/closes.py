@@ -1,6 +1,6 @@
 """What the close of a bar means for one symbol, by its state.
 
-Compiled functions that read rule columns at the present row only. Called by the kernel in its order.
+Compiled functions that read rule columns at the present row only.
 """
 
 from typing import Any, Final

@@ -1,7 +1,4 @@
-"""How orders meet a bar: the fill rules as small compiled functions, one question each.
-
-Called by the kernel only.
-"""
+"""How orders meet a bar: the fill rules as small compiled functions, one question each."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """What fills: entries, scale-outs and exits, at the open, inside the bar or at its close.
 
-Every position has one exit authority, fixed here at the entry; exits only reduce. Called by the kernel.
+Every position has one exit authority, fixed here at the entry; exits only reduce.
 """
 
 from typing import Any, Final

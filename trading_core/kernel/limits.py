@@ -1,6 +1,6 @@
 """The portfolio envelope, compiled: when entries are blocked, what breaks a limit, and how a halt ends.
 
-Called by the kernel only. Every breach is an event of the bar in which it happened.
+Every breach is an event of the bar in which it happened.
 """
 
 from typing import Any, Final

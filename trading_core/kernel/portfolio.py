@@ -1,7 +1,4 @@
-"""What one bar means for the portfolio: a new day, carry, mark to market, the envelope, flat after a breach.
-
-Called by the kernel at the close, after every symbol has been validated.
-"""
+"""What one bar means for the portfolio: day, carry, mark to market, the envelope, flat after a breach."""
 
 from typing import Any, Final
 

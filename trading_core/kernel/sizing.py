@@ -1,6 +1,6 @@
 """How large an entry may be: risk at the stop, volatility or a fixed quantity, clamped by the envelope.
 
-Called by the kernel when an order is accepted. Every clamp is an event of the bar in which it happened.
+Every clamp is an event of the bar in which it happened.
 """
 
 from typing import Any, Final

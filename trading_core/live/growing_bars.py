@@ -1,7 +1,7 @@
 """Bars that arrive one row at a time: a `BarSeries` whose arrays are views of larger ones.
 
 A new row is checked like a whole series and costs the same on any length of history; a refused row changes
-nothing. Called by the live step; a backtest has all of its bars at once.
+nothing. A backtest has all of its bars at once.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """What a rule can be at all: bounds of its numbers from those of its features, contradictions in its logic.
 
 A sound over-estimate: what is called impossible here never happens, what is called possible may still not
-happen. Called by the linter; no bar is read.
+happen. No bar is read.
 """
 
 import math

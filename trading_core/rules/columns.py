@@ -1,7 +1,6 @@
 """Columns of rules over one bar series: each compiled once and kept with the features, extended with them.
 
-Called by the kernel's set-up, by `simulate` and by the linter. A column at a bar is final: later bars never
-change it.
+A column at a bar is final: later bars never change it.
 """
 
 from schemas.errors import RuleError

@@ -1,6 +1,6 @@
 """From the checked tree of a rule to nodes of the feature programs: one compiled walk computes both.
 
-Kleene's logic stands in the operations: a condition is 1, 0 or NaN there. Called by `columns` and `evaluate`.
+Kleene's logic stands in the operations: a condition is 1, 0 or NaN there.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 False, unknown and true are 0, -1 and 1 outside. A number that is not finite is unknown (NaN), so is anything
 made of it. Every operation reads a bar and earlier ones only and rounds as IEEE 754 says: more history
-changes no bit. Called by tests and by research on arrays; the engine reads `columns`.
+changes no bit. The engine reads `columns`.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """The ends of a `--from/--to` range: UTC, inclusive, a date alone standing for its whole day.
 
-Pure: the operator's words in, nanoseconds out. Called by every source of bars.
+Pure: the operator's words in, nanoseconds out.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""Failures nobody caught are printed without secrets: tracebacks, threads, records of unconfigured logs.
-
-Called once by the command line, before it does anything.
-"""
+"""Failures nobody caught are printed without secrets: tracebacks, threads, records of unconfigured logs."""
 
 import logging
 import sys

@@ -1,6 +1,6 @@
 """An ablation as a page: the answers, a picture of every difference, and what they rest on.
 
-Every number comes from the document of `thinktwice ablate`; nothing is computed here. Called by its `--out`.
+Every number comes from the document of `thinktwice ablate`; nothing is computed here.
 """
 
 from typing import Any

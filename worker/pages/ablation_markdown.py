@@ -1,4 +1,4 @@
-"""An ablation as a Markdown page: the answers first, then what they rest on. Called by `ablate --out`."""
+"""An ablation as a Markdown page: the answers first, then what they rest on."""
 
 from collections.abc import Sequence
 from typing import Any

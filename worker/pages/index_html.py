@@ -1,4 +1,4 @@
-"""The list of all reports of a run: what each recommended, and what the judge said. Called by `--out`."""
+"""The list of all reports of a run: what each recommended, and what the judge said."""
 
 from collections.abc import Sequence
 

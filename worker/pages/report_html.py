@@ -1,7 +1,7 @@
 """One high-level report as a page that a browser opens without a network and without a script.
 
 Every number comes from the report or from the reports before it; nothing is computed here. What models and
-strategists wrote is quoted as text. Called by `backtest --out` and by `report --html`.
+strategists wrote is quoted as text.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Where a value lies on an axis, and which values deserve a tick. Called by the pictures."""
+"""Where a value lies on an axis, and which values deserve a tick."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """The playbooks of a run at a moment as files: active ones to trade with, candidates beside, and their ends.
 
-From a rebuilt session, or from the journal for a moment that the run itself has decided. Called by `replan`
-and `playbooks rollback`.
+From a rebuilt session, or from the journal for a moment that the run itself has decided.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,6 @@
 """Every version of the playbooks of a run: how it came, what it changed, what speaks for it and against it.
 
 Read from the run's journal alone: transitions as they were recorded, trades on the account and on paper.
-Called by `thinktwice playbooks`.
 """
 
 import json

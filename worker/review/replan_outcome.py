@@ -1,7 +1,7 @@
 """What came of a report: the judge's verdict, what each action changed, and what was refused, as plain data.
 
 Two sources tell the same: a verdict carried out on a rebuilt session, and the rows of a run that judged the
-report itself. Called by `thinktwice replan`.
+report itself.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Judge replanning on demand: a report about a run, the judge's verdict on it, and what its actions would do.
 
 The effect is applied to the lifecycle as it stood at the report's time, rebuilt by a replay, through the same
-door as in a run; the run itself stays as it is. Called by `reflect` and `replan`.
+door as in a run; the run itself stays as it is.
 """
 
 import json

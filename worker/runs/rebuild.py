@@ -2,8 +2,7 @@
 
 What is asked about a run that is over needs more than its journal holds: features, ledgers, lifecycle. A run
 is a function of its settings and bars, so all of it is made again, and every row is held against the stored
-one; a run that does not come out the same is not answered for. Writes nothing. Called by `reflect`, `replan`
-and `playbooks rollback`.
+one; a run that does not come out the same is not answered for. Writes nothing.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Replay a stored run and compare it row by row: same configuration and bars must give the same hashes.
 
 Of a run that did not finish, the rows up to its last one are compared. Models are not asked again: their
-replies, failures and timeouts come from the run's own journal, everything else is done anew. Called by
-`verify`; writes nothing.
+replies, failures and timeouts come from the run's own journal, everything else is done anew.
+Writes nothing.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Run a backtest into the store, so that the run row and its journal agree however the run ends.
 
 Finished, interrupted and failed runs all keep what they had decided; an interrupted one is what `verify`
-accepts up to its last row. Called by the command line; the runner itself knows no store.
+accepts up to its last row. The runner itself knows no store.
 """
 
 import asyncio

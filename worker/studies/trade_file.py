@@ -1,7 +1,7 @@
 """A table of anybody's resolved trades, from CSV or Parquet: columns by name, judged row by row.
 
 Nothing is repaired: a value that cannot be used is refused with its file, row, column and the next step. The
-`trades.csv` of a run is such a table as it stands. Called by `thinktwice gate`.
+`trades.csv` of a run is such a table as it stands.
 """
 
 import re

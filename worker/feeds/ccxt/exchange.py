@@ -1,7 +1,7 @@
 """The public data of one exchange: markets, its clock, bars by REST, candles by websocket; every call ends.
 
 A failure is a `FeedError` that says whether to try again; what the operator must mend is an `OperatorError`.
-Called by the feed and by `thinktwice data fetch`. There is no way from here to an account or an order.
+There is no way from here to an account or an order.
 """
 
 import asyncio

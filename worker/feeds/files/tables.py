@@ -1,7 +1,7 @@
 """A bar file as raw columns: CSV (plain or gzip) and Parquet become one table that knows each row's place.
 
-Values are read, not judged: text stays text until a column is asked for as numbers or names. Called by
-`bar_files`; every failure of the bytes is a `DataError` that names the file and, where known, the line.
+Values are read, not judged: text stays text until a column is asked for as numbers or names.
+Every failure of the bytes is a `DataError` that names the file and, where known, the line.
 """
 
 import csv

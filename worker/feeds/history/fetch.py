@@ -1,6 +1,6 @@
 """History of an exchange into a bar file: page by page, resumable, examined, and read again in places.
 
-Public data only. Called by `thinktwice data fetch`; the bars are those that `--data` then reads.
+Public data only. The bars are those that `--data` then reads.
 """
 
 import hashlib

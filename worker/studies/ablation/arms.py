@@ -1,6 +1,6 @@
 """The arms of an ablation: one configuration, run with and without each tier on the same bars.
 
-An arm changes which tiers are on and nothing else. Called by the runner of the ablation.
+An arm changes which tiers are on and nothing else.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Run the arms of an ablation one after the other, each as the backtest that it is, into the store.
 
-The coin's rate is read from the journal of the arm whose vetoes it copies, so that arm runs first. Every
-kept run has mode `ablation` and can be verified like any other. Called by `thinktwice ablate`.
+The coin's rate is read from the journal of the arm whose vetoes it copies, so that arm runs first. Every kept
+run has mode `ablation` and can be verified like any other.
 """
 
 import json

@@ -1,7 +1,7 @@
 """A model asked again about recorded plans, outside any run: accounted, retried and within the budget.
 
 Nothing is written to a run. There is no hurry: a reply that would have come too late for a run is a reply,
-and its lateness is counted. Called by `thinktwice model`.
+and its lateness is counted.
 """
 
 from collections.abc import AsyncIterator, Mapping

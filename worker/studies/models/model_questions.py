@@ -1,7 +1,7 @@
 """What a stored run asked its model about plans, ready to be asked again.
 
 The question is worded anew from the run's rows; its key says whether it is, byte for byte, the one that was
-asked. Called by `thinktwice model`.
+asked.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """Which prompt is a template of? Its placeholders say so, because each question fills its own ones.
 
 Two templates are compared only when both belong to the same question; `present` stands for the template of
-that question that is in use. Called by `thinktwice prompts diff`.
+that question that is in use.
 """
 
 from pathlib import Path

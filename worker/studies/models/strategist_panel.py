@@ -2,7 +2,7 @@
 
 The reply takes the way of the running system, through `ModelStrategist`: read, applied to its base, asked
 once more when it cannot be used. What comes out is named as a run counts it, and no two outcomes share a
-name. Nothing is written to a run. Called by `thinktwice prompts diff`.
+name. Nothing is written to a run.
 """
 
 from collections.abc import AsyncIterator, Mapping
