@@ -1,9 +1,9 @@
 """Regime detector: trend, volatility band and structure of each symbol, from rolling ranks of its own bars.
 
 No constant has a price, a volatility or a time in it, so scaling prices or changing the timeframe of a path
-changes no label. Labels have hysteresis: a change needs k of the last n closes and a minimum dwell.
-Events say that something changed, reasons say of every bar why or why not. A tracker follows a series: a whole history is an extension of nothing, and any split of
-its rows gives the same bits.
+changes no label. Labels have hysteresis: a change needs k of the last n closes and a minimum dwell. Events
+say that something changed, reasons say of every bar why or why not. A tracker follows a series: a whole
+history is an extension of nothing, and any split of its rows gives the same bits.
 """
 
 from dataclasses import dataclass
