@@ -1,4 +1,4 @@
-.PHONY: check test image-check soak mutation bench bench-engine bench-model worlds parity docs lock data
+.PHONY: check test house image-check soak mutation bench bench-engine bench-model worlds parity docs lock data
 
 check:  ## everything that must hold before a commit lands
 	uv run ruff format --check
@@ -9,6 +9,9 @@ check:  ## everything that must hold before a commit lands
 
 test:  ## the tests alone
 	uv run pytest -n auto --dist loadfile
+
+house:  ## how the house stands: lines, rooms, imports, functions
+	uv run python -m tools.house
 
 image-check:  ## run the steps of the Dockerfile in a fresh folder and start what they made; minutes, no Docker
 	uv run python -m tools.image_steps

@@ -93,7 +93,7 @@ def _shown(activity: Activity) -> AbstractContextManager[Callable[[], None]]:
 def _drawn(activity: Activity) -> Iterator[Callable[[], None]]:
     from worker.cli.bar import made_bar
 
-    with made_bar(activity) as bar:
+    with made_bar(lambda: activity.text) as bar:
         task = bar.add_task("", total=None)
         drawn = 0.0
 

@@ -169,7 +169,7 @@ def test_paper_run_draws_a_bar_over_its_rows(tmp_path):
 
 
 def test_words_of_loading_fit_sixty_columns_with_the_clock():
-    bar = made_bar(Activity(wiring.LOADING, "", ""))
+    bar = made_bar(lambda: Activity(wiring.LOADING, "", "").text)
     bar.add_task("", total=None)
     with StringIO() as drawn:
         Console(file=drawn, width=60).print(bar.get_renderable())
