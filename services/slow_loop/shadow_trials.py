@@ -109,7 +109,8 @@ class ShadowTrials:
                 since_cut(cut, traded), self._gate, now, cut.before, min(held, default=None)
             )
             self._measured(cut.ledger, shown)
-            self._cuts.append(_told_of(cut.before, "risk_cut", None) | {"value": cut.risk_fraction} | shown)
+            told = _told_of(cut.before, "risk_cut", None) | {"value": cut.risk_fraction}
+            self._cuts.append(told | self.measured.get(cut.ledger, shown))
         return tuple(changed)
 
     def _evidence(self, trial: ShadowTrial, key: TrialKey, row: int, now: int) -> Evidence:
