@@ -14,6 +14,32 @@ settings.register_profile("thorough", parent=settings.get_profile("ci"), derando
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+LONGEST = (
+    "docs/test_examples.py",
+    "worker/live/test_paper_doubts.py",
+    "worker/studies/ablation/test_worth.py",
+    "worker/cli/test_replan.py",
+    "worker/live/test_paper_savepoints.py",
+    "services/memory/test_diversity.py",
+    "worker/settings_walk/test_decisions.py",
+    "worker/live/test_paper_clocks.py",
+    "worker/test_risk_is_raised.py",
+    "worker/operations/test_starts_that_say_why.py",
+    "services/policy_checks/test_injection.py",
+    "worker/cli/test_lost_store.py",
+    "worker/live/test_paper_running_feed.py",
+    "docs/test_documented_contracts.py",
+    "worker/test_planted_world.py",
+    "worker/test_bans_are_lifted.py",
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no process is left alone with one at the end."""
+    ranks = {config.rootpath / "tests" / name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let the hundreds of processes that the tests start share what the first of them has compiled.
 
