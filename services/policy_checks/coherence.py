@@ -17,7 +17,7 @@ from services.policy_checks.geometry import (
     level_is_on_wrong_side,
     level_is_unknown,
     management_is_out_of_reach,
-    reward_is_too_small,
+    reward_to_risk_too_low,
 )
 from services.policy_checks.plan_levels import PlanLevels, rule_text
 from services.policy_checks.playbook_rules import differences
@@ -191,7 +191,7 @@ COHERENCE_CRITICS: tuple[LevelCritic, ...] = (
     level_is_on_wrong_side,
     management_is_out_of_reach,
     invalidation_is_misplaced,
-    reward_is_too_small,
+    reward_to_risk_too_low,
 )
 
 

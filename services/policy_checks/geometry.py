@@ -89,7 +89,7 @@ def invalidation_is_misplaced(
     return (_major(code, message, *evidence, remedy=remedy),)
 
 
-def reward_is_too_small(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
+def reward_to_risk_too_low(request: PolicyLevelReflectionRequest, levels: PlanLevels) -> tuple[Finding, ...]:
     """Reward to risk after the costs of both sides, below the minimum.
 
     The reward is what reaching every level pays: a share that is scaled out earns only its own level.

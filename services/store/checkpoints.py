@@ -100,8 +100,8 @@ class SavepointRepository:
         if not found:
             return None
         last = found[-1]
-        added = tuple(opened(row.added) for row in found)
-        return Savepoint(last.number, last.bars, last.events, last.code, added, opened(last.state))
+        added = tuple(unseal(row.added) for row in found)
+        return Savepoint(last.number, last.bars, last.events, last.code, added, unseal(last.state))
 
 
 def sealed(text: bytes) -> bytes:
@@ -109,7 +109,7 @@ def sealed(text: bytes) -> bytes:
     return hashlib.sha256(text).digest() + text
 
 
-def opened(stored: bytes | None) -> bytes:
+def unseal(stored: bytes | None) -> bytes:
     """The text behind its hash.
 
     Raises:

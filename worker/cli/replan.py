@@ -172,7 +172,7 @@ async def _verdict(
     store: "Store", rebuilt: "Rebuilt", found: "FoundReport", judge: "JudgeName | None"
 ) -> "tuple[ReplanVerdict, str]":
     """A report is judged once: the verdict that is there, or a new one, which is kept."""
-    from worker.review.replanning import judged
+    from worker.review.replanning import ask_judge
 
     if found.verdict is not None:
         _demand_no_judge(found, found.verdict, judge)
@@ -183,7 +183,7 @@ async def _verdict(
             f"{found.run_id}` lets it judge"
         )
     by = _judge_of(rebuilt.session.settings, judge)
-    verdict, calls = await judged(rebuilt.session, found.report, by, os.environ)
+    verdict, calls = await ask_judge(rebuilt.session, found.report, by, os.environ)
     if await store.on_demand.decide(found.run_id, found.report_id, verdict, calls):
         return verdict, "now"
     kept = [one for one in await store.on_demand.of_run(found.run_id) if one.report_id == found.report_id]
@@ -207,7 +207,7 @@ async def _judged_in_run(
     store: "Store", found: "FoundReport", judge: "JudgeName | None", write: Path | None
 ) -> dict[str, Any]:
     """What the run itself decided on its report; it is not judged, and nothing of it applied, again."""
-    from worker.review.playbook_files import standing
+    from worker.review.playbook_files import in_force
     from worker.review.replan_outcome import KINDS, outcome, outcome_in_run
 
     if found.verdict is None:
@@ -218,7 +218,7 @@ async def _judged_in_run(
     rows = store.journal.rows(found.run_id, kinds=KINDS, until=found.verdict.known_at)
     told = await outcome_in_run(rows, found.verdict)
     by_hash = {one.definition.content_hash: one.definition for one in told.history}
-    versions = standing(told.history)
+    versions = in_force(told.history)
     document = outcome(found.verdict, told.effects, versions, by_hash.__getitem__)
     return _document(found, "in the run", document) | _written(write, versions, found)
 

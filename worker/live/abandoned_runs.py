@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.config import Settings
 from services.feeds.port import MarketFeed
-from worker.live.run_selection import MODE, RESUMABLE, described, fitting, misfits
+from worker.live.run_selection import MODE, RESUMABLE, feed_fingerprint, fitting, misfits
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -56,7 +56,7 @@ async def left_behind(
 
 def _why(record: "RunRecord", settings: Settings, feed: MarketFeed) -> str | None:
     """Why a run does not go on; None for one that has nothing to do with the new one."""
-    here, stored = described(feed, settings), record.data
+    here, stored = feed_fingerprint(feed, settings), record.data
     if record.config_hash != settings.config_hash:
         same_file = here["path"] is not None and stored.get("path") == here["path"]
         return f"it has another configuration on the same {here['path']!r}" if same_file else None

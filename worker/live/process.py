@@ -198,10 +198,10 @@ class PaperProcess:
                 await self._close(Closing("interrupted"))
                 return PaperOutcome(await self._store.runs.find(run_id), None, None, self._why)
             finally:
-                await self._look_no_more(looking)
+                await self._stop_polling(looking)
                 await self._put_down()
 
-    async def _look_no_more(self, looking: "asyncio.Task[None]") -> None:
+    async def _stop_polling(self, looking: "asyncio.Task[None]") -> None:
         """Let the look in hand come to its end: one that is cut off may keep a lock of the store."""
         self._over.set()
         await asyncio.wait({looking}, timeout=STOP_S)

@@ -51,7 +51,7 @@ def lease_name(run_id: str) -> str:
     return f"trading/{run_id}"
 
 
-def described(feed: MarketFeed, settings: Settings) -> dict[str, Any]:
+def feed_fingerprint(feed: MarketFeed, settings: Settings) -> dict[str, Any]:
     """What the run row says of a feed; a run goes on only with one that fits."""
     path = settings.runtime.data
     found = _found(feed)
@@ -95,7 +95,7 @@ def fitting(records: "Iterable[RunRecord]", settings: Settings, feed: MarketFeed
     Raises:
         StoreDamaged: the row of one that is not over and may be it cannot be read.
     """
-    here = described(feed, settings)
+    here = feed_fingerprint(feed, settings)
     places = [here]
     if here["path"] is not None:
         places.append(here | {"path": str(Path(here["path"]).resolve())})  # as older versions noted it
@@ -129,7 +129,7 @@ def _new_run(settings: Settings, feed: MarketFeed, name: str) -> NewRun:
         mode=MODE,
         config_hash=settings.config_hash,
         config=config,
-        data=described(feed, settings),
+        data=feed_fingerprint(feed, settings),
         environment=environment(),
     )
 

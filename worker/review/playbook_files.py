@@ -15,8 +15,8 @@ from services.playbooks.writing import write_playbooks
 OPEN = (VersionState.CANDIDATE, VersionState.SHADOW)
 
 
-def standing(history: Iterable[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
-    """The latest standing of every version, of transitions in order."""
+def in_force(history: Iterable[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
+    """The latest state of every version, from transitions in order."""
     latest = {one.definition.content_hash: one for one in history}
     return tuple(latest.values())
 

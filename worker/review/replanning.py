@@ -57,7 +57,7 @@ def demand_model(settings: Settings, environment: Mapping[str, str]) -> None:
     check_models(_judging(settings, "model"), environment)
 
 
-async def judged(
+async def ask_judge(
     session: Session, report: HighLevelReflectionReport, judge: JudgeName, environment: Mapping[str, str]
 ) -> tuple[ReplanVerdict, list[dict[str, Any]]]:
     """The verdict on a report under the playbooks in force, and the calls of a model that it took.

@@ -94,7 +94,7 @@ class Looking:
         self._tell({"note": [name, detail]})
 
 
-async def attend(tell: Tell) -> None:
+async def serve(tell: Tell) -> None:
     """Look whenever standard input says so, until it ends."""
     said = asyncio.StreamReader(limit=LONGEST_LINE)
     await asyncio.get_running_loop().connect_read_pipe(
@@ -108,7 +108,7 @@ async def attend(tell: Tell) -> None:
         await looking.close()
 
 
-def speaking() -> Tell:
+def stdout_writer() -> Tell:
     """Writes to what was standard output; what anybody prints goes to standard error from now on."""
     out = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -125,4 +125,4 @@ if __name__ == "__main__":
     for asked in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(asked, signal.SIG_IGN)  # meant for the process that trades; it ends our input in time
     os.nice(GIVES_WAY)
-    asyncio.run(attend(speaking()))
+    asyncio.run(serve(stdout_writer()))

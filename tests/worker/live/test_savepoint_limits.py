@@ -16,7 +16,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.savepoints.forms import kind_of
 from services.savepoints.writing import Parts, Writer
-from services.store.checkpoints import opened, sealed
+from services.store.checkpoints import sealed, unseal
 from tests.worker.live.paper_runs import rows_of, waiting_feed
 from tests.worker.live.test_paper_savepoints import Process, few
 from trading_core.kernel.fresh import parameter_record
@@ -109,7 +109,7 @@ def edited(folder: Path, edit: Edit) -> None:
     with sqlite3.connect(folder / "paper.db") as store:
         query = "SELECT number, state FROM savepoints WHERE state IS NOT NULL"
         [(number, text)] = store.execute(query).fetchall()
-        state = json.loads(zlib.decompress(opened(text)))
+        state = json.loads(zlib.decompress(unseal(text)))
         before = json.dumps(state)
         edit(state)
         assert json.dumps(state) != before

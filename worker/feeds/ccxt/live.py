@@ -85,7 +85,7 @@ class LiveBars:
         for answer in answers:
             items += self._answered(answer, now)
         for symbol in self._books:
-            wanted = self._wanted(symbol, now)
+            wanted = self._next_missing(symbol, now)
             if wanted is None:
                 self._asker.given_up(symbol)
                 continue
@@ -178,7 +178,7 @@ class LiveBars:
                 items += self._take(symbol, one, now)
                 if not book.has(one.label) and self._was_expected(one.label):
                     missed.append(one)
-        wanted = self._wanted(symbol, now)
+        wanted = self._next_missing(symbol, now)
         if wanted is not None and wanted <= answer.since:
             self._asker.postpone(symbol)
         else:
@@ -215,7 +215,7 @@ class LiveBars:
     def _settled(self, label: int, now: int) -> bool:
         return self._grid.close(label) + self._settle_ns <= now
 
-    def _wanted(self, symbol: str, now: int) -> int | None:
+    def _next_missing(self, symbol: str, now: int) -> int | None:
         """The first label of a symbol that is over, was not given, and whose row has not gone."""
         label = self._row + self._grid.bar_ns
         while label in self._given[symbol]:
@@ -224,7 +224,7 @@ class LiveBars:
 
     def _holds(self, now: int) -> bool:
         """Whether rows wait for a refill: only for gaps of several bars, and no longer than `grace_s`."""
-        wanted = [label for symbol in self._books if (label := self._wanted(symbol, now)) is not None]
+        wanted = [label for symbol in self._books if (label := self._next_missing(symbol, now)) is not None]
         if not wanted or self._grid.close(min(wanted)) + self._grid.bar_ns > now:
             self._hole_since = None
             return False
