@@ -11,7 +11,7 @@ from schemas.config import Settings
 from services.feeds.block_reasons import BlockReason
 from services.store import open_store
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
-from tests.worker.live.test_entries import Guarded, row
+from tests.worker.live.test_entry_guard import Guarded, row
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.entry_guard import EntryGuard
 from worker.live.monitor import NullMonitor
