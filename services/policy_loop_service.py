@@ -6,7 +6,6 @@ counted, and no order comes from it.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 from schemas.background import DecisionBackground
@@ -19,9 +18,7 @@ from schemas.errors import (
     ModelRefused,
 )
 from schemas.policy import AmendedPolicy, FrozenPolicy
-from schemas.proposal import PolicyProposal
-from schemas.reflection import DeferredItem, TickValidationEvent
-from schemas.regime import RegimeView
+from schemas.reflection import TickValidationEvent
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import AmendmentKind, EvaluationOutcome, InvocationOutcome
 from services.policy_loop.admission import BoundaryFacts, decide
@@ -51,8 +48,6 @@ class PolicyLoopService:
         background: gathers what a model strategist is shown; None where rules propose.
         backgrounds: what was gathered for the evaluations that are out, by the hash of their snapshot.
         policies: every frozen policy by id.
-        decided_in: told the regime of each evaluation; the slow loop listens.
-        tick_seen: told each tick event that this loop causes; the session listens.
         counters: what happened; telemetry.
     """
 
@@ -84,10 +79,6 @@ class PolicyLoopService:
         self.policies: dict[str, FrozenPolicy] = {}
         self.structures: dict[str, str] = {}
         self.counters = PolicyCounters(settings.reflection)
-        self.blocked: list[tuple[int, int, PolicyProposal]] = []
-        self.deferred: list[tuple[int, DeferredItem]] = []  # known at, ns
-        self.decided_in: Callable[[RegimeView | None], None] = lambda regime: None
-        self.tick_seen: Callable[[TickValidationEvent], None] = lambda event: None
         self._evaluator = PolicyEvaluator(
             lambda: self._settings,
             lambda: self.provider,
@@ -163,7 +154,6 @@ class PolicyLoopService:
             evaluation.snapshot = self._builder.build(
                 boundary, self.in_force(boundary.s), self.opened_by(boundary.s)
             )
-            self.decided_in(evaluation.snapshot.regime)
             if self.background is not None:
                 self._gather(evaluation, self.background.build(evaluation.snapshot))
         except Exception as error:  # noqa: BLE001 - the boundary of the policy loop, see `think`
@@ -217,7 +207,6 @@ class PolicyLoopService:
         return int(self._engine.bars.close_times[self._engine.t - 1])
 
     def _ending(self, evaluation: Evaluation) -> Ending:
-        self.deferred += [(self._now(), item) for item in evaluation.deferred]
         if evaluation.error is not None:
             return self._after_error(evaluation, evaluation.error)
         if evaluation.conclusion is None:
@@ -300,8 +289,6 @@ class PolicyLoopService:
 
     def _carry_out(self, evaluation: Evaluation, concluded: Conclusion) -> Ending:
         boundary = evaluation.boundary
-        if concluded.blocked is not None:
-            self.blocked.append((boundary.t, boundary.s, concluded.blocked))
         if isinstance(concluded.approved, ApprovedPlan):
             policy = self._freeze(evaluation, concluded.approved)
             return Ending(concluded.outcome, concluded.reason, policy)
@@ -362,9 +349,14 @@ class PolicyLoopService:
         return policy
 
     def _changed(self, event: TickValidationEvent, amendment_id: str | None = None) -> None:
-        """Record what an intervention of this loop changed in the engine, and tell who listens."""
+        """Record what an intervention of this loop changed in the engine."""
         tick_event(self._journal, event, amendment_id)
-        self.tick_seen(event)
+        self.observe(event)
+
+    def observe(self, event: TickValidationEvent) -> None:
+        """A tick event happened: the background of decisions follows the plans."""
+        if self.background is not None:
+            self.background.plans.observe(event)
 
     def _stand_down(self, evaluation: Evaluation, concluded: Conclusion) -> Ending:
         """Leave the symbol without a policy; that lowers exposure, so a refusal is told and stops nothing."""

@@ -8,7 +8,6 @@ next bar. Every skip is an event with its reason, once per slot.
 """
 
 import time
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -18,42 +17,28 @@ import numpy as np
 
 from schemas.canonical import ns_to_datetime
 from schemas.config import Settings
-from schemas.episode import Episode
 from schemas.errors import CassetteMiss, ModelRefused
 from schemas.judge import ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import (
     HighLevelReflectionReport,
     HighLevelReflectionRequest,
-    JudgeActionSeen,
-    UntradedSignal,
 )
-from schemas.trials import NO_TRIALS, TrialCounts, TrialLedger
-from schemas.vocabulary import OverrideReason, VersionState
+from schemas.trials import TrialCounts
+from schemas.vocabulary import VersionState
 from services.clock import next_slot
-from services.high_level.grid import trial_key
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.renewals import Renewal
 from services.policy_loop_service import PolicyLoopService
 from services.ports import EventJournal, Judge, PlaybookReader
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due, examine_early, structural_permission
-from services.slow_loop.drift_window import DriftWindow
-from services.slow_loop.evidence_epochs import EvidenceEpochs
-from services.slow_loop.open_positions import OpenPositions
+from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.promotion_levels import Key
-from services.slow_loop.requests import (
-    CadenceState,
-    RequestFacts,
-    actions_seen,
-    build_request,
-    cadence_facts,
-    changes_structure,
-)
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.trial_evidence import Evidence
-from services.slow_loop.untraded_signals import UntradedSignals
 from trading_core.bars import BarSeries
+from trading_core.rules import RuleColumns
 
 
 @dataclass
@@ -85,43 +70,26 @@ class SlowLoopService:
         lifecycle: PlaybookLifecycle,
         playbooks: PlaybookReader,
         trials: ShadowTrials,
-        untraded: UntradedSignals,
         policy_loop: PolicyLoopService,
         journal: EventJournal,
-        before: TrialLedger = NO_TRIALS,
+        columns: RuleColumns,
     ) -> None:
         self._settings = settings
         self._bars = bars
+        self._columns = columns
         self._reflection = reflection
         self._judge = judge
         self._lifecycle = lifecycle
         self._playbooks = playbooks
         self._trials = trials
-        self._untraded = untraded
         self._policy_loop = policy_loop
         self._journal = journal
-        self._before = before
         self._interval: Literal["daily", "weekly"] = settings.high_level.interval_for(bars.timeframe)
-        self._started = int(bars.close_times[0])
-        self._next_slot = next_slot(self._started, self._interval)
-        self._last_run: int | None = None
-        self._last_run_episodes = 0
-        self._told_until = self._started - 1
-        self._last_structural: int | None = None
+        self._next_slot = next_slot(int(bars.close_times[0]), self._interval)
         self._last_examined: int | None = None
-        self._overrides: list[tuple[int, OverrideReason]] = []
         self._failed = False
         self._in_hand: str | None = None
-        self._epochs = EvidenceEpochs(playbooks.active())
-        self._tested: list[str] = []
-        self.drift = DriftWindow()
-        policy_loop.decided_in = self.drift.decided_in
-        self.positions = OpenPositions()
-        self._told_trials: tuple[dict[str, Any], ...] = ()
-        self._judge_history: list[JudgeActionSeen] = []
-        self._learnable: list[Episode] = []
-        self._known: list[int] = []
-        self.episodes: list[Episode] = []
+        self.facts = LoopFacts(settings)
         self.last_report: HighLevelReflectionReport | None = None
         self.last_verdict: ReplanVerdict | None = None
         self.counters = SlowCounters()
@@ -134,7 +102,7 @@ class SlowLoopService:
     def tried(self, declared: Collection[str]) -> TrialCounts:
         """What was tried so far: declared hypotheses, grid values, and what began its proof on paper."""
         candidates, promotions = self._trials.counts
-        hypotheses = len({*declared, *self._tested})
+        hypotheses = len({*declared, *self.facts.tested()})
         return TrialCounts(hypotheses=hypotheses, candidates=candidates, promotions=promotions)
 
     def next_row(self, row: int) -> int:
@@ -145,19 +113,6 @@ class SlowLoopService:
     def slot_closed_by(self, row: int) -> bool:
         """Whether the close of bar `row` reaches the next slot."""
         return int(self._bars.close_times[row]) >= self._next_slot
-
-    def record(self, episode: Episode) -> None:
-        """A resolved episode; evidence from its `known_at` on, which never falls from one to the next."""
-        self.episodes.append(episode)
-        self.drift.resolved(episode)
-        self.positions.resolved(episode)
-        if not episode.no_learn:
-            self._learnable.append(episode)
-            self._known.append(episode.known_at)
-
-    def note_override(self, reason: OverrideReason, known_at: int) -> None:
-        """A safety override of the envelope; it may let one structural change come before its interval."""
-        self._overrides.append((known_at, reason))
 
     async def on_row(self, row: int) -> None:
         """Examine the slots that bar `row` has closed, or an early batch; never both.
@@ -170,9 +125,9 @@ class SlowLoopService:
         try:
             if slot is not None:
                 self._keep_trials(row, now)
-                await self._examine(self._facts(slot), row, now)
-            elif self._may_be_early(now) and examine_early(self._facts(now)):
-                await self._examine(self._facts(now), row, now)
+                await self._examine(self._cadence(slot, now), row, now)
+            elif self._may_be_early(now) and examine_early(self._cadence(now, now)):
+                await self._examine(self._cadence(now, now), row, now)
         except (
             CassetteMiss,
             ModelRefused,
@@ -210,12 +165,11 @@ class SlowLoopService:
     ) -> None:
         """A report that was made elsewhere, with the verdict on it, arrives at the close of bar `row`."""
         now = int(self._bars.close_times[row])
-        run = Run(request.slot, "batch", request.structural_allowed, request.structural_override)
         try:
             self._asked(request, now)
             self._answered(request, report, now)
-            self._decided(verdict, run, now)
-            self._applied(request)
+            self._decided(verdict, now)
+            self._in_hand = None
         except Exception as error:  # noqa: BLE001 - the one boundary of the slow loop
             self._contain(error, now)
 
@@ -229,7 +183,8 @@ class SlowLoopService:
 
     def _keep_trials(self, row: int, now: int) -> None:
         self._failed = False
-        self.retire_changed(self._trials.step(row, now, self._evidence(now), self.positions.at(now)), now)
+        evidence, opened = self.facts.learnable(now), self.facts.open_entries(now)
+        self.retire_changed(self._trials.step(row, now, evidence, opened), now)
         self._weigh_measures(now)
         self.retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
         self._tell_trials(now)
@@ -240,8 +195,7 @@ class SlowLoopService:
         Reports read nothing else of them.
         """
         shown = self._trials.summaries()
-        if shown != self._told_trials:
-            self._told_trials = shown
+        if shown != self.facts.shadow_trials(now):
             self._append(now, "shadow_trials", {"trials": shown})
 
     def _weigh_measures(self, now: int) -> None:
@@ -261,36 +215,20 @@ class SlowLoopService:
             failure["report_id"], self._in_hand = self._in_hand, None
         self._append(now, "error", failure)
 
-    def _facts(self, moment: int) -> CadenceFacts:
-        fresh = self._learnable[self._last_run_episodes : self._count(moment)]
-        standing = CadenceState(
-            self._started,
-            self._last_run,
-            last_structural=self._last_structural,
-            override=self._overrides[-1][1] if self._overrides else None,
-            last_examined=self._last_examined,
-        )
-        return cadence_facts(
-            moment, self._settings, self._bars.timeframe, standing, fresh, self._definitions()
-        )
-
-    def _count(self, moment: int) -> int:
-        return bisect_right(self._known, moment)
-
-    def _evidence(self, moment: int) -> list[Episode]:
-        return self._learnable[: self._count(moment)]
+    def _cadence(self, moment: int, now: int) -> CadenceFacts:
+        return self.facts.cadence(moment, now, last_examined=self._last_examined)
 
     def _may_be_early(self, moment: int) -> bool:
         """A cheap look before the facts are gathered: this is asked on every boundary.
 
         A full batch, or a new outcome that no examination has seen.
         """
-        count = self._count(moment)
-        fresh = count - self._last_run_episodes
-        if self._failed or fresh <= 0:
+        if self._failed:
             return False
+        fresh = self.facts.fresh(moment, moment)
         seen = -1 if self._last_examined is None else self._last_examined
-        return fresh >= self._settings.high_level.minimum_episodes or self._known[count - 1] > seen
+        full = len(fresh) >= self._settings.high_level.minimum_episodes
+        return full or (bool(fresh) and fresh[-1].known_at > seen)
 
     async def _examine(self, facts: CadenceFacts, row: int, now: int) -> None:
         decision = due(facts)
@@ -306,11 +244,11 @@ class SlowLoopService:
         It changes nothing and resets nothing. What it may recommend is what a slot would be allowed to.
         """
         now = int(self._bars.close_times[row])
-        allowed, override = structural_permission(self._facts(now))
+        allowed, override = structural_permission(self._cadence(now, now))
         run = Run(now, "batch", allowed, override)
-        facts = self._request_facts(run, row, now)
-        request = build_request(run, facts)
-        report = await self._reflection.by_rules().reflect(request, facts.batch(), self._definitions())
+        request = self.facts.request(run, now, self._columns)
+        evidence = self.facts.evidence(request.episode_ids)
+        report = await self._reflection.by_rules().reflect(request, evidence, self._definitions())
         return request, report
 
     async def replan_now(self, row: int) -> ReplanVerdict | None:
@@ -320,7 +258,7 @@ class SlowLoopService:
         keeps its interval from here; the limit on structural changes holds. None when the loop is off.
         """
         now = int(self._bars.close_times[row])
-        facts = self._facts(now)
+        facts = self._cadence(now, now)
         if not facts.enabled:
             return None
         allowed, override = structural_permission(facts)
@@ -346,28 +284,14 @@ class SlowLoopService:
 
     async def _run(self, run: Run, row: int, now: int) -> None:
         started = time.perf_counter()
-        facts = self._request_facts(run, row, now)
-        request = build_request(run, facts)
+        request = self.facts.request(run, now, self._columns)
         self._asked(request, now)
-        report = await self._reflection.reflect(request, facts.batch(), self._definitions())
+        evidence = self.facts.evidence(request.episode_ids)
+        report = await self._reflection.reflect(request, evidence, self._definitions())
         self._answered(request, report, now)
-        self._decided(await self.judged(report), run, now)
-        self._applied(request)
-        self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
-
-    def _applied(self, request: HighLevelReflectionRequest) -> None:
-        """A report was carried out: what its request knew is told, what came later belongs to the next one.
-
-        After a failure all of it is told again.
-        """
+        self._decided(await self.judged(report), now)
         self._in_hand = None
-        self._last_run = request.slot
-        self._last_run_episodes = self._count(request.slot)
-        clock = self._told_until = request.known_at
-        deferred = self._policy_loop.deferred
-        deferred[:] = [one for one in deferred if one[0] > clock]
-        self._overrides = [one for one in self._overrides if one[0] > clock]
-        self.drift.close(clock)
+        self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
 
     def _asked(self, request: HighLevelReflectionRequest, now: int) -> None:
         self._append(
@@ -386,35 +310,6 @@ class SlowLoopService:
             report.telemetry(),
         )
         self._count_report(report, report_id, now)
-        self._tested += [trial_key(trial) for trial in report.grid_trials]
-
-    def _window_start(self, row: int) -> int:
-        window = self._settings.high_level.window_bars
-        return int(self._bars.times[0 if window is None else max(0, row + 1 - window)])
-
-    def _request_facts(self, run: Run, row: int, now: int) -> RequestFacts:
-        return RequestFacts(
-            known_at=now,
-            timeframe=self._bars.timeframe,
-            window_start=self._window_start(row),
-            evidence=self._evidence(run.slot),
-            counted_before=self._last_run_episodes,
-            judge_history=tuple(self._judge_history),
-            deferred=tuple(item for _, item in self._policy_loop.deferred),
-            untraded=self._new_untraded(row),
-            shadow_trials=self._told_trials,
-            open_entries=self.positions.at(now),
-            drift_inputs=self.drift.inputs(run.trigger),
-            epochs=self._epochs.epochs,
-            epoch_starts=self._epochs.starts,
-            same_rules=self._epochs.same_rules,
-            tested=tuple(self._tested),
-            ledger=self._before.told,
-        )
-
-    def _new_untraded(self, row: int) -> tuple[UntradedSignal, ...]:
-        """Signals whose outcome became known since the clock of the last report."""
-        return tuple(one for one in self._untraded.known(row + 1) if one.known_at > self._told_until)
 
     def _count_report(self, report: HighLevelReflectionReport, report_id: str, now: int) -> None:
         counters = self.counters
@@ -432,7 +327,7 @@ class SlowLoopService:
             }
         )
 
-    def _decided(self, verdict: ReplanVerdict, run: Run, now: int) -> None:
+    def _decided(self, verdict: ReplanVerdict, now: int) -> None:
         self.last_verdict = verdict
         verdict_id = verdict.content_hash[:16]
         self.counters.replans[str(verdict.decision)] += 1
@@ -442,9 +337,9 @@ class SlowLoopService:
             "replan_verdict",
             {"verdict_id": verdict_id, "report_id": verdict.report_id, "verdict": verdict.payload()},
         )
-        self._apply(verdict, verdict_id, run, now)
+        self._apply(verdict, verdict_id, now)
 
-    def _apply(self, verdict: ReplanVerdict, verdict_id: str, run: Run, now: int) -> None:
+    def _apply(self, verdict: ReplanVerdict, verdict_id: str, now: int) -> None:
         if not verdict.actions:
             return
         refused_before = len(self._lifecycle.refused)
@@ -456,7 +351,6 @@ class SlowLoopService:
             timeframe=self._bars.timeframe,
             proven=self.proven,
         )
-        self._judge_history += actions_seen(verdict, verdict_id, now)
         self._trials.lifted(changed, now)
         refused = self._lifecycle.refused[refused_before:]
         not_done = [one.action for one in refused]
@@ -465,8 +359,6 @@ class SlowLoopService:
         for refusal in refused:
             self.counters.refused[refusal.code] += 1
             self._append(now, "action_refused", {"verdict_id": verdict_id, **refusal.payload()})
-        if changes_structure(done):
-            self._last_structural = run.slot
         self.retire_changed(changed, now)
         self._tell_trials(now)
         if any(action.kind == "replan" for action in verdict.actions):
@@ -475,13 +367,11 @@ class SlowLoopService:
     def retire_changed(self, changed: tuple[PlaybookVersion, ...], now: int) -> None:
         """Journal every transition.
 
-        Policies of a replaced version go out of force, positions keep their exits. A version that becomes
-        active may begin a new epoch of its playbook, see `EvidenceEpochs`.
+        Policies of a replaced version go out of force, positions keep their exits.
         """
         for version in changed:
             journal_version(self._journal, version, now)
             if version.state is VersionState.ACTIVE:
-                self._epochs.entered(version)
                 self._policy_loop.retire_playbook(version.definition.id)
 
     def _append(

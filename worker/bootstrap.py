@@ -37,7 +37,6 @@ from services.policy_loop_service import PolicyLoopService
 from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Strategist
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
-from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService
 from services.statistics.calendar_units import later_starts, unit_of_timeframe
 from trading_core.bars import BarSeries
@@ -143,7 +142,6 @@ def assemble(
         settings, engine, columns, builder, provider, judge, playbooks, events, gatherer
     )
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
-    untraded = UntradedSignals(bars, columns, settings.execution)
     ledgers = ShadowLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
     slow_loop = SlowLoopService(
         settings,
@@ -162,16 +160,15 @@ def assemble(
         lifecycle,
         playbooks,
         ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, events, ledger),
-        untraded,
         policy_loop,
         events,
-        ledger,
+        columns,
     )
     live = None
     if isinstance(bars, GrowingBars):
         live = LiveStep(bars, columns, tracker, engine, settings.envelope.no_trade_windows)
     return Session(
-        settings, bars, journal, guard, clock, engine, memory, expectations, registry, lifecycle, untraded,
+        settings, bars, journal, guard, clock, engine, memory, expectations, registry, lifecycle,
         policy_loop, slow_loop, account, asked, live, events, ledger,
         columns_wired=len(columns.features.made),
     )  # fmt: skip

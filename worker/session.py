@@ -9,12 +9,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from schemas.config import Settings
-from schemas.reflection import OpenEntry, TickValidationEvent, TickValidationResult
+from schemas.reflection import TickValidationResult
 from schemas.trials import NO_TRIALS, TrialLedger
-from schemas.vocabulary import OverrideReason, TickEventKind
+from schemas.vocabulary import TickEventKind
 from services.clock import SimulatedClock
 from services.feeds.port import CONFLICTING, FeedAnomalyKind
 from services.journal.parking import ParkingJournal
@@ -27,7 +25,6 @@ from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_loop.records import tick_event
 from services.policy_loop_service import PolicyLoopService
-from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService, journal_version
 from trading_core.bars import BarSeries
 from trading_core.live.step import LiveStep
@@ -63,7 +60,6 @@ class Session:
     expectations: ExpectationBook
     registry: PlaybookRegistry
     lifecycle: PlaybookLifecycle
-    untraded: UntradedSignals
     policy_loop: PolicyLoopService
     slow_loop: SlowLoopService
     model_account: ModelAccount
@@ -79,6 +75,7 @@ class Session:
     def begin(self) -> None:
         """Write the first event and the playbook versions that came in files."""
         first = int(self.bars.times[0])
+        self.listen()
         self.journal.append(
             "genesis",
             ts_event=first,
@@ -93,13 +90,12 @@ class Session:
                 **({} if self.ledger.told is None else {"ledger": self.ledger.payload()}),
             },
         )
-        self.listen()
         for version in self.registry.reader().active():
             journal_version(self.journal, version, max(first, version.since))
 
     def listen(self) -> None:
-        """Let the loops tell each other what happens; the last wire, of a session that begins or goes on."""
-        self.policy_loop.tick_seen = self._observe
+        """Let the slow loop read the journal; the last wire, of a session that begins or goes on."""
+        self.journal.read_by(self.slow_loop.facts.add)
 
     async def step(self, timing: Timing, *, history: bool = False, end: int | None = None) -> None:
         """Validate bars to the next boundary or slot, then episodes, policy loop and slow loop.
@@ -113,7 +109,6 @@ class Session:
             self.model_account.open_event(self.bars.symbols[boundary.s])
             await self.policy_loop.on_boundary(boundary, history=history)
         timing.policy_s += time.perf_counter() - started
-        self.collect_blocked()
         await self.reflect_slowly(step, timing)
 
     def validate(self, timing: Timing, end: int | None = None) -> Advance:
@@ -168,27 +163,9 @@ class Session:
         self.bars_validated += step.bars_validated
         for event in step.events:
             tick_event(self.journal, event)
-            self._observe(event)
+            self.policy_loop.observe(event)
         for trade in step.trades:
             self._resolve(trade)
-
-    def _observe(self, event: TickValidationEvent) -> None:
-        row = int(np.searchsorted(self.bars.times, event.bar_label))
-        self.untraded.observe(event, row, self.policy_loop.policies)
-        policy = self.policy_loop.policies.get(str(event.detail.get("policy_id")))
-        self.slow_loop.drift.observe(event, None if policy is None else policy.proposal.direction)
-        if event.kind is TickEventKind.ENTRY_FILLED and policy is not None:
-            entry = OpenEntry(
-                playbook_id=policy.playbook_id, regime=policy.regime_key, entry_label=event.bar_label
-            )
-            self.slow_loop.positions.entered(str(event.symbol), entry, event.known_at)
-        if self.policy_loop.background is not None:
-            self.policy_loop.background.plans.observe(event)
-        if event.kind is TickEventKind.ENVELOPE_BREACH:
-            killed = event.detail["limit"] == "kill_switch"
-            self.slow_loop.note_override(
-                OverrideReason.KILL_SWITCH if killed else OverrideReason.ENVELOPE_BREACH, event.known_at
-            )
 
     def _resolve(self, trade: Any) -> None:
         policy = self.policy_loop.policies[self.engine.tag(int(trade["policy"])).policy_id]
@@ -203,14 +180,6 @@ class Session:
         )
         self.memory.add(episode)
         self.expectations.record(episode)
-        self.slow_loop.record(episode)
-
-    def collect_blocked(self) -> None:
-        """Hand proposals that a reflection blocked to the untraded signals."""
-        now = int(self.bars.close_times[self.engine.t - 1])
-        for row, s, proposal in self.policy_loop.blocked:
-            self.untraded.blocked(s, row, proposal, now)
-        self.policy_loop.blocked.clear()
 
     def finish(self) -> None:
         """Write the last event: what depends on the end of the input, and the positions that stay open."""

@@ -6,7 +6,7 @@ idempotent by sequence number.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from schemas.canonical import canonical_json
@@ -23,6 +23,9 @@ class JournalSink(Protocol):
         ...
 
 
+RowReader = Callable[[JournalRow, Mapping[str, Any]], None]
+
+
 class JournalWriter:
     """Appends to the chain of one run.
 
@@ -36,6 +39,7 @@ class JournalWriter:
         self._flush_rows = flush_rows
         self._buffer: list[JournalRow] = []
         self._events = 0
+        self._reader: RowReader | None = None
         self.head_hash = GENESIS_HASH
         self.counts: Counter[str] = Counter()
 
@@ -87,7 +91,13 @@ class JournalWriter:
         self._events += 1
         self.head_hash = digest
         self.counts[kind] += 1
+        if self._reader is not None:
+            self._reader(row, payload)
         return row
+
+    def read_by(self, reader: RowReader) -> None:
+        """Hand every row to `reader` as it is appended, with the payload that it was written from."""
+        self._reader = reader
 
     async def checkpoint(self) -> None:
         """Flush when at least `flush_rows` rows have gathered; cheap to await after every boundary."""

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from schemas.background import DecisionBackground
 from schemas.judge import BoundaryVerdict
 from schemas.policy import PolicyAmendment
-from schemas.proposal import PolicyProposal
-from schemas.reflection import DeferredItem, PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.reflection import PolicyLevelReflectionResult, ReflectionInvocationMeta
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome, InvocationOutcome
 from services.policy_loop.records import PolicyJournal, Reflection
@@ -44,13 +43,11 @@ class Conclusion:
         outcome, reason: how it will have ended.
         approved: what is to be carried out with its evidence; None: nothing, or a symbol without a policy
             that stands down.
-        blocked: a proposal that was refused for another reason than a guardrail.
     """
 
     outcome: EvaluationOutcome
     reason: str
     approved: ApprovedPlan | JudgedAmendment | None = None
-    blocked: PolicyProposal | None = None
 
 
 @dataclass
@@ -63,7 +60,6 @@ class Evaluation:
         background: what a model strategist is shown beside it; None: rules decide, or nothing can be chosen.
         conclusion: what is to be done; None until it was thought about, or after a failure.
         error: the failure that it came to instead.
-        deferred: what the fast path wanted and may not do.
         invocations: how each reflection went, in order; there is at least one at the end.
         latency_ms: time spent thinking; telemetry.
     """
@@ -77,7 +73,6 @@ class Evaluation:
     background: DecisionBackground | None = None
     conclusion: Conclusion | None = None
     error: Exception | None = None
-    deferred: list[DeferredItem] = field(default_factory=list)
     invocations: list[ReflectionInvocationMeta] = field(default_factory=list)
     rounds: int = 0
     latency_ms: float = 0.0

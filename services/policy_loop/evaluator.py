@@ -13,9 +13,8 @@ from schemas.errors import InvalidProposal, InvariantViolation
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy, PolicyAmendment
-from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.proposal import StrategistAnswer
 from schemas.reflection import (
-    DeferredItem,
     InvariantContext,
     PolicyAmendmentRequest,
     PolicyLevelReflectionResult,
@@ -136,7 +135,6 @@ class PolicyEvaluator:
             evaluation.record.round(evaluation.rounds, snapshot, answered)
             evaluation.rounds += 1
             self._counters.count_round(answered, snapshot.regime)
-            evaluation.deferred += _deferred(snapshot, answered)
             if answered.reflection is not None:
                 evaluation.invoked(answered.reflection)
             elif plan.end in (PlanEnd.STAND_DOWN, PlanEnd.BLOCKED):
@@ -167,13 +165,12 @@ class PolicyEvaluator:
     def _refused(self, evaluation: Evaluation, snapshot: PolicySnapshot, plan: Plan) -> Conclusion:
         if plan.end is PlanEnd.STAND_DOWN:
             return self.fall_back(evaluation, snapshot, plan.reason, may_keep=False)
-        reflection, proposal = plan.last.reflection, plan.last.answer.proposal
+        reflection = plan.last.reflection
         by_invariant = isinstance(reflection, PolicyLevelReflectionResult) and any(
             finding.check is CheckName.INVARIANT and finding.severity is Severity.BLOCKER
             for finding in reflection.findings
         )
-        concluded = self.fall_back(evaluation, snapshot, f"blocked: {plan.reason}", not by_invariant)
-        return concluded if by_invariant else _with_blocked(concluded, proposal)
+        return self.fall_back(evaluation, snapshot, f"blocked: {plan.reason}", not by_invariant)
 
     async def _judge_refused(self, evaluation: Evaluation, snapshot: PolicySnapshot, plan: Plan) -> None:
         """The judge's word on the last plan that was reflected on and did not pass; it cannot loosen it."""
@@ -245,28 +242,9 @@ def _carried(outcome: EvaluationOutcome, reason: str, judged: JudgedAmendment) -
     return Conclusion(outcome, f"{reason}; {judged.verdict.reason}")
 
 
-def _with_blocked(concluded: Conclusion, proposal: PolicyProposal | None) -> Conclusion:
-    return replace(concluded, blocked=proposal)
-
-
 def _revision(answered: PlanRound, verdict: BoundaryVerdict, used: int) -> Revision:
     proposal, reflection = answered.answer.proposal, answered.reflection
     if proposal is None:
         raise InvalidProposal("the judge asked to revise a plan without a proposal")
     findings = reflection.findings if isinstance(reflection, PolicyLevelReflectionResult) else ()
     return Revision(proposal, findings, f"judge: {verdict.reason}", used)
-
-
-def _deferred(snapshot: PolicySnapshot, answered: PlanRound) -> list[DeferredItem]:
-    """What the fast path wanted but may not do: it waits for the next high-level request."""
-    if not isinstance(answered.reflection, PolicyLevelReflectionResult):
-        return []
-    return [
-        DeferredItem(
-            raised_at=snapshot.ts_event,
-            symbol=snapshot.symbol,
-            text=text,
-            reflection_hash=answered.reflection.content_hash,
-        )
-        for text in answered.reflection.deferred
-    ]

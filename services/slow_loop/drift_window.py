@@ -1,27 +1,27 @@
 """What the slow loop needs to see drift: how entry rules fired, and in which regimes decisions were made.
 
 Counts and outcomes of an entry rule, which is one direction of a playbook, run from one report to the next,
-beside those of the window before; fingerprints come one per policy evaluation. Filled by the session as
-things happen, read when a report is due. What happens between a report's clock and its arrival belongs to the
-next window.
+beside those of the window before; fingerprints come one per policy evaluation. What happens between a
+report's clock and its arrival belongs to the next window.
 """
 
-from collections import deque
+from bisect import bisect_right, insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
-from schemas.episode import Episode
-from schemas.reflection import TickValidationEvent
-from schemas.regime import RegimeView
-from schemas.vocabulary import Direction, TickEventKind
-from services.high_level.fire_quality import rule_name
+from schemas.vocabulary import TickEventKind
 
 WINDOWS_KEPT = 400  # a block of a slow fingerprint holds forty of them, and eight blocks can be permuted
-COUNTED = {
-    TickEventKind.THESIS_ARMED: "armed",
-    TickEventKind.ACTIVATION_TRIGGERED: "activated",
-    TickEventKind.THESIS_EXPIRED: "expired",
+COUNTED: dict[str, str] = {
+    str(TickEventKind.THESIS_ARMED): "armed",
+    str(TickEventKind.ACTIVATION_TRIGGERED): "activated",
+    str(TickEventKind.THESIS_EXPIRED): "expired",
 }
+Fired = tuple[int, str, str | float]  # known_at (ns), rule, what was counted or the R
+_KNOWN_AT = itemgetter(0)
+_BEGINNING = -(2**63)
 
 
 @dataclass
@@ -37,57 +37,57 @@ class Fires:
 
 
 class DriftWindow:
-    """Collector of one run."""
+    """Collector of one run; times in ns."""
 
     def __init__(self) -> None:
-        self._seen: list[tuple[int, str, str | float]] = []  # known_at (ns), rule, what was counted or the R
-        self._before: dict[str, Fires] = {}
-        self._fingerprints: deque[tuple[float, ...]] = deque(maxlen=WINDOWS_KEPT)
+        self._seen: list[Fired] = []
+        self._fingerprints: list[tuple[int, tuple[float, ...]]] = []
 
-    def observe(self, event: TickValidationEvent, direction: Direction | None) -> None:
-        """Count an armed thesis and how it ended; `direction` is that of the policy behind the event."""
-        name, playbook = COUNTED.get(event.kind), event.detail.get("playbook_id")
-        if name is not None and playbook is not None and direction is not None:
-            self._seen.append((event.known_at, rule_name(str(playbook), direction), name))
+    def fired(self, known_at: int, rule: str, what: str | float) -> None:
+        """Count an armed thesis, how one ended, or the R of a trade."""
+        insort(self._seen, (known_at, rule, what), key=_KNOWN_AT)
 
-    def resolved(self, episode: Episode) -> None:
-        """Note the outcome of a trade that may teach."""
-        if not episode.no_learn:
-            rule = rule_name(episode.playbook_id, episode.direction)
-            self._seen.append((episode.known_at, rule, episode.r))
-
-    def decided_in(self, regime: RegimeView | None) -> None:
+    def decided_in(self, known_at: int, fingerprint: Sequence[float]) -> None:
         """Note the regime of one policy evaluation."""
-        if regime is not None:
-            self._fingerprints.append(regime.fingerprint)
+        insort(self._fingerprints, (known_at, tuple(fingerprint)), key=_KNOWN_AT)
 
-    def inputs(self, trigger: str) -> dict[str, Any]:
-        """The drift inputs of a request, in the shape of `services.high_level.drift.DriftInputs`."""
-        nothing, now = Fires(), _counted(self._seen)
+    def inputs(self, trigger: str, closes: Sequence[int], clock: int) -> dict[str, Any]:
+        """The drift inputs of a request, in the shape of `services.high_level.drift.DriftInputs`.
+
+        Args:
+            trigger: what asked for the report.
+            closes: up to where each earlier report knew, ascending.
+            clock: what was known later does not exist.
+        """
+        before, last = (_BEGINNING, _BEGINNING, *closes)[-2:]
+        earlier, now = self._counted(before, last), self._counted(last, clock)
+        decided = self._fingerprints[: bisect_right(self._fingerprints, clock, key=_KNOWN_AT)]
+        nothing = Fires()
         return {
             "trigger": trigger,
-            "fingerprints": tuple(self._fingerprints),
+            "fingerprints": tuple(fingerprint for _, fingerprint in decided[-WINDOWS_KEPT:]),
             "fires": {
                 name: {
                     "now": now.get(name, nothing).payload(),
-                    "before": self._before.get(name, nothing).payload(),
+                    "before": earlier.get(name, nothing).payload(),
                 }
-                for name in sorted({*now, *self._before})
+                for name in sorted({*now, *earlier})
             },
         }
 
-    def close(self, until: int) -> None:
-        """A report was written that knew everything up to `until`, ns: that becomes the window before."""
-        self._before = _counted([one for one in self._seen if one[0] <= until])
-        self._seen = [one for one in self._seen if one[0] > until]
+    def forget(self, until: int) -> None:
+        """No request reads again what was known by `until`, but the newest fingerprints."""
+        del self._seen[: bisect_right(self._seen, until, key=_KNOWN_AT)]
+        old = bisect_right(self._fingerprints, until, key=_KNOWN_AT)
+        del self._fingerprints[: max(0, old - WINDOWS_KEPT)]
 
-
-def _counted(seen: list[tuple[int, str, str | float]]) -> dict[str, Fires]:
-    rules: dict[str, Fires] = {}
-    for _, rule, what in seen:
-        fires = rules.setdefault(rule, Fires())
-        if isinstance(what, str):
-            fires.counts[what] += 1
-        else:
-            fires.r.append(what)
-    return rules
+    def _counted(self, after: int, until: int) -> dict[str, Fires]:
+        first, end = (bisect_right(self._seen, at, key=_KNOWN_AT) for at in (after, until))
+        rules: dict[str, Fires] = {}
+        for _, rule, what in self._seen[first:end]:
+            fires = rules.setdefault(rule, Fires())
+            if isinstance(what, str):
+                fires.counts[what] += 1
+            else:
+                fires.r.append(what)
+        return rules

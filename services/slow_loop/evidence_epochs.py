@@ -16,7 +16,7 @@ from services.statistics.multiplicity import WHOLE
 
 
 @dataclass
-class _Standing:
+class _Epochs:
     rules: list[str] = field(default_factory=list)
     hashes: dict[str, list[str]] = field(default_factory=dict)
     open_cells: frozenset[str] = frozenset()
@@ -27,38 +27,44 @@ class _Standing:
 
 
 class EvidenceEpochs:
-    """Epochs of every playbook of a run, from the versions that became active, in order."""
+    """Epochs of every playbook of a run, from the versions that became active, in order.
+
+    Attributes:
+        versions: how many there were.
+    """
 
     def __init__(self, versions: Iterable[PlaybookVersion] = ()) -> None:
-        self._standing: dict[str, _Standing] = {}
+        self.versions = 0
+        self._by_playbook: dict[str, _Epochs] = {}
         for version in versions:
             self.entered(version)
 
     def entered(self, version: PlaybookVersion) -> None:
         """A version became active."""
+        self.versions += 1
         definition = version.definition
-        one = self._standing.setdefault(definition.id, _Standing())
+        epochs = self._by_playbook.setdefault(definition.id, _Epochs())
         key, cells = outcome_rules(definition), frozenset(eligible_cells(definition))
-        if key not in one.rules:
-            one.rules.append(key)
-        if definition.content_hash not in one.hashes.setdefault(key, []):
-            one.hashes[key].append(definition.content_hash)
-        if (key, cells) != (one.in_force, one.open_cells):
-            if key == one.in_force:
-                for cell in sorted(cells - one.open_cells):
-                    one.reopened.setdefault(cell, []).append(version.since)
-            one.whole_changes += 1
-            one.whole_since = version.since
-        one.in_force, one.open_cells = key, cells
+        if key not in epochs.rules:
+            epochs.rules.append(key)
+        if definition.content_hash not in epochs.hashes.setdefault(key, []):
+            epochs.hashes[key].append(definition.content_hash)
+        if (key, cells) != (epochs.in_force, epochs.open_cells):
+            if key == epochs.in_force:
+                for cell in sorted(cells - epochs.open_cells):
+                    epochs.reopened.setdefault(cell, []).append(version.since)
+            epochs.whole_changes += 1
+            epochs.whole_since = version.since
+        epochs.in_force, epochs.open_cells = key, cells
 
     @property
     def epochs(self) -> dict[str, int]:
         """Epoch of each playbook, of its open cells together (`|*`), and of cells opened again."""
         found = {}
-        for name, one in sorted(self._standing.items()):
-            found[name] = one.rules.index(one.in_force)
-            found[hypothesis(name, WHOLE)] = one.whole_changes
-            for cell, times in sorted(one.reopened.items()):
+        for name, kept in sorted(self._by_playbook.items()):
+            found[name] = kept.rules.index(kept.in_force)
+            found[hypothesis(name, WHOLE)] = kept.whole_changes
+            for cell, times in sorted(kept.reopened.items()):
                 found[hypothesis(name, cell)] = found[name] + len(times)
         return found
 
@@ -69,13 +75,13 @@ class EvidenceEpochs:
         Of all open cells together, and of cells opened again.
         """
         found = {}
-        for name, one in sorted(self._standing.items()):
-            found[hypothesis(name, WHOLE)] = one.whole_since
-            for cell, times in sorted(one.reopened.items()):
+        for name, kept in sorted(self._by_playbook.items()):
+            found[hypothesis(name, WHOLE)] = kept.whole_since
+            for cell, times in sorted(kept.reopened.items()):
                 found[hypothesis(name, cell)] = times[-1]
         return found
 
     @property
     def same_rules(self) -> Mapping[str, tuple[str, ...]]:
         """Hashes of the versions whose trades count as those of the one in force, by playbook."""
-        return {name: tuple(one.hashes[one.in_force]) for name, one in sorted(self._standing.items())}
+        return {name: tuple(kept.hashes[kept.in_force]) for name, kept in sorted(self._by_playbook.items())}

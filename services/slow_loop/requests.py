@@ -5,25 +5,18 @@ the same on the same history is a test. Pure.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from schemas.canonical import ns_to_datetime
 from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import (
-    DeferredItem,
-    HighLevelReflectionRequest,
     JudgeActionSeen,
-    OpenEntry,
-    UntradedSignal,
 )
-from schemas.trials import TrialLedger
 from schemas.vocabulary import OverrideReason
-from services.slow_loop.cadence import CadenceFacts, Run
+from services.slow_loop.cadence import CadenceFacts
 
 ORDINARY_MINIMUM = 20
 
@@ -38,42 +31,6 @@ class CadenceState:
     last_structural: int | None = None
     override: OverrideReason | None = None
     last_examined: int | None = None
-
-
-@dataclass(frozen=True)
-class RequestFacts:
-    """What a request is made of.
-
-    Attributes:
-        known_at: the clock; nothing in here was known later.
-        window_start: only episodes entered from here on are examined, and only actions from here on shown.
-        evidence: learnable episodes known at the slot, by time.
-        counted_before: how many of them the last run knew.
-        judge_history: every action of the judge so far.
-        epochs: versions of each playbook that became active after its first, from whatever reason.
-        ledger: what was tried on these bars before the run; None where nothing was.
-    """
-
-    known_at: int
-    timeframe: str
-    window_start: int
-    evidence: Sequence[Episode]
-    counted_before: int = 0
-    judge_history: Sequence[JudgeActionSeen] = ()
-    deferred: tuple[DeferredItem, ...] = ()
-    untraded: tuple[UntradedSignal, ...] = ()
-    shadow_trials: tuple[dict[str, float | int | str | None], ...] = ()
-    drift_inputs: Mapping[str, Any] = field(default_factory=dict)
-    epochs: Mapping[str, int] = field(default_factory=dict)
-    epoch_starts: Mapping[str, int] = field(default_factory=dict)
-    tested: tuple[str, ...] = ()
-    open_entries: tuple[OpenEntry, ...] = ()
-    same_rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    ledger: TrialLedger | None = None
-
-    def batch(self) -> list[Episode]:
-        """The episodes to examine."""
-        return [one for one in self.evidence if one.entry_label >= self.window_start]
 
 
 def cadence_facts(
@@ -120,34 +77,6 @@ def surprises(fresh: Sequence[Episode], settings: Settings) -> list[tuple[int, f
 
 def _known_by(fresh: Sequence[Episode], moment: int | None) -> Sequence[Episode]:
     return () if moment is None else [one for one in fresh if one.known_at <= moment]
-
-
-def build_request(run: Run, facts: RequestFacts) -> HighLevelReflectionRequest:
-    """The request of one run; its hash names what was asked, whoever asks."""
-    acted = tuple(one for one in facts.judge_history if one.at >= facts.window_start)
-    return HighLevelReflectionRequest(
-        slot=run.slot,
-        known_at=facts.known_at,
-        window_start=ns_to_datetime(facts.window_start),
-        window_end=ns_to_datetime(run.slot),
-        timeframe=facts.timeframe,
-        episode_ids=tuple(one.episode_id for one in facts.batch()),
-        new_episodes=len(facts.evidence) - facts.counted_before,
-        judge_actions=tuple(dict.fromkeys(one.verdict_id for one in acted)),
-        judge_history=acted,
-        deferred_items=facts.deferred,
-        untraded_signals=facts.untraded,
-        shadow_trials=facts.shadow_trials,
-        drift_inputs=dict(facts.drift_inputs),
-        structural_override=run.override,
-        structural_allowed=run.structural_allowed,
-        epochs=dict(sorted(facts.epochs.items())),
-        epoch_starts=dict(facts.epoch_starts),
-        tested_before=facts.tested,
-        open_entries=facts.open_entries,
-        same_rules=dict(facts.same_rules),
-        ledger=facts.ledger,
-    )
 
 
 def changes_structure(done: Iterable[JudgeAction]) -> bool:

@@ -1,7 +1,7 @@
 """Signals that never became a position, with what they would have done; kept apart from episodes.
 
-Collected from tick events and from blocked proposals as they happen; resolved by the slow loop from bars at
-or before its clock. They are shown beside the lessons and never counted among them.
+Collected from tick events and from blocked proposals, resolved from bars at or before a clock. They are shown
+beside the lessons and never counted among them.
 
 The counterfactual is a plain bracket on paper: a market entry at the open after the bar of the signal, stop
 and target as they stood at its close, the time stop, costs; no trailing stop, break-even or scale-out. For a
@@ -9,38 +9,32 @@ limit or stop entry that was never met, the signal is the bar that accepted it: 
 waiting for the price would have brought, and assumes nothing about a fill that did not happen.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
+
+import numpy as np
 
 from schemas.config import ExecutionSettings
 from schemas.proposal import PolicyProposal
-from schemas.reflection import TickValidationEvent, UntradedSignal
+from schemas.reflection import UntradedSignal
 from schemas.vocabulary import TickEventKind
 from services.slow_loop.shadow_ledger import paper_execution
-from trading_core.bars import BarSeries
 from trading_core.research.counterfactual import bracket_outcome
 from trading_core.rules import RuleColumns
 
 Reason = Literal["unfilled", "expired", "blocked"]
 UNMET = ("unfilled", "invalidated")  # refusals of an entry whose price never came; any other is a limit's
-
-
-class Planned(Protocol):
-    """A frozen policy, by the part that a signal needs."""
-
-    @property
-    def proposal(self) -> PolicyProposal:
-        """What was proposed."""
-        ...
+SIGNALLED = frozenset({str(TickEventKind.THESIS_ARMED), str(TickEventKind.ORDER_ACCEPTED)})
+ENDINGS = (TickEventKind.ENTRY_FILLED, TickEventKind.THESIS_EXPIRED, TickEventKind.ORDER_REFUSED)
+EVENTS = SIGNALLED | {str(kind) for kind in ENDINGS}
 
 
 @dataclass(frozen=True)
 class PendingSignal:
     """A signal waiting for its counterfactual outcome; `known_at` is when it came to nothing, ns."""
 
-    s: int
-    row: int
+    symbol: str
+    label: int
     proposal: PolicyProposal
     reason: Reason
     known_at: int
@@ -49,92 +43,101 @@ class PendingSignal:
 class UntradedSignals:
     """Collector of one run."""
 
-    def __init__(self, bars: BarSeries, columns: RuleColumns, execution: ExecutionSettings) -> None:
-        self._bars = bars
-        self._columns = columns
+    def __init__(self, execution: ExecutionSettings) -> None:
         self._execution = paper_execution(execution)
-        self._signal_row: dict[str, int] = {}
+        self._signalled: dict[str, int] = {}
         self._pending: list[PendingSignal] = []
         self._resolved: list[UntradedSignal] = []
 
-    def observe(self, event: TickValidationEvent, row: int, policies: Mapping[str, Planned]) -> None:
+    def observe(
+        self,
+        kind: str,
+        symbol: str,
+        label: int,
+        known_at: int,
+        proposal: PolicyProposal | None,
+        refusal: str = "",
+    ) -> None:
         """Note an armed thesis and its order; collect it when it expires, or its order is refused.
 
         A resting entry that runs out is refused as unfilled, and its thesis expires with it: one signal.
-        """
-        if event.symbol is None:
-            return
-        if event.kind in (TickEventKind.THESIS_ARMED, TickEventKind.ORDER_ACCEPTED):
-            self._signal_row[event.symbol] = row
-        elif event.kind is TickEventKind.ENTRY_FILLED:
-            self._signal_row.pop(event.symbol, None)
-        elif event.kind in (TickEventKind.THESIS_EXPIRED, TickEventKind.ORDER_REFUSED):
-            policy = policies.get(str(event.detail.get("policy_id")))
-            signalled = self._signal_row.pop(event.symbol, None)
-            if policy is None or signalled is None:
-                return
-            s = self._bars.symbols.index(event.symbol)
-            signal = PendingSignal(s, signalled, policy.proposal, _reason(event), event.known_at)
-            self._pending.append(signal)
 
-    def blocked(self, s: int, row: int, proposal: PolicyProposal, known_at: int) -> None:
+        Args:
+            kind: of the tick event, one of `EVENTS`.
+            symbol: whose.
+            label: of its bar, ns.
+            known_at: when it was known, ns.
+            proposal: of the policy behind it.
+            refusal: why an order was refused.
+        """
+        if kind in SIGNALLED:
+            self._signalled[symbol] = label
+            return
+        signalled = self._signalled.pop(symbol, None)
+        if kind == TickEventKind.ENTRY_FILLED or proposal is None or signalled is None:
+            return
+        reason: Reason = "expired"
+        if kind == TickEventKind.ORDER_REFUSED:
+            reason = "unfilled" if refusal in UNMET else "blocked"
+        self._pending.append(PendingSignal(symbol, signalled, proposal, reason, known_at))
+
+    def blocked(self, symbol: str, label: int, proposal: PolicyProposal, known_at: int) -> None:
         """A proposal that a reflection blocked, taken as if it had been entered at the next open.
 
         Args:
-            s: symbol column.
-            row: of the signal.
+            symbol: whose.
+            label: of the bar of the signal, ns.
             proposal: what was blocked.
             known_at: when that was carried out, ns.
         """
-        self._pending.append(PendingSignal(s, row, proposal, "blocked", known_at))
+        self._pending.append(PendingSignal(symbol, label, proposal, "blocked", known_at))
 
-    def known(self, until_row: int) -> tuple[UntradedSignal, ...]:
-        """All signals so far, resolved as far as bars before row `until_row` allow, by time and symbol."""
+    def known(self, columns: RuleColumns, since: int, clock: int) -> tuple[UntradedSignal, ...]:
+        """Signals whose outcome became known after `since` and by `clock`, both ns, by time and symbol.
+
+        `columns` are those of the run's bars, as far as they are known at the clock at least.
+        """
+        rows = int(np.searchsorted(columns.bars.close_times, clock, side="right"))
         waiting = []
-        for one in self._pending:
-            signal = self._resolve(one, until_row)
+        for pending in self._pending:
+            signal = self._outcome(pending, columns, rows) if pending.known_at <= clock else None
             if signal is None:
-                waiting.append(one)
+                waiting.append(pending)
             else:
                 self._resolved.append(signal)
         self._pending = waiting
-        self._resolved.sort(key=lambda one: (one.known_at, one.symbol, one.label))
-        return tuple(self._resolved)
+        self._resolved.sort(key=lambda signal: (signal.known_at, signal.symbol, signal.label))
+        return tuple(signal for signal in self._resolved if since < signal.known_at <= clock)
 
-    def _resolve(self, one: PendingSignal, until_row: int) -> UntradedSignal | None:
+    def forget(self, until: int) -> None:
+        """No request tells again of an outcome that was known by `until`, ns."""
+        self._resolved = [signal for signal in self._resolved if signal.known_at > until]
+
+    def _outcome(self, pending: PendingSignal, columns: RuleColumns, rows: int) -> UntradedSignal | None:
         """The same signal, known at the same time, whenever it is asked for; None while it is open."""
-        last = (
-            one.row + 4 * one.proposal.horizon_bars + 9
-        )  # where the symbol stopped trading, no outcome comes
-        stop = self._columns.number(one.proposal.stop, one.s)[one.row]
-        target = self._columns.number(one.proposal.target, one.s)[one.row]
+        bars, proposal = columns.bars, pending.proposal
+        s, row = bars.symbols.index(pending.symbol), int(np.searchsorted(bars.times, pending.label))
+        last = row + 4 * proposal.horizon_bars + 9  # where the symbol stopped trading, no outcome comes
         outcome = bracket_outcome(
-            self._bars,
-            one.s,
-            one.row,
-            min(until_row, last),
-            direction=1 if one.proposal.direction == "long" else -1,
-            stop=float(stop),
-            target=float(target),
-            horizon=one.proposal.horizon_bars,
+            bars,
+            s,
+            row,
+            min(rows, last),
+            direction=1 if proposal.direction == "long" else -1,
+            stop=float(columns.number(proposal.stop, s)[row]),
+            target=float(columns.number(proposal.target, s)[row]),
+            horizon=proposal.horizon_bars,
             execution=self._execution,
         )
-        if outcome is None and until_row < last:
+        if outcome is None and rows < last:
             return None
-        r, row = outcome if outcome is not None else (None, last - 1)
+        r, end = outcome if outcome is not None else (None, last - 1)
         return UntradedSignal(
-            symbol=self._bars.symbols[one.s],
-            playbook_id=one.proposal.playbook_id,
-            direction=one.proposal.direction,
-            label=int(self._bars.times[one.row]),
-            reason=one.reason,
+            symbol=pending.symbol,
+            playbook_id=proposal.playbook_id,
+            direction=proposal.direction,
+            label=pending.label,
+            reason=pending.reason,
             counterfactual_r=r,
-            known_at=max(int(self._bars.close_times[row]), one.known_at),
+            known_at=max(int(bars.close_times[end]), pending.known_at),
         )
-
-
-def _reason(event: TickValidationEvent) -> Reason:
-    """How it ended: the window ran out, the price was never met, or a limit of the account said no."""
-    if event.kind is TickEventKind.THESIS_EXPIRED:
-        return "expired"
-    return "unfilled" if event.detail["reason"] in UNMET else "blocked"

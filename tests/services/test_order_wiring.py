@@ -1,5 +1,6 @@
 """What a playbook declares about its orders reaches the engine, on the account and on paper alike."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from schemas.config import EnvelopeSettings, ExecutionSettings
 from schemas.errors import InvalidProposal
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy
-from schemas.reflection import TickValidationEvent
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.vocabulary import Structure, TickEventKind, Trend, VolatilityBand
 from services.clock import SimulatedClock
@@ -194,30 +194,28 @@ def test_order_wiring_snapshot_knows_what_entry_and_trail_read():
     assert feature_names([for_minutes], "1d") == (), "its features may not exist on these bars"
 
 
-def seen(bars: BarSeries, kind: TickEventKind, row: int, policy: FrozenPolicy, **detail: Any) -> Any:
-    return TickValidationEvent(
-        kind=kind,
-        symbol="AAPL",
-        bar_label=int(bars.times[row]),
-        ts_event=int(bars.close_times[row]),
-        known_at=int(bars.close_times[row]),
-        detail={"policy_id": policy.policy_id, **detail},
-    )
+Story = Sequence[tuple[TickEventKind, int]]
+
+
+def told(bars: BarSeries, story: Story, execution: ExecutionSettings, refusal: str = "") -> Any:
+    """The untraded signals of one policy's events, by their rows, once all bars are known."""
+    signals, proposal = UntradedSignals(execution), policy_of(patient()).proposal
+    for kind, row in story:
+        label, known_at = int(bars.times[row]), int(bars.close_times[row])
+        signals.observe(str(kind), "AAPL", label, known_at, proposal, refusal)
+    return signals.known(RuleColumns(bars), 0, int(bars.close_times[-1]))
 
 
 def test_order_wiring_unmet_limit_order_is_one_unfilled_signal_from_the_bar_that_accepted_it():
     bars, policy = bars_of_a_year(), policy_of(patient())
     columns = RuleColumns(bars)
-    signals = UntradedSignals(bars, columns, ExecutionSettings(lot_size=10.0))
     story = [
         (TickEventKind.THESIS_ARMED, 60),
         (TickEventKind.ORDER_ACCEPTED, 61),
         (TickEventKind.ORDER_REFUSED, 64),
         (TickEventKind.THESIS_EXPIRED, 64),
     ]
-    for kind, row in story:
-        signals.observe(seen(bars, kind, row, policy, reason="unfilled"), row, {policy.policy_id: policy})
-    (signal,) = signals.known(bars.shape[0])
+    (signal,) = told(bars, story, ExecutionSettings(lot_size=10.0), "unfilled")
     assert (signal.reason, signal.label) == ("unfilled", int(bars.times[61]))
     s = bars.symbols.index("AAPL")
     expected = bracket_outcome(
@@ -236,22 +234,16 @@ def test_order_wiring_unmet_limit_order_is_one_unfilled_signal_from_the_bar_that
 
 
 def test_order_wiring_filled_order_leaves_no_untraded_signal():
-    bars, policy = bars_of_a_year(), policy_of(patient())
-    signals = UntradedSignals(bars, RuleColumns(bars), ExecutionSettings())
-    for kind, row in (
+    story = [
         (TickEventKind.THESIS_ARMED, 60),
         (TickEventKind.ORDER_ACCEPTED, 61),
         (TickEventKind.ENTRY_FILLED, 62),
         (TickEventKind.ORDER_REFUSED, 80),
-    ):
-        signals.observe(seen(bars, kind, row, policy), row, {policy.policy_id: policy})
-    assert signals.known(bars.shape[0]) == ()
+    ]
+    assert told(bars_of_a_year(), story, ExecutionSettings()) == ()
 
 
 def test_order_wiring_expired_thesis_without_an_order_is_an_expired_signal():
-    bars, policy = bars_of_a_year(), policy_of(patient())
-    signals = UntradedSignals(bars, RuleColumns(bars), ExecutionSettings())
-    for kind, row in ((TickEventKind.THESIS_ARMED, 60), (TickEventKind.THESIS_EXPIRED, 64)):
-        signals.observe(seen(bars, kind, row, policy), row, {policy.policy_id: policy})
-    (signal,) = signals.known(bars.shape[0])
+    bars, story = bars_of_a_year(), [(TickEventKind.THESIS_ARMED, 60), (TickEventKind.THESIS_EXPIRED, 64)]
+    (signal,) = told(bars, story, ExecutionSettings())
     assert (signal.reason, signal.label) == ("expired", int(bars.times[60]))

@@ -19,7 +19,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
-from services.slow_loop.journal_facts import JournalFacts
+from services.slow_loop.loop_facts import LoopFacts
 from tests.worker.momentum_worlds import momentum_world
 from worker.bootstrap import assemble
 from worker.session import Timing
@@ -227,12 +227,12 @@ def test_ban_that_ended_by_itself_begins_an_epoch_and_a_renewal_does_not() -> No
 
 @pytest.mark.parametrize("run", [MOMENTUM, UNHEARD, NULL])
 def test_worker_reads_the_same_ledgers_and_levels_from_the_journal(run: Banned) -> None:
-    facts, compared = JournalFacts(run.settings), 0
+    facts, compared = LoopFacts(run.settings), 0
     for row in rows(run):
         if row.kind == "high_level_request":
             request = json.loads(row.payload)["request"]
             wanted = [one for one in request["shadow_trials"] if one["n"]]
-            read = facts.request_facts(request["slot"], row.known_at, "slot").shadow_trials
+            read = facts.shadow_trials(row.known_at)
             assert [one for one in read if one["n"]] == wanted
             compared += any(one["kind"] == "banned_cell" for one in wanted)
         if row.kind in facts.kinds:

@@ -14,7 +14,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.measures import revised
-from services.slow_loop.journal_facts import JournalFacts
+from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.requests import changes_structure
 from tests.worker.planted_store import definitions
 from tests.worker.shared_runs import losing_settings
@@ -67,7 +67,7 @@ class Acted:
 
         asyncio.run(drive())
         assert made.slow_loop.counters.errors == 0
-        self.structural = made.slow_loop._last_structural
+        self.structural = made.slow_loop.facts.cadence(made.clock.now, made.clock.now).last_structural
         self.rows: list[JournalRow] = sink.rows
         self.at = next(row.known_at for row in self.rows if row.kind == "replan_verdict")
 
@@ -196,11 +196,11 @@ def test_change_that_the_run_refuses_does_not_use_up_the_structural_change_of_it
 
 
 def last_structural(run: Acted) -> int | None:
-    facts = JournalFacts(losing_settings())
+    facts = LoopFacts(losing_settings())
     for row in run.rows:
         facts.add(row)
     end = run.rows[-1].known_at
-    return facts.cadence(end, end, None).last_structural
+    return facts.cadence(end, end).last_structural
 
 
 def test_set_threshold_trades_the_other_value_on_paper_only() -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from schemas.regime import RegimeView
 from schemas.vocabulary import EvaluationOutcome
 from services.journal.chain import JournalRow
 from services.journal.index import JournalIndex
 from services.journal.references import check_references
 from services.policy_loop.evaluation import Evaluation
-from services.slow_loop.journal_facts import JournalFacts
+from services.slow_loop.cadence import Run
+from services.slow_loop.loop_facts import LoopFacts
 from tests.services.journal.rows import stream
 from tests.worker.test_session_wires import payloads, session
 from trading_core.trigger_engine import Boundary
@@ -175,19 +175,21 @@ def test_session_override_that_was_skipped_for_an_answer_opens_a_boundary_at_the
 
 def test_session_evaluation_that_looked_twice_counts_once_for_the_worker_and_asked_once() -> None:
     made = session(period=PERIOD)
-    seen, tell = list[tuple[float, ...]](), made.policy_loop.decided_in
+    seen, look = list[tuple[float, ...]](), made.policy_loop._look
 
-    def decided_in(regime: RegimeView | None) -> None:
-        tell(regime)
+    def looked(evaluation: Evaluation) -> None:
+        look(evaluation)
+        regime = None if evaluation.snapshot is None else evaluation.snapshot.regime
         seen.append(regime.fingerprint if regime is not None else ())
 
-    made.policy_loop.decided_in = decided_in
+    made.policy_loop._look = looked  # type: ignore[method-assign]
     rows = LateAnswers(made).rows()
-    facts = JournalFacts(made.settings)
+    facts = LoopFacts(made.settings)
     for row in rows:
         facts.add(row)
     known = rows[-1].known_at
-    told = facts.request_facts(known, known, "batch").drift_inputs["fingerprints"]
+    asked = facts.request(Run(known, "batch", structural_allowed=True), known, None)
+    told = asked.drift_inputs["fingerprints"]
     snapshots = payloads(rows, "policy_snapshot")
     assert len(snapshots) > len(seen), "late answers are weighed on a snapshot of their own"
     assert sorted(told) == sorted(seen)

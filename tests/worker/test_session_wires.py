@@ -171,10 +171,10 @@ def test_session_answer_one_bar_late_is_taken_unless_the_world_has_changed() -> 
 def test_session_failure_while_the_snapshot_is_taken_is_an_error_and_freezes_nothing() -> None:
     made = session()
 
-    def broken(regime: Any) -> None:
-        raise RuntimeError("the listener broke")
+    def broken(*asked: Any) -> None:
+        raise RuntimeError("the builder broke")
 
-    made.policy_loop.decided_in = broken
+    made.policy_loop._builder.build = broken  # type: ignore[assignment,method-assign]
     rows = finished(made)
     assert made.policy_loop.counters.outcomes["error"] == made.policy_loop.counters.evaluations > 20
     assert made.policy_loop.counters.errors == len(payloads(rows, "error")) > 20
@@ -365,7 +365,7 @@ def test_session_no_learn_zone_episodes_are_kept_out_of_the_slow_loop() -> None:
     made = session(Settings(envelope=EnvelopeSettings(no_learn_zones=(zone,))), ("2000-03-01", "2004-06-30"))
     made.policy_loop._settings = Settings()  # the proposals themselves stay free of the zone
     finished(made)
-    assert len(made.slow_loop.episodes) >= made.settings.high_level.minimum_episodes
+    assert len(made.slow_loop.facts.episodes) >= made.settings.high_level.minimum_episodes
     assert made.slow_loop.counters.runs == 0
     assert set(made.slow_loop.counters.skips) == {"insufficient_episodes"}
 

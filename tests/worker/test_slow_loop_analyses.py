@@ -101,7 +101,8 @@ def test_slow_loop_window_leaves_out_what_the_judge_did_before_it() -> None:
     acted = sorted({one["at"] for one in reports(losing_run())[-1]["judge_history"]})
     row = session.bars.shape[0] - 1
     short = copy(session.slow_loop)
-    short._settings = Settings(
+    short.facts = copy(session.slow_loop.facts)
+    short.facts._settings = Settings(
         high_level=HighLevelSettings(window_bars=row - int(session.bars.close_times.searchsorted(acted[-1])))
     )
     whole, window = (asyncio.run(loop.reflect_now(row))[1] for loop in (session.slow_loop, short))

@@ -16,7 +16,7 @@ from services.ports import Plan, PlanEnd, PlanRound
 from tests.worker.shared_runs import Run, embedded_bars, losing_settings, run_on, slice_run
 from tests.worker.test_session_wires import finished, payloads, plans_changed, session
 from worker.feeds.sample_data.worlds import make_world
-from worker.session import Timing
+from worker.session import Session, Timing
 from worker.studies.scenarios import PLANTED
 
 DAY = 86_400 * 10**9
@@ -84,6 +84,10 @@ def test_run_allows_one_structural_change_in_its_interval_but_for_an_override() 
     assert waited > 0
 
 
+def override_of(made: Session) -> OverrideReason | None:
+    return made.slow_loop.facts.cadence(made.clock.now, made.clock.now).safety_override
+
+
 def test_session_tells_the_slow_loop_of_a_breach_and_the_cadence_knows_it() -> None:
     made = session(Settings(envelope=EnvelopeSettings(max_drawdown=0.005)))
     told = 0
@@ -92,7 +96,7 @@ def test_session_tells_the_slow_loop_of_a_breach_and_the_cadence_knows_it() -> N
         nonlocal told
         timing = Timing()
         while not told and not made.engine.done:
-            assert made.slow_loop._facts(made.clock.now).safety_override is None
+            assert override_of(made) is None
             step = made.validate(timing)
             told = sum(event.kind == "envelope_breach" for event in step.events)
             if told:
@@ -102,8 +106,7 @@ def test_session_tells_the_slow_loop_of_a_breach_and_the_cadence_knows_it() -> N
 
     asyncio.run(drive())
     assert told
-    facts = made.slow_loop._facts(made.clock.now)
-    assert facts.safety_override is OverrideReason.ENVELOPE_BREACH
+    assert override_of(made) is OverrideReason.ENVELOPE_BREACH
 
 
 def test_session_blocked_proposals_become_untraded_signals_of_the_next_request() -> None:

@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 from schemas.judge import JudgeAction, ReplanVerdict
-from schemas.reflection import DeferredItem
 from schemas.vocabulary import OverrideReason, RecommendedAction
-from services.slow_loop.journal_facts import JournalFacts
+from services.slow_loop.cadence import Run
+from services.slow_loop.loop_facts import LoopFacts
 from tests.worker.test_session_wires import session
 from worker.session import Session, Timing
 
@@ -44,6 +45,29 @@ def heard(made: Session, request: Any, report: Any, *actions: JudgeAction) -> No
     assert made.slow_loop.counters.errors == before
 
 
+def breached(made: Session, at: int, limit: str = "max_drawdown") -> None:
+    made.journal.append("envelope_breach", ts_event=at, known_at=at, payload={"limit": limit})
+
+
+def wished(made: Session, raised_at: int, known_at: int) -> None:
+    """A reflection deferred a need."""
+    made.journal.append(
+        "policy_reflection",
+        ts_event=raised_at,
+        known_at=known_at,
+        symbol="AAPL",
+        payload={"result": {"deferred": ["a wish"]}, "reflection_hash": "0" * 64},
+    )
+
+
+def override_of(made: Session, at: int) -> OverrideReason | None:
+    return made.slow_loop.facts.cadence(at, at).safety_override
+
+
+def wishes(made: Session) -> list[str]:
+    return [item.text for item in asked(made)[0].deferred_items]
+
+
 def counts(request: Any, side: str) -> dict[str, Any]:
     empty = {"armed": 0, "activated": 0, "expired": 0, "r": ()}
     fires = request.drift_inputs["fires"]
@@ -64,7 +88,7 @@ def test_hear_closes_the_drift_window_so_that_the_next_report_compares_two_windo
 def test_hear_leaves_what_happened_after_the_clock_of_the_report_to_the_next_window() -> None:
     made = stepped()
     whole, report = asked(made)
-    outcomes = sorted(at for at, _, what in made.slow_loop.drift._seen if isinstance(what, float))
+    outcomes = sorted(one.known_at for one in made.slow_loop.facts.learnable(made.clock.now))
     early = whole.model_copy(update={"slot": outcomes[0], "known_at": outcomes[0]})
     heard(made, early, report)
     again, _ = asked(made)
@@ -76,25 +100,31 @@ def test_hear_leaves_what_happened_after_the_clock_of_the_report_to_the_next_win
 
 def test_hear_clears_the_override_that_the_report_knew_and_keeps_a_later_one() -> None:
     made = stepped()
-    loop, now = made.slow_loop, made.clock.now
+    now = made.clock.now
     request, report = asked(made)
-    loop.note_override(OverrideReason.ENVELOPE_BREACH, now)
-    assert loop._facts(now).safety_override is OverrideReason.ENVELOPE_BREACH
+    breached(made, now)
+    assert override_of(made, now) is OverrideReason.ENVELOPE_BREACH
     heard(made, request, report)
-    assert loop._facts(now).safety_override is None
-    loop.note_override(OverrideReason.KILL_SWITCH, now + BAR)
+    assert override_of(made, now) is None
+    breached(made, now + BAR, "kill_switch")
     heard(made, request, report)
-    assert loop._facts(now).safety_override is OverrideReason.KILL_SWITCH
+    assert override_of(made, now) is None, "not known yet"
+    assert override_of(made, now + BAR) is OverrideReason.KILL_SWITCH
 
 
 def test_hear_clears_the_deferred_items_that_the_report_knew_and_keeps_later_ones() -> None:
     made = stepped()
     request, report = asked(made)
     now = made.clock.now
-    wish = DeferredItem(raised_at=now - BAR, symbol="AAPL", text="a wish", reflection_hash="0" * 64)
-    made.policy_loop.deferred[:] = [(now, wish), (now + BAR, wish)]
+    wished(made, now - BAR, now)
+    assert wishes(made) == ["a wish"]
     heard(made, request, report)
-    assert made.policy_loop.deferred == [(now + BAR, wish)], "raised before its clock, known after it"
+    assert wishes(made) == []
+    early = request.model_copy(update={"slot": now - BAR, "known_at": now - BAR})
+    other = stepped()
+    wished(other, now - BAR, now)
+    heard(other, early, report)
+    assert wishes(other) == ["a wish"], "raised before its clock, known after it"
 
 
 def test_hear_of_a_lifted_ban_counts_as_a_promotion_for_what_begins_after_it() -> None:
@@ -129,10 +159,9 @@ def test_hear_of_a_report_that_cannot_be_carried_out_consumes_nothing_of_it() ->
     made = stepped()
     loop, now = made.slow_loop, made.clock.now
     request, report = asked(made)
-    wish = DeferredItem(raised_at=now, symbol="AAPL", text="a wish", reflection_hash="0" * 64)
-    made.policy_loop.deferred[:] = [(now, wish)]
-    loop.note_override(OverrideReason.ENVELOPE_BREACH, now)
-    before, signals = loop._facts(now), asked(made)[0].untraded_signals
+    wished(made, now, now)
+    breached(made, now)
+    before, signals = loop.facts.cadence(now, now), asked(made)[0].untraded_signals
     too_much = JudgeAction(
         kind="set_risk_fraction", playbook_id="mean_reversion", value=0.5, reason="out of bounds"
     )
@@ -146,7 +175,7 @@ def test_hear_of_a_report_that_cannot_be_carried_out_consumes_nothing_of_it() ->
     loop.hear(request, report, verdict, made.engine.t - 1)
     assert loop.counters.errors == 1
     again, _ = asked(made)
-    assert loop._facts(now) == before
+    assert loop.facts.cadence(now, now) == replace(before, last_attempt=request.slot)
     assert again.drift_inputs == request.drift_inputs
     assert [one.text for one in again.deferred_items] == ["a wish"]
     assert again.untraded_signals == signals != ()
@@ -154,23 +183,23 @@ def test_hear_of_a_report_that_cannot_be_carried_out_consumes_nothing_of_it() ->
     failure = read_from_the_journal(made, again)
     assert failure["report_id"] == report.content_hash[:16]
     heard(made, *asked(made))
-    assert loop._facts(now).safety_override is None
+    assert override_of(made, now) is None
 
 
 def read_from_the_journal(made: Session, wanted: Any) -> dict[str, Any]:
     """The error of a report, after which a worker counts the same facts as new."""
     asyncio.run(made.journal.flush())
-    facts, failures = JournalFacts(made.settings), list[dict[str, Any]]()
+    facts, failures = LoopFacts(made.settings), list[dict[str, Any]]()
     for row in made.journal._sink.rows:  # type: ignore[attr-defined]
         facts.add(row)
         failures += [json.loads(row.payload)] if row.kind == "error" else []
     (failure,) = failures
-    now = made.clock.now + 1  # the failed report has this very slot
-    read = facts.request_facts(now, now, "batch")
+    now = made.clock.now
+    read = facts.request(Run(now, "batch", structural_allowed=True), now, None)
     assert read.drift_inputs == wanted.drift_inputs
-    assert read.counted_before == 0
-    assert read.judge_history == []
-    cadence = facts.cadence(now, now, None)
+    assert read.new_episodes == len(facts.learnable(now)) > 0
+    assert read.judge_history == ()
+    cadence = facts.cadence(now, now)
     assert (cadence.last_run, cadence.last_structural) == (None, None)
     assert cadence.last_attempt == wanted.slot, "nothing is examined early before the next slot"
     return failure

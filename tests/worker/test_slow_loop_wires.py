@@ -99,9 +99,9 @@ def test_slow_loop_next_request_carries_what_the_fast_path_deferred() -> None:
 
     plans_changed(made, wishing)
     finished(made)
-    assert made.policy_loop.deferred
     row = made.engine.t - 1
-    _, report = asyncio.run(made.slow_loop.reflect_now(row))
+    request, report = asyncio.run(made.slow_loop.reflect_now(row))
+    assert request.deferred_items
     assert any("a trigger on gaps" in text for text in report.deferred_seen)
 
 

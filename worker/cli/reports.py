@@ -13,7 +13,7 @@ from worker.runs.interrupts import run_async
 if TYPE_CHECKING:
     from schemas.judge import ReplanVerdict
     from schemas.reflection import HighLevelReflectionReport
-    from services.slow_loop.journal_facts import PastRun
+    from services.slow_loop.past_runs import PastRun
     from services.store import RunRecord, Store
     from services.store.claims import Claim
     from services.store.reports import StoredReport
@@ -58,16 +58,16 @@ async def _found(run: str, db: str | None) -> dict[str, Any] | None:
 
 
 async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
-    from services.slow_loop.journal_facts import JournalFacts
+    from services.slow_loop.loop_facts import LoopFacts
     from worker.runs.replay import stored_settings
     from worker.slow_worker.ports import JOB
     from worker.slow_worker.slot_runner import RunOfSlots
 
     settings = stored_settings(record)
-    facts = JournalFacts(settings)
-    async for row in store.journal.rows(record.run_id, kinds=facts.report_kinds):
+    facts = LoopFacts(settings)
+    async for row in store.journal.rows(record.run_id, kinds=facts.runs.takers):
         facts.add(row)
-    slots = {one.slot: _of_journal(one) for one in facts.runs()}
+    slots = {one.slot: _of_journal(one) for one in facts.runs.all()}
     lease, asked_for = None, []
     if store.has_worker_tables:
         told = {one.key.slot: one for one in await store.reports.all(record.run_id, JOB)}

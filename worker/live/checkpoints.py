@@ -36,6 +36,8 @@ from services.policy_level_reflection_service import PolicyLevelReflectionServic
 from services.savepoints.forms import OWN, NoSavepoint
 from services.savepoints.reading import Reader
 from services.savepoints.writing import Parts, Writer
+from services.slow_loop.loop_facts import LoopFacts
+from services.slow_loop.past_runs import PastRuns
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService
@@ -64,7 +66,9 @@ REMADE: Mapping[type, Mapping[str, Any]] = {
         + ("parameters",)
     ),
     ShadowLedger: {"_engines": [], "_rows": 0},
-    JournalWriter: dict.fromkeys(("_sink", "_buffer", "_flush_rows")),
+    JournalWriter: dict.fromkeys(("_sink", "_buffer", "_flush_rows", "_reader")),
+    LoopFacts: dict.fromkeys(("_takers",)),
+    PastRuns: dict.fromkeys(("takers",)),
     # What follows from the settings alone is never read back: limits are those of the settings, always.
     RuleStrategist: dict.fromkeys(("_directions", "_allowed")),
     MemoryView: dict.fromkeys(("_quotas", "_budget_ms")),

@@ -62,7 +62,6 @@ def take_back(session: Session, answer: Answer) -> None:
     session.journal.append("answer_arrived", ts_event=now, known_at=now, symbol=symbol, payload=payload)
     session.events.deliver(answer.rows, now)
     session.policy_loop.close(evaluation)
-    session.collect_blocked()
 
 
 class EvaluationQueue:

@@ -37,7 +37,7 @@ class RunResult:
     @property
     def trades(self) -> list[Episode]:
         """Closed positions in order of exit."""
-        return self._session.slow_loop.episodes
+        return self._session.slow_loop.facts.episodes
 
     @property
     def versions(self) -> tuple[PlaybookVersion, ...]:
@@ -83,7 +83,7 @@ class RunResult:
             "policy_loop": policy.document(),
             "model": session.model_account.document(),
             "memory": session.memory.document(),
-            "episodes": len(session.slow_loop.episodes),
+            "episodes": len(session.slow_loop.facts.episodes),
             "high_level": {
                 "runs": slow.runs,
                 "skips": dict(sorted(slow.skips.items())),

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
-from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest, UntradedSignal
+from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
-from services.slow_loop.journal_facts import JournalFacts
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.store import Store
 from trading_core.bars import NS, BarSeries
@@ -22,7 +21,7 @@ from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns
 from worker.feeds.files.rows import series_of
 from worker.slow_worker.ports import Reflect
-from worker.slow_worker.slot_runner import RunOfSlots, Untraded
+from worker.slow_worker.slot_runner import Columns, RunOfSlots
 
 
 def reflection_on_bars(store: Store, run: RunOfSlots) -> Reflect:
@@ -40,17 +39,13 @@ def reflection_on_bars(store: Store, run: RunOfSlots) -> Reflect:
     return reflect
 
 
-def untraded_on_bars(store: Store, run: RunOfSlots) -> Untraded:
-    """What signals of a run that never became a position would have done, on the run's own bars."""
+def columns_of_run(store: Store, run: RunOfSlots) -> Columns:
+    """The rule columns of a run's own bars that were closed at a time, ns."""
 
-    async def untraded(facts: JournalFacts, slot: int) -> tuple[UntradedSignal, ...]:
-        bars, since = await _bars(store, run.run_id, slot), facts.told_until(slot, slot)
-        execution = run.settings.execution
-        return await asyncio.to_thread(
-            lambda: facts.signals.untraded(bars, RuleColumns(bars), execution, since, slot)
-        )
+    async def columns(clock: int) -> RuleColumns:
+        return RuleColumns(await _bars(store, run.run_id, clock))
 
-    return untraded
+    return columns
 
 
 async def _bars(store: Store, run_id: str, clock: int) -> BarSeries:

@@ -6,7 +6,7 @@ trades it, which reads the same inbox (`services.slow_loop.inbox`).
 
 from services.ports import Judge
 from services.slow_loop.inbox import ReportInbox
-from services.slow_loop.journal_facts import JournalFacts
+from services.slow_loop.loop_facts import LoopFacts
 from worker.operations.logs import EventSink
 from worker.slow_worker.ports import Clock, CrashPoints, NoCrash
 
@@ -35,7 +35,7 @@ class JudgeStep:
         self._hold_ms = hold_ms
         self._points = points or NoCrash()
 
-    async def run(self, run_id: str, facts: JournalFacts) -> int:
+    async def run(self, run_id: str, facts: LoopFacts) -> int:
         """Number of reports that were delivered; a lost hold is another consumer's delivery."""
         delivered = 0
         while (taken := await self._inbox.take(run_id, self._consumer, self._hold_ms)) is not None:

@@ -5,28 +5,30 @@ the worker's own tables. Everything is written under the lease and its epoch. A 
 steps: whoever comes next finds the claim with its request and finishes that.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from schemas.config import Settings
 from schemas.errors import InfrastructureError, InvariantViolation
-from schemas.reflection import UntradedSignal
 from services.clock import last_slot
 from services.slow_loop.artefacts import read_request, stored_text
 from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_moment
-from services.slow_loop.journal_facts import JournalFacts, PastRun
-from services.slow_loop.requests import build_request, surprises
+from services.slow_loop.loop_facts import LoopFacts
+from services.slow_loop.past_runs import PastRun
+from services.slow_loop.requests import surprises
 from services.store import Store
 from services.store.claims import Claim, ClaimState, SlotKey
 from services.store.leases import Lease
 from services.store.reports import StoredReport
+from trading_core.rules import RuleColumns
 from worker.operations.logs import EventSink
 from worker.slow_worker.ports import JOB, Clock, CrashPoints, NoCrash, Reflect
 
 MOST_ATTEMPTS = 5
 
-Untraded = Callable[[JournalFacts, int], Awaitable[tuple[UntradedSignal, ...]]]
+Columns = Callable[[int], Awaitable[RuleColumns]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class RunOfSlots:
 class SlotRunner:
     """Looks once when it is told to; keeps nothing that the store does not hold, but a reading of it.
 
-    `untraded` resolves signals on the bars of the run, where they are at hand.
+    `columns` gives those of the run's bars that were closed at a time, ns; None where no bars are stored.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class SlotRunner:
         clock: Clock,
         note: EventSink,
         points: CrashPoints | None = None,
-        untraded: Untraded | None = None,
+        columns: Columns | None = None,
     ) -> None:
         self._store = store
         self._run = run
@@ -64,10 +66,10 @@ class SlotRunner:
         self._clock = clock
         self._note = note
         self._points = points or NoCrash()
-        self._untraded = untraded
+        self._columns = columns
         self._reports: dict[int, StoredReport] = {}
         self._claims = ClaimState(None, None, None, None)
-        self.facts = JournalFacts(run.settings)
+        self.facts = LoopFacts(run.settings)
 
     async def look(self, lease: Lease) -> None:
         """Finish claims that were left behind, then examine the newest slot, or an early moment.
@@ -104,12 +106,12 @@ class SlotRunner:
         after = min(open_ones) - 1 if open_ones else max(self._reports, default=-1)
         for one in await self._store.reports.all(self._run.run_id, JOB, after=after):
             self._reports[one.key.slot] = one
-        self.facts.add_runs(_past_run(one) for _, one in sorted(self._reports.items()))
+        self.facts.runs.add_outside(_past_run(one) for _, one in sorted(self._reports.items()))
 
     async def _examine(self, lease: Lease) -> None:
         now, facts = self._clock.now, self.facts
         newest = -1 if self._claims.newest is None else self._claims.newest
-        decided = max([newest, *(one.slot for one in facts.runs() if one.slot <= now)])
+        decided = max([newest, *(one.slot for one in facts.runs.all() if one.slot <= now)])
         slot = last_slot(now, self._run.settings.high_level.interval_for(facts.timeframe))
         if slot > max(decided, facts.started_at):
             await self._decide(lease, slot)
@@ -148,10 +150,8 @@ class SlotRunner:
             self._note("slot_skipped", {"slot": skip.slot, "reason": str(skip.reason), **facts})
 
     async def _claim(self, lease: Lease, run: Run) -> None:
-        known = self.facts.request_facts(run.slot, run.slot, run.trigger)
-        if self._untraded is not None:
-            known = replace(known, untraded=await self._untraded(self.facts, run.slot))
-        request = build_request(run, known)
+        columns = None if self._columns is None else await self._columns(run.slot)
+        request = await asyncio.to_thread(self.facts.request, run, run.slot, columns)
         facts = {
             "trigger": run.trigger,
             "structural_allowed": run.structural_allowed,

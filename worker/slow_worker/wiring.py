@@ -14,7 +14,7 @@ from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionReq
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.store import Store
 from worker.operations.logs import EventSink
-from worker.slow_worker.bars_of_run import reflection_on_bars, untraded_on_bars
+from worker.slow_worker.bars_of_run import columns_of_run, reflection_on_bars
 from worker.slow_worker.judge_step import HOLD_MS, JudgeStep
 from worker.slow_worker.lease_holder import LeaseHolder
 from worker.slow_worker.ports import Clock, CrashPoints, Reflect
@@ -81,8 +81,8 @@ def assemble_worker(
     name, settings = owner or new_owner(), run.settings
     tenure = LeaseHolder(store.leases, run.lease_name, name, lease_ms, note)
     made = reflect or (reflection_on_bars(store, run) if traded else threaded_reflection(settings))
-    untraded = untraded_on_bars(store, run) if traded else None
-    runner = SlotRunner(store, run, made, clock, note, points, untraded)
+    columns = columns_of_run(store, run) if traded else None
+    runner = SlotRunner(store, run, made, clock, note, points, columns)
     if traded:
         return SlowWorker(run.run_id, tenure, runner, None, note)
     judge = JudgeAgentClient(settings.judge, settings.gate)

@@ -228,7 +228,7 @@ async def too_few_samples_stay_monitor_only() -> ScenarioResult:
     """4. A forced reflection on fewer than the minimum: `insufficient_sample`, nothing structural."""
     session = embedded_session(Settings())
     timing = Timing()
-    while not session.engine.done and len(session.slow_loop.episodes) < 12:
+    while not session.engine.done and len(session.slow_loop.facts.episodes) < 12:
         await session.step(timing)
     skips = dict(sorted(session.slow_loop.counters.skips.items()))
     _, report = await session.slow_loop.reflect_now(session.engine.t - 1)

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from schemas.config import ExecutionSettings, Settings
+from schemas.config import Settings
 from schemas.proposal import PolicyProposal
-from schemas.reflection import TickValidationEvent, UntradedSignal
-from schemas.vocabulary import TickEventKind
+from schemas.reflection import HighLevelReflectionRequest, UntradedSignal
 from services.journal.chain import JournalRow
-from services.slow_loop.journal_facts import JournalFacts, PastRun
-from services.slow_loop.signal_facts import SignalFacts
-from services.slow_loop.untraded_signals import UntradedSignals
+from services.slow_loop.cadence import Run
+from services.slow_loop.loop_facts import LoopFacts
+from services.slow_loop.past_runs import PastRun
 from trading_core.bars import BarSeries
 from trading_core.rules import RuleColumns
 
@@ -27,6 +26,7 @@ ROWS, STOPS_TRADING, TRADES_AGAIN = 200, 50, 120
 class Read:
     """A report, as far as it says what was told; it found nothing."""
 
+    content_hash: str
     grid_trials: tuple[Any, ...] = ()
 
 
@@ -41,7 +41,7 @@ def row(
 
 
 def report(clock: int) -> PastRun:
-    return PastRun(clock, clock, clock, Read())  # type: ignore[arg-type]
+    return PastRun(clock, clock, clock, Read(str(clock)))  # type: ignore[arg-type]
 
 
 def bars() -> BarSeries:
@@ -74,99 +74,96 @@ def proposal(target: float = 50.0) -> PolicyProposal:
     )
 
 
-def journalled_block(s: int, at_row: int, arrived_row: int, plan: PolicyProposal) -> SignalFacts:
+def begun() -> LoopFacts:
+    """The facts of a run after its first row."""
+    facts = LoopFacts(Settings())
+    facts.add(row(0, "genesis", day(0), day(0), {"timeframe": "1d", "label": "open"}))
+    return facts
+
+
+def asked(facts: LoopFacts, clock: int, columns: RuleColumns | None = None) -> HighLevelReflectionRequest:
+    return facts.request(Run(clock, "slot", structural_allowed=True), clock, columns)
+
+
+def journalled_block(s: int, at_row: int, arrived_row: int, plan: PolicyProposal) -> LoopFacts:
     """A proposal blocked on one bar, whose answer arrived at the close of another."""
     series = bars()
     label, symbol = int(series.times[at_row]), series.symbols[s]
     known_at = int(series.close_times[arrived_row])
     blocked = {"amendment": None, "result": {"status": "block", "findings": []}}
     told: list[tuple[str, dict[str, Any]]] = [
-        ("policy_snapshot", {"snapshot": {"bar_label": label}}),
+        ("policy_snapshot", {"event_id": "e", "snapshot": {"bar_label": label, "regime": None}}),
         ("policy_proposal", {"proposal": plan.payload()}),
         ("policy_reflection", blocked),
         ("policy_evaluation", {"outcome": "stood_down"}),
     ]
-    facts = SignalFacts()
+    facts = begun()
     for seq, (kind, payload) in enumerate(told):
-        facts.add(row(seq, kind, known_at, known_at, payload, symbol), payload)
+        facts.add(row(seq + 1, kind, known_at, known_at, payload, symbol))
     return facts
 
 
-def both_tell(
-    live: UntradedSignals, facts: SignalFacts, clocks: tuple[int, ...]
-) -> list[tuple[int, UntradedSignal]]:
-    """What reports at the close of some rows tell, with their row; the run and its journal say the same."""
-    series = bars()
-    columns, told, since = RuleColumns(series), [], -1
+def told(facts: LoopFacts, clocks: tuple[int, ...]) -> list[tuple[int, UntradedSignal]]:
+    """What reports at the close of some rows tell, with their row."""
+    series, found, made = bars(), [], list[PastRun]()
+    columns = RuleColumns(series)
     for at in clocks:
         clock = int(series.close_times[at])
-        by_run = tuple(one for one in live.known(at + 1) if one.known_at > since)
-        by_journal = facts.untraded(series, columns, ExecutionSettings(), since, clock)
-        assert by_run == by_journal
-        told += [(at, one) for one in by_run]
-        since = clock
-    return told
+        found += [(at, one) for one in asked(facts, clock, columns).untraded_signals]
+        made.append(report(clock))
+        facts.runs.add_outside(made)
+    return found
 
 
 def test_deferred_need_of_a_late_answer_is_told_by_the_first_report_that_could_know_it() -> None:
-    facts = JournalFacts(Settings())
+    facts = LoopFacts(Settings())
     facts.add(row(0, "genesis", day(0), day(0), {"timeframe": "1d", "label": "close"}))
     needs = {"deferred": ["raise the risk"], "status": "pass", "findings": []}
     reflected = {"amendment": None, "reflection_hash": "h" * 64, "result": needs}
     facts.add(row(1, "policy_reflection", day(8), day(10), reflected))
-    told = {}
+    needs_told = {}
     for clock in (day(9), day(10), day(14)):
-        told[clock] = [one.text for one in facts.request_facts(clock, clock, "slot").deferred]
-        facts.add_runs([report(one) for one in told])
-    assert told == {day(9): [], day(10): ["raise the risk"], day(14): []}
+        needs_told[clock] = [one.text for one in asked(facts, clock).deferred_items]
+        facts.runs.add_outside([report(one) for one in needs_told])
+    assert needs_told == {day(9): [], day(10): ["raise the risk"], day(14): []}
 
 
 @pytest.mark.parametrize("clocks", [(60, 100, 120, 140, 180), (88, 89, 199), (199,)])
 def test_signal_of_a_symbol_that_stopped_trading_is_told_once(clocks: tuple[int, ...]) -> None:
     series = bars()
-    live = UntradedSignals(series, RuleColumns(series), ExecutionSettings())
-    live.blocked(1, 45, proposal(), int(series.close_times[45]))
-    told = both_tell(live, journalled_block(1, 45, 45, proposal()), clocks)
-    ((at, signal),) = told
+    ((at, signal),) = told(journalled_block(1, 45, 45, proposal()), clocks)
     assert signal.counterfactual_r is None
     assert signal.known_at == int(series.close_times[45 + 4 * 10 + 8]), "whenever it is asked"
     assert at == min(clock for clock in clocks if clock >= 45 + 4 * 10 + 8)
 
 
-def test_signal_whose_outcome_came_before_its_answer_is_told_after_the_answer() -> None:
+@pytest.mark.parametrize("clocks", [(50, 60, 100), (60, 100)])
+def test_signal_whose_outcome_came_before_its_answer_is_told_after_the_answer(
+    clocks: tuple[int, ...],
+) -> None:
     series = bars()
-    live = UntradedSignals(series, RuleColumns(series), ExecutionSettings())
-    facts = journalled_block(0, 45, 55, proposal(target=0.5))
-    assert both_tell(live, SignalFacts(), (50,)) == []
-    live.blocked(0, 45, proposal(target=0.5), int(series.close_times[55]))
-    told = both_tell(live, facts, (60, 100))
-    assert [(at, one.reason, one.known_at) for at, one in told] == [
+    found = told(journalled_block(0, 45, 55, proposal(target=0.5)), clocks)
+    assert [(at, one.reason, one.known_at) for at, one in found] == [
         (60, "blocked", int(series.close_times[55]))
     ]
-    reports = [int(series.close_times[at]) for at in (50, 60)]
-    columns = RuleColumns(series)
-    assert len(facts.untraded(series, columns, ExecutionSettings(), reports[0], reports[1])) == 1
 
 
 def test_signal_whose_outcome_came_before_its_thesis_expired_is_told_after_that() -> None:
-    @dataclass
-    class Frozen:
-        proposal: PolicyProposal
-
-    series = bars()
-    live = UntradedSignals(series, RuleColumns(series), ExecutionSettings())
-    policies = {"p": Frozen(proposal(target=0.5))}
-    for kind, at in ((TickEventKind.THESIS_ARMED, 45), (TickEventKind.THESIS_EXPIRED, 55)):
-        known = int(series.close_times[at])
-        event = TickValidationEvent(
-            kind=kind,
-            symbol="A",
-            bar_label=int(series.times[at]),
-            ts_event=known,
-            known_at=known,
-            detail={"policy_id": "p"},
-        )
-        live.observe(event, at, policies)
-    (signal,) = live.known(60)
+    series, facts = bars(), begun()
+    plan = proposal(target=0.5)
+    policy = {"playbook_id": "x", "regime_key": "sideways/mid", "proposal": plan.payload()}
+    frozen = {"policy_id": "p", "policy": policy}
+    facts.add(row(1, "policy_frozen", day(40), day(40), frozen, "A"))
+    for seq, (kind, at) in enumerate((("thesis_armed", 45), ("thesis_expired", 55)), start=2):
+        known, event = int(series.close_times[at]), {"bar_label": int(series.times[at]), "policy_id": "p"}
+        facts.add(row(seq, kind, known, known, event, "A"))
+    ((_, signal),) = told(facts, (60,))
     assert signal.counterfactual_r is not None
     assert signal.known_at == int(series.close_times[55])
+
+
+def test_signal_that_was_told_is_not_told_again_by_a_clock_before_it() -> None:
+    facts, series = journalled_block(0, 45, 55, proposal(target=0.5)), bars()
+    columns = RuleColumns(series)
+    assert asked(facts, int(series.close_times[60]), columns).untraded_signals
+    assert asked(facts, int(series.close_times[50]), columns).untraded_signals == ()

@@ -10,8 +10,7 @@ from schemas.reflection import NoLearnZone, PolicyLevelReflectionResult
 from schemas.vocabulary import RecommendedAction
 from services.ports import Plan, PlanRound
 from services.slow_loop.cadence import Run
-from services.slow_loop.journal_facts import JournalFacts
-from services.slow_loop.requests import build_request
+from services.slow_loop.loop_facts import LoopFacts
 from tests.worker.test_session_wires import plans_changed, session
 from trading_core.rules import RuleColumns
 from worker.live.evaluations import Answer, take_back, think
@@ -42,7 +41,7 @@ class Live:
         self.made.policy_loop._settings = Settings()  # the proposals themselves stay free of the zone
         plans_changed(self.made, wishing)
         self.waiting: list[tuple[int, Answer]] = []
-        self.facts = JournalFacts(settings)
+        self.facts = LoopFacts(settings)
 
     def until(self, row: int) -> None:
         asyncio.run(self._until(row))
@@ -67,20 +66,9 @@ class Live:
         for row in made.journal._sink.rows:  # type: ignore[attr-defined]
             if row.seq > last:
                 facts.add(row)
-        read = build_request(
-            Run(now, "batch", request.structural_allowed, request.structural_override),
-            facts.request_facts(now, now, "batch"),
-        )
-        since, columns = facts.told_until(now, now), RuleColumns(made.bars)
-        signals = facts.signals.untraded(made.bars, columns, made.settings.execution, since, now)
-        assert signals == request.untraded_signals
-        drift = request.drift_inputs
-        seen = {"untraded_signals": signals, "drift_inputs": read.drift_inputs | {"fingerprints": ()}}
-        known = request.model_copy(update={"drift_inputs": drift | {"fingerprints": ()}})
-        assert read.model_copy(update=seen) == known
-        # The run has seen the regime of what it is thinking about; the journal holds what has arrived.
-        arrived = len(drift["fingerprints"]) - len(self.waiting)
-        assert read.drift_inputs["fingerprints"] == drift["fingerprints"][:arrived]
+        due = Run(now, "batch", request.structural_allowed, request.structural_override)
+        read = facts.request(due, now, RuleColumns(made.bars))
+        assert read.content_hash == request.content_hash
         return request, report
 
     def hear(self, request: Any, report: Any) -> None:
@@ -127,6 +115,6 @@ def test_facts_of_a_live_run_are_told_once_in_the_run_and_from_its_journal() -> 
     assert sorted(told) == sorted(written)
     assert len(told) > 20
     assert len(signals) == len(set(signals)) > 10
-    episodes = [one.no_learn for one in live.made.slow_loop.episodes]
+    episodes = [one.no_learn for one in live.made.slow_loop.facts.episodes]
     assert True in episodes
     assert False in episodes

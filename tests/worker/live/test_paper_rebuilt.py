@@ -36,7 +36,7 @@ def test_paper_run_is_rebuilt_to_its_end_or_to_a_time(tmp_path) -> None:
     assert outcome.result is not None
     whole = rebuilt(tmp_path)
     assert whole.row == bars().shape[0] - 1
-    assert whole.session.slow_loop.episodes == outcome.result.trades
+    assert whole.session.slow_loop.facts.episodes == outcome.result.trades
     assert whole.compared > 100
     middle = int(bars().close_times[120])
     part = rebuilt(tmp_path, middle + 1)

@@ -7,7 +7,8 @@ import pytest
 
 from schemas.config import Settings
 from schemas.trials import TrialLedger
-from services.slow_loop.journal_facts import JournalFacts
+from services.slow_loop.cadence import Run
+from services.slow_loop.loop_facts import LoopFacts
 from services.store import open_store
 from tests.worker.live.paper_runs import (
     KillAt,
@@ -112,10 +113,11 @@ def test_worker_process_asks_with_the_ledger_of_the_first_row(folder):
     tried(folder, 1)
     traded(folder, Settings(), feed())
     tried(folder, 2)
-    facts = JournalFacts(Settings())
+    facts = LoopFacts(Settings())
     for row in rows_stored(folder, "r0002"):
         facts.add(row)
-    asked_with = facts.request_facts(facts.started_at + 10**18, facts.started_at + 10**18, "slot").ledger
+    later = facts.started_at + 10**18
+    asked_with = facts.request(Run(later, "slot", structural_allowed=True), later, None).ledger
     assert asked_with is not None
     assert asked_with.configurations == 1
 

@@ -1,18 +1,20 @@
 """Looks at the slow loop: at its slots in a planted world, and at one report on trades made up for it."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from schemas.config import Settings
 from schemas.episode import Episode
-from schemas.judge import JudgeAction
+from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import Eligibility, PlaybookDefinition
-from schemas.vocabulary import Structure
+from schemas.vocabulary import RecommendedAction, Structure
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.measures import revised
 from services.slow_loop.cadence import trigger_of
+from services.slow_loop.past_runs import PastRun
 from services.slow_loop.trial_evidence import Evidence
 from tests.services.playbooks.samples import episode
 from tests.worker.planted_store import definitions
@@ -73,12 +75,23 @@ def losing_trades(*, large: bool = True) -> list[Episode]:
     return found
 
 
+def resolved(made: Session, trades: Sequence[Episode]) -> None:
+    """Journal trades as if the session had made them."""
+    for one in trades:
+        made.journal.append(
+            "episode",
+            ts_event=one.known_at,
+            known_at=one.known_at,
+            symbol=one.symbol,
+            payload={"episode_id": one.episode_id, "episode": one.payload()},
+        )
+
+
 def trigger(settings: Settings) -> Any:
     """What asks for an examination between two slots, once the made-up trades are known."""
     made = begun(settings)
-    for one in losing_trades():
-        made.slow_loop.record(one)
-    return trigger_of(made.slow_loop._facts(made.clock.now - 1))
+    resolved(made, losing_trades())
+    return trigger_of(made.slow_loop.facts.cadence(made.clock.now - 1, made.clock.now - 1))
 
 
 def report(settings: Settings) -> Any:
@@ -93,8 +106,7 @@ def proven_report(settings: Settings) -> Any:
 
 def _reported(settings: Settings, trades: list[Episode]) -> Any:
     made = begun(settings)
-    for one in trades:
-        made.slow_loop.record(one)
+    resolved(made, trades)
 
     async def asked() -> Any:
         request, told = await made.slow_loop.reflect_now(world().shape[0] - 1)
@@ -106,8 +118,17 @@ def _reported(settings: Settings, trades: list[Episode]) -> Any:
 def permission(settings: Settings) -> Any:
     """Whether a structural change is allowed ten days after the last one."""
     made = begun(settings)
-    made.slow_loop._last_structural = made.clock.now - 10 * 86_400 * 10**9
-    request, _ = asyncio.run(made.slow_loop.reflect_now(world().shape[0] - 1))
+    row, past = world().shape[0] - 1, made.clock.now - 10 * 86_400 * 10**9
+    _, report = asyncio.run(made.slow_loop.reflect_now(row))
+    verdict = ReplanVerdict(
+        decision=RecommendedAction.POLICY_ADJUST,
+        report_id=report.content_hash[:16],
+        actions=(BAN,),
+        reason="-",
+        known_at=past,
+    )
+    made.slow_loop.facts.runs.add_outside([PastRun(past, past, past, report, verdict)])
+    request, _ = asyncio.run(made.slow_loop.reflect_now(row))
     return request.structural_allowed
 
 

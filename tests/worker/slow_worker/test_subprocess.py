@@ -14,7 +14,7 @@ from schemas.config import RuntimeSettings, Settings
 from schemas.errors import StoreError
 from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
-from services.slow_loop.journal_facts import JournalFacts
+from services.slow_loop.loop_facts import LoopFacts
 from services.store import open_store
 from tests.worker.slow_worker.batches import looking_job, prepared_batch
 from worker.live.monitor import NullMonitor
@@ -73,7 +73,7 @@ def nothing_computed_here(monkeypatch):
     def refused(*_: Any, **__: Any) -> None:
         raise AssertionError("this belongs into another process")
 
-    for owner, name in ((HighLevelReflectionService, "reflect"), (JournalFacts, "add")):
+    for owner, name in ((HighLevelReflectionService, "reflect"), (LoopFacts, "add")):
         monkeypatch.setattr(owner, name, refused)
 
 

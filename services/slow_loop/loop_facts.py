@@ -1,0 +1,384 @@
+"""What the slow loop of a run knows: one fold of its journal, for the run as it writes and for the worker.
+
+Rows are taken in order; every question names the time as of which it is asked, and nothing known later enters
+the answer. What a report has told is forgotten two reports later, so clocks never fall. It reads rows and
+writes nothing; what only bars can tell is asked with their columns.
+"""
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from schemas.canonical import content_id, ns_to_datetime
+from schemas.config import Settings
+from schemas.episode import Episode
+from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.proposal import PolicyProposal
+from schemas.reflection import DeferredItem, HighLevelReflectionRequest, OpenEntry
+from schemas.trials import NO_TRIALS, TrialLedger
+from schemas.vocabulary import (
+    CheckName,
+    EvaluationOutcome,
+    OverrideReason,
+    ReflectionStatus,
+    Severity,
+    VersionState,
+)
+from services.high_level.fire_quality import rule_name
+from services.high_level.grid import trial_key
+from services.journal.chain import JournalRow
+from services.playbooks.measures import duration_ns
+from services.slow_loop.cadence import CadenceFacts, Run
+from services.slow_loop.drift_window import COUNTED, DriftWindow
+from services.slow_loop.evidence_epochs import EvidenceEpochs
+from services.slow_loop.open_positions import OpenPositions
+from services.slow_loop.past_runs import PastRuns, Taker
+from services.slow_loop.requests import CadenceState, cadence_facts, changes_structure
+from services.slow_loop.untraded_signals import EVENTS, UntradedSignals
+from trading_core.rules import RuleColumns
+
+
+@dataclass(frozen=True)
+class FrozenFacts:
+    """What the slow loop needs of a frozen policy."""
+
+    playbook_id: str
+    regime_key: str
+    proposal: PolicyProposal
+
+
+class LoopFacts:
+    """Facts of one run, row by row; times in ns.
+
+    Attributes:
+        runs: those that wrote a report.
+        episodes: every resolved one, by time.
+        last_seq: of the last row taken; -1 before the first.
+        timeframe: of the bars; empty before the first row.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._before = NO_TRIALS
+        self._first_label = 0
+        self._label = "open"
+        self._learnable: list[Episode] = []
+        self._known: list[int] = []
+        self._versions: list[tuple[int, PlaybookVersion]] = []
+        self._epochs = EvidenceEpochs()
+        self._shadow: list[tuple[int, tuple[dict[str, Any], ...]]] = []
+        self._positions = OpenPositions()
+        self._policies: dict[str, FrozenFacts] = {}
+        self._overrides: list[tuple[int, OverrideReason]] = []
+        self._deferred: list[tuple[int, DeferredItem]] = []
+        self._drift = DriftWindow()
+        self._signals = UntradedSignals(settings.execution)
+        self._asked: dict[str, dict[str, Any]] = {}  # the latest snapshot of a symbol
+        self._proposals: dict[str, dict[str, Any]] = {}
+        self._blocked: dict[str, dict[str, Any]] = {}
+        self.runs = PastRuns()
+        self.episodes: list[Episode] = []
+        self.last_seq = -1
+        self.timeframe = ""
+        self._takers: dict[str, Taker] = {
+            "genesis": self._genesis,
+            "episode": self._episode,
+            "shadow_trials": self._shadow_trials,
+            "playbook_version": self._version,
+            "policy_frozen": self._frozen,
+            "policy_snapshot": self._snapshot,
+            "policy_proposal": self._proposal,
+            "policy_reflection": self._reflection,
+            "policy_evaluation": self._evaluation,
+            "envelope_breach": self._breach,
+            **self.runs.takers,
+            **dict.fromkeys((*EVENTS, *COUNTED), self._event),
+        }
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Journal kinds worth reading."""
+        return frozenset(self._takers)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the run's first row is there: before it there is nothing to reflect on."""
+        return bool(self.timeframe)
+
+    def add(self, row: JournalRow, payload: Mapping[str, Any] | None = None) -> None:
+        """Take one row, in order of sequence; a kind that teaches nothing is passed over.
+
+        `payload` is what the row's text was written from; None reads the text.
+        """
+        self.last_seq = row.seq
+        taker = self._takers.get(row.kind)
+        if taker is not None:
+            taker(row, json.loads(row.payload) if payload is None else payload)
+        if row.kind == "high_level_report":
+            self._forget(row.known_at)
+
+    @property
+    def started_at(self) -> int:
+        """Close of the first bar."""
+        bar = duration_ns(1, self.timeframe) if self.timeframe != "1d" else 86_400 * 10**9
+        return self._first_label + (bar if self._label == "open" else 0)
+
+    def definitions(self, clock: int) -> tuple[PlaybookDefinition, ...]:
+        """Playbook versions in force at a time, by id."""
+        return tuple(version.definition for version in self._active(clock))
+
+    def open_experiments(self, clock: int) -> int:
+        """Experiments in shadow at a time."""
+        return sum(self._kind_of(version) == "experiment" for version in self._on_trial(clock))
+
+    def cadence(
+        self, slot: int, clock: int, last_attempt: int | None = None, last_examined: int | None = None
+    ) -> CadenceFacts:
+        """Facts for `due` at a slot, with what was known at `clock`."""
+        past, since = self.runs.carried_out(slot, clock), self._told_until(slot, clock)
+        attempts = [run.slot for run in self.runs.made(slot, clock) if run.failed(clock)]
+        if last_attempt is not None:
+            attempts.append(last_attempt)
+        overrides = [reason for at, reason in self._overrides if since < at <= clock]
+        acted = [run.slot for run in past if changes_structure(run.done)]
+        state = CadenceState(
+            self.started_at,
+            last_run=past[-1].slot if past else None,
+            last_attempt=max(attempts, default=None),
+            last_examined=last_examined,
+            last_structural=acted[-1] if acted else None,
+            override=overrides[-1] if overrides else None,
+        )
+        return cadence_facts(
+            slot, self._settings, self.timeframe, state, self.fresh(slot, clock), self.definitions(clock)
+        )
+
+    def fresh(self, slot: int, clock: int) -> list[Episode]:
+        """Learnable episodes known at a slot that the last run did not know."""
+        return self._learnable[self._counted_before(slot, clock) : self._count(slot)]
+
+    def learnable(self, clock: int) -> list[Episode]:
+        """Every episode that may teach and was known at a time."""
+        return self._learnable[: self._count(clock)]
+
+    def request(self, run: Run, clock: int, columns: RuleColumns | None) -> HighLevelReflectionRequest:
+        """The request of one run; its hash names what was asked, whoever asks.
+
+        Only episodes entered in the window are examined, and only actions of the judge in it are shown.
+
+        Args:
+            run: what is due.
+            clock: what was known later does not exist.
+            columns: of the run's bars, as far as they are known at the clock at least. None where no bars are
+                at hand: then no signal has an outcome, and a window of bars is as long as these last.
+        """
+        slot, window_start = run.slot, self._window_start(columns, clock)
+        past, since = self.runs.carried_out(slot, clock), self._told_until(slot, clock)
+        evidence, epochs = self.learnable(slot), self._epochs_at(clock)
+        acted = tuple(action for action in self.runs.judge_history(slot, clock) if action.at >= window_start)
+        tested = [trial for made in self.runs.made(slot, clock) for trial in made.report.grid_trials]
+        closes = [made.read_until for made in past]
+        return HighLevelReflectionRequest(
+            slot=slot,
+            known_at=clock,
+            window_start=ns_to_datetime(window_start),
+            window_end=ns_to_datetime(slot),
+            timeframe=self.timeframe,
+            episode_ids=tuple(one.episode_id for one in evidence if one.entry_label >= window_start),
+            new_episodes=len(evidence) - self._counted_before(slot, clock),
+            judge_actions=tuple(dict.fromkeys(action.verdict_id for action in acted)),
+            judge_history=acted,
+            deferred_items=tuple(item for at, item in self._deferred if since < at <= clock),
+            untraded_signals=() if columns is None else self._signals.known(columns, since, clock),
+            shadow_trials=self.shadow_trials(clock),
+            drift_inputs=self._drift.inputs(run.trigger, closes, clock),
+            structural_override=run.override,
+            structural_allowed=run.structural_allowed,
+            epochs=dict(sorted(epochs.epochs.items())),
+            epoch_starts=dict(epochs.starts),
+            tested_before=tuple(trial_key(trial) for trial in tested),
+            open_entries=self.open_entries(clock),
+            same_rules=dict(epochs.same_rules),
+            ledger=self._before.told,
+        )
+
+    def tested(self) -> list[str]:
+        """Every grid value that a report has tried, by its name."""
+        return [trial_key(trial) for run in self.runs.all() for trial in run.report.grid_trials]
+
+    def evidence(self, episode_ids: Sequence[str]) -> list[Episode]:
+        """The episodes of a request, in its order."""
+        by_id = {episode.episode_id: episode for episode in self._learnable}
+        return [by_id[name] for name in episode_ids]
+
+    def open_entries(self, clock: int) -> tuple[OpenEntry, ...]:
+        """Positions that were open at a time."""
+        return self._positions.at(clock)
+
+    def shadow_trials(self, clock: int) -> tuple[dict[str, Any], ...]:
+        """What open trials and banned cells had shown when that was last told."""
+        told = [trials for at, trials in self._shadow if at <= clock]
+        return told[-1] if told else ()
+
+    def _told_until(self, slot: int, clock: int) -> int:
+        """Clock of the last report before `slot`, or the beginning: what was known later is new."""
+        last = self.runs.last(slot, clock)
+        return self.started_at - 1 if last is None else last.read_until
+
+    def _count(self, slot: int) -> int:
+        return bisect_right(self._known, slot)
+
+    def _counted_before(self, slot: int, clock: int) -> int:
+        last = self.runs.last(slot, clock)
+        return 0 if last is None else self._count(last.slot)
+
+    def _window_start(self, columns: RuleColumns | None, clock: int) -> int:
+        """Label of the first bar of the window that ends with the last bar closed at `clock`."""
+        window = self._settings.high_level.window_bars
+        if window is None:
+            return self._first_label
+        if columns is None:
+            return max(self._first_label, clock - duration_ns(window, self.timeframe))
+        closed = int(np.searchsorted(columns.bars.close_times, clock, side="right"))
+        return int(columns.bars.times[max(0, closed - window)])
+
+    def _active(self, clock: int) -> list[PlaybookVersion]:
+        active: dict[str, PlaybookVersion] = {}
+        for at, version in self._versions:
+            name = version.definition.id
+            if at > clock:
+                continue
+            if version.state is VersionState.ACTIVE:
+                active[name] = version
+            elif name in active and active[name].definition.content_hash == version.definition.content_hash:
+                del active[name]
+        return [active[name] for name in sorted(active)]
+
+    def _epochs_at(self, clock: int) -> EvidenceEpochs:
+        entered = [
+            version for at, version in self._versions if version.state is VersionState.ACTIVE and at <= clock
+        ]
+        if len(entered) == self._epochs.versions:
+            return self._epochs
+        return EvidenceEpochs(entered)
+
+    def _on_trial(self, clock: int) -> list[PlaybookVersion]:
+        latest = {version.definition.content_hash: version for at, version in self._versions if at <= clock}
+        return [version for version in latest.values() if version.state is VersionState.SHADOW]
+
+    def _kind_of(self, version: PlaybookVersion) -> str:
+        for run in self.runs.all():
+            for action in run.verdict.actions if run.verdict is not None else ():
+                named = content_id({"action": action.payload(), "report_id": version.report_id})
+                if named == version.action_id:
+                    return "experiment" if action.kind == "open_experiment" else "candidate"
+        return "candidate"
+
+    def _forget(self, clock: int) -> None:
+        """Drop what the last report but one has told; a failure gives back only what the last one told."""
+        past = self.runs.carried_out(clock, clock)
+        if len(past) < 3:
+            return
+        until = past[-3].read_until
+        self._drift.forget(until)
+        self._signals.forget(until)
+        self._overrides = [(at, reason) for at, reason in self._overrides if at > until]
+        self._deferred = [(at, item) for at, item in self._deferred if at > until]
+        old = sum(at <= until for at, _ in self._shadow)
+        del self._shadow[: max(0, old - 1)]
+
+    def _genesis(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        self.timeframe, self._label = payload["timeframe"], payload["label"]
+        self._first_label = row.ts_event
+        if payload.get("ledger") is not None:
+            self._before = TrialLedger.model_validate(payload["ledger"])
+
+    def _episode(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        episode = Episode.model_validate(payload["episode"])
+        self.episodes.append(episode)
+        self._positions.resolved(episode)
+        if not episode.no_learn:
+            self._learnable.append(episode)
+            self._known.append(episode.known_at)
+            rule = rule_name(episode.playbook_id, episode.direction)
+            self._drift.fired(row.known_at, rule, episode.r)
+
+    def _shadow_trials(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        self._shadow.append((row.known_at, tuple(payload["trials"])))
+
+    def _version(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
+        version = PlaybookVersion.model_validate(fields)
+        self._versions.append((row.known_at, version))
+        if version.state is VersionState.ACTIVE:
+            self._epochs.entered(version)
+
+    def _frozen(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        policy = payload["policy"]
+        self._policies[payload["policy_id"]] = FrozenFacts(
+            policy["playbook_id"], policy["regime_key"], PolicyProposal.model_validate(policy["proposal"])
+        )
+
+    def _snapshot(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        """A snapshot taken anew for a late answer belongs to the same evaluation."""
+        symbol, snapshot = str(row.symbol), payload["snapshot"]
+        again = symbol in self._asked and self._asked[symbol]["event_id"] == payload["event_id"]
+        self._asked[symbol] = {"event_id": payload["event_id"], "bar_label": snapshot["bar_label"]}
+        self._blocked.pop(symbol, None)
+        if snapshot["regime"] is not None and not again:
+            self._drift.decided_in(row.known_at, snapshot["regime"]["fingerprint"])
+
+    def _proposal(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        self._proposals[str(row.symbol)] = payload["proposal"]
+
+    def _reflection(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        symbol, result = str(row.symbol), payload["result"]
+        if payload.get("amendment") is None and _blocks(result):
+            self._blocked[symbol] = self._proposals[symbol]
+        for text in result.get("deferred", ()):
+            item = DeferredItem(
+                raised_at=row.ts_event, symbol=symbol, text=text, reflection_hash=payload["reflection_hash"]
+            )
+            self._deferred.append((row.known_at, item))
+
+    def _evaluation(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        symbol = str(row.symbol)
+        blocked = self._blocked.pop(symbol, None)
+        if blocked is not None and payload["outcome"] != EvaluationOutcome.STALE:
+            proposal, label = PolicyProposal.model_validate(blocked), self._asked[symbol]["bar_label"]
+            self._signals.blocked(symbol, label, proposal, row.known_at)
+
+    def _breach(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        killed = payload["limit"] == "kill_switch"
+        reason = OverrideReason.KILL_SWITCH if killed else OverrideReason.ENVELOPE_BREACH
+        self._overrides.append((row.known_at, reason))
+
+    def _event(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        """A tick event of a policy: for the drift window, the signals, and the open positions."""
+        if row.symbol is None:
+            return
+        policy = self._policies.get(str(payload.get("policy_id")))
+        counted, playbook = COUNTED.get(row.kind), payload.get("playbook_id")
+        if counted is not None and playbook is not None and policy is not None:
+            self._drift.fired(row.known_at, rule_name(str(playbook), policy.proposal.direction), counted)
+        if row.kind in EVENTS:
+            proposal = None if policy is None else policy.proposal
+            refusal = str(payload.get("reason"))
+            self._signals.observe(row.kind, row.symbol, payload["bar_label"], row.known_at, proposal, refusal)
+        if row.kind == "entry_filled" and policy is not None:
+            entry = OpenEntry(
+                playbook_id=policy.playbook_id, regime=policy.regime_key, entry_label=payload["bar_label"]
+            )
+            self._positions.entered(row.symbol, entry, row.known_at)
+
+
+def _blocks(result: Mapping[str, Any]) -> bool:
+    """Whether a reflection blocked a plan for another reason than an invariant: that one may not trade."""
+    return result.get("status") == ReflectionStatus.BLOCK and not any(
+        finding["check"] == CheckName.INVARIANT and finding["severity"] == Severity.BLOCKER
+        for finding in result["findings"]
+    )

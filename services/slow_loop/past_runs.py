@@ -1,0 +1,143 @@
+"""The runs of the slow loop that wrote a report, from a journal and from a worker's own tables."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from schemas.judge import JudgeAction, ReplanVerdict
+from schemas.reflection import HighLevelReflectionReport, JudgeActionSeen
+from services.journal.chain import JournalRow
+from services.slow_loop.artefacts import with_moments
+from services.slow_loop.requests import actions_seen
+
+Taker = Callable[[JournalRow, Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """A run of the slow loop that wrote a report; times in ns.
+
+    Attributes:
+        slot: its slot.
+        known_at: when its report was known.
+        read_until: the clock of its request: what was known later belongs to the next run.
+        report: what it said.
+        verdict: the judge's, once there is one, with its id and the time at which its actions were seen.
+        refused: those of its actions that the state of the run did not allow.
+        failed_at: when it was known that it could not be carried out: then its facts are told again.
+    """
+
+    slot: int
+    known_at: int
+    read_until: int
+    report: HighLevelReflectionReport
+    verdict: ReplanVerdict | None = None
+    verdict_id: str = ""
+    judged_at: int = 0
+    refused: tuple[JudgeAction, ...] = ()
+    failed_at: int | None = None
+
+    @property
+    def report_id(self) -> str:
+        """Id of the report's content."""
+        return self.report.content_hash[:16]
+
+    @property
+    def done(self) -> list[JudgeAction]:
+        """The judge's actions that were carried out."""
+        actions = () if self.verdict is None else self.verdict.actions
+        return [action for action in actions if action not in self.refused]
+
+    def failed(self, clock: int) -> bool:
+        """Whether it was known by `clock`, ns, that the report could not be carried out."""
+        return self.failed_at is not None and self.failed_at <= clock
+
+
+class PastRuns:
+    """Fold of the journal rows that tell of reports; times in ns."""
+
+    def __init__(self) -> None:
+        self._requests: dict[str, tuple[int, int]] = {}  # slot and clock, by request hash
+        self._journalled: dict[str, PastRun] = {}
+        self._outside: dict[str, PastRun] = {}
+        self._all: list[PastRun] | None = None
+        self.takers: dict[str, Taker] = {
+            "high_level_request": self._request,
+            "high_level_report": self._report,
+            "replan_verdict": self._verdict,
+            "action_refused": self._refusal,
+            "error": self._error,
+        }
+
+    def add_outside(self, runs: Iterable[PastRun]) -> None:
+        """The runs that a worker made and the journal may not hold yet, each time all of them."""
+        self._outside = {run.report_id: run for run in runs}
+        self._all = None
+
+    def all(self) -> list[PastRun]:
+        """Every run that is known, by slot; the journal's word goes before a worker's.
+
+        A worker's run was known when it was made, though it reached the journal at a later bar.
+        """
+        if self._all is None:
+            made = dict(self._outside)
+            for name, run in self._journalled.items():
+                known_at = min(run.known_at, made[name].known_at) if name in made else run.known_at
+                made[name] = replace(run, known_at=known_at)
+            self._all = sorted(made.values(), key=lambda run: (run.slot, run.known_at))
+        return self._all
+
+    def made(self, slot: int, clock: int) -> list[PastRun]:
+        """The runs of slots up to `slot` that were known at a time."""
+        return [run for run in self.all() if run.slot <= slot and run.known_at <= clock]
+
+    def carried_out(self, slot: int, clock: int) -> list[PastRun]:
+        """Those of them that count: one that could not be carried out told nothing."""
+        return [run for run in self.made(slot, clock) if not run.failed(clock)]
+
+    def last(self, slot: int, clock: int) -> PastRun | None:
+        """The last one that counts."""
+        for run in reversed(self.all()):
+            if run.slot <= slot and run.known_at <= clock and not run.failed(clock):
+                return run
+        return None
+
+    def judge_history(self, slot: int, clock: int) -> list[JudgeActionSeen]:
+        """Every action of the judge in them, as later requests show it."""
+        return [
+            action
+            for run in self.carried_out(slot, clock)
+            if run.verdict is not None
+            for action in actions_seen(run.verdict, run.verdict_id, run.judged_at)
+        ]
+
+    def _request(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        request = payload["request"]
+        self._requests[payload["request_hash"]] = (request["slot"], request["known_at"])
+
+    def _report(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        slot, read_until = self._requests.pop(payload["request_hash"])
+        report = HighLevelReflectionReport.model_validate(with_moments(payload["report"]))
+        self._learned(payload["report_id"], PastRun(slot, row.known_at, read_until, report))
+
+    def _verdict(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        name, verdict = payload["report_id"], ReplanVerdict.model_validate(payload["verdict"])
+        run = self._journalled[name]
+        self._learned(
+            name, replace(run, verdict=verdict, verdict_id=payload["verdict_id"], judged_at=row.known_at)
+        )
+
+    def _refusal(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        action = JudgeAction.model_validate(payload["action"])
+        for name, run in list(self._journalled.items()):
+            if run.verdict_id == payload["verdict_id"]:
+                self._learned(name, replace(run, refused=(*run.refused, action)))
+
+    def _error(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        failed = payload.get("report_id")
+        if failed in self._journalled:
+            self._learned(failed, replace(self._journalled[failed], failed_at=row.known_at))
+
+    def _learned(self, report_id: str, run: PastRun) -> None:
+        self._journalled[report_id] = run
+        self._all = None
