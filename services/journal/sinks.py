@@ -56,14 +56,17 @@ class ReplayStopped(Exception):
 class ComparingSink:
     """Compares replayed rows with stored ones; stops at the first that differs, or past the last stored.
 
+    Rows `beyond` the last stored one of a run that broke off may be let pass instead.
+
     It compares when rows are flushed, never inside `append`: a stop raised there could be taken for the
     failure of whatever was being recorded.
     """
 
-    def __init__(self, journal: HashReader, run_id: str, stored: int) -> None:
+    def __init__(self, journal: HashReader, run_id: str, stored: int, *, beyond: bool = False) -> None:
         self._journal = journal
         self._run_id = run_id
         self._stored = stored
+        self._beyond = beyond
         self.compared = 0
 
     async def write(self, rows: list[JournalRow]) -> None:
@@ -77,5 +80,5 @@ class ComparingSink:
             if row.hash != stored_hash:
                 raise ReplayStopped(row)
             self.compared = row.seq + 1
-        if self.compared >= self._stored and rows[-1].seq >= self._stored:
+        if not self._beyond and self.compared >= self._stored and rows[-1].seq >= self._stored:
             raise ReplayStopped(None)

@@ -23,7 +23,7 @@ from tests.golden.fingerprint import fingerprint
 from tests.golden.stored import HOW, RELEASED, Golden, next_name, release, released
 from tests.golden.tables import digests
 from tests.golden.world import BACKTEST, PAPER, backtest_bars
-from worker.live import replay as replaying
+from worker.live.replay import PaperScript
 from worker.runs.backtest import run_backtest
 from worker.runs.replay import stored_settings
 
@@ -102,10 +102,7 @@ async def paper_again(store: Store, record: RunRecord) -> list[JournalRow]:
     """The paper run from what it took in."""
     sink = MemorySink()
     journal = JournalWriter(sink)
-    desk, player = await replaying._desk(stored_settings(record), store, record, journal, None)
-    async for _ in player.play(desk, store.trading.rows(record.run_id)):
-        pass
-    desk.session.finish()
+    await PaperScript(stored_settings(record), store, record).play(journal, None, None)
     await journal.flush()
     return list(sink.rows)
 

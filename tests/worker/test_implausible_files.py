@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from services.store import open_store
+from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import embedded_bars
 from tools.docs_examples import shell_environment
 from trading_core.bars import COLUMNS
 from worker.cli import app
 from worker.feeds.history.fetch_check import shown
 from worker.feeds.selected_bars import load_bars, settings_of_bars
-from worker.runs.rebuild import rebuild
 from worker.runs.replay import stored_settings
 
 SLIPS = {40: 10.0, 90: 1e250}
@@ -99,6 +99,6 @@ def test_file_with_slips_gives_one_head_in_backtest_paper_verify_and_rebuilding(
             record = await store.runs.find(backtest["run_id"])
             settings = stored_settings(record)
             bars = load_bars(settings_of_bars(record, settings, None))
-            return (await rebuild(settings, bars, store, record)).compared
+            return (await backtest_replay(settings, bars, store, record).rebuild()).compared
 
-    assert asyncio.run(again()) >= backtest["journal"]["events"] - 1, "all but the end of the run"
+    assert asyncio.run(again()) == backtest["journal"]["events"]

@@ -15,13 +15,14 @@ from services.playbooks.registry import load_playbooks
 from services.ports import ModelReply
 from services.store import NewRun, open_store
 from tests.agents.language_models.wire_server import Handler, events, in_turn, reset, stream
+from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import Run, losing_settings, run_on
 from tests.worker.wire import wire
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.models import Models
 from worker.runs.backtest import run_backtest
-from worker.runs.replay import ReplayReport, replay_run
+from worker.runs.replay import ReplayReport
 from worker.runs.store_run import record_run
 from worker.studies.scenarios import PLANTED
 
@@ -118,9 +119,8 @@ def recorded(path: Path) -> tuple[list[dict[str, Any]], ReplayReport]:
             rows = [
                 json.loads(row.payload) async for row in store.journal.rows(kept.record.run_id, kinds=kinds)
             ]
-            return rows, await replay_run(
-                run_backtest, made, world(), store, kept.record, definitions=definitions()
-            )
+            replay = backtest_replay(made, world(), store, kept.record, definitions())
+            return rows, await replay.compare()
 
     return asyncio.run(scenario())
 

@@ -15,13 +15,14 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import ModelReply
 from services.store import NewRun, open_store
+from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.tick_guard import TickGuard
 from worker.bootstrap import assemble
 from worker.models import Models, configured_models
 from worker.runs.backtest import run_backtest
 from worker.runs.interrupts import RunInterrupted
-from worker.runs.replay import ReplayReport, replay_run
+from worker.runs.replay import ReplayReport
 from worker.runs.store_run import record_run
 from worker.session import Session, Timing
 
@@ -167,7 +168,7 @@ def test_run_interrupted_while_a_model_was_asked_replays_up_to_that_question(tmp
             with pytest.raises(RunInterrupted):
                 await record_run(runner, FULL, bars, store, new)
             record = await store.runs.find("latest")
-            return await replay_run(run_backtest, FULL, bars, store, record)
+            return await backtest_replay(FULL, bars, store, record).compare()
 
     report = asyncio.run(interrupted_and_replayed())
     assert report.ok, report

@@ -97,7 +97,7 @@ def test_slow_loop_reports_hold_the_actions_of_the_judge_with_what_they_changed(
 
 
 def test_slow_loop_window_leaves_out_what_the_judge_did_before_it() -> None:
-    session = losing_run().result._session
+    session = losing_run().result.session
     acted = sorted({one["at"] for one in reports(losing_run())[-1]["judge_history"]})
     row = session.bars.shape[0] - 1
     short = copy(session.slow_loop)

@@ -13,11 +13,10 @@ from services.journal.writer import JournalWriter
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.artefacts import read_report
 from services.statistics.online_levels import online_level
+from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import NO_EXPERIMENTS, losing_run, losing_settings, losing_world, run_on
 from tests.worker.trials_stored import asked, rows_of, seeded, slice_bars, stored_run
 from worker.runs.backtest import run_backtest
-from worker.runs.rebuild import rebuild
-from worker.runs.replay import replay_run
 from worker.runs.trials import NoTrial
 from worker.studies.scenarios import planted_books
 
@@ -108,7 +107,7 @@ def test_verify_after_more_runs_were_stored_still_reproduces_the_head(store):
     folder, runs = store
 
     async def replayed(opened, run, bars):
-        return await replay_run(run_backtest, run[0], bars, opened, run[1].record)
+        return await backtest_replay(run[0], bars, opened, run[1].record).compare()
 
     for settings, run in ((seeded(1), runs[1]), (seeded(3), runs[4])):
         report = asked(folder, partial(replayed, run=(settings, run), bars=slice_bars()))
@@ -120,11 +119,11 @@ def test_session_that_is_rebuilt_starts_with_what_its_run_started_with(store):
     folder, runs = store
 
     async def rebuilt(opened):
-        return await rebuild(seeded(2), slice_bars(), opened, runs[3].record)
+        return await backtest_replay(seeded(2), slice_bars(), opened, runs[3].record).rebuild()
 
     found = asked(folder, rebuilt)
     assert found.session.ledger.configurations == 2
-    assert found.compared == runs[3].record.events - 1  # the last row tells of the end of its bars
+    assert found.compared == runs[3].record.events
 
 
 def test_replays_and_rebuilt_sessions_register_nothing(store):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from schemas.playbook import PlaybookVersion
     from services.store import RunRecord, Store
     from worker.review.playbook_history import PlaybookHistory
-    from worker.runs.rebuild import Rebuilt
+    from worker.runs.replay import Rebuilt
 
 LATEST = "latest"
 app = typer.Typer(no_args_is_help=True, help="Versions of playbooks: list them, their history, the way back.")

@@ -1,5 +1,7 @@
 """Runs that commands ask about after they are over, and those that go on and are asked by a request."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +12,14 @@ from worker.cli.options import open_for_run, store_address
 from worker.cli.progress import progress_bar
 from worker.feeds.selected_bars import settings_of_bars
 from worker.runs.interrupts import Interrupts
-from worker.runs.replay import stored_settings
+from worker.runs.replay import BacktestScript, Replay, Script, stored_settings
+from worker.runs.store_run import Progress
 
 if TYPE_CHECKING:
     from schemas.config import Settings
     from services.store import RunRecord, Store
     from services.store.operator_requests import RequestKind
-    from worker.runs.rebuild import Rebuilt
+    from worker.runs.replay import Rebuilt
 
 PAPER = "paper"
 
@@ -80,28 +83,35 @@ async def rebuilt_run(
     Raises:
         ConfigError: its bars cannot be found, or it does not replay as it was stored.
     """
-    from worker.runs.rebuild import rebuild
-
-    wiring.ready_engine()
-    settings = stored_settings(record)
-    if record.mode == PAPER:
-        return await _rebuilt_paper(settings, store, record, data, at)
-    bars = load_bars(settings_of_bars(record, settings, data))
-    definitions = wiring.playbooks(settings)
-    with (
-        Interrupts() as interrupts,
-        progress_bar("replay", interrupts, first=features_of(bars.symbols)) as progress,
-    ):
-        return await rebuild(settings, bars, store, record, at=at, definitions=definitions, progress=progress)
-
-
-async def _rebuilt_paper(
-    settings: "Settings", store: "Store", record: "RunRecord", data: Path | None, at: int | None
-) -> "Rebuilt":
-    from worker.live.replay import rebuild_paper
-
-    if data is not None:
+    if record.mode == PAPER and data is not None:
         raise ConfigError(f"--data: run {record.run_id} traded on paper and keeps the bars that it took")
+    script = await stored_script(store, record, stored_settings(record), data)
+    with watched(script) as progress:
+        return await Replay(script, store, record).rebuild(at, progress)
+
+
+async def stored_script(
+    store: "Store", record: "RunRecord", settings: "Settings", data: Path | None = None
+) -> Script:
+    """What plays a stored run again, with the engine ready for it.
+
+    Raises:
+        ConfigError: its bars cannot be found.
+    """
     definitions = wiring.playbooks(settings)
-    with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
-        return await rebuild_paper(settings, store, record, at=at, definitions=definitions, progress=progress)
+    if record.mode == PAPER:  # it keeps what it took in: no bar file is needed
+        wiring.ready_engine()
+        from worker.live.replay import PaperScript
+
+        return PaperScript(settings, store, record, definitions)
+    bars = load_bars(settings_of_bars(record, settings, data))
+    runner = await wiring.stored_runner(store, record)
+    return BacktestScript(runner, settings, bars, store, record, definitions)
+
+
+@contextmanager
+def watched(script: Script) -> Iterator[Progress]:
+    """The progress bar of a replay."""
+    first = features_of(script.bars.symbols) if isinstance(script, BacktestScript) else ""
+    with Interrupts() as interrupts, progress_bar("replay", interrupts, first=first) as progress:
+        yield progress

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from worker.review.replanning import JudgeName
     from worker.review.report_finder import FoundReport
-    from worker.runs.rebuild import Rebuilt
+    from worker.runs.replay import Rebuilt
 
 WriteOption = Annotated[
     Path | None,

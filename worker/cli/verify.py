@@ -6,21 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.journal.chain import check_chain
 from services.journal.index import JournalIndex
 from services.journal.references import ReferenceReport, check_references
 from services.model_calls.quoting import counted
-from worker.cli import wiring
-from worker.cli.bars import features_of, load_bars
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
-from worker.cli.progress import progress_bar
-from worker.feeds.selected_bars import settings_of_bars
+from worker.cli.rebuilt import stored_script, watched
 from worker.operations.environment import environment
-from worker.runs.interrupts import Interrupts, run_async
-from worker.runs.replay import ReplayReport, SettingsOfAnotherVersion, replay_run, stored_settings
+from worker.runs.interrupts import run_async
+from worker.runs.replay import Replay, ReplayReport, SettingsOfAnotherVersion, stored_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -86,30 +82,11 @@ async def _replayed(store: "Store", record: "RunRecord", data: Path | None, kept
     if DESCRIBED_ANEW in kept:
         return ReplayReport(False, 0, record.events, None, f"not replayed: {DESCRIBED_ANEW}")
     try:
-        return await _played(store, record, settings, data)
+        script = await stored_script(store, record, settings, data)
+        with watched(script) as progress:
+            return await Replay(script, store, record).compare(progress)
     except StoreDamaged as error:
         return ReplayReport(False, 0, record.events, None, f"not replayed: {error}")
-
-
-async def _played(store: "Store", record: "RunRecord", settings: Settings, data: Path | None) -> ReplayReport:
-    if record.mode == "paper":
-        return await _replayed_paper(store, record, settings)
-    bars = load_bars(settings_of_bars(record, settings, data))
-    runner, definitions = await wiring.stored_runner(store, record), wiring.playbooks(settings)
-    with (
-        Interrupts() as interrupts,
-        progress_bar("replay", interrupts, first=features_of(bars.symbols)) as progress,
-    ):
-        return await replay_run(
-            runner, settings, bars, store, record, definitions=definitions, progress=progress
-        )
-
-
-async def _replayed_paper(store: "Store", record: "RunRecord", settings: Settings) -> ReplayReport:
-    """A paper run keeps what it took in: no bar file is needed."""
-    replay, definitions = wiring.paper_replay(), wiring.playbooks(settings)
-    with Interrupts() as interrupts, progress_bar("replay", interrupts) as progress:
-        return await replay(settings, store, record, definitions=definitions, progress=progress)
 
 
 async def _references(store: "Store", record: "RunRecord") -> ReferenceReport:

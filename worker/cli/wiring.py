@@ -9,8 +9,7 @@ from schemas.canonical import content_id
 from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
 from worker.cli.progress import step
-from worker.runs.replay import ReplayReport
-from worker.runs.store_run import BacktestRunner, Progress
+from worker.runs.store_run import BacktestRunner
 
 if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
@@ -20,22 +19,6 @@ if TYPE_CHECKING:
 
 LOADING = "loading the engine; the first time takes long"
 COMPILING = "compiling the engine, once for this version"
-
-
-class PaperReplay(Protocol):
-    """`worker.live.replay.replay_paper`, by shape."""
-
-    async def __call__(
-        self,
-        settings: Settings,
-        store: "Store",
-        record: "RunRecord",
-        *,
-        definitions: Sequence[PlaybookDefinition] | None = None,
-        progress: Progress | None = None,
-    ) -> ReplayReport:
-        """Play a paper run again and compare."""
-        ...
 
 
 class Scenario(Protocol):
@@ -105,14 +88,6 @@ def playbooks(settings: Settings) -> tuple[PlaybookDefinition, ...]:
 
     folder = settings.runtime.playbooks
     return load_playbooks(None if folder is None else Path(folder))
-
-
-def paper_replay() -> "PaperReplay":
-    """The replay of a paper run, with the engine ready for it."""
-    ready_engine()
-    from worker.live.replay import replay_paper
-
-    return replay_paper
 
 
 def scenario_runner() -> Callable[[], Sequence[Scenario]]:

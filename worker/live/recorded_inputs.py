@@ -112,6 +112,7 @@ class Player:
             await desk.take(row)
             await self._think(desk)
             await self._inputs(desk)
+            await desk.journal.checkpoint()
             yield desk.rows
 
     async def _think(self, desk: LiveStepper) -> None:

@@ -5,17 +5,16 @@ decided comes out again bit by bit, or the run does not go on.
 """
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agents.language_models.cassette import KIND, Cassette, recorded_call
 from schemas.errors import ConfigError
 from services.journal.chain import JournalRow
 from services.journal.writer import JournalSink
 from worker.live.recorded_inputs import Player, Script
 from worker.live.stepper import LiveStepper
 from worker.models import RecordedPast
+from worker.runs.replay import stored_cassette
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -72,11 +71,7 @@ class RecoveringSink:
 
 async def past_of(store: "Store", record: "RunRecord", sink: RecoveringSink) -> RecordedPast:
     """The replies that a run has had from its models, played until its past is over."""
-    calls = [
-        recorded_call(json.loads(row.payload), json.loads(row.telemetry or "null"))
-        async for row in store.journal.rows(record.run_id, kinds={KIND}, after=sink.compared - 1)
-    ]
-    cassette = Cassette(f"the journal of {record.run_id}", calls)
+    cassette = await stored_cassette(store, record, sink.compared)
     return RecordedPast(cassette, lambda: sink.past, recorded=record.events > 0)
 
 
@@ -101,7 +96,6 @@ async def recover(
     """
     await store.seals.demand(record.run_id)
     async for rows in player.play(desk, store.trading.rows(record.run_id, desk.rows)):
-        await desk.journal.checkpoint()
         progress(rows)
         await asyncio.sleep(0)  # others say that this process lives, and hear that it shall stop
         if stopped():

@@ -1,26 +1,23 @@
-"""Replay a stored paper run from what it took in, and compare it row by row, as `verify` does.
+"""The script of a stored paper run: everything that it took in, from the store alone.
 
 Its bars, the anomalies of its feed, the bars at which answers arrived, what was late and what the operator
-asked all stand in the store: nothing is measured, nobody is asked, no file is read.
+asked all stand there: nothing is measured, nobody is asked, no file is read.
 """
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from schemas.config import Settings
-from schemas.errors import CassetteMiss, ConfigError, ThinktwiceError
 from schemas.playbook import PlaybookDefinition
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.port import BarRow
-from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
-from services.store.journal_repository import StoredContents
 from trading_core.bars import NS
 from worker.live.recorded_inputs import Player, read_script
 from worker.live.stepper import LiveStepper, Market
 from worker.models import Models, RecordedPast
-from worker.runs.rebuild import Rebuilt, differs
-from worker.runs.replay import ReplayReport, compared_document, stopped_report, stored_cassette
+from worker.runs.replay import stored_cassette
 from worker.runs.run_result import RunResult
 from worker.runs.store_run import Progress
 from worker.runs.trials import NoTrial, ledger_of_run
@@ -29,124 +26,61 @@ if TYPE_CHECKING:
     from services.store import RunRecord, Store
 
 
-async def replay_paper(
-    settings: Settings,
-    store: "Store",
-    record: "RunRecord",
-    *,
-    definitions: Sequence[PlaybookDefinition] | None = None,
-    progress: Progress | None = None,
-) -> ReplayReport:
-    """Play a paper run again and compare; never raises for a difference."""
-    sink = ComparingSink(store.journal, record.run_id, record.events)
-    journal = JournalWriter(sink, settings.runtime.flush_rows)
-    desk, player = await _desk(settings, store, record, journal, definitions)
-    problem: str | None = None
-    try:
-        try:
-            async for rows in player.play(desk, store.trading.rows(record.run_id)):
-                await journal.checkpoint()
-                if progress is not None:
-                    progress(rows, None)
-            if record.status == "finished" and desk.begun:
-                desk.session.finish()
-        except CassetteMiss as miss:
-            problem = f"the replay asks a model what was not recorded: {miss}"
-        except ThinktwiceError as error:
-            problem = f"the replay failed after {journal.events} rows: {error}"
-        await journal.flush()
-    except ReplayStopped as stop:
-        return stopped_report(stop, sink, record)
-    if sink.compared < record.events:
-        ended = f"the replay ended after {sink.compared} of {record.events} rows"
-        return ReplayReport(False, sink.compared, record.events, journal.head_hash, problem or ended)
-    whole = problem is None and desk.begun
-    outcome = RunResult(desk.session, desk.timing) if whole else None
-    told = compared_document(record, outcome, store.url)
-    ok = problem is None and not told
-    return ReplayReport(ok, sink.compared, record.events, journal.head_hash, problem, told)
+@dataclass(frozen=True)
+class PaperScript:
+    """The script of a paper run; `definitions` None loads the configured playbooks."""
 
+    settings: Settings
+    store: "Store"
+    record: "RunRecord"
+    definitions: Sequence[PlaybookDefinition] | None = None
 
-async def rebuild_paper(
-    settings: Settings,
-    store: "Store",
-    record: "RunRecord",
-    *,
-    at: int | None = None,
-    definitions: Sequence[PlaybookDefinition] | None = None,
-    progress: Progress | None = None,
-) -> Rebuilt:
-    """The session of a paper run as of the last bar close at or before a time; see `rebuilding.rebuild`.
+    async def recorded_until(self) -> int | None:
+        """Its bars are stored with its rows: they end together."""
+        return None
 
-    Args:
-        settings: as they were stored with the run.
-        store: an open store.
-        record: of the run; it is over.
-        at: ns; None for its end.
-        definitions: playbooks; None loads the configured ones.
-        progress: told (rows done, None) between rows: how many there are is not known.
+    async def play(
+        self, journal: JournalWriter, until: int | None, progress: Progress | None
+    ) -> RunResult | None:
+        """Play what the store holds of the run."""
+        stepper, player = await self._stepper(journal)
+        async for rows in player.play(stepper, self._rows(until)):
+            if progress is not None:
+                progress(rows, None)
+        if not stepper.begun:
+            return None
+        if until is None and self.record.status == "finished":
+            stepper.session.finish()
+        return RunResult(stepper.session, stepper.timing)
 
-    Raises:
-        ConfigError: no bar had closed by then, or a row differs from the stored one.
-    """
-    sink = ComparingSink(StoredContents(store.journal), record.run_id, record.events)
-    journal = JournalWriter(sink, settings.runtime.flush_rows)
-    desk, player = await _desk(settings, store, record, journal, definitions)
-    data = record.data
-    shift = 0 if data["label"] == "close" else TIMEFRAME_SECONDS[data["timeframe"]] * NS
-
-    async def until() -> AsyncIterator[BarRow]:
-        async for row in store.trading.rows(record.run_id):
-            if at is not None and row.label + shift > at:
+    async def _rows(self, until: int | None) -> AsyncIterator[BarRow]:
+        data = self.record.data
+        shift = 0 if data["label"] == "close" else TIMEFRAME_SECONDS[data["timeframe"]] * NS
+        async for row in self.store.trading.rows(self.record.run_id):
+            if until is not None and row.label + shift > until:
                 return
             yield row
 
-    try:
-        async for rows in player.play(desk, until()):
-            await journal.checkpoint()
-            if progress is not None:
-                progress(rows, None)
-        await journal.flush()
-    except ReplayStopped as stop:
-        problem = "it goes on after its stored end" if stop.row is None else f"row {stop.row.seq} differs"
-        raise differs(record, problem) from stop
-    except ConfigError:
-        raise
-    except ThinktwiceError as error:
-        raise differs(record, str(error)) from error
-    if not desk.begun:
-        raise ConfigError(f"run {record.run_id} had not closed a bar by then")
-    row = desk.rows - 1
-    known_at = int(desk.session.bars.close_times[row])
-    return Rebuilt(record.run_id, desk.session, row, known_at, sink.compared)
+    async def _stepper(self, journal: JournalWriter) -> tuple[LiveStepper, Player]:
+        """A stepper for the run, and the player of its script.
 
-
-async def _desk(
-    settings: Settings,
-    store: "Store",
-    record: "RunRecord",
-    journal: JournalWriter,
-    definitions: Sequence[PlaybookDefinition] | None,
-) -> tuple[LiveStepper, Player]:
-    """A desk for the stored run, and the player of its script.
-
-    Its own journal answers for its models: no file of replies is played, and none is written.
-    """
-    silent = settings.runtime.model_copy(update={"llm": "live", "cassette": None})
-    settings = settings.model_copy(update={"runtime": silent})
-    past = None
-    if settings.uses_models:
-        past = RecordedPast(await stored_cassette(store, record), lambda: True)
-    player, data = Player(await read_script(store, record.run_id)), record.data
-    desk = LiveStepper(
-        settings,
-        Market(tuple(data["symbols"]), data["timeframe"], data["label"]),
-        journal,
-        lock_step=data["lock_step"],
-        ask=player.ask,
-        definitions=definitions,
-        models=Models(),
-        past=past,
-        trial=NoTrial(await ledger_of_run(store, record)),
-    )
-    return desk, player
+        Its own journal answers for its models: no file of replies is played, and none is written.
+        """
+        silent = self.settings.runtime.model_copy(update={"llm": "live", "cassette": None})
+        settings = self.settings.model_copy(update={"runtime": silent})
+        past = None
+        if settings.uses_models:
+            past = RecordedPast(await stored_cassette(self.store, self.record), lambda: True)
+        player, data = Player(await read_script(self.store, self.record.run_id)), self.record.data
+        stepper = LiveStepper(
+            settings,
+            Market(tuple(data["symbols"]), data["timeframe"], data["label"]),
+            journal,
+            lock_step=data["lock_step"],
+            ask=player.ask,
+            definitions=self.definitions,
+            models=Models(),
+            past=past,
+            trial=NoTrial(await ledger_of_run(self.store, self.record)),
+        )
+        return stepper, player

@@ -21,7 +21,7 @@ from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.wording import Wordings
 from worker.models import accounted_models, check_models, configured_models
-from worker.runs.rebuild import Rebuilt
+from worker.runs.replay import Rebuilt
 from worker.session import Session
 
 JudgeName = Literal["rules", "model"]

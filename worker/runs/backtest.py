@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from agents.language_models.cassette import Cassette
+from schemas.canonical import ns_to_datetime
 from schemas.config import Settings
+from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
@@ -35,6 +37,7 @@ async def run_backtest(
     cassette: Cassette | None = None,
     prepare: Callable[[Session], None] | None = None,
     trial: RunTrial | None = None,
+    until: int | None = None,
 ) -> RunResult:
     """Run over all bars, recording into `journal`.
 
@@ -48,8 +51,10 @@ async def run_backtest(
         cassette: recorded replies to play instead of asking a model.
         prepare: changes the session once it has begun; only the ablation has a use for it.
         trial: says what was tried on these bars before, and counts what is tried now; None does neither.
+        until: ns; bars that closed later are left for another time, and the run does not end. None: all.
 
     Raises:
+        ConfigError: no bar had closed by `until`.
         DataError: `data.plausibility` is `always`, and every bar is in doubt.
         InvariantViolation: a guarantee of the engine did not hold.
         CassetteMiss: a reply to be played back was not recorded.
@@ -57,6 +62,7 @@ async def run_backtest(
     started = time.perf_counter()
     timing = Timing(compile_s=compile_engine())
     sifted = sifted_bars(bars, settings.data)
+    rows = _rows(sifted.bars, until)
     books = given_playbooks(settings, definitions)
     trial = trial or NoTrial()
     ledger = await trial.begin(sifted.bars, books)
@@ -65,17 +71,26 @@ async def run_backtest(
     session.begin()
     if prepare is not None:
         prepare(session)
-    rows = sifted.bars.shape[0]
     try:
-        while not session.engine.done:
-            await session.step(timing, end=sifted.next_row(session.engine.t))
+        while session.engine.t < rows:
+            await session.step(timing, end=min(rows, sifted.next_row(session.engine.t)))
             sifted.tell(session)
             await journal.checkpoint()
             if progress is not None:
                 progress(session.engine.t, rows)
-        session.finish()
+        if until is None:
+            session.finish()
     finally:
         await session.models.close()
         await journal.flush()
     timing.total_s = time.perf_counter() - started
     return RunResult(session, timing)
+
+
+def _rows(bars: BarSeries, until: int | None) -> int:
+    """How many bars had closed by then."""
+    rows = bars.shape[0] if until is None else int(bars.close_times.searchsorted(until, side="right"))
+    if rows == 0:
+        first = ns_to_datetime(int(bars.close_times[0])).isoformat()
+        raise ConfigError(f"the run had not closed a bar by then: its first closed at {first}")
+    return rows

@@ -1,20 +1,23 @@
-"""Replay a stored run and compare it row by row: same configuration and bars must give the same hashes.
+"""Replay a stored run and compare it row by row: same configuration and inputs must give the same hashes.
 
-Of a run that did not finish, the rows up to its last one are compared. Models are not asked again: their
-replies, failures and timeouts come from the run's own journal, everything else is done anew.
-Writes nothing.
+What is played is a script: the bars of a backtest, or the bars of a paper run with everything else that came
+from outside. Models are not asked again: their replies, failures and timeouts come from the run's own
+journal, everything else is done anew. Of a run that did not finish, the rows up to its last one are compared.
+
+What is asked about a run that is over needs more than its journal holds: features, ledgers, lifecycle. So its
+session is made again the same way, up to a bar close. Writes nothing.
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pydantic import ValidationError
 
 from agents.language_models.cassette import KIND, Cassette, recorded_call
 from schemas.config import Settings
-from schemas.errors import ConfigError, ThinktwiceError
+from schemas.errors import CassetteMiss, ConfigError, ThinktwiceError
 from schemas.playbook import PlaybookDefinition
 from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
@@ -27,6 +30,8 @@ from worker.runs.trials import NoTrial, ledger_of_run
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
     from trading_core.bars import BarSeries
+    from worker.runs.run_result import RunResult
+    from worker.session import Session
 
 
 @dataclass(frozen=True)
@@ -75,59 +80,165 @@ def stored_settings(record: "RunRecord") -> Settings:
     return settings
 
 
-async def replay_run(
-    runner: BacktestRunner,
-    settings: Settings,
-    bars: "BarSeries",
-    store: "Store",
-    record: "RunRecord",
-    *,
-    definitions: Sequence[PlaybookDefinition] | None = None,
-    progress: Progress | None = None,
-) -> ReplayReport:
-    """Run again and compare; never raises for a difference."""
-    recorded = record.data.get("sha256")
-    if not isinstance(recorded, str):
-        unnamed = f"not replayed: the row of {record.run_id} ({record.mode!r}) names no hash of its bars"
-        return ReplayReport(False, 0, record.events, None, unnamed)
-    if bars.sha256 != recorded:
-        changed = (
-            f"the bars hash to {bars.sha256[:16]}, not {recorded[:16]}: name those of the run with --data"
+class NotPlayable(ConfigError):
+    """What a run is to be played from is not there, or not what it was."""
+
+
+class Script(Protocol):
+    """A stored run with everything that came into it, ready to be played."""
+
+    @property
+    def settings(self) -> Settings:
+        """As they were stored with the run."""
+        ...
+
+    async def recorded_until(self) -> int | None:
+        """The end of what the run has recorded, ns; None where its script ends there, too."""
+        ...
+
+    async def play(
+        self, journal: JournalWriter, until: int | None, progress: Progress | None
+    ) -> RunOutcome | None:
+        """Play from the first row to the last bar that closed at or before `until`, ns.
+
+        None plays all of it, and the end of a run that has finished. Before the first row nothing comes out.
+
+        Raises:
+            NotPlayable: its bars or recorded replies are not those of the run.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class BacktestScript:
+    """A script of bars alone; `definitions` None loads the configured playbooks."""
+
+    runner: BacktestRunner
+    settings: Settings
+    bars: "BarSeries"
+    store: "Store"
+    record: "RunRecord"
+    definitions: Sequence[PlaybookDefinition] | None = None
+
+    async def recorded_until(self) -> int | None:
+        """The last stored row of a run that broke off: its file has more bars."""
+        if self.record.status == "finished":
+            return None
+        end = -1
+        async for last in self.store.journal.rows(self.record.run_id, after=self.record.events - 2):
+            end = last.known_at
+        return end
+
+    async def play(
+        self, journal: JournalWriter, until: int | None, progress: Progress | None
+    ) -> RunOutcome | None:
+        """Run the backtest again."""
+        record, found, recorded = self.record, self.bars.sha256, self.record.data.get("sha256")
+        if not isinstance(recorded, str):
+            unnamed = f"the row of {record.run_id} ({record.mode!r}) names no hash of its bars"
+            raise NotPlayable(f"not replayed: {unnamed}")
+        if found != recorded:
+            other = f"the bars hash to {found[:16]}, not {recorded[:16]}"
+            raise NotPlayable(f"{other}: name those of the run with --data")
+        return await self.runner(
+            self.settings,
+            self.bars,
+            journal,
+            definitions=self.definitions,
+            progress=progress,
+            cassette=await stored_cassette(self.store, self.record) if self.settings.uses_models else None,
+            trial=NoTrial(await ledger_of_run(self.store, self.record)),
+            until=until,
         )
-        return ReplayReport(False, 0, record.events, None, changed)
-    try:
-        cassette = await stored_cassette(store, record) if settings.uses_models else None
-    except (ValueError, TypeError):
-        changed = "not replayed: a recorded reply cannot be read, so the journal was changed"
-        return ReplayReport(False, 0, record.events, None, changed)
-    sink = ComparingSink(store.journal, record.run_id, record.events)
-    journal = JournalWriter(sink, settings.runtime.flush_rows)
-    problem: str | None = None
-    outcome: RunOutcome | None = None
-    try:
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """A session that stands at the close of bar `row`, `known_at` in ns; `compared` rows were as stored."""
+
+    run_id: str
+    session: "Session"
+    row: int
+    known_at: int
+    compared: int
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A stored run, played again and held against what is stored."""
+
+    script: Script
+    store: "Store"
+    record: "RunRecord"
+
+    async def compare(self, progress: Progress | None = None) -> ReplayReport:
+        """Play the whole run; never raises for a difference.
+
+        `progress` is told (bars done, bars to do or None) between bars.
+        """
+        record = self.record
+        sink = ComparingSink(self.store.journal, record.run_id, record.events)
+        journal, problem = self._journal(sink), None
+        outcome: RunOutcome | None = None
         try:
-            outcome = await runner(
-                settings,
-                bars,
-                journal,
-                definitions=definitions,
-                progress=progress,
-                cassette=cassette,
-                trial=NoTrial(await ledger_of_run(store, record)),
-            )
+            try:
+                outcome = await self.script.play(journal, None, progress)
+            except NotPlayable as error:
+                return ReplayReport(False, 0, record.events, None, str(error))
+            except CassetteMiss as miss:
+                problem = f"the replay asks a model what was not recorded: {miss}"
+            except ThinktwiceError as error:
+                problem = f"the replay failed after {journal.events} rows: {error}"
+            await journal.flush()
+        except ReplayStopped as stop:
+            return _stopped(stop, sink, record)
+        if sink.compared < record.events:
+            ended = f"the replay ended after {sink.compared} of {record.events} rows"
+            return ReplayReport(False, sink.compared, record.events, journal.head_hash, problem or ended)
+        ok = problem is None or record.status != "finished"
+        told = compared_document(record, outcome, self.store.url) if ok else None
+        return ReplayReport(
+            ok and not told, sink.compared, record.events, journal.head_hash, None if ok else problem, told
+        )
+
+    async def rebuild(self, at: int | None = None, progress: Progress | None = None) -> Rebuilt:
+        """The session of a run that is over, as of the last bar close at or before a time.
+
+        Args:
+            at: ns; None for the end of what the run has recorded.
+            progress: told (bars done, bars to do or None) between bars.
+
+        Raises:
+            ConfigError: the bars are others, no bar had closed by then, or a row differs from the stored one.
+        """
+        from services.store.journal_repository import StoredContents
+
+        record, ends = self.record, await self.script.recorded_until()
+        until = min((one for one in (at, ends) if one is not None), default=None)
+        sink = ComparingSink(
+            StoredContents(self.store.journal), record.run_id, record.events, beyond=ends is not None
+        )
+        journal = self._journal(sink)
+        try:
+            outcome = await self.script.play(journal, until, progress)
+            await journal.flush()
+        except ReplayStopped as stop:
+            problem = "it goes on after its stored end"
+            if stop.row is not None:
+                problem = f"row {stop.row.seq} ({stop.row.kind}) differs"
+            raise _differs(record, problem) from stop
+        except ConfigError:
+            raise
         except ThinktwiceError as error:
-            problem = f"the replay failed after {journal.events} rows: {error}"
-        await journal.flush()
-    except ReplayStopped as stop:
-        return stopped_report(stop, sink, record)
-    if sink.compared < record.events:
-        ended = f"the replay ended after {sink.compared} of {record.events} rows"
-        return ReplayReport(False, sink.compared, record.events, journal.head_hash, problem or ended)
-    ok = problem is None or record.status != "finished"
-    told = compared_document(record, outcome, store.url) if ok else None
-    return ReplayReport(
-        ok and not told, sink.compared, record.events, journal.head_hash, None if ok else problem, told
-    )
+            raise _differs(record, str(error)) from error
+        if outcome is None:
+            raise ConfigError(f"run {record.run_id} had not closed a bar by then")
+        session = cast("RunResult", outcome).session
+        row = session.engine.t - 1
+        return Rebuilt(record.run_id, session, row, int(session.bars.close_times[row]), sink.compared)
+
+    def _journal(self, sink: ComparingSink) -> JournalWriter:
+        return JournalWriter(sink, self.script.settings.runtime.flush_rows)
 
 
 def compared_document(
@@ -142,16 +253,24 @@ def compared_document(
     return differences(record.document, outcome.document(record.run_id, journal_url), same_version=same)
 
 
-async def stored_cassette(store: "Store", record: "RunRecord") -> Cassette:
-    """The replies that a run recorded in its own journal; empty when its models were never asked."""
-    calls = [
-        recorded_call(json.loads(row.payload), json.loads(row.telemetry or "null"))
-        async for row in store.journal.rows(record.run_id, kinds={KIND})
-    ]
+async def stored_cassette(store: "Store", record: "RunRecord", start: int = 0) -> Cassette:
+    """The replies that a run recorded in its own journal from row `start` on; empty when it asked no model.
+
+    Raises:
+        NotPlayable: one cannot be read.
+    """
+    try:
+        calls = [
+            recorded_call(json.loads(row.payload), json.loads(row.telemetry or "null"))
+            async for row in store.journal.rows(record.run_id, kinds={KIND}, after=start - 1)
+        ]
+    except (ValueError, TypeError) as error:
+        changed = "not replayed: a recorded reply cannot be read, so the journal was changed"
+        raise NotPlayable(changed) from error
     return Cassette(f"the journal of {record.run_id}", calls)
 
 
-def stopped_report(stop: ReplayStopped, sink: ComparingSink, record: "RunRecord") -> ReplayReport:
+def _stopped(stop: ReplayStopped, sink: ComparingSink, record: "RunRecord") -> ReplayReport:
     """What to say of a replay that a difference, or the end of what is stored, has stopped."""
     if stop.row is not None:
         problem = f"row {stop.row.seq} ({stop.row.kind}) differs from the stored one"
@@ -161,3 +280,11 @@ def stopped_report(stop: ReplayStopped, sink: ComparingSink, record: "RunRecord"
         return ReplayReport(False, sink.compared, record.events, None, problem)
     head = record.head_hash if record.events else GENESIS_HASH
     return ReplayReport(True, sink.compared, record.events, head)
+
+
+def _differs(record: "RunRecord", problem: str) -> ConfigError:
+    """What to say of a run that does not come out as it was stored."""
+    return ConfigError(
+        f"run {record.run_id} does not replay as it was stored ({problem}): see "
+        f"`thinktwice verify {record.run_id}`"
+    )

@@ -26,33 +26,33 @@ class RunResult:
     """Result of one run; `document` is what `--json` prints."""
 
     def __init__(self, session: Session, timing: Timing) -> None:
-        self._session = session
+        self.session = session
         self._timing = timing
 
     @property
     def bars(self) -> BarSeries:
         """The bars that were traded: without those left out."""
-        return self._session.bars
+        return self.session.bars
 
     @property
     def trades(self) -> list[Episode]:
         """Closed positions in order of exit."""
-        return self._session.slow_loop.facts.episodes
+        return self.session.slow_loop.facts.episodes
 
     @property
     def versions(self) -> tuple[PlaybookVersion, ...]:
         """Every state that a playbook version took, in order."""
-        return self._session.registry.history()
+        return self.session.registry.history()
 
     @property
     def equity(self) -> tuple[list[int], list[float]]:
         """Close times (ns) and equity at them."""
-        return self._session.bars.close_times.tolist(), self._session.engine.equity.tolist()
+        return self.session.bars.close_times.tolist(), self.session.engine.equity.tolist()
 
     @property
     def gross(self) -> list[float]:
         """Gross exposure in quote currency at every close."""
-        values: list[float] = self._session.engine.gross.tolist()
+        values: list[float] = self.session.engine.gross.tolist()
         return values
 
     def document(self, run_id: str, journal_url: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class RunResult:
             return self._document(run_id, journal_url)
 
     def _document(self, run_id: str, journal_url: str) -> dict[str, Any]:
-        session = self._session
+        session = self.session
         policy, slow = session.policy_loop.counters, session.slow_loop.counters
         seen = contamination(session.settings, self._course(), session.model_account.answered)
         return {
@@ -110,7 +110,7 @@ class RunResult:
         }
 
     def _facts(self, run_id: str) -> RunFacts:
-        session, envelope = self._session, self._session.settings.envelope
+        session, envelope = self.session, self.session.settings.envelope
         engine, events = session.engine, session.tick_validation().events
         refused = dict(zip(REFUSALS, engine.portfolio["refused"][0].tolist(), strict=False))
         return RunFacts(
@@ -130,7 +130,7 @@ class RunResult:
         )
 
     def _data(self) -> dict[str, Any]:
-        bars = self._session.bars
+        bars = self.session.bars
         return {
             "symbols": list(bars.symbols),
             "timeframe": bars.timeframe,
@@ -138,19 +138,19 @@ class RunResult:
             "start": ns_to_datetime(int(bars.times[0])).isoformat(),
             "end": ns_to_datetime(int(bars.times[-1])).isoformat(),
             "sha256": bars.sha256,
-            "left_out": left_out(self._session),
+            "left_out": left_out(self.session),
         }
 
     def _course(self) -> Course:
         """Trades, and the equity curve with the cash one bar before the first close."""
-        bars = self._session.bars
+        bars = self.session.bars
         spacing = (bars.close_times[-1] - bars.close_times[0]) // max(1, bars.shape[0] - 1)
         times = np.concatenate([[bars.close_times[0] - spacing], bars.close_times])
-        curve = np.concatenate([[self._session.settings.account.cash], self._session.engine.equity])
+        curve = np.concatenate([[self.session.settings.account.cash], self.session.engine.equity])
         return Course(bars, self.trades, curve, times)
 
     def _performance(self) -> dict[str, Any]:
-        session = self._session
+        session = self.session
         bars, engine = session.bars, session.engine
         cash = session.settings.account.cash
         course = self._course()
@@ -180,5 +180,5 @@ class RunResult:
             "policy_s": timing.policy_s,
             "slow_s": timing.slow_s,
             "total_s": timing.total_s,
-            "bars_per_s": self._session.bars.bar_count / timing.engine_s if timing.engine_s > 0 else None,
+            "bars_per_s": self.session.bars.bar_count / timing.engine_s if timing.engine_s > 0 else None,
         }

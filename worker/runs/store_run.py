@@ -60,8 +60,9 @@ class BacktestRunner(Protocol):
         progress: Progress | None = None,
         cassette: "Cassette | None" = None,
         trial: RunTrial | None = None,
+        until: int | None = None,
     ) -> RunOutcome:
-        """Run over all bars, recording into `journal`; a cassette answers for the models."""
+        """Run over the bars closed by `until` into `journal`; a cassette answers for the models."""
         ...
 
 

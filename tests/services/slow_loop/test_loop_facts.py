@@ -52,7 +52,7 @@ def test_loop_facts_lead_to_every_decision_of_the_backtest(run, settings):
 
 @RUNS
 def test_loop_facts_resolve_the_untraded_signals_of_every_request_on_the_bars(run, settings):
-    columns, told = RuleColumns(run().result._session.bars), 0
+    columns, told = RuleColumns(run().result.session.bars), 0
     for facts, row, decided in replayed(run(), settings()):
         if row.kind == "high_level_request":
             answer = Run(decided["slot"], "slot", decided["structural_allowed"])
@@ -76,7 +76,7 @@ def windowed() -> Any:
 )
 def test_loop_facts_make_every_request_of_the_backtest(run, settings):
     """Byte for byte, from rows as the store holds them."""
-    columns, asked = RuleColumns(run().result._session.bars), 0
+    columns, asked = RuleColumns(run().result.session.bars), 0
     for facts, row, decided in replayed(run(), settings()):
         if row.kind == "slow_skip":
             continue
@@ -90,7 +90,7 @@ def test_loop_facts_make_every_request_of_the_backtest(run, settings):
 
 
 def test_loop_facts_window_counts_bars_and_not_the_days_between_them():
-    labels, asked = [int(at) for at in windowed().result._session.bars.times], 0
+    labels, asked = [int(at) for at in windowed().result.session.bars.times], 0
     for row, request in decisions(windowed().rows):
         if row.kind == "high_level_request":
             (last,) = [number for number, at in enumerate(labels) if at + 86_400 * 10**9 == row.known_at]

@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 from tests.worker.cli.fake_runner import FakeRunner
 from tests.worker.planted_store import definitions, store_planted, world
 from worker.cli import app, rebuilt, wiring
+from worker.runs.backtest import run_backtest
 
 
 class Shell:
@@ -63,4 +64,5 @@ def planted(shell: Shell, run_of_planted: Path, monkeypatch: pytest.MonkeyPatch)
     shutil.copy(run_of_planted, shell.folder / "thinktwice.db")
     monkeypatch.setattr(rebuilt, "load_bars", lambda settings: world())
     monkeypatch.setattr(wiring, "playbooks", lambda settings: definitions())
+    monkeypatch.setattr(wiring, "backtest_runner", lambda: run_backtest)
     return shell

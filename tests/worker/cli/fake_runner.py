@@ -144,6 +144,7 @@ class FakeRunner:
         progress: Progress | None = None,
         cassette: Cassette | None = None,
         trial: RunTrial | None = None,
+        until: int | None = None,
     ) -> FakeOutcome:
         """Record a genesis row, two rows a bar and a last one."""
         first, last = int(bars.close_times[0]), int(bars.close_times[-1])

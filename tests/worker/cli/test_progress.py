@@ -127,7 +127,7 @@ def test_loading_the_compiled_engine_is_a_step_too(monkeypatch, tmp_path):
     assert titles == [wiring.LOADING, "loading the compiled engine"]
 
 
-@pytest.mark.parametrize("runner", [wiring.backtest_runner, wiring.paper_replay, wiring.scenario_runner])
+@pytest.mark.parametrize("runner", [wiring.backtest_runner, wiring.scenario_runner])
 def test_engine_is_made_ready_before_a_run_waits_for_it(runner, monkeypatch):
     made = []
     monkeypatch.setattr(wiring, "ready_engine", lambda: made.append(True))

@@ -15,11 +15,11 @@ from tests.worker.feeds.planted import Key
 from tests.worker.live.memory_store import MemoryStore
 from tests.worker.live.paper_runs import Item, RunningFeed
 from tests.worker.live.virtual_time import run_virtually
+from tests.worker.replays import paper_replay
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
-from worker.live.replay import replay_paper
 
 NS = 1_000_000_000
 BAR_S = 60.0
@@ -127,7 +127,7 @@ def traded(feed: Any, settings: Settings = SETTINGS, *, verify: bool = False) ->
         outcome = await process.run("bad market")
         if not verify:
             return outcome, False
-        report = await replay_paper(settings, stored.opened(), outcome.record)  # type: ignore[arg-type]
+        report = await paper_replay(settings, stored.opened(), outcome.record).compare()  # type: ignore[arg-type]
         return outcome, report.ok
 
     outcome, verified = run_virtually(run())

@@ -12,12 +12,12 @@ from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.store import Store, open_store
 from tests.postgres.server import Troubled
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of
+from tests.worker.replays import paper_replay
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.commit_loop import COMMAND_S
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
-from worker.live.replay import replay_paper
 
 PACE_S = 0.05  # real seconds between two rows
 ROWS = 4_000
@@ -101,7 +101,7 @@ class LiveRun:
         async with await open_store(address, create=False) as store:
             stored = {row.seq: row.hash async for row in store.journal.rows(outcome.record.run_id)}
             rows = [row async for row in store.trading.rows(outcome.record.run_id)]
-            report = await replay_paper(Settings(), store, outcome.record)
+            report = await paper_replay(Settings(), store, outcome.record).compare()
         seen = self._seen
         seen.acknowledged = len(self._acknowledged)
         seen.lost = sum(stored.get(seq) != digest for seq, digest in self._acknowledged.items())

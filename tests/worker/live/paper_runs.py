@@ -8,12 +8,12 @@ from typing import Any, Literal
 from schemas.config import Settings
 from services.feeds.port import BarRow, FeedAnomaly
 from services.store import Store, open_store
+from tests.worker.replays import paper_replay
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.live.growing_bars import Bar
 from worker.feeds.replay import ReplayFeed
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
-from worker.live.replay import replay_paper
 from worker.runs.replay import ReplayReport
 
 Item = BarRow | FeedAnomaly
@@ -168,7 +168,7 @@ def replayed(folder: Path, settings: Settings, **named: Any) -> ReplayReport:
     """The newest run, played again from what it took in."""
 
     async def play(store: Store) -> ReplayReport:
-        return await replay_paper(settings, store, await store.runs.find("latest"), **named)
+        return await paper_replay(settings, store, await store.runs.find("latest"), **named).compare()
 
     report: ReplayReport = asked(folder, play)
     return report

@@ -29,12 +29,12 @@ from tests.worker.feeds.misbehaving import Faults, MisbehavingReplay
 from tests.worker.live.memory_store import GatedStore, MemoryStore, nobody_minds
 from tests.worker.live.paper_runs import rows_of
 from tests.worker.live.virtual_time import run_virtually
+from tests.worker.replays import paper_replay
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.checkpoint_schedule import Pace
 from worker.live.committer import CRASH_POINTS
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
-from worker.live.replay import replay_paper
 from worker.models import Models
 
 NS = 1_000_000_000
@@ -312,7 +312,7 @@ class World:
             breaks.append(f"the chain is broken: {report.problem}")
         breaks += [f"an error was journalled: {row.payload}" for row in rows if row.kind == "error"]
         if replay:
-            again = await replay_paper(self.settings, store, outcome.record)
+            again = await paper_replay(self.settings, store, outcome.record).compare()
             breaks += [] if again.ok else [f"the replay differs: {again.problem}"]
         kinds = Counter(row.kind for row in rows)
         return Played(

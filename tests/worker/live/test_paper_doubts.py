@@ -88,7 +88,7 @@ def test_backtest_that_always_guards_leaves_out_and_journals_the_bars_in_doubt()
     assert backtest().document["policy_loop"]["overrides"]["conflicting_data"] == 1, (
         "the rest lies in the warm-up"
     )
-    bars = backtest().result._session.bars
+    bars = backtest().result.session.bars
     assert bars.shape[0] == recorded().shape[0] - 1, "one row held nothing but doubts"
     assert float(np.nanmax(bars.high)) < 500.0
 
@@ -204,7 +204,7 @@ def test_live_split_is_traded_from_the_second_bar_that_confirms_it() -> None:
     assert told(run.journal) == [(symbol, labels[300]), (symbol, labels[301])]
     stored = run.outcome.result
     assert stored is not None
-    assert stored._session.bars.present[298:304, 0].tolist() == [True, True, False, False, True, True]
+    assert stored.session.bars.present[298:304, 0].tolist() == [True, True, False, False, True, True]
     assert run.verified
 
 
@@ -213,7 +213,7 @@ def test_live_run_of_one_symbol_has_no_row_for_a_bar_in_doubt() -> None:
     run = live(changed(one, {(300, 0): 1e250, (400, 0): 10.0}))
     assert told(run.journal) == [(one.symbols[0], int(one.times[row])) for row in (300, 400)]
     assert run.outcome.result is not None
-    assert run.outcome.result._session.bars.shape[0] == ROWS - 2
+    assert run.outcome.result.session.bars.shape[0] == ROWS - 2
     assert run.verified
 
 

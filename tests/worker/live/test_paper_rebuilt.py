@@ -12,10 +12,10 @@ from schemas.config import Settings
 from schemas.errors import ConfigError
 from services.store import Store
 from tests.worker.live.paper_runs import asked, traded, waiting_feed
+from tests.worker.replays import paper_replay
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
-from worker.live.replay import rebuild_paper
-from worker.runs.rebuild import Rebuilt
+from worker.runs.replay import Rebuilt
 
 
 @cache
@@ -25,7 +25,7 @@ def bars() -> BarSeries:
 
 def rebuilt(folder: Any, at: int | None = None) -> Rebuilt:
     async def ask(store: Store) -> Rebuilt:
-        return await rebuild_paper(Settings(), store, await store.runs.find("latest"), at=at)
+        return await paper_replay(Settings(), store, await store.runs.find("latest")).rebuild(at)
 
     found: Rebuilt = asked(folder, ask)
     return found

@@ -21,10 +21,10 @@ from tests.worker.live.paper_runs import (
     traded,
     waiting_feed,
 )
+from tests.worker.replays import paper_replay
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.trials_stored import stored_run
 from worker.live import checkpoint_schedule as savepoint_desk
-from worker.live.replay import replay_paper
 
 BARS = ("2003-01-01", "2004-03-31")
 
@@ -62,7 +62,7 @@ def ledger_of(outcome):
 
 
 async def played_again(store):
-    return await replay_paper(Settings(), store, await store.runs.find(PAPER))
+    return await paper_replay(Settings(), store, await store.runs.find(PAPER)).compare()
 
 
 def entered(folder):

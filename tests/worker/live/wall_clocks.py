@@ -23,9 +23,9 @@ from services.store import open_store
 from tests.worker.live.bad_markets import NS, Heard, Run
 from tests.worker.live.paper_runs import address
 from tests.worker.live.virtual_time import VirtualLoop, run_virtually
+from tests.worker.replays import paper_replay
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
-from worker.live.replay import replay_paper
 from worker.live.with_slow_loop import WithSlowLoop
 from worker.slow_worker.ports import JOB
 from worker.slow_worker.subprocess import SlowLoopSubprocess
@@ -142,7 +142,7 @@ class Everything:
             outcome = await process.run("everything")
             run_id = outcome.record.run_id
             journal = [row async for row in store.journal.rows(run_id)]
-            again = await replay_paper(self._settings, store, outcome.record)
+            again = await paper_replay(self._settings, store, outcome.record).compare()
             bar_ns = TIMEFRAME_SECONDS[self._feed.timeframe] * NS
             heard = self._feed
             self.run = Run(outcome, journal, heard.rows, heard.traded, self.notes, again.ok, bar_ns)

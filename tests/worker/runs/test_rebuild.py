@@ -12,12 +12,13 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.store import open_store
 from tests.worker.planted_store import definitions, new_planted, world
+from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import Run, losing_settings, run_on
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
 from worker.feeds.sample_data.worlds import make_world
 from worker.runs.interrupts import RunInterrupted
-from worker.runs.rebuild import Rebuilt, rebuild
+from worker.runs.replay import Rebuilt
 from worker.runs.store_run import record_run
 from worker.session import Timing
 
@@ -83,7 +84,7 @@ def at(row: int) -> int:
 
 async def rebuilt(store: Any, record: Any, row: int | None = None) -> Rebuilt:
     moment = None if row is None else at(row) + 1
-    return await rebuild(SETTINGS, bars(), store, record, at=moment, definitions=definitions())
+    return await backtest_replay(SETTINGS, bars(), store, record, definitions()).rebuild(moment)
 
 
 def test_rebuilt_session_stands_at_the_bar_and_was_compared_up_to_it(tmp_path: Path, whole: Run) -> None:
@@ -95,7 +96,7 @@ def test_rebuilt_session_stands_at_the_bar_and_was_compared_up_to_it(tmp_path: P
 
     made = in_store(tmp_path / "t.db", work)
     for one, row in zip(made, (0, first - 1, first, ROWS - 1), strict=True):
-        past = [known for known in whole.rows if known.known_at <= at(row) and known.kind != "run_finished"]
+        past = [known for known in whole.rows if known.known_at <= at(row)]
         assert (one.row, one.known_at, one.session.engine.t) == (row, at(row), row + 1)
         assert one.compared == len(past)
         moved = [known for known in past if known.kind == "playbook_version"]
@@ -111,13 +112,13 @@ def test_run_that_broke_off_is_rebuilt_up_to_what_it_recorded(tmp_path: Path) ->
 
 def test_run_is_not_rebuilt_on_other_bars_or_playbooks_or_before_its_first_bar(tmp_path: Path) -> None:
     async def work(store: Any, record: Any) -> None:
-        with pytest.raises(ConfigError, match=r"name the run's file with --data"):
-            await rebuild(SETTINGS, world(), store, record, definitions=definitions())
+        with pytest.raises(ConfigError, match="name those of the run with --data"):
+            await backtest_replay(SETTINGS, world(), store, record, definitions()).rebuild()
         with pytest.raises(
             ConfigError, match=r"does not replay as it was stored .*`thinktwice verify r0001`"
         ):
-            await rebuild(SETTINGS, bars(), store, record, definitions=definitions()[:2])
+            await backtest_replay(SETTINGS, bars(), store, record, definitions()[:2]).rebuild()
         with pytest.raises(ConfigError, match="had not closed a bar by then"):
-            await rebuild(SETTINGS, bars(), store, record, at=at(0) - 1, definitions=definitions())
+            await backtest_replay(SETTINGS, bars(), store, record, definitions()).rebuild(at(0) - 1)
 
     in_store(tmp_path / "t.db", work)
