@@ -8,7 +8,6 @@ whoever asked, and actions go through the playbook lifecycle.
 from agents.judge_model import Fallback, by_rules, weighed
 from agents.judge_replanning import replan
 from agents.judge_rules import judge_amendment, judge_boundary
-from schemas.config import GateSettings, JudgeSettings
 from schemas.judge import BoundaryVerdict, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
@@ -18,6 +17,7 @@ from schemas.reflection import (
     PolicyLevelReflectionResult,
     ReflectionInvocationMeta,
 )
+from schemas.settings import GateSettings, JudgeSettings
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import JudgeDecision, RecommendedAction
 from services.model_calls.wording import Wordings

@@ -7,10 +7,10 @@ recommendation, grades them again, and only then makes an action, which still ha
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from schemas.config import GateSettings, JudgeSettings
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport, Recommendation
+from schemas.settings import GateSettings, JudgeSettings
 from schemas.trials import NO_TRIALS, counted
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.clusters import declared_hypotheses, hypothesis

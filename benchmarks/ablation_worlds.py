@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from schemas.config import ExecutionSettings, Settings
+from schemas.settings import ExecutionSettings, Settings
 from services.playbooks.registry import load_playbooks
 from services.statistics.paired import ALPHA
 from services.store import NewRun, open_store

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from tools.docs_pages import ROOT, table
 from worker.cli.worlds import cells_of, columns, headline
 from worker.studies.worlds.engine.rows import NO_HARM, PLANTED, engine_rows

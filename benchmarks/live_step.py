@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.crossing import BRACKET, ENTRY
 from benchmarks.engine import SEED, TICK
 from benchmarks.walks import walks
-from schemas.config import EnvelopeSettings, ExecutionSettings
+from schemas.settings import EnvelopeSettings, ExecutionSettings
 from tools.docs_pages import table
 from trading_core import BarSeries
 from trading_core.kernel.fresh import event_flags, parameter_record

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schemas.config import MemorySettings
 from schemas.episode import Episode
+from schemas.settings import MemorySettings
 from schemas.vocabulary import ExitReason
 from services.clock import SimulatedClock
 from services.memory.episode_memory import MemoryView

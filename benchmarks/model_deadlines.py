@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from agents.language_models.anthropic import AnthropicModel
 from agents.language_models.retrying import RetryingModel
-from schemas.config import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from schemas.language_model import RunLimits
+from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.settings.llm import RunLimits
 from schemas.vocabulary import PolicyEventKind, Timeframe
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.walks import walk
-from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from tools.docs_pages import table

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from services.high_level.table_gate import GradedTable, grade_table
 from services.high_level.trade_table import TradeTable, clusters_of
 from services.statistics.blocks import Trades

@@ -12,7 +12,6 @@ from typing import Any
 
 from prompts import load_prompt
 from schemas.canonical import datetime_to_ns
-from schemas.config import GateSettings, HighLevelSettings
 from schemas.episode import Episode
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
@@ -24,6 +23,7 @@ from schemas.reflection import (
     ReflectionInvocationMeta,
     UntradedSignal,
 )
+from schemas.settings import GateSettings, HighLevelSettings
 from schemas.trials import counted
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome
 from services.high_level.clusters import (

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from math import ceil
 
 from prompts import PromptTemplate, load_prompt
-from schemas.config import ReflectionSettings
 from schemas.errors import ConfigError, InvariantViolation, ModelError
 from schemas.reflection import (
     Finding,
@@ -25,6 +24,7 @@ from schemas.reflection import (
     PolicyLevelReflectionResult,
     ReflectionInvocationMeta,
 )
+from schemas.settings import ReflectionSettings
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.model_calls.record import LATE
 from services.model_calls.wording import Wordings

@@ -9,7 +9,6 @@ import time
 from dataclasses import replace
 
 from schemas.background import DecisionBackground
-from schemas.config import Settings
 from schemas.errors import (
     CassetteMiss,
     FreezeRefused,
@@ -19,6 +18,7 @@ from schemas.errors import (
 )
 from schemas.policy import AmendedPolicy, FrozenPolicy
 from schemas.reflection import TickValidationEvent
+from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import AmendmentKind, EvaluationOutcome, InvocationOutcome
 from services.policy_loop.admission import BoundaryFacts, decide

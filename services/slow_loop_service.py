@@ -16,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 
 from schemas.canonical import ns_to_datetime
-from schemas.config import Settings
 from schemas.errors import CassetteMiss, ModelRefused
 from schemas.judge import ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
@@ -24,6 +23,7 @@ from schemas.reflection import (
     HighLevelReflectionReport,
     HighLevelReflectionRequest,
 )
+from schemas.settings import Settings
 from schemas.trials import TrialCounts
 from schemas.vocabulary import VersionState
 from services.clock import next_slot

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from agents.judge_agent_client import JudgeAgentClient
 from prompts import load_prompt
-from schemas.config import EnvelopeSettings, GateSettings, HighLevelSettings, JudgeSettings, Settings
 from schemas.errors import InvariantViolation, ModelError
 from schemas.reflection import DeferredItem, OpenEntry, UntradedSignal
+from schemas.settings import EnvelopeSettings, GateSettings, HighLevelSettings, JudgeSettings, Settings
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
 from services.clock import DAY_NS
 from services.feeds.port import BarRow

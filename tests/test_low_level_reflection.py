@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from schemas.config import ReflectionSettings
 from schemas.errors import ConfigError, InvariantViolation, ModelError
 from schemas.reflection import MemorySummary, PolicyLevelReflectionRequest
+from schemas.settings import ReflectionSettings
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.policy_checks.findings import status_of
 from services.policy_level_reflection_service import PolicyLevelReflectionService

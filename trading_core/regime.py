@@ -12,7 +12,8 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from schemas.regime import FINGERPRINT, RegimeSettings
+from schemas.regime import FINGERPRINT
+from schemas.settings import RegimeSettings
 from trading_core.bars import BarSeries, FloatArray
 from trading_core.features.columns import FeatureColumns
 

@@ -12,10 +12,10 @@ from agents.strategies.plan_provider import Linter, ReflectingPlanProvider
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import PromptTemplate
 from schemas.background import DecisionBackground
-from schemas.config import Settings
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
+from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.trials import NO_TRIALS, TrialLedger
 from services.clock import SimulatedClock

@@ -24,9 +24,9 @@ from agents.language_models.retrying import RetryingModel
 from agents.language_models.wire_model import WireModel
 from agents.strategies.strategist_reply import FORM as STRATEGIST_FORM
 from prompts import load_prompt
-from schemas.config import Settings
 from schemas.errors import ConfigError
-from schemas.language_model import PROVIDERS
+from schemas.settings import Settings
+from schemas.settings.llm import PROVIDERS
 from services.high_level.narrative import FORM as SLOW_FORM
 from services.model_calls.account import ModelAccount, price_for
 from services.model_calls.record import Caller

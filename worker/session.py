@@ -9,8 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.config import Settings
 from schemas.reflection import TickValidationResult
+from schemas.settings import Settings
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import TickEventKind
 from services.clock import SimulatedClock

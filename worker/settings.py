@@ -19,9 +19,9 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from schemas.config import OLDER_MODEL, Settings
 from schemas.contract import Contract
 from schemas.errors import ConfigError, nearest
+from schemas.settings import OLDER_MODEL, Settings
 from worker.secrets.redaction import holds_password, masked_addresses
 from worker.secrets.secrets import (
     OURS,

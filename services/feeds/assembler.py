@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.block_reasons import BlockReason
 from services.feeds.label_grid import NS, LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.config import DataSettings
+from schemas.settings import DataSettings
 from services.feeds.block_reasons import BlockReason
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from trading_core.bars import COLUMNS, BarSeries

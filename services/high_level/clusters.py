@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from schemas.config import GateSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import OpenEntry
+from schemas.settings import GateSettings
 from schemas.vocabulary import Direction, FailureMode
 from services.statistics.blocks import Blocks, Trades, winsorise
 from services.statistics.calendar_units import unit_of_timeframe

@@ -7,7 +7,7 @@ adjustment. The judge asks the same function again with the numbers printed in t
 
 from dataclasses import dataclass
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 
 SUGGESTIVE_E = 10.0

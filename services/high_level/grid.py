@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from schemas.config import GateSettings
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import GridTrial
+from schemas.settings import GateSettings
 from services.high_level.clusters import bounds_of
 from services.statistics.blocks import Trades, winsorise
 from services.statistics.calendar_units import unit_of_timeframe

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.config import JudgeSettings
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, Recommendation
+from schemas.settings import JudgeSettings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.clusters import eligible_cells
 from services.high_level.gate import STRENGTH

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schemas.config import GateSettings
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade
 from services.clock import Interval, next_slot
 from services.high_level.clusters import declared_hypotheses

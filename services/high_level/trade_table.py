@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from services.high_level.clusters import hypothesis
 from services.statistics.blocks import Blocks, Floats, Trades
 from services.statistics.calendar_units import BlockUnit, Integers, block_unit

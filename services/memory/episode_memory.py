@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from schemas.config import MemorySettings
 from schemas.episode import Episode
 from schemas.reflection import BUCKETS, MemoryCase, MemorySummary
+from schemas.settings import MemorySettings
 from schemas.snapshot import MemoryBaseRates
 from schemas.vocabulary import Direction
 from services.clock import SimulatedClock

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from schemas.errors import ConfigError, ModelError
-from schemas.language_model import LlmSettings, ModelPrice
+from schemas.settings.llm import LlmSettings, ModelPrice
 from services.model_calls.breaker import UNUSABLE, Breaker, BreakerChange
 from services.model_calls.budget import Ledger, Refusal, used_by
 from services.model_calls.record import Caller, Question, RecordedCall, question_key

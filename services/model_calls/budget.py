@@ -8,7 +8,7 @@ be billed. Pure: time is given, nothing is read or written.
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from schemas.language_model import LlmSettings, ModelLimits, ModelPrice
+from schemas.settings.llm import LlmSettings, ModelLimits, ModelPrice
 from services.model_calls.record import UNTOLD, Question, RecordedCall, Usage
 
 DAY_NS = 86_400_000_000_000

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from schemas.config import JudgeSettings
 from schemas.errors import InvariantViolation, nearest
 from schemas.judge import JudgeAction
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import JudgeSettings
 from schemas.vocabulary import Direction
 from services.playbooks.measures import (
     RISK,

@@ -9,10 +9,10 @@ Every transition is returned as a `PlaybookVersion` for the journal.
 from collections.abc import Mapping, Sequence
 
 from schemas.canonical import content_id
-from schemas.config import JudgeSettings
 from schemas.errors import ConfigError, InvariantViolation
 from schemas.judge import JudgeAction, RefusedAction
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.settings import JudgeSettings
 from schemas.vocabulary import VersionState
 from services.playbooks.action_effects import (
     PROVEN,

@@ -7,9 +7,9 @@ can tighten.
 
 from math import ceil, floor
 
-from schemas.config import ReflectionSettings
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
+from schemas.settings import ReflectionSettings
 from schemas.snapshot import ExpectationSummary, PolicySnapshot
 from schemas.vocabulary import CheckName, Severity
 from services.policy_checks.plan_levels import PlanLevels

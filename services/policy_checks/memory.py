@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, log
 
-from schemas.config import ReflectionSettings
 from schemas.reflection import Finding, MemoryCase, MemorySummary, PolicyLevelReflectionRequest
+from schemas.settings import ReflectionSettings
 from schemas.vocabulary import CheckName, Severity
 
 MATERIAL_SHARE = 0.10  # losers above what the playbook expects, in share

@@ -9,7 +9,7 @@ an interval nor block the next slot.
 
 from dataclasses import dataclass
 
-from schemas.config import PolicyLoopSettings
+from schemas.settings import PolicyLoopSettings
 from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState, SkipReason
 
 BYPASS_INTERVAL = frozenset(

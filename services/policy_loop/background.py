@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from schemas.background import DecisionBackground, FoundLesson, LessonInForce, PlanCases, RecentBar
-from schemas.config import EnvelopeSettings
 from schemas.reflection import HighLevelReflectionReport
+from schemas.settings import EnvelopeSettings
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import Direction, EvidenceGrade
 from services.policy_loop.plan_outcomes import PlanOutcomes

@@ -8,12 +8,12 @@ installed.
 from dataclasses import dataclass
 from math import nan
 
-from schemas.config import ExecutionSettings
 from schemas.errors import InvalidProposal, RuleError
 from schemas.order_terms import OrderTerms
 from schemas.playbook import DirectionRules
 from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
+from schemas.settings import ExecutionSettings
 from schemas.vocabulary import Direction
 from trading_core.rule_bank import EngineColumns
 from trading_core.rules import RuleColumns

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.config import ReflectionSettings
 from schemas.proposal import StrategistAnswer
 from schemas.reflection import Finding, PolicyLevelReflectionResult, ReflectionInvocationMeta
 from schemas.regime import RegimeView
+from schemas.settings import ReflectionSettings
 from schemas.vocabulary import InvocationOutcome, PlanKind, PolicyEventKind, ReflectionStatus, Severity
 from services.policy_loop.admission import Admission
 from services.ports import PlanRound

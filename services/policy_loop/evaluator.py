@@ -8,7 +8,6 @@ neither read nor changed here.
 from collections.abc import Callable
 from dataclasses import replace
 
-from schemas.config import Settings
 from schemas.errors import InvalidProposal, InvariantViolation
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
@@ -19,6 +18,7 @@ from schemas.reflection import (
     PolicyAmendmentRequest,
     PolicyLevelReflectionResult,
 )
+from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import (
     AmendmentKind,

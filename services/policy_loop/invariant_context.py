@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from schemas.config import ExecutionSettings, Settings
 from schemas.reflection import InvariantContext
+from schemas.settings import ExecutionSettings, Settings
 from schemas.snapshot import PolicySnapshot
 from services.policy_checks.expectation import FARTHEST_TARGET_MFE
 from services.ports import PlaybookReader

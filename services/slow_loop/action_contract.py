@@ -7,10 +7,10 @@ refusal is a value with a stable code and the bound that was broken.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from schemas.config import JudgeSettings
 from schemas.errors import nearest
 from schemas.judge import JudgeAction, RefusedAction
 from schemas.playbook import Parameter, PlaybookDefinition
+from schemas.settings import JudgeSettings
 from services.high_level.clusters import eligible_cells
 from services.high_level.recommendations import MAX_RISK_FRACTION, MAX_RISK_RAISE, MINIMUM_RISK_FRACTION
 

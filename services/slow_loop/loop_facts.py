@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from schemas.canonical import content_id, ns_to_datetime
-from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.proposal import PolicyProposal
 from schemas.reflection import DeferredItem, HighLevelReflectionRequest, OpenEntry
+from schemas.settings import Settings
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import (
     CheckName,

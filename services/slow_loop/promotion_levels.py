@@ -4,7 +4,7 @@ All of them share one level (`services.statistics.online_levels`), in the order 
 began together, candidates come before bans, and these before risk cuts.
 """
 
-from schemas.config import JudgeSettings
+from schemas.settings import JudgeSettings
 from schemas.trials import NO_TRIALS, TrialLedger
 from services.statistics.online_levels import online_level
 

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import (
     JudgeActionSeen,
 )
+from schemas.settings import Settings
 from schemas.vocabulary import OverrideReason
 from services.slow_loop.cadence import CadenceFacts
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from schemas.config import EnvelopeSettings, ExecutionSettings
 from schemas.episode import Episode
 from schemas.playbook import Eligibility, PlaybookDefinition
+from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.clock import SimulatedClock
 from services.memory.episode_builder import EpisodeContext, build_episode

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from schemas.config import GateSettings, JudgeSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import OpenEntry
+from schemas.settings import GateSettings, JudgeSettings
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import Direction, VersionState
 from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowTrial

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from schemas.config import GateSettings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import GateSettings
 from services.high_level.clusters import bounds_of, trades_of
 from services.slow_loop.shadow_ledger import ShadowLedger
 from services.statistics.blocks import Trades

@@ -14,9 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from schemas.config import ExecutionSettings
 from schemas.proposal import PolicyProposal
 from schemas.reflection import UntradedSignal
+from schemas.settings import ExecutionSettings
 from schemas.vocabulary import TickEventKind
 from services.slow_loop.shadow_ledger import paper_execution
 from trading_core.research.counterfactual import bracket_outcome

@@ -7,9 +7,9 @@ import pytest
 
 from agents.judge_agent_client import JudgeAgentClient
 from agents.judge_model import weighed
-from schemas.config import JudgeSettings
 from schemas.errors import ModelError
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
+from schemas.settings import JudgeSettings
 from schemas.vocabulary import RecommendedAction
 from services.ports import ModelReply
 from tests.services.store.artefacts import report, request

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from agents.judge_agent_client import JudgeAgentClient
-from schemas.config import JudgeSettings, ReflectionSettings
 from schemas.proposal import PolicyProposal
 from schemas.reflection import Finding, PolicyLevelReflectionResult, ReflectionInvocationMeta
 from schemas.regime import RegimeLabels, RegimeView
+from schemas.settings import JudgeSettings, ReflectionSettings
 from schemas.snapshot import DataWindow, MemoryBaseRates, PolicySnapshot, RiskState
 from schemas.vocabulary import (
     AmendmentKind,

@@ -7,7 +7,6 @@ import pytest
 
 from agents.strategies.plan_provider import ReflectingPlanProvider
 from agents.strategies.rule_strategist import RuleStrategist
-from schemas.config import ReflectionSettings
 from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.reflection import (
     Finding,
@@ -15,6 +14,7 @@ from schemas.reflection import (
     PolicyLevelReflectionResult,
     ReflectionInvocationMeta,
 )
+from schemas.settings import ReflectionSettings
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import CheckName, InvocationOutcome, PlanKind, ReflectionStatus, Severity
 from services.playbooks.registry import PlaybookRegistry

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.config import DataSettings, EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.errors import ModelError
-from schemas.language_model import LlmSettings, RunLimits
+from schemas.settings import DataSettings, EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.settings.llm import LlmSettings, RunLimits
 from services.journal.kinds import INPUT_KINDS, JOURNAL_KINDS, TICK_KINDS
 from services.policy_checks.coherence import LINT_SEVERITY
 from services.ports import ModelReply

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.exchange_settings import ExchangeSettings
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import ExchangeSettings, FeedSettings
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from worker.feeds.ccxt.feed import CcxtFeed

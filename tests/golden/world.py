@@ -6,8 +6,8 @@ from typing import Any
 
 from agents.judge_agent_client import JudgeAgentClient
 from schemas.canonical import content_id
-from schemas.config import RuntimeSettings, Settings
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.settings import RuntimeSettings, Settings
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from agents.strategies.rule_strategist import Candidate, proposal_of
-from schemas.config import EnvelopeSettings, ExecutionSettings
 from schemas.errors import InvalidProposal
 from schemas.playbook import PlaybookDefinition
 from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeLabels, RegimeView
+from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.vocabulary import Structure, TickEventKind, Trend, VolatilityBand
 from services.clock import SimulatedClock
 from services.playbooks.rendering import render_rules

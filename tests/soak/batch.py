@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.clock import SimulatedClock
 from services.feeds.port import BarRow
 from services.journal.sinks import MemorySink

@@ -4,7 +4,7 @@ import asyncio
 import time
 from dataclasses import replace
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.store.checkpoints import Savepoint

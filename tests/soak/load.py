@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.journal.chain import GENESIS_HASH, JournalRow, check_chain
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

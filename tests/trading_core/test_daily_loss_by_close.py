@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from schemas.config import EnvelopeSettings
+from schemas.settings import EnvelopeSettings
 from tests.trading_core.engine_bench import engine_on, install, run_all
 from trading_core.bars import BarSeries
 

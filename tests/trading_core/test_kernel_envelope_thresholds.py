@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import CorrelationBucket, ExecutionSettings
+from schemas.settings import CorrelationBucket, ExecutionSettings
 from tests.trading_core.engine_bench import engine_on, story
 from tests.trading_core.envelope_scenarios import (
     HIGH,

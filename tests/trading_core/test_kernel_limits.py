@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.config import CorrelationBucket, ExecutionSettings
+from schemas.settings import CorrelationBucket, ExecutionSettings
 from tests.trading_core.engine_bench import FLAT, WIDE, engine_on, story
 from tests.trading_core.envelope_scenarios import Rows, engine_of, order, rest_of
 from tests.trading_core.market import panel

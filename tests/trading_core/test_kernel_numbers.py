@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from schemas.config import EnvelopeSettings, ExecutionSettings
+from schemas.settings import EnvelopeSettings, ExecutionSettings
 from tests.trading_core.market import random_series
 from trading_core import simulate
 from trading_core.kernel.execution import fee_of, on_tick, slipped, whole_lots

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.config import EnvelopeSettings, ExecutionSettings
 from schemas.errors import DataError, InvariantViolation
+from schemas.settings import EnvelopeSettings, ExecutionSettings
 from tests.trading_core.market import random_series
 from tests.trading_core.scripted_loop import (
     Script,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from schemas.config import EnvelopeSettings
 from schemas.errors import InvariantViolation
+from schemas.settings import EnvelopeSettings
 from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState
 from tests.trading_core.engine_bench import engine_on, install, kinds, run_all
 from tests.trading_core.market import random_series, series

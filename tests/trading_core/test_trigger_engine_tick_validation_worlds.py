@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.config import EnvelopeSettings, ExecutionSettings
+from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.vocabulary import PolicyState
 from tests.trading_core.engine_bench import engine_on, install
 from tests.trading_core.market import random_series

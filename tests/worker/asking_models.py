@@ -5,8 +5,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from schemas.config import LlmSettings, PolicyLoopSettings, Settings
-from schemas.language_model import ModelPrice
+from schemas.settings import LlmSettings, PolicyLoopSettings, Settings
+from schemas.settings.llm import ModelPrice
 from services.ports import ModelReply
 from tests.agents.strategies.questions import HOLD, Question, propose, question
 from tests.worker.shared_runs import Run, embedded_bars, run_on

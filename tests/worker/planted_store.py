@@ -5,7 +5,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from schemas.config import JudgeSettings, Settings
+from schemas.settings import JudgeSettings, Settings
 from services.playbooks.registry import load_playbooks
 from services.store import NewRun, open_store
 from tests.worker.shared_runs import losing_settings

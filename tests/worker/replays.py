@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from services.store import RunRecord, Store
 from trading_core.bars import BarSeries
 from worker.live.replay import PaperScript

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from agents.language_models.cassette import Cassette
-from schemas.config import EnvelopeSettings, JudgeSettings, ReflectionSettings, Settings
+from schemas.settings import EnvelopeSettings, JudgeSettings, ReflectionSettings, Settings
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

@@ -5,8 +5,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from schemas.config import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from schemas.language_model import ModelPrice
+from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.settings.llm import ModelPrice
 from tests.agents.language_models.wire_formats import FORMATS
 from tests.agents.language_models.wire_server import WireServer, answer, message
 from tests.agents.strategies.questions import HOLD, Question, propose, question

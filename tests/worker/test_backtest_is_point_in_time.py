@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from trading_core.bars import COLUMNS, BarSeries
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from schemas.config import Settings
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
+from schemas.settings import Settings
 from schemas.vocabulary import RecommendedAction
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink

@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.config import ReflectionSettings
+from schemas.settings import ReflectionSettings
 from schemas.vocabulary import PolicyEventKind
 from tests.services.policy_checks.plans import on_timeframe
 from tests.test_low_level_reflection import FakeModel, reflect, reply

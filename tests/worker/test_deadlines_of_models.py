@@ -18,8 +18,8 @@ from agents.strategies.model_strategist import GRACE_MS as STRATEGIST_GRACE_MS
 from agents.strategies.model_strategist import ModelStrategist
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import load_prompt
-from schemas.config import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.errors import ModelError
+from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from services.high_level import narrative
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from schemas.vocabulary import Structure, Trend, VolatilityBand
 from services.statistics.calendar_units import unit_numbers, unit_of_timeframe
 from tests.services.playbooks.samples import definition

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from schemas.config import PolicyLoopSettings, Settings
+from schemas.settings import PolicyLoopSettings, Settings
 from schemas.vocabulary import PolicyEventKind
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

@@ -5,10 +5,10 @@ import json
 from functools import cache
 from typing import Any
 
-from schemas.config import HighLevelSettings
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import Parameter, PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport
+from schemas.settings import HighLevelSettings
 from schemas.vocabulary import RecommendedAction
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink

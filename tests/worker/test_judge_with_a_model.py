@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from schemas.config import LlmSettings, Settings
 from schemas.errors import ConfigError, ModelError
-from schemas.language_model import ModelPrice
+from schemas.settings import LlmSettings, Settings
+from schemas.settings.llm import ModelPrice
 from services.playbooks.registry import load_playbooks
 from services.ports import ModelReply
 from services.store import NewRun, open_store

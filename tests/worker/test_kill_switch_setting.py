@@ -1,6 +1,6 @@
 """A session whose settings begin with the kill switch on: it watches, it says so, and it never enters."""
 
-from schemas.config import EnvelopeSettings, Settings
+from schemas.settings import EnvelopeSettings, Settings
 from tests.worker.test_session_wires import finished, payloads, session
 
 PULLED = Settings(envelope=EnvelopeSettings(kill_switch=True))

@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
-from schemas.config import EnvelopeSettings, MemorySettings, Settings
 from schemas.playbook import PlaybookVersion
 from schemas.reflection import NoLearnZone
+from schemas.settings import EnvelopeSettings, MemorySettings, Settings
 from schemas.vocabulary import VersionState
 from services.playbooks.measures import revised, with_parameter
 from services.ports import MemoryQuery

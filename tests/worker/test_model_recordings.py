@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import prompts
-from schemas.config import ReflectionSettings
+from schemas.settings import ReflectionSettings
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import Handler, events, in_turn, stream
 from tests.worker.wire import GOOD, wire

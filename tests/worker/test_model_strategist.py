@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agents.strategies.strategist_reply import FORM
-from schemas.config import ExecutionSettings, PolicyLoopSettings, Settings
 from schemas.errors import ConfigError, ModelError
-from schemas.language_model import RunLimits
+from schemas.settings import ExecutionSettings, PolicyLoopSettings, Settings
+from schemas.settings.llm import RunLimits
 from services.model_calls.record import Caller, question_key
 from services.model_calls.wording import PLAIN
 from services.ports import ModelReply

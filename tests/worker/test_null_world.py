@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.config import ExecutionSettings, Settings
+from schemas.settings import ExecutionSettings, Settings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from tests.worker.shared_runs import run_on
 from worker.feeds.sample_data.worlds import make_world

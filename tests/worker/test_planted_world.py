@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from schemas.config import HighLevelSettings, Settings
 from schemas.reflection import NoLearnZone
+from schemas.settings import HighLevelSettings, Settings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.clock import SimulatedClock
 from services.playbooks.lifecycle import PROVEN

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agents.strategies.plan_provider import ReflectingPlanProvider
-from schemas.config import ReflectionSettings, Settings
 from schemas.proposal import StrategistAnswer
 from schemas.reflection import InvariantContext, PolicyLevelReflectionResult, ReflectionInvocationMeta
+from schemas.settings import ReflectionSettings, Settings
 from schemas.vocabulary import InvocationOutcome, PlanKind
 from services.playbooks.registry import PlaybookRegistry
 from services.policy_level_reflection_service import PolicyLevelReflectionService

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from schemas.config import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.errors import ModelError
 from schemas.proposal import PolicyProposal, StrategistAnswer
+from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.vocabulary import ReflectionStatus
 from services.journal.index import JournalIndex
 from services.journal.references import check_references

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from schemas.config import LlmSettings, ReflectionSettings, Settings
-from schemas.language_model import ModelPrice
+from schemas.settings import LlmSettings, ReflectionSettings, Settings
+from schemas.settings.llm import ModelPrice
 from tests.agents.language_models.wire_formats import FORMATS, saying
 from tests.agents.language_models.wire_server import answer, in_turn
 from tests.worker.shared_runs import Run, embedded_bars, run_on

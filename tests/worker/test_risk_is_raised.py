@@ -4,7 +4,7 @@ import json
 from functools import cache
 from typing import Any
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.playbooks.measures import revised
 from services.playbooks.registry import load_playbooks
 from tests.worker.momentum_worlds import momentum_world

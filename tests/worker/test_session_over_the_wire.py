@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from schemas.config import LlmSettings, ReflectionSettings, Settings
-from schemas.language_model import EventLimits, ModelPrice, RunLimits
+from schemas.settings import LlmSettings, ReflectionSettings, Settings
+from schemas.settings.llm import EventLimits, ModelPrice, RunLimits
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.wire import GOOD, KEY_VARIABLE, NOBODY, URL_VARIABLE, wire

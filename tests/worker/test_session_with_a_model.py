@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agents.language_models.cassette import Cassette, recorded_call
-from schemas.config import LlmSettings, ReflectionSettings, Settings
 from schemas.errors import CassetteMiss, ConfigError, ModelError
+from schemas.settings import LlmSettings, ReflectionSettings, Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.ports import ModelReply

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.config import LlmSettings, Settings
 from schemas.errors import ConfigError
+from schemas.settings import LlmSettings, Settings
 from worker.settings import ENVIRONMENT, FIELDS, SECTIONS, load_settings
 
 NAMES = sorted({key.split(".")[-1] for key in FIELDS} | set(SECTIONS) | {"sed", "mode "})

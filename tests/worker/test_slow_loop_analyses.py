@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import HighLevelSettings, Settings
+from schemas.settings import HighLevelSettings, Settings
 from tests.worker.shared_runs import Run, embedded_run, losing_run
 
 FIRES = {"thesis_armed": "armed", "activation_triggered": "activated", "thesis_expired": "expired"}

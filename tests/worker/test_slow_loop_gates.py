@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from schemas.config import EnvelopeSettings, HighLevelSettings, Settings
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import PolicyLevelReflectionResult
+from schemas.settings import EnvelopeSettings, HighLevelSettings, Settings
 from schemas.vocabulary import OverrideReason, ReflectionStatus
 from services.playbooks.measures import revised
 from services.playbooks.registry import load_playbooks

@@ -4,7 +4,7 @@ import json
 from functools import cache
 from typing import Any
 
-from schemas.config import HighLevelSettings, Settings
+from schemas.settings import HighLevelSettings, Settings
 from services.clock import is_slot
 from services.playbooks.registry import load_playbooks
 from tests.worker.crashing_worlds import crashing_world

@@ -4,8 +4,8 @@ import asyncio
 import json
 from typing import Any
 
-from schemas.config import HighLevelSettings, Settings
 from schemas.reflection import PolicyLevelReflectionResult
+from schemas.settings import HighLevelSettings, Settings
 from services.ports import Plan, PlanRound
 from tests.worker.shared_runs import embedded_run, losing_run
 from tests.worker.test_session_wires import finished, payloads, plans_changed, session

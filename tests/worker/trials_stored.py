@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.store import NewRun, Store, open_store
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from schemas.language_model import PROVIDERS
+from schemas.settings.llm import PROVIDERS
 from tests.agents.language_models.wire_server import Handler, WireServer, answer, message, serve
 
 KEY_VARIABLE, URL_VARIABLE = PROVIDERS["anthropic"]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from schemas.config import CorrelationBucket, EnvelopeSettings, ExecutionSettings, NoTradeWindow
 from schemas.errors import ConfigError, InvariantViolation, nearest
+from schemas.settings import CorrelationBucket, EnvelopeSettings, ExecutionSettings, NoTradeWindow
 from trading_core.bars import NS, BarSeries
 from trading_core.kernel import records as rec
 from trading_core.regime import RegimeColumns

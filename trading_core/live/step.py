@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from schemas.config import NoTradeWindow
+from schemas.settings import NoTradeWindow
 from trading_core.kernel.fresh import no_trade_flags
 from trading_core.kernel.records import FLAG_NO_TRADE
 from trading_core.live.growing_bars import Bar, GrowingBars

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from schemas.config import MAX_COUNT, ExecutionSettings
 from schemas.errors import ConfigError, InvariantViolation
+from schemas.settings import MAX_COUNT, ExecutionSettings
 from trading_core.bars import BarSeries
 from trading_core.kernel import END, FAULT, advance
 from trading_core.kernel.fresh import fresh_state, parameter_record

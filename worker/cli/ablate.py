@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars
 from worker.cli.console import complain, print_json, stdout_console

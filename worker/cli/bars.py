@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.model_calls.quoting import visible
 from worker.cli.console import complain
 from worker.cli.progress import step

@@ -17,8 +17,8 @@ from worker.runs.interrupts import run_async
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
-    from schemas.config import Settings
     from schemas.reflection import PolicyLevelReflectionRequest
+    from schemas.settings import Settings
     from worker.studies.plan_check.plan_check import PlanCheck
 
 ERROR = "error"

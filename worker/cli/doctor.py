@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from worker.cli.console import print_json, stdout_console
 from worker.cli.options import DbOption, JsonOption
 from worker.cli.progress import step

@@ -20,8 +20,8 @@ from worker.runs.interrupts import Interrupts
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
-    from schemas.config import Settings
     from schemas.playbook import PlaybookDefinition
+    from schemas.settings import Settings
     from services.high_level.table_gate import GradedCluster, GradedTable
     from worker.studies.trade_file import TradeFile
 

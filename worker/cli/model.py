@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.config import Settings, asking_name
 from schemas.errors import ConfigError
+from schemas.settings import Settings, asking_name
 from worker.cli.console import complain, print_json
 from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
 from worker.cli.progress import progress_bar

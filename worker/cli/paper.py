@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from worker.cli import wiring
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.model_answers import demand_an_answer

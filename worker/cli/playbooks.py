@@ -19,8 +19,8 @@ from worker.runs.interrupts import run_async
 from worker.runs.replay import SettingsOfAnotherVersion, stored_settings
 
 if TYPE_CHECKING:
-    from schemas.config import Settings
     from schemas.playbook import PlaybookVersion
+    from schemas.settings import Settings
     from services.store import RunRecord, Store
     from worker.review.playbook_history import PlaybookHistory
     from worker.runs.replay import Rebuilt

@@ -16,7 +16,7 @@ from worker.runs.replay import BacktestScript, Replay, Script, stored_settings
 from worker.runs.store_run import Progress
 
 if TYPE_CHECKING:
-    from schemas.config import Settings
+    from schemas.settings import Settings
     from services.store import RunRecord, Store
     from services.store.operator_requests import RequestKind
     from worker.runs.replay import Rebuilt

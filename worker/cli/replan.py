@@ -15,9 +15,9 @@ from worker.runs.interrupts import run_async
 from worker.runs.replay import stored_settings
 
 if TYPE_CHECKING:
-    from schemas.config import Settings
     from schemas.judge import ReplanVerdict
     from schemas.playbook import PlaybookVersion
+    from schemas.settings import Settings
     from services.store import RunRecord, Store
     from worker.review.replanning import JudgeName
     from worker.review.report_finder import FoundReport

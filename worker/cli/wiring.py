@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from schemas.canonical import content_id
-from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from worker.cli.progress import step
 from worker.runs.store_run import BacktestRunner
 

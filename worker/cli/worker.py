@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.config import Settings
 from schemas.errors import ConfigError, InvariantViolation, StoreError
+from schemas.settings import Settings
 from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json_line, print_line, time_option
 from worker.cli.options import DbOption

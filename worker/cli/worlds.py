@@ -226,7 +226,7 @@ def _rows_of_table(
 def _measured(
     rows: list["Row"], runs: int, seed: int, processes: int, resume: str | None, *, engine: bool
 ) -> dict[str, Any]:
-    from schemas.config import GateSettings
+    from schemas.settings import GateSettings
     from worker.studies.worlds.figures import document_of
     from worker.studies.worlds.runs import KeptParts, cores, gate_hash, measure_rows
 

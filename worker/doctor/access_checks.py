@@ -9,8 +9,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from agents.judge_model import DEADLINE_MS as JUDGE_MS
-from schemas.config import Settings
 from schemas.errors import ModelError
+from schemas.settings import Settings
 from services.feeds.port import MarketFeed
 from services.high_level.narrative import DEADLINE_MS as NARRATIVE_MS
 from services.ports import LanguageModel

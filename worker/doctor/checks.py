@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from schemas.config import Settings
 from schemas.errors import ThinktwiceError
+from schemas.settings import Settings
 
 State = Literal["ok", "warning", "failed"]
 

@@ -4,8 +4,8 @@ import importlib.util
 import math
 from typing import TYPE_CHECKING
 
-from schemas.config import Settings
 from schemas.errors import ConfigError, nearest
+from schemas.settings import Settings
 from services.feeds.port import MarketFeed
 
 if TYPE_CHECKING:

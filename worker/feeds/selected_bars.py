@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.canonical import ns_to_datetime
-from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord

@@ -6,7 +6,7 @@ Somebody may believe that they go on, and they may hold positions: it is said al
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.feeds.port import MarketFeed
 from worker.live.run_selection import MODE, RESUMABLE, feed_fingerprint, fitting, misfits
 

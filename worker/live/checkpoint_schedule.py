@@ -4,9 +4,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from schemas.config import Settings
 from schemas.errors import StoreError
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from services.savepoints.forms import NoSavepoint
 from services.store import RunRecord, Store
 from services.store.checkpoints import DamagedSavepoint, Savepoint

@@ -27,8 +27,8 @@ from agents.language_models.accounted import LiveSource, RecordedSource, Spliced
 from agents.language_models.cassette import CassetteWriter
 from agents.strategies.model_strategist import ModelStrategist
 from agents.strategies.rule_strategist import RuleStrategist
-from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import MemoryView

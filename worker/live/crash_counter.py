@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from schemas.errors import InfrastructureError, OperatorError, StoreError
-from schemas.live_settings import OperationsSettings
+from schemas.settings.live import OperationsSettings
 from worker.live.process_identity import ProcessIdentity, is_gone
 from worker.operations.status import SECOND
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING
 
-from schemas.config import DataSettings
+from schemas.settings import DataSettings
 from services.feeds.plausibility import TOLD_HERE, PlausibilityGuard
 from services.feeds.port import BarRow, FeedAnomaly, MarketFeed
 from worker.live.stepper import LiveStepper

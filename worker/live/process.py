@@ -12,9 +12,9 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.config import Settings
 from schemas.errors import ConfigError, StoreError
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from services.feeds.port import BarRow, FeedAnomaly, MarketFeed
 from services.journal.writer import JournalWriter
 from services.policy_loop.evaluation import Evaluation

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.feeds.port import BarRow
 from services.journal.writer import JournalWriter

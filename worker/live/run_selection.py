@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from schemas.config import Settings
 from schemas.errors import StoreError
+from schemas.settings import Settings
 from services.feeds.port import MarketFeed
 from services.store import NewRun, masked
 from services.store.failures import StoreDamaged

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from schemas.config import Settings
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.journal.writer import JournalWriter
 from services.policy_loop.evaluation import Evaluation

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.journal.chain import JournalRow
 from services.store import Store
 from worker.live.commit_loop import COMMAND_S

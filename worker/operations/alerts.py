@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from schemas.canonical import ns_to_datetime
-from schemas.live_settings import NotificationKind
+from schemas.settings.live import NotificationKind
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: dict[NotificationKind, Severity] = {

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from schemas.errors import ConfigError
-from schemas.live_settings import OperationsSettings
+from schemas.settings.live import OperationsSettings
 from worker.operations import metrics
 from worker.operations.http_request import LONGEST_HEAD, Refused, Request, parse_head
 from worker.operations.status import ProcessStatus, VitalSource, not_ready

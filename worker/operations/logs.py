@@ -18,9 +18,9 @@ import structlog
 from structlog.stdlib import ProcessorFormatter
 from structlog.typing import EventDict, Processor
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
-from schemas.language_model import PROVIDERS
+from schemas.settings import Settings
+from schemas.settings.llm import PROVIDERS
 from services.model_calls.quoting import visible
 from worker.secrets.redaction import Redactor, redactor_of
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
-from schemas.live_settings import OperationsSettings
+from schemas.settings.live import OperationsSettings
 from worker.operations.endpoint import Endpoint, guard_of
 from worker.operations.logs import logger
 from worker.operations.notifications import Notifier, configured_webhook

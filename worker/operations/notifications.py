@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from schemas.live_settings import OperationsSettings
+from schemas.settings.live import OperationsSettings
 from worker.operations.alerts import Alert
 from worker.operations.logs import logger
 from worker.operations.webhook import LONGEST_WAIT_S, Outcome, Webhook

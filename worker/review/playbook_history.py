@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.errors import DataError
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.settings import Settings
 from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
 from services.playbooks.version_diff import changes

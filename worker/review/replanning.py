@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agents.judge_agent_client import JudgeAgentClient
-from schemas.config import Settings, asking_name
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.settings import Settings, asking_name
 from schemas.vocabulary import VersionState
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink

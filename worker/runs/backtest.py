@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from agents.language_models.cassette import Cassette
 from schemas.canonical import ns_to_datetime
-from schemas.config import Settings
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble, given_playbooks

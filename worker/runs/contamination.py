@@ -15,8 +15,8 @@ import numpy as np
 
 from agents.language_models.knowledge_cutoffs import Cutoff, cutoffs
 from schemas.canonical import datetime_to_ns
-from schemas.config import Settings
 from schemas.episode import Episode
+from schemas.settings import Settings
 from services.statistics.blocks import Floats
 from services.statistics.calendar_units import Integers
 from trading_core.accounting import max_drawdown, sharpe

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 from pydantic import ValidationError
 
 from agents.language_models.cassette import KIND, Cassette, recorded_call
-from schemas.config import Settings
 from schemas.errors import CassetteMiss, ConfigError, ThinktwiceError
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from schemas.config import DataSettings
 from schemas.errors import DataError
+from schemas.settings import DataSettings
 from services.feeds.plausibility import doubted_bars
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from trading_core.bars import COLUMNS, BarSeries

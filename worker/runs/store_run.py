@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.errors import StoreError
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
 from worker.runs.interrupts import RunInterrupted

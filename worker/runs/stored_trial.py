@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from schemas.canonical import content_hash
-from schemas.config import Settings
 from schemas.errors import StoreError
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from schemas.trials import TrialCounts, TrialLedger
 from services.high_level.clusters import declared_hypotheses
 from services.slow_loop_service import SlowLoopService

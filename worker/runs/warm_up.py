@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from schemas.config import EnvelopeSettings, ExecutionSettings
+from schemas.settings import EnvelopeSettings, ExecutionSettings
 from services.memory.scan import LANES, nothing_found, scan
 from services.memory.store import room
 from services.statistics.blocks import Trades

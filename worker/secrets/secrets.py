@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from schemas.errors import ConfigError
-from schemas.language_model import PROVIDERS
+from schemas.settings.llm import PROVIDERS
 
 MODEL_KEYS = tuple(provider.key_variable for provider in PROVIDERS.values())
 OPERATIONS_TOKEN = "THINKTWICE_OPERATIONS_TOKEN"

@@ -7,10 +7,10 @@ and the process that trades shares nothing with it.
 import asyncio
 from collections.abc import Sequence
 
-from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.settings import Settings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.config import Settings
 from schemas.errors import InfrastructureError, InvariantViolation
+from schemas.settings import Settings
 from services.clock import last_slot
 from services.slow_loop.artefacts import read_request, stored_text
 from services.slow_loop.cadence import Run, Skip, due, early_moment, surprise_moment

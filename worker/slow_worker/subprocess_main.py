@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.config import Settings
 from schemas.errors import StoreError
+from schemas.settings import Settings
 from services.store import Store, open_store
 from worker.slow_worker.slot_runner import RunOfSlots
 from worker.slow_worker.wiring import assemble_worker

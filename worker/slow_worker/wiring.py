@@ -7,10 +7,10 @@ import secrets
 from collections.abc import Sequence
 
 from agents.judge_agent_client import JudgeAgentClient
-from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
+from schemas.settings import Settings
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.store import Store
 from worker.operations.logs import EventSink

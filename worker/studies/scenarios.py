@@ -12,11 +12,11 @@ from operator import sub
 from pathlib import Path
 from typing import Any, Final
 
-from schemas.config import Settings
 from schemas.errors import FreezeRefused, InvariantViolation
 from schemas.judge import BoundaryVerdict
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, Recommendation
+from schemas.settings import Settings
 from schemas.vocabulary import EvidenceGrade, FindingClass, JudgeDecision, RecommendedAction, ReflectionStatus
 from services.high_level.recommendations import gain_is_proven
 from services.journal.sinks import MemorySink

@@ -6,7 +6,7 @@ import pytest
 from agents.language_models.accounted import AccountedModel, LiveSource, RecordedSource
 from agents.language_models.cassette import Cassette, recorded_call
 from schemas.errors import CassetteMiss, InvariantViolation, ModelError
-from schemas.language_model import EventLimits, LlmSettings, ModelPrice
+from schemas.settings.llm import EventLimits, LlmSettings, ModelPrice
 from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from agents.language_models.knowledge_cutoffs import TABLE, cutoff_of, cutoffs, published_cutoffs
-from schemas.config import LlmSettings
+from schemas.settings import LlmSettings
 
 
 def test_cutoff_table_rows_have_a_date_a_kind_and_a_dated_source():

@@ -13,7 +13,7 @@ from agents.language_models.accounted import AccountedModel, LiveSource
 from agents.language_models.cassette import CassetteWriter, read_cassette
 from agents.language_models.retrying import RetryingModel
 from schemas.errors import ModelError, ModelRefused
-from schemas.language_model import PROVIDERS, LlmSettings, ModelPrice
+from schemas.settings.llm import PROVIDERS, LlmSettings, ModelPrice
 from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

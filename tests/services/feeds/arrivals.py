@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.assembler import RowAssembler
 from services.feeds.label_grid import NS, LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.assembler import MOST_STRANGERS, RowAssembler
 from services.feeds.block_reasons import BlockReason
 from services.feeds.label_grid import NS, LabelGrid

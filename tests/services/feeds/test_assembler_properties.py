@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.label_grid import NS
 from services.feeds.port import FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind

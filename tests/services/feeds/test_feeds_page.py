@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.assembler import MOST_LABELS, MOST_STRANGERS, MOST_WAITING
 from services.feeds.block_reasons import BlockReason
 from services.feeds.port import FeedAnomalyKind

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.config import DataSettings
+from schemas.settings import DataSettings
 from services.feeds.block_reasons import BlockReason
 from services.feeds.plausibility import (
     HIGHEST_PRICE,

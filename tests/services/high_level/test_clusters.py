@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from services.high_level.clusters import (
     build_clusters,
     declared_hypotheses,

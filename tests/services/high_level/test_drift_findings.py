@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from services.high_level.clusters import build_clusters, measure
 from services.high_level.drift import (
     MOST_EPISODES,

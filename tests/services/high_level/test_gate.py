@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import STRENGTH, Evidence, decide, grade_of
 

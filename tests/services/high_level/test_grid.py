@@ -1,8 +1,8 @@
 import pytest
 
-from schemas.config import GateSettings
 from schemas.errors import InvariantViolation
 from schemas.reflection import GridTrial
+from schemas.settings import GateSettings
 from services.high_level.grid import best_candidate, run_grid, trial_key
 from tests.services.high_level.builders import DAY_NS, START, playbook
 

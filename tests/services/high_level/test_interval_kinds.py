@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import GateDecision
 from services.high_level.grading import full_reason, ranges

@@ -1,6 +1,6 @@
 """The time budget: measured always, binding only for a reader with a deadline, and never silent."""
 
-from schemas.config import MemorySettings
+from schemas.settings import MemorySettings
 from services.clock import SimulatedClock
 from services.memory import store
 from services.memory.episode_memory import EpisodeMemory

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.config import MemorySettings
 from schemas.errors import InvariantViolation
+from schemas.settings import MemorySettings
 from schemas.vocabulary import FailureMode
 from services.memory.scan import LANES
 from services.memory.store import CHUNK, MAX_WIDTH

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.config import MemorySettings
 from schemas.episode import Episode
 from schemas.errors import InvariantViolation
 from schemas.regime import FINGERPRINT
+from schemas.settings import MemorySettings
 from schemas.vocabulary import FailureMode
 from services.clock import SimulatedClock
 from services.memory import scan, store

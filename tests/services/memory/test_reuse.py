@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.config import MemorySettings
 from schemas.episode import Episode
+from schemas.settings import MemorySettings
 from services.clock import SimulatedClock
 from services.memory.episode_memory import EpisodeMemory
 from tests.services.memory.worlds import LATE, MIDDLE, memory, query

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 from hypothesis import strategies as st
 
-from schemas.config import MemorySettings
 from schemas.episode import Episode
+from schemas.settings import MemorySettings
 from schemas.vocabulary import FailureMode
 from services.clock import SimulatedClock
 from services.memory.episode_memory import EpisodeMemory

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from schemas.errors import ConfigError, ModelError
-from schemas.language_model import LlmSettings, ModelPrice
+from schemas.settings.llm import LlmSettings, ModelPrice
 from services.clock import SimulatedClock
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount, price_for

@@ -1,7 +1,7 @@
 import pytest
 
 from schemas.errors import ModelError
-from schemas.language_model import EventLimits, LlmSettings, ModelLimits, ModelPrice, RunLimits
+from schemas.settings.llm import EventLimits, LlmSettings, ModelLimits, ModelPrice, RunLimits
 from services.model_calls.budget import DAY_NS, Ledger, Spent, estimate, price_of, used_by
 from services.model_calls.record import (
     Caller,

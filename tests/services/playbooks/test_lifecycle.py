@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
-from schemas.config import JudgeSettings
 from schemas.errors import ConfigError, InvariantViolation
 from schemas.judge import JudgeAction
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.regime import RegimeLabels
+from schemas.settings import JudgeSettings
 from schemas.vocabulary import Structure, Trend, VersionState, VolatilityBand
 from services.playbooks.action_effects import Evidence
 from services.playbooks.lifecycle import PlaybookLifecycle

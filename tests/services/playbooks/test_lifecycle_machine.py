@@ -6,10 +6,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from schemas.config import JudgeSettings
 from schemas.errors import ConfigError
 from schemas.judge import JudgeAction
 from schemas.playbook import PlaybookVersion
+from schemas.settings import JudgeSettings
 from schemas.vocabulary import VersionState
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.measures import is_open

@@ -2,9 +2,9 @@
 
 import pytest
 
-from schemas.config import ReflectionSettings
 from schemas.errors import InvariantViolation
 from schemas.regime import RegimeLabels, RegimeView
+from schemas.settings import ReflectionSettings
 from schemas.vocabulary import (
     AmendmentKind,
     CheckName,

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from schemas.canonical import canonical_json
-from schemas.config import ReflectionSettings
 from schemas.reflection import Finding
+from schemas.settings import ReflectionSettings
 from schemas.vocabulary import ReflectionStatus
 from services.policy_checks import expectation, memory
 from services.policy_checks.coherence import COHERENCE_CRITICS

@@ -1,6 +1,6 @@
 import pytest
 
-from schemas.config import ReflectionSettings
+from schemas.settings import ReflectionSettings
 from schemas.vocabulary import Severity
 from services.policy_checks.expectation import check_expectation, expectation_of
 from services.policy_checks.plan_levels import read_levels

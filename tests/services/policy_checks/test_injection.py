@@ -16,9 +16,9 @@ import pytest
 from pydantic import ValidationError
 
 from prompts import load_prompt
-from schemas.config import ReflectionSettings
 from schemas.errors import ThinktwiceError
 from schemas.reflection import NoLearnZone, PolicyLevelReflectionRequest, PolicyLevelReflectionResult
+from schemas.settings import ReflectionSettings
 from schemas.snapshot import PositionView
 from schemas.vocabulary import CheckName, PolicyState, ReflectionStatus, Severity
 from services.policy_checks.consolidation import STRICTNESS

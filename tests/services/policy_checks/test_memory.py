@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from scipy.stats import binom
 
-from schemas.config import ReflectionSettings
+from schemas.settings import ReflectionSettings
 from schemas.vocabulary import Severity
 from services.policy_checks.memory import (
     CHANCE,

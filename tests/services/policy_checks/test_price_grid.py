@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.config import ExecutionSettings, Settings
+from schemas.settings import ExecutionSettings, Settings
 from services.policy_checks.coherence import check_coherence
 from services.policy_checks.plan_levels import read_levels
 from services.policy_checks.price_grid import on_grid

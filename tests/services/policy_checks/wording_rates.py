@@ -5,8 +5,8 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 
-from schemas.config import ReflectionSettings
 from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
+from schemas.settings import ReflectionSettings
 from schemas.vocabulary import Direction, ReflectionStatus
 from services.policy_checks.stated_stance import words_against
 from services.policy_level_reflection_service import PolicyLevelReflectionService

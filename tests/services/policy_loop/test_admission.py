@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from schemas.config import HEARTBEAT_BARS, PolicyLoopSettings
+from schemas.settings import HEARTBEAT_BARS, PolicyLoopSettings
 from schemas.vocabulary import OverrideReason, PolicyEventKind, PolicyState, SkipReason
 from services.policy_loop.admission import BoundaryFacts, decide
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from schemas.config import ReflectionSettings
 from schemas.errors import FreezeRefused
 from schemas.judge import BoundaryVerdict
 from schemas.reflection import ReflectionInvocationMeta
+from schemas.settings import ReflectionSettings
 from schemas.vocabulary import AmendmentKind, FindingClass, InvocationOutcome, JudgeDecision, ReflectionStatus
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.policy_loop.freeze import amend, changed_fields, freeze

@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.config import EnvelopeSettings, Settings
+from schemas.settings import EnvelopeSettings, Settings
 from services.playbooks.registry import load_playbooks
 from tests.services.policy_checks.plans import changed
 from tests.worker.shared_runs import embedded_bars, run_on

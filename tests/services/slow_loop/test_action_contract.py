@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.config import JudgeSettings
 from schemas.judge import JudgeAction
+from schemas.settings import JudgeSettings
 from services.slow_loop.action_contract import (
     ContractState,
     check_action,

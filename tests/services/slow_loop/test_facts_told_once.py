@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from schemas.config import Settings
 from schemas.proposal import PolicyProposal
 from schemas.reflection import HighLevelReflectionRequest, UntradedSignal
+from schemas.settings import Settings
 from services.journal.chain import JournalRow
 from services.slow_loop.cadence import Run
 from services.slow_loop.loop_facts import LoopFacts

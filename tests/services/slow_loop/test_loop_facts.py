@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from schemas.canonical import canonical_json
-from schemas.config import HighLevelSettings, Settings
+from schemas.settings import HighLevelSettings, Settings
 from services.slow_loop.cadence import Run, Skip, due
 from services.slow_loop.loop_facts import LoopFacts
 from tests.worker.shared_runs import embedded_bars, embedded_run, planted_run, run_on, slice_run

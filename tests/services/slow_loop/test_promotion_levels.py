@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.config import JudgeSettings
+from schemas.settings import JudgeSettings
 from schemas.trials import TrialLedger
 from services.slow_loop.promotion_levels import PromotionLevels
 from services.statistics.online_levels import online_level

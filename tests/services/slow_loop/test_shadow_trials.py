@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.config import GateSettings, JudgeSettings
 from schemas.episode import Episode
+from schemas.settings import GateSettings, JudgeSettings
 from services.playbooks.measures import RISK, Measure, revised
 from services.slow_loop.shadow_trials import ShadowTrials
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook

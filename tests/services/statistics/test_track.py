@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.config import GateSettings
 from schemas.errors import DataError
+from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade
 from services.high_level.grading import Case, decide_cases
 from services.statistics.blocks import GAINING, LOSING, Trades

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from agents.language_models.cassette import Cassette
-from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.errors import DataError
+from schemas.settings import Settings
 from schemas.vocabulary import ExitReason
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries

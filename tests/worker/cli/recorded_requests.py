@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from services.playbooks.registry import PlaybookRegistry, load_playbooks
 from services.policy_loop.invariant_context import invariant_context

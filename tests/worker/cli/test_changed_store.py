@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.store.failures import StoreDamaged
 from services.store.migrations import HEAD
 from services.store.seals import GONE, UNSEALED

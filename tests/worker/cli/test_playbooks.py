@@ -69,8 +69,8 @@ def test_history_is_readable(planted):
 
 
 def test_history_shows_the_counter_evidence_of_what_was_rolled_back_or_ended(planted):
-    from schemas.config import Settings
     from schemas.playbook import PlaybookVersion
+    from schemas.settings import Settings
     from schemas.vocabulary import VersionState
     from services.journal.sinks import MemorySink
     from services.journal.writer import JournalWriter
@@ -131,8 +131,8 @@ def test_history_tells_the_paired_difference_apart_from_the_own_trades():
 
 
 def test_history_shows_when_a_measure_was_renewed_and_what_its_trades_had_shown():
-    from schemas.config import Settings
     from schemas.playbook import PlaybookVersion
+    from schemas.settings import Settings
     from schemas.vocabulary import VersionState
     from services.journal.sinks import MemorySink
     from services.journal.writer import JournalWriter

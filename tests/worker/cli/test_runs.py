@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.store.failures import StoreDamaged
 from tests.worker.cli.terminals import in_terminal
 from tests.worker.live.paper_runs import address, killed, traded, waiting_feed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.store import open_store
 from tests.services.store.stores import new_run
 from tests.worker.slow_worker.prepared import DAY, START, resolved, trade

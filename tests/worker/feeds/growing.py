@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.port import BarRow, FeedAnomaly
 from worker.feeds.csv.tail import CsvShape, CsvTailFeed
 

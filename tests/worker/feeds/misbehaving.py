@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.assembler import Item, RowAssembler
 from services.feeds.label_grid import NS, LabelGrid
 from services.feeds.port import FeedAnomaly

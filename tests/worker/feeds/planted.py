@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.port import BarRow
 from services.feeds.port import FeedAnomalyKind as Kind
 from tests.worker.live.paper_runs import rows_of

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import FeedError
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.port import BarRow, FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
 from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.port import BarRow, FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
 from tests.worker.feeds.planted import NS, Fault, Key, Offset, Plan, right

@@ -10,7 +10,7 @@ import pytest
 from ccxt.base.errors import RateLimitExceeded
 from structlog.testing import capture_logs
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from tests.exchange import faults
 from tests.exchange.rig import NS_PER_MS, Rig, rig

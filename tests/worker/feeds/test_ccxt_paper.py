@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from schemas.config import DataSettings, Settings
+from schemas.settings import DataSettings, Settings
 from services.store import open_store
 from tests.exchange.rig import rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from schemas.errors import FeedError
-from schemas.exchange_settings import ExchangeSettings
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import ExchangeSettings, FeedSettings
 from services.feeds.port import FeedAnomalyKind
 from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle

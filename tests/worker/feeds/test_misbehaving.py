@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.port import BarRow, FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
 from tests.trading_core.market import random_series

@@ -2,8 +2,8 @@ import sys
 
 import pytest
 
-from schemas.config import DataSettings, RuntimeSettings, Settings
 from schemas.errors import ConfigError, DataError
+from schemas.settings import DataSettings, RuntimeSettings, Settings
 from tests.trading_core.market import random_series
 from tests.worker.feeds.growing import HEADER, line
 from worker.feeds.csv.tail import CsvTailFeed

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.config import LlmSettings, MemorySettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.settings import LlmSettings, MemorySettings, PolicyLoopSettings, ReflectionSettings, Settings
 from services.feeds.port import CONFLICTING, BarRow, FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind
 from services.journal.chain import JournalRow

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.store import Store, open_store
 from tests.postgres.server import Troubled

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.feeds.port import BarRow, FeedAnomaly
 from services.store import Store, open_store
 from tests.worker.replays import paper_replay

@@ -18,8 +18,8 @@ from typing import Any, Literal
 import numpy as np
 
 from schemas.canonical import content_hash
-from schemas.config import LlmSettings, MemorySettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.errors import ModelError, StoreError
+from schemas.settings import LlmSettings, MemorySettings, PolicyLoopSettings, ReflectionSettings, Settings
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.journal.chain import JournalRow, check_chain
 from services.ports import ModelReply

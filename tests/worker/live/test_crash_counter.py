@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import StoreError
-from schemas.live_settings import OperationsSettings
+from schemas.settings.live import OperationsSettings
 from worker.live.crash_counter import StartLimit, StartNotes, crash_loop
 from worker.live.process_identity import ProcessIdentity, is_gone
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.feeds.block_reasons import BlockReason
 from services.feeds.port import BarRow
 from services.store import open_store

@@ -4,9 +4,9 @@ import asyncio
 import json
 from typing import Any
 
-from schemas.config import EnvelopeSettings, Settings
 from schemas.judge import ReplanVerdict
 from schemas.reflection import NoLearnZone, PolicyLevelReflectionResult
+from schemas.settings import EnvelopeSettings, Settings
 from schemas.vocabulary import RecommendedAction
 from services.ports import Plan, PlanRound
 from services.slow_loop.cadence import Run

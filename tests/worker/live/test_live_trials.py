@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.clock import last_slot
 from services.slow_loop_service import SlowLoopService
 from tests.worker.live.paper_runs import RunningFeed, traded

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from schemas.config import Settings
 from schemas.errors import StoreError
+from schemas.settings import Settings
 from services.journal.chain import check_chain
 from services.store import open_store
 from tests.worker.live.paper_runs import address, asked, process_in, traded, waiting_feed

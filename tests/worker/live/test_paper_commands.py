@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.journal.kinds import INPUT_KINDS
 from services.store import Store, open_store

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from tests.worker.live.paper_runs import asked, killed, traded, waiting_feed
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.bars import BarSeries

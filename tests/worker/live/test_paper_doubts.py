@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.config import DataSettings, Settings
 from schemas.errors import DataError
+from schemas.settings import DataSettings, Settings
 from services.feeds.plausibility import LONGEST_DOUBT, SETTLED_BARS
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from services.store import open_store

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from schemas.config import Settings
 from schemas.errors import StoreError
+from schemas.settings import Settings
 from services.store import Store, open_store
 from services.store.leases import LeaseLost
 from services.store.records import Closing

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from tests.worker.live.paper_runs import asked, replayed, traded, waiting_feed
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.live.process import PaperOutcome

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from services.store import Store
 from tests.worker.live.paper_runs import asked, traded, waiting_feed
 from tests.worker.replays import paper_replay

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from schemas.config import MemorySettings, Settings
 from schemas.errors import ConfigError, StoreError
+from schemas.settings import MemorySettings, Settings
 from services.memory.episode_memory import MemoryView
 from services.store import Store, open_store
 from services.store.leases import LeaseLost

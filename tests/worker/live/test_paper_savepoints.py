@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from services.playbooks.registry import load_playbooks
 from services.slow_loop_service import SlowLoopService
 from services.store import open_store

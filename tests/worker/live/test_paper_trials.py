@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from schemas.trials import TrialLedger
 from services.slow_loop.cadence import Run
 from services.slow_loop.loop_facts import LoopFacts

@@ -5,7 +5,7 @@ import json
 from functools import cache
 from typing import Any
 
-from schemas.config import RuntimeSettings, Settings
+from schemas.settings import RuntimeSettings, Settings
 from services.clock import last_slot
 from services.store import Store, open_store
 from tests.worker.live.paper_runs import RunningFeed, address, asked, replayed, rows_stored

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import DataSettings, RuntimeSettings, Settings
+from schemas.settings import DataSettings, RuntimeSettings, Settings
 from services.store import RunRecord, Store, open_store
 from tests.worker.feeds.growing import HEADER, line
 from tests.worker.live.paper_runs import address, rows_stored

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from schemas.live_settings import OperationsSettings
+from schemas.settings.live import OperationsSettings
 from worker.live.crash_counter import crash_loop
 from worker.live.entry_guard import EntryGuard
 from worker.live.safe_mode import HARD, SafeMode, SafeModeReason

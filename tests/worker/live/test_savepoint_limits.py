@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.savepoints.forms import kind_of
@@ -71,12 +71,12 @@ def raised_parameters(state: dict[str, Any]) -> None:
 def own_envelope(state: dict[str, Any]) -> None:
     [ledgers] = objects(state, "ShadowLedgers")
     given = Settings.model_validate(LOOSE).envelope.model_dump(mode="json")
-    ledgers["_envelope"] = ["object", 10**6, "schemas.config:EnvelopeSettings", given]
+    ledgers["_envelope"] = ["object", 10**6, "schemas.settings.envelope:EnvelopeSettings", given]
 
 
 def own_settings(state: dict[str, Any]) -> None:
     [session] = objects(state, "Session")
-    session["settings"] = ["object", 10**6, "schemas.config:Settings", {"seed": 7}]
+    session["settings"] = ["object", 10**6, "schemas.settings:Settings", {"seed": 7}]
 
 
 def other_section(state: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.feeds.port import BarRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

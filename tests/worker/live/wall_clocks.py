@@ -17,7 +17,7 @@ import apscheduler.triggers.interval
 import pytest
 
 import worker.slow_worker.waker
-from schemas.config import Settings
+from schemas.settings import Settings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.store import open_store
 from tests.worker.live.bad_markets import NS, Heard, Run

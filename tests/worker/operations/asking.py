@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.live_settings import OperationsSettings
+from schemas.settings.live import OperationsSettings
 from worker.operations.endpoint import Endpoint
 from worker.operations.status import SECOND, ProcessStatus
 from worker.secrets.redaction import Redactor

@@ -3,7 +3,7 @@
 import json
 import socket
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from tests.worker.operations.asking import get, parsed, sent
 from worker.cli.paper import traded
 from worker.operations.logs import configure_logging

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.feeds.block_reasons import BlockReason
 from services.store import open_store
 from tests.worker.live.paper_runs import Item, RunningFeed, rows_of

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 from typer.testing import CliRunner
 
-from schemas.live_settings import OperationsSettings
+from schemas.settings.live import OperationsSettings
 from tests.agents.language_models.wire_server import answer
 from tests.worker.operations.asking import asked, endpoint, signs
 from tests.worker.operations.receiver import HANG, receiving

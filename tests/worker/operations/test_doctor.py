@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.store import open_store
 from tests.agents.language_models.wire_formats import FORMATS, saying
 from tests.agents.language_models.wire_server import answer

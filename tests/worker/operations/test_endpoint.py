@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from schemas.errors import ConfigError
-from schemas.live_settings import OperationsSettings
+from schemas.settings.live import OperationsSettings
 from tests.worker.operations.asking import NOW, Told, asked, endpoint, get, parsed, sent, signs
 from worker.operations.endpoint import MOST_CONNECTIONS, guard_of, is_loopback, most_connections
 from worker.operations.http_request import LONGEST_HEAD, Refused, Request, parse_head

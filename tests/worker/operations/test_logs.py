@@ -11,8 +11,8 @@ import sys
 import pytest
 import structlog
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from worker.operations.logs import LIBRARIES, RedactingFormatter, configure_logging, logger
 from worker.secrets.redaction import Redactor
 

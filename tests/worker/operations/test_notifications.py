@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from schemas.errors import ConfigError
-from schemas.live_settings import OperationsSettings
+from schemas.settings.live import OperationsSettings
 from tests.worker.operations.receiver import HANG, OK, receiving, status
 from worker.operations.alerts import SEVERITIES, Alert, of_journal, of_worker
 from worker.operations.notifications import MOST_ATTEMPTS, MOST_OF_A_TOPIC, Notifier, configured_webhook

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from services.store import open_store
 from tests.worker.live.paper_runs import Killed, killed, waiting_feed
 from tests.worker.live.paper_runs import traded as paper

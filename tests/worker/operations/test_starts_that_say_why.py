@@ -20,7 +20,7 @@ from schemas.errors import (
     ModelError,
     StoreError,
 )
-from schemas.live_settings import OperationsSettings
+from schemas.settings.live import OperationsSettings
 from services.store.leases import LeaseLost
 from tests.exchange.faults import rate_limited, server_error
 from tests.exchange.server import MINUTE_MS, ExchangeServer

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from services.store.urls import parse_url
 from worker.models import model_key
 from worker.operations.logs import configure_logging

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from schemas.canonical import datetime_to_ns, ns_to_datetime
-from schemas.config import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.errors import ModelError
-from schemas.language_model import ModelPrice
+from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from schemas.settings.llm import ModelPrice
 from services.ports import ModelReply
 from tests.worker.shared_runs import Run, embedded_bars, run_on, slice_run
 from tests.worker.wire import GOOD, wire

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from schemas.config import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.reflection import Finding, Remedy
+from schemas.settings import EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.vocabulary import CheckName, PolicyEventKind, Severity
 from services.playbooks.registry import load_playbooks
 from services.policy_loop.counters import FindingExample, PolicyCounters

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from schemas.config import Settings
 from schemas.errors import ConfigError, ModelError
-from schemas.language_model import PROVIDERS
+from schemas.settings import Settings
+from schemas.settings.llm import PROVIDERS
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.reply_format import ReplyFormat

@@ -10,9 +10,9 @@ from typing import Any, get_args
 
 import pytest
 
-from schemas.config import Settings
 from schemas.errors import ConfigError, DataError, FeedError
-from schemas.live_settings import NotificationKind
+from schemas.settings import Settings
+from schemas.settings.live import NotificationKind
 from services.feeds.assembler import RowAssembler
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink, StoreSink

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

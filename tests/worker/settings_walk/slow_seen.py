@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from schemas.config import Settings
 from schemas.episode import Episode
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import Eligibility, PlaybookDefinition
+from schemas.settings import Settings
 from schemas.vocabulary import RecommendedAction, Structure
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from tests.worker.settings_walk.operation import OPERATION
 from tests.worker.settings_walk.walking import looks, seen, seen_after, seen_before
 

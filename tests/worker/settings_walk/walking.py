@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from schemas.canonical import canonical_json
-from schemas.config import Settings
 from schemas.contract import Contract
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from worker.settings import FIELDS, load_settings
 
 Look = Callable[[Settings], Any]

@@ -4,8 +4,8 @@ from functools import cache
 from typing import Any
 
 from schemas.canonical import content_id
-from schemas.config import RuntimeSettings, Settings
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import RuntimeSettings, Settings
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
 from services.playbooks.registry import PlaybookRegistry, load_playbooks

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from schemas.canonical import datetime_to_ns
-from schemas.config import HighLevelSettings, Settings
+from schemas.settings import HighLevelSettings, Settings
 from services.clock import SimulatedClock
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from schemas.config import Settings
 from schemas.errors import StoreError
+from schemas.settings import Settings
 from services.store import Store, open_store
 from tests.postgres.server import Troubled
 from tests.worker.slow_worker.prepared import DAY, START, Watched, prepared, resolved

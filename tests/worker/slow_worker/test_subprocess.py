@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from schemas.config import RuntimeSettings, Settings
 from schemas.errors import StoreError
+from schemas.settings import RuntimeSettings, Settings
 from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.slow_loop.loop_facts import LoopFacts

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.store import open_store
 from services.store.tables import report_verdicts
 from tests.worker.slow_worker.prepared import DAY, START, Watched, played, prepared, resolved, watched

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from schemas.errors import ConfigError, DataError, FeedError, nearest
-from schemas.exchange_settings import ExchangeSettings
+from schemas.settings.live import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from trading_core.live.growing_bars import Bar
 from worker.feeds.ccxt.errors import SHAPE_ERRORS, Failure, raise_feed_error

@@ -12,7 +12,7 @@ from typing import Literal
 import structlog
 
 from schemas.errors import FeedError
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.assembler import MOST_WAITING, Item, RowAssembler
 from services.feeds.label_grid import LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind

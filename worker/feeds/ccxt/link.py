@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from schemas.exchange_settings import ExchangeSettings
+from schemas.settings.live import ExchangeSettings
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.stream import CandleStream

@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.assembler import Item, RowAssembler
 from services.feeds.label_grid import NS, LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from schemas.errors import ConfigError, nearest
-from schemas.exchange_settings import ExchangeSettings
+from schemas.settings.live import ExchangeSettings
 
 INSTALL = "pip install 'thinktwice[live]'"
 CACHED_CANDLES = 64  # of each symbol: every message is compared with all of them

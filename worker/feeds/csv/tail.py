@@ -14,7 +14,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from schemas.errors import DataError, FeedError
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.assembler import Item, RowAssembler
 from services.feeds.clock_watch import ClockWatch, SourceTime
 from services.feeds.label_grid import NS, LabelGrid

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schemas.config import DataSettings
+from schemas.settings import DataSettings
 from services.feeds.plausibility import doubted_bars
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from worker.feeds.history.fetch_check import shown

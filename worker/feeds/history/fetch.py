@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import ConfigError, DataError, FeedError
-from schemas.exchange_settings import ExchangeSettings
+from schemas.settings.live import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import Patience, pages

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from services.statistics.blocks import Floats
 from services.statistics.calendar_units import BlockUnit, Integers, unit_numbers
 from worker.runs.run_result import RunResult

@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from schemas.config import ExecutionSettings
 from schemas.proposal import PolicyProposal
+from schemas.settings import ExecutionSettings
 from services.journal.chain import JournalRow
 from services.policy_loop.compiler import SymbolColumns, compile_orders, rules_of, volatility_rule
 from services.slow_loop.shadow_ledger import UNLIMITED_CASH, paper_execution

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from schemas.config import Settings
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
 from services.journal.chain import JournalRow
 from services.journal.writer import JournalWriter
 from trading_core.bars import BarSeries

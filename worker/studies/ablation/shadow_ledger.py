@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from schemas.config import Settings
+from schemas.settings import Settings
 from trading_core.bars import BarSeries
 from worker.runs.sifted_bars import sifted_bars
 from worker.studies.ablation.arms import Arm

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from services.statistics.blocks import NEVER, Floats, Trades
 from services.statistics.calendar_units import BlockUnit, unit_of_timeframe
 from services.statistics.paired import ALPHA, PairedResult, compare_pairs

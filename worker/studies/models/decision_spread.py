@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prompts import PromptTemplate
-from schemas.config import Settings
+from schemas.settings import Settings
 from worker.studies.models.decision_moves import distribution
 from worker.studies.models.model_spread import Progress
 from worker.studies.models.strategist_panel import Decided, open_strategist

@@ -11,7 +11,7 @@ from math import comb
 from typing import Any
 
 from prompts import PromptTemplate
-from schemas.config import Settings
+from schemas.settings import Settings
 from services.journal.consolidations import AnsweredConsolidation
 from services.policy_checks.consolidation import STRICTNESS
 from worker.studies.models.model_panel import Sample, open_panel

@@ -12,8 +12,8 @@ from pathlib import Path
 from agents.language_models.accounted import AccountedModel, LiveSource, RecordedSource, ReplySource
 from agents.language_models.cassette import Cassette, CassetteWriter
 from prompts import PromptTemplate
-from schemas.config import Settings
 from schemas.errors import ConfigError, ModelError
+from schemas.settings import Settings
 from schemas.vocabulary import PolicyEventKind, ReflectionStatus
 from services.clock import SimulatedClock
 from services.journal.consolidations import AnsweredConsolidation

@@ -7,8 +7,8 @@ from typing import Any
 
 from agents.language_models.cassette import Cassette
 from prompts import PromptTemplate
-from schemas.config import Settings
 from schemas.errors import ConfigError
+from schemas.settings import Settings
 from schemas.vocabulary import ReflectionStatus
 from services.journal.consolidations import AnsweredConsolidation
 from services.model_calls.record import RecordedCall

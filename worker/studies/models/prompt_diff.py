@@ -17,8 +17,8 @@ from typing import Any, Protocol, TypeVar
 
 from prompts import PromptTemplate
 from schemas.canonical import content_hash
-from schemas.config import Settings
 from schemas.errors import CassetteMiss, ConfigError
+from schemas.settings import Settings
 from services.journal.consolidations import AnsweredConsolidation
 from services.model_calls.wording import PLAIN_RUN, Wordings
 from worker.studies.models.decision_moves import distribution, moves, paired_test

@@ -14,9 +14,9 @@ from agents.language_models.accounted import AccountedModel, LiveSource, Recorde
 from agents.language_models.cassette import CassetteWriter
 from agents.strategies.strategist_reply import FORM, FaultKind
 from prompts import PromptTemplate
-from schemas.config import Settings
 from schemas.errors import ConfigError
 from schemas.proposal import StrategistAnswer
+from schemas.settings import Settings
 from schemas.vocabulary import PlanKind
 from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink

@@ -16,10 +16,10 @@ from agents.strategies.model_strategist import NOTHING_TO_CHOOSE
 from agents.strategies.plan_bases import plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
 from schemas.background import DecisionBackground
-from schemas.config import Settings
 from schemas.errors import ConfigError, StoreError
 from schemas.playbook import PlaybookVersion
 from schemas.proposal import PolicyProposal
+from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import VersionState
 from services.journal.index import Event, JournalIndex

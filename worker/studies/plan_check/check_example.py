@@ -10,11 +10,11 @@ from typing import cast
 
 from agents.strategies.rule_strategist import candidate, proposal_of
 from schemas.canonical import datetime_to_ns
-from schemas.config import Settings
 from schemas.errors import ConfigError, nearest
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import MemoryCase, MemorySummary, PolicyLevelReflectionRequest
 from schemas.regime import RegimeLabels, RegimeView
+from schemas.settings import Settings
 from schemas.snapshot import DataWindow, MemoryBaseRates, PolicySnapshot, RiskState
 from schemas.vocabulary import TIMEFRAME_SECONDS, Direction, PolicyEventKind, PolicyState, Timeframe
 from services.clock import SimulatedClock

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from schemas.config import Settings
 from schemas.errors import CassetteMiss, ConfigError, ModelRefused
 from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
+from schemas.settings import Settings
 from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter

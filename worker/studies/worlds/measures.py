@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from services.statistics.blocks import GAINING, LOSING, Floats
 from services.statistics.drift import ARL
 from services.statistics.track import Bounds, Interval, Track

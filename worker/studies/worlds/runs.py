@@ -21,8 +21,8 @@ from typing import Any
 import services.statistics
 import worker.studies.worlds
 from schemas.canonical import content_id
-from schemas.config import GateSettings
 from schemas.errors import ConfigError
+from schemas.settings import GateSettings
 from worker.studies.worlds.measures import MEASURES, Outcome
 from worker.studies.worlds.table import Row
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from services.statistics.blocks import GAINING, LOSING, Floats, Trades
 from services.statistics.multiplicity import e_bh_rows, register_family
 from services.statistics.track import Bounds, Track

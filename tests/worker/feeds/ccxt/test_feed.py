@@ -6,8 +6,7 @@ import importlib
 import pytest
 
 from schemas.errors import ConfigError, DataError, FeedError
-from schemas.exchange_settings import ExchangeSettings
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import ExchangeSettings, FeedSettings
 from services.feeds.port import BarRow, FeedAnomalyKind
 from tests.exchange import faults
 from tests.exchange.rig import NS_PER_MS, rig

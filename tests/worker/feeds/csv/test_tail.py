@@ -4,7 +4,7 @@ from functools import partial
 import pytest
 
 from schemas.errors import FeedError
-from schemas.live_settings import FeedSettings
+from schemas.settings.live import FeedSettings
 from services.feeds.assembler import RowAssembler
 from services.feeds.port import FeedAnomaly
 from services.feeds.port import FeedAnomalyKind as Kind

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import ConfigError, DataError, FeedError
-from schemas.exchange_settings import ExchangeSettings
+from schemas.settings.live import ExchangeSettings
 from tests.exchange import faults
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar

@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from schemas.config import EnvelopeSettings, ExecutionSettings, ReflectionSettings, Settings
 from schemas.playbook import PlaybookDefinition
+from schemas.settings import EnvelopeSettings, ExecutionSettings, ReflectionSettings, Settings
 from services.playbooks.registry import load_playbooks
 from services.store import NewRun, open_store
 from trading_core.bars import BarSeries

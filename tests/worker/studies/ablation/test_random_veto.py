@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from schemas.config import ReflectionSettings, Settings
 from schemas.errors import DataError, InvariantViolation
+from schemas.settings import ReflectionSettings, Settings
 from schemas.vocabulary import PlanKind
 from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from schemas.config import ReflectionSettings, Settings
 from schemas.proposal import PolicyProposal
+from schemas.settings import ReflectionSettings, Settings
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from worker.studies.ablation.refused_plans import (
     KINDS,

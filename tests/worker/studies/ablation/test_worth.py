@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from schemas.config import DataSettings
+from schemas.settings import DataSettings
 from services.statistics.paired import PairedResult
 from tests.worker.studies.ablation.planted import SEEDS, books, planted, run, settings
 from trading_core.bars import COLUMNS

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from benchmarks import gate_worlds
-from schemas.config import GateSettings
 from schemas.errors import ConfigError
+from schemas.settings import GateSettings
 from schemas.vocabulary import VersionState
 from services.playbooks.lifecycle import PROVEN
 from worker.feeds.sample_data.worlds import make_market

@@ -6,7 +6,7 @@
 import numpy as np
 import pytest
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from worker.studies.worlds.catalogue import world_of
 from worker.studies.worlds.figures import QUANTITIES
 from worker.studies.worlds.runs import KeptParts, measure_rows

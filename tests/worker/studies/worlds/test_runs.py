@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.config import GateSettings
 from schemas.errors import ConfigError
+from schemas.settings import GateSettings
 from worker.studies.worlds.catalogue import world_of
 from worker.studies.worlds.figures import document_of, figures_of
 from worker.studies.worlds.runs import Columns, KeptParts, gate_hash, measure_rows

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from schemas.config import GateSettings
+from schemas.settings import GateSettings
 from services.high_level.table_gate import grade_table
 from services.statistics.blocks import GAINING, LOSING
 from services.statistics.calendar_units import unit_starts

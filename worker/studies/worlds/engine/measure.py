@@ -3,8 +3,8 @@
 import asyncio
 from math import log1p
 
-from schemas.config import GateSettings, Settings
 from schemas.playbook import PlaybookVersion
+from schemas.settings import GateSettings, Settings
 from schemas.vocabulary import VersionState
 from services.journal.writer import JournalWriter
 from services.playbooks.lifecycle import PROVEN

@@ -111,8 +111,8 @@ class LlmSettings(Contract):
         description="name no symbol, no day and no price of the market in any question, so that what a "
         "model remembers of them does not help it; the run then has a headline",
     )
-    fast_model: str = "claude-haiku-5-5"
-    slow_model: str = "claude-opus-5-5"
+    fast_model: str = Field(default="claude-haiku-5-5", description="model of the fast reflection")
+    slow_model: str = Field(default="claude-opus-5-5", description="model of the slow reflection")
     strategist_model: str = Field(default="claude-haiku-5-5", description="model of the strategist")
     strategist_deadline_ms: float = Field(
         default=20_000.0,

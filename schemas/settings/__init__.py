@@ -1,0 +1,219 @@
+"""The configuration tree: frozen, closed, with documented defaults; one TOML section per model.
+
+`runtime` says where things lie and how fast they run and is never hashed; `config_hash` covers everything
+else, so two runs of the same decisions share it. Read once by `worker.settings`.
+"""
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from schemas.canonical import content_hash
+from schemas.contract import Contract
+from schemas.settings.account import AccountSettings
+from schemas.settings.bounds import MAX_COUNT
+from schemas.settings.envelope import CorrelationBucket, EnvelopeSettings, NoTradeWindow
+from schemas.settings.execution import ExecutionSettings
+from schemas.settings.gate import GateSettings
+from schemas.settings.judge import JudgeSettings
+from schemas.settings.live import ExchangeSettings, FeedSettings, OperationsSettings
+from schemas.settings.llm import NO_PROVIDER, LlmSettings
+from schemas.settings.policy_loop import HEARTBEAT_BARS, PolicyLoopSettings, RegimeSettings
+from schemas.settings.reflection import (
+    DeliberationSettings,
+    HighLevelSettings,
+    MemorySettings,
+    ReflectionSettings,
+)
+
+__all__ = [
+    "MAX_COUNT",
+    "AccountSettings",
+    "CorrelationBucket",
+    "DataSettings",
+    "DeliberationSettings",
+    "EnvelopeSettings",
+    "ExchangeSettings",
+    "ExecutionSettings",
+    "FeedSettings",
+    "GateSettings",
+    "HEARTBEAT_BARS",
+    "HighLevelSettings",
+    "JudgeSettings",
+    "LlmSettings",
+    "MemorySettings",
+    "NoTradeWindow",
+    "OperationsSettings",
+    "PolicyLoopSettings",
+    "ReflectionSettings",
+    "RegimeSettings",
+    "RuntimeSettings",
+    "Settings",
+    "asking_name",
+]
+
+OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
+
+
+LATER = {
+    "llm": ("accept_models", "structured_output", "anonymise"),
+    "reflection": ("model_deadline_ms",),
+    "envelope": ("max_entries_per_block",),
+    "gate": ("block", "strict"),
+    "judge": ("shadow_life_blocks", "action_life_blocks"),
+}
+
+
+class DataSettings(Contract):
+    """What is traded. Where it lies is in `runtime`."""
+
+    label: Literal["open", "close"] = Field(
+        default="open", description="whether a label is the open or the close of its bar"
+    )
+    symbols: tuple[str, ...] = Field(default=(), description="empty: every symbol of the data")
+    timeframe: str | None = Field(
+        default=None, description="spacing of the bars; unset: as the bars are spaced"
+    )
+    plausibility: Literal["live", "always", "off"] = Field(
+        default="live",
+        description="where a bar outside the band around the last good close is in doubt until the next two "
+        "bars of its symbol confirm the new level: on live feeds, `always` also on recorded bars, or nowhere",
+    )
+    plausible_change: float = Field(
+        default=0.5,
+        gt=0,
+        le=1_000,
+        description="half the width of that band at least, as a share of the last good close",
+    )
+    plausible_atr: float = Field(
+        default=20.0,
+        ge=0,
+        le=10_000,
+        description="half the width of that band at least, in mean true ranges of the last 14 good bars",
+    )
+
+
+class RuntimeSettings(Contract):
+    """Where things lie; never hashed."""
+
+    db: str = Field(
+        default="sqlite:///thinktwice.db",
+        description="the store; `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/DATABASE`",
+    )
+    data: str | None = Field(default=None, description="bar file; None: the embedded daily bars")
+    tz: str | None = Field(default=None, description="zone of times in the file that have none")
+    start: str | None = Field(default=None, description="first bar label kept, UTC")
+    end: str | None = Field(default=None, description="last bar label kept, UTC; a date is its whole day")
+    out: str | None = Field(default=None, description="folder for summary, trades, equity and reports")
+    playbooks: str | None = Field(
+        default=None, description="folder of playbook files; None: the embedded ones"
+    )
+    flush_rows: int = Field(default=2_000, le=MAX_COUNT, ge=1, description="journal rows per transaction")
+    llm: Literal["live", "record", "replay"] = Field(
+        default="live",
+        description="where replies of a model come from: asked for; asked for and kept in `cassette`; "
+        "played from `cassette`, without key or network",
+    )
+    cassette: str | None = Field(default=None, description="file of recorded replies, JSON lines")
+    feed: FeedSettings = FeedSettings()
+    operations: OperationsSettings = OperationsSettings()
+
+
+def asking_name(provider: str) -> str:
+    """What `policy_loop.strategist` or `judge.replan` say to ask a model, also where no provider is set."""
+    return OLDER_MODEL if provider == NO_PROVIDER else "model"
+
+
+class Settings(Contract):
+    """The whole tree."""
+
+    seed: int = Field(
+        default=0,
+        le=MAX_COUNT,
+        ge=0,
+        description="recorded in the first journal row; the rules tier draws nothing, so it changes no "
+        "decision",
+    )
+    data: DataSettings = DataSettings()
+    account: AccountSettings = AccountSettings()
+    execution: ExecutionSettings = ExecutionSettings()
+    envelope: EnvelopeSettings = EnvelopeSettings()
+    policy_loop: PolicyLoopSettings = PolicyLoopSettings()
+    reflection: ReflectionSettings = ReflectionSettings()
+    memory: MemorySettings = MemorySettings()
+    high_level: HighLevelSettings = HighLevelSettings()
+    gate: GateSettings = GateSettings()
+    judge: JudgeSettings = JudgeSettings()
+    llm: LlmSettings = LlmSettings()
+    deliberation: DeliberationSettings = DeliberationSettings()
+    runtime: RuntimeSettings = RuntimeSettings()
+
+    @model_validator(mode="after")
+    def _models_need_a_provider(self) -> "Settings":
+        if self.provider == NO_PROVIDER:
+            if asking := self._asking():
+                name, value, instead = asking[0]
+                raise ValueError(f"{name} {value!r} needs a model: set llm.provider, or use {instead!r}")
+        elif OLDER_MODEL in self._names() and self.provider != OLDER_MODEL:
+            raise ValueError(
+                f"'anthropic' is the older name of 'model' at that provider, but llm.provider is "
+                f"{self.provider!r}: write 'model'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _recorded_needs_a_cassette(self) -> "Settings":
+        mode, cassette = self.runtime.llm, self.runtime.cassette
+        if mode != "live" and cassette is None:
+            raise ValueError(f"runtime.llm {mode!r} needs a file: set runtime.cassette (--cassette FILE)")
+        if mode != "live" and not self.uses_models:
+            raise ValueError(
+                f"runtime.llm {mode!r} has no model to speak for: use reflection.mode 'full', "
+                "policy_loop.strategist 'model' or judge.replan 'model'"
+            )
+        if mode == "live" and cassette is not None:
+            raise ValueError("runtime.cassette is not used with runtime.llm 'live': say record or replay")
+        return self
+
+    @property
+    def uses_models(self) -> bool:
+        """Whether any part of a run asks a language model."""
+        return bool(self._asking())
+
+    @property
+    def provider(self) -> str:
+        """Whose API the models are asked over; a setting of the older name says it by itself."""
+        named = self.llm.provider
+        return OLDER_MODEL if named == NO_PROVIDER and OLDER_MODEL in self._names() else named
+
+    def _names(self) -> tuple[str, str]:
+        return self.policy_loop.strategist, self.judge.replan
+
+    def _asking(self) -> list[tuple[str, str, str]]:
+        """Key and value of every setting that asks a model, and the value that asks none."""
+        mode, (strategist, judge) = self.reflection.mode, self._names()
+        return [
+            *([("reflection.mode", mode, "deterministic")] if mode == "full" else []),
+            *([("policy_loop.strategist", strategist, "rules")] if strategist != "rules" else []),
+            *([("judge.replan", judge, "rules")] if judge != "rules" else []),
+        ]
+
+    def hashed(self) -> dict[str, Any]:
+        """Everything that decides, as plain data: not `runtime`, nor where a model's API is.
+
+        What was added to a section later is left out at its default, so a run of before keeps its hash.
+        """
+        payload = self.payload()
+        del payload["runtime"]
+        del payload["llm"]["base_url"]
+        for section, names in LATER.items():
+            fresh = type(getattr(self, section))().payload()
+            for name in names:
+                if payload[section][name] == fresh[name]:
+                    del payload[section][name]
+        return payload
+
+    @property
+    def config_hash(self) -> str:
+        """SHA-256 over everything but `runtime`."""
+        return content_hash(self.hashed())
