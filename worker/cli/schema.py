@@ -47,8 +47,8 @@ def _render(listing: list[dict[str, str]]) -> None:
 def contracts() -> dict[str, type[Contract]]:
     """Contracts by name, ascending."""
     found: dict[str, type[Contract]] = {}
-    for info in pkgutil.iter_modules(schemas.__path__):
-        module = importlib.import_module(f"{schemas.__name__}.{info.name}")
+    for info in pkgutil.walk_packages(schemas.__path__, f"{schemas.__name__}."):
+        module = importlib.import_module(info.name)
         for name, kind in inspect.getmembers(module, inspect.isclass):
             if issubclass(kind, Contract) and kind is not Contract and kind.__module__ == module.__name__:
                 found[name] = kind
