@@ -5,29 +5,25 @@ action, change one or bring a refused one back; such a reply counts for nothing,
 of the rules stands with the reason in `fallback`.
 """
 
-import asyncio
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agents.judge_replanning import decision_of
 from prompts import load_prompt
-from schemas.errors import ModelError
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
+from services.model_calls.asking import NoReply, ask
 from services.model_calls.quoting import visible
-from services.model_calls.record import TIMEOUT
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import first_problem, json_text
+from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
 from services.ports import LanguageModel, ModelReply
 
 PROMPT = "judge_replanning"
 MAX_TOKENS = 1_500
 DEADLINE_MS = 60_000.0
-GRACE_MS = 20.0
-LONGEST_REPLY = 20_000
 MOST_ACTIONS = 100
 SHOWN = 40
 DROPPED = "dropped_by_model"
@@ -51,6 +47,9 @@ class KeepReply(BaseModel):
 
     keep: tuple[str, ...] = Field(max_length=MOST_ACTIONS)
     reason: Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+_REPLY = TypeAdapter(KeepReply)
 
 
 class ReplyFault(ValueError):
@@ -78,25 +77,26 @@ async def weighed(
     """
     if not verdict.actions:
         return by_rules(verdict, Fallback.NOTHING_TO_DROP)
+    reply = await _asked(verdict, report, model, deadline_ms, wording)
+    if isinstance(reply, NoReply):
+        return by_rules(verdict, reply.kind)
     try:
-        reply = await _asked(verdict, report, model, deadline_ms, wording)
-        kept = read_reply(reply.text, len(verdict.actions), len(verdict.refused))
-    except TimeoutError:
-        return by_rules(verdict, TIMEOUT)
-    except ModelError as error:
-        return by_rules(verdict, str(error.context.get("kind", "error")))
+        kept = read_kept(reply.text, len(verdict.actions), len(verdict.refused))
     except ReplyFault as fault:
         return by_rules(verdict, str(fault))
     return _without_the_others(verdict, kept, reply.model)
 
 
-def read_reply(text: str, accepted: int, refused: int) -> KeepReply:
+def read_kept(text: str, accepted: int, refused: int) -> KeepReply:
     """The reply in a model's text; `accepted` and `refused` are how many actions it was shown.
 
     Raises:
         ReplyFault: there is none, or it keeps what was not offered.
     """
-    reply = _wire(text)
+    try:
+        reply = read_reply(text, _REPLY)
+    except MalformedReply as error:
+        raise ReplyFault(Fallback.MALFORMED, str(error)) from error
     if len(set(reply.keep)) < len(reply.keep):
         raise ReplyFault(Fallback.REPEATED_ACTION, "an action is kept twice")
     for name in reply.keep:
@@ -107,26 +107,13 @@ def read_reply(text: str, accepted: int, refused: int) -> KeepReply:
     return reply
 
 
-def _wire(text: str) -> KeepReply:
-    if len(text) > LONGEST_REPLY:
-        raise ReplyFault(Fallback.MALFORMED, f"{len(text)} characters, more than {LONGEST_REPLY}")
-    try:
-        return KeepReply.model_validate_json(json_text(text))
-    except ValidationError as error:
-        raise ReplyFault(Fallback.MALFORMED, first_problem(error)) from error
-    except RecursionError as error:
-        raise ReplyFault(Fallback.MALFORMED, "nested too deeply") from error
-    except ValueError as error:
-        raise ReplyFault(Fallback.MALFORMED, str(error)) from error
-
-
 async def _asked(
     verdict: ReplanVerdict,
     report: HighLevelReflectionReport,
     model: LanguageModel,
     deadline_ms: float,
     wording: Wording,
-) -> ModelReply:
+) -> ModelReply | NoReply:
     prompt = load_prompt(PROMPT)
     actions = zip(_names("a", len(verdict.actions)), verdict.actions, strict=True)
     refused = zip(_names("r", len(verdict.refused)), verdict.refused, strict=True)
@@ -135,11 +122,9 @@ async def _asked(
         refused=wording.json([{"id": name, **one.payload()} for name, one in refused]),
         report=wording.json(report.payload()),
     )
-    # The model keeps its deadline and says how it failed; this one is for a model that does not.
-    async with asyncio.timeout((deadline_ms + GRACE_MS) / 1_000):
-        return await model.complete(
-            system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=deadline_ms
-        )
+    return await ask(
+        model, system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=deadline_ms
+    )
 
 
 def _without_the_others(verdict: ReplanVerdict, reply: KeepReply, model: str) -> ReplanVerdict:
@@ -166,12 +151,4 @@ def _names(letter: str, count: int) -> tuple[str, ...]:
     return tuple(f"{letter}{number}" for number in range(1, count + 1))
 
 
-def _reads(text: str) -> bool:
-    try:
-        _wire(text)
-    except ReplyFault:
-        return False
-    return True
-
-
-FORM = ReplyFormat(PROMPT, KeepReply, _reads)
+FORM = ReplyFormat(PROMPT, KeepReply, lambda text: is_read(text, _REPLY))

@@ -8,14 +8,13 @@ closed on it.
 Time is measured and never decides what the deterministic checks say; only the model has a deadline.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from prompts import PromptTemplate, load_prompt
-from schemas.errors import ConfigError, InvariantViolation, ModelError
+from schemas.errors import ConfigError, InvariantViolation
 from schemas.reflection import (
     Finding,
     MemorySummary,
@@ -26,6 +25,7 @@ from schemas.reflection import (
 )
 from schemas.settings import ReflectionSettings
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
+from services.model_calls.asking import NoReply, ask
 from services.model_calls.record import LATE
 from services.model_calls.wording import Wordings
 from services.policy_checks.amendment import check_amendment
@@ -44,7 +44,6 @@ PROMPT = "policy_level_reflection"
 # twenty ids. At two characters a token, as the budget counts, it fits; a shorter bound would cut a legal one.
 # A model that thinks spends it on that as well, and a reply cut there counts for nothing.
 MAX_TOKENS = 1_600
-GRACE_MS = 20.0
 NS_PER_MS = 1_000_000
 
 
@@ -211,20 +210,15 @@ class PolicyLevelReflectionService:
         if left_ms <= 0 and not self._recorded:
             return Consolidation(()), _degraded(meta, LATE)
         wording = self._wordings.of(request.snapshot)
-        try:
-            # The model keeps its deadline and says how it failed; this one is for a model that does not.
-            async with asyncio.timeout((left_ms + GRACE_MS) / 1_000):
-                reply = await model.complete(
-                    system=self._prompt.system,
-                    prompt=consolidation_question(self._prompt, request, findings, wording),
-                    max_tokens=MAX_TOKENS,
-                    deadline_ms=left_ms,
-                )
-        except TimeoutError:
-            return Consolidation(()), _degraded(meta, "llm_timeout")
-        except ModelError as error:
-            kind = error.context.get("kind", "error")
-            return Consolidation(()), _degraded(meta, LATE if kind == LATE else f"llm_{kind}")
+        reply = await ask(
+            model,
+            system=self._prompt.system,
+            prompt=consolidation_question(self._prompt, request, findings, wording),
+            max_tokens=MAX_TOKENS,
+            deadline_ms=left_ms,
+        )
+        if isinstance(reply, NoReply):
+            return Consolidation(()), _degraded(meta, LATE if reply.kind == LATE else f"llm_{reply.kind}")
         added = weigh_reply(reply.text, request, findings, wording)
         if added.refused is not None:
             return added, _degraded(meta, added.refused)

@@ -6,7 +6,6 @@ of what the snapshot and the readers hold, so a recorded run is played back ques
 picks a base and says what to change; it never writes a plan from nothing, sizes, or moves a stop away.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,22 +15,20 @@ from typing import Any
 from agents.strategies.plan_bases import ID_DIGITS, FrozenPlan, PlanBase, plan_bases
 from agents.strategies.plan_changes import answer_of
 from agents.strategies.rule_strategist import RuleStrategist
-from agents.strategies.strategist_reply import ReplyFault, TightenReply, read_reply
+from agents.strategies.strategist_reply import ReplyFault, TightenReply, read_strategist_reply
 from prompts import PromptTemplate, load_prompt
 from schemas.background import DecisionBackground, RecentBar
-from schemas.errors import ModelError
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import StrategistAnswer
 from schemas.reflection import BUCKETS
 from schemas.snapshot import PolicySnapshot
+from services.model_calls.asking import NoReply, ask
 from services.model_calls.quoting import quoted_json
-from services.model_calls.record import TIMEOUT
 from services.model_calls.wording import PLAIN_RUN, PRICED, Wording, Wordings
 from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Revision
 
 PROMPT = "strategist"
 MAX_TOKENS = 1_500
-GRACE_MS = 20.0
 NOTHING_TO_CHOOSE = "nothing_to_choose"
 NONE = "none"
 NS_PER_MS = 1_000_000
@@ -130,17 +127,12 @@ class ModelStrategist:
     ) -> StrategistAnswer | ReplyFault | Fallback:
         """One call, made even without time left: the record then says so, and a replay ends there too."""
         left_ms = max(0.0, self._deadline_ms - (self._timer() - start) / NS_PER_MS)
-        try:
-            # The model keeps its deadline and says how it failed; this one is for a model that does not.
-            async with asyncio.timeout((left_ms + GRACE_MS) / 1_000):
-                reply = await self._model.complete(
-                    system=self._static_part(), prompt=prompt, max_tokens=MAX_TOKENS, deadline_ms=left_ms
-                )
-        except TimeoutError:
-            return Fallback(TIMEOUT)
-        except ModelError as error:
-            return Fallback(str(error.context.get("kind", "error")))
-        read = read_reply(reply.text)
+        reply = await ask(
+            self._model, system=self._static_part(), prompt=prompt, max_tokens=MAX_TOKENS, deadline_ms=left_ms
+        )
+        if isinstance(reply, NoReply):
+            return Fallback(reply.kind)
+        read = read_strategist_reply(reply.text)
         if isinstance(read, ReplyFault):
             return read
         if isinstance(read, TightenReply) and (held := snapshot.position) is not None:

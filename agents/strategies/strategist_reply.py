@@ -5,18 +5,16 @@ field of a plan with a value of that field's type. A reply that does not fit is 
 that can be sent back. Pure functions over the reply's text; what it means for a plan is decided elsewhere.
 """
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from schemas.vocabulary import Direction
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import first_problem, json_text
+from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 
-LONGEST_REPLY = 20_000
 MOST_CHANGES = 20
 
 
@@ -122,30 +120,12 @@ ClosedReply = Annotated[Reply, Field(discriminator="answer")]
 _REPLY: TypeAdapter[Reply] = TypeAdapter(ClosedReply)
 
 
-def read_reply(text: str) -> Reply | ReplyFault:
+def read_strategist_reply(text: str) -> Reply | ReplyFault:
     """The reply in a model's text, or why there is none."""
-    if len(text) > LONGEST_REPLY:
-        return _malformed(f"{len(text)} characters, more than {LONGEST_REPLY}")
     try:
-        return _REPLY.validate_json(_without_nulls(json_text(text)))
-    except ValidationError as error:
-        return _malformed(first_problem(error))
-    except RecursionError:
-        return _malformed("nested too deeply")
-    except ValueError as error:
-        return _malformed(str(error))
-
-
-def _without_nulls(text: str) -> str:
-    """The reply without the fields that say nothing: of the other answers, where the form has all of them."""
-    document = json.loads(text)
-    if not isinstance(document, dict) or None not in document.values():
-        return text
-    return json.dumps({name: value for name, value in document.items() if value is not None})
-
-
-def _malformed(message: str) -> ReplyFault:
-    return ReplyFault(FaultKind.MALFORMED, message)
+        return read_reply(text, _REPLY, without_nulls=True)
+    except MalformedReply as error:
+        return ReplyFault(FaultKind.MALFORMED, str(error))
 
 
 class OfferedProposeReply(ProposeReply):
@@ -159,4 +139,4 @@ class OfferedProposeReply(ProposeReply):
 OfferedReply = Annotated[
     OfferedProposeReply | HoldReply | TightenReply | AbstainReply, Field(discriminator="answer")
 ]
-FORM = ReplyFormat("strategist", OfferedReply, lambda text: not isinstance(read_reply(text), ReplyFault))
+FORM = ReplyFormat("strategist", OfferedReply, lambda text: is_read(text, _REPLY, without_nulls=True))

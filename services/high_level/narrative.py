@@ -5,22 +5,21 @@ was given and every id it cites was offered; otherwise the rule text stands and 
 last by the service.
 """
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from schemas.canonical import canonical_json
-from schemas.errors import ModelError
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import EvidenceGrade
 from services.high_level.interval_text import interval_text
+from services.model_calls.asking import NoReply, ask
 from services.model_calls.quoting import quoted_json
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import first_problem, json_text
+from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
 from services.ports import LanguageModel
 
@@ -29,7 +28,6 @@ ID = re.compile(r"\b[0-9a-f]{12,64}\b")
 MAX_TOKENS = 1_500
 MAX_CHARACTERS = 4_000
 DEADLINE_MS = 60_000.0
-GRACE_MS = 20.0
 SHOWN = 12
 QUOTED = "deferred_seen"
 
@@ -59,6 +57,9 @@ class NarrativeReply(BaseModel):
 
     narrative: str = Field(min_length=1, max_length=MAX_CHARACTERS)
     cited_evidence: tuple[str, ...]
+
+
+_REPLY = TypeAdapter(NarrativeReply)
 
 
 @dataclass(frozen=True)
@@ -152,11 +153,12 @@ def unknown_numbers(text: str, source: str) -> tuple[str, ...]:
     return (*ids, *numbers)
 
 
-def read_reply(reply: str, source: str, offered: Sequence[str]) -> Narrative:
+def read_narrative(reply: str, source: str, offered: Sequence[str]) -> Narrative:
     """A model's reply as a narrative, or the reason why it is none (`text` is then empty)."""
-    answer = _told(reply)
-    if isinstance(answer, str):
-        return Narrative("", False, answer)
+    try:
+        answer = read_reply(reply, _REPLY)
+    except MalformedReply as error:
+        return Narrative("", False, str(error))
     text = answer.narrative
     if not text.strip():
         return Narrative("", False, "the narrative has no words")
@@ -168,19 +170,7 @@ def read_reply(reply: str, source: str, offered: Sequence[str]) -> Narrative:
     return Narrative(text.strip(), True)
 
 
-def _told(reply: str) -> NarrativeReply | str:
-    """The reply in a model's text, or why there is none."""
-    try:
-        return NarrativeReply.model_validate_json(json_text(reply))
-    except ValidationError as error:
-        return first_problem(error)
-    except RecursionError:
-        return "nested too deeply"
-    except ValueError as error:
-        return str(error)
-
-
-FORM = ReplyFormat("high_level_reflection", NarrativeReply, lambda text: not isinstance(_told(text), str))
+FORM = ReplyFormat("high_level_reflection", NarrativeReply, lambda text: is_read(text, _REPLY))
 
 
 async def tell(
@@ -202,15 +192,10 @@ async def tell(
     told = {key: body[key] for key in body if key != QUOTED}
     source = canonical_json({"report": told, "symbols": list(wording.symbols.values())})
     request = prompt.render(report=quoted_json(body), evidence=quoted_json(offered))
-    try:
-        # A model that keeps no deadline of its own is cut off here.
-        async with asyncio.timeout((DEADLINE_MS + GRACE_MS) / 1_000.0):
-            reply = await model.complete(
-                system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=DEADLINE_MS
-            )
-    except TimeoutError:
-        return Narrative(report.narrative, False, f"model failed: no answer within {DEADLINE_MS:g} ms")
-    except ModelError as error:
-        return Narrative(report.narrative, False, f"model failed: {error}")
-    read = read_reply(reply.text, source, offered)
+    reply = await ask(
+        model, system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=DEADLINE_MS
+    )
+    if isinstance(reply, NoReply):
+        return Narrative(report.narrative, False, f"model failed: {reply.detail}")
+    read = read_narrative(reply.text, source, offered)
     return read if read.by_model else Narrative(report.narrative, False, read.refused)

@@ -2,16 +2,72 @@
 
 import json
 import re
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from services.model_calls.quoting import visible
 
+LONGEST_REPLY = 20_000
 SHOWN = 80  # characters of a model's own words in a reason
 SEEN = 200
 FENCE = re.compile(r"\s*```[A-Za-z0-9_-]{0,20}[ \t]*\r?\n(?P<inside>.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
 NO_OBJECT = "the reply is not one JSON object and nothing else"
+
+Reply = TypeVar("Reply")
+
+
+class MalformedReply(ValueError):
+    """A reply that its contract does not take; `extra` names the fields that it brings of its own."""
+
+    def __init__(self, reason: str, extra: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.extra = extra
+
+
+def read_reply(
+    text: str, contract: TypeAdapter[Reply], *, longest: int = LONGEST_REPLY, without_nulls: bool = False
+) -> Reply:
+    """The closed reply in a model's text.
+
+    Args:
+        text: what the model said.
+        contract: of the reply.
+        longest: characters that are read at most.
+        without_nulls: leave out fields that say nothing, where a form has those of several answers.
+
+    Raises:
+        MalformedReply: there is none; the reason is in words of ours.
+    """
+    if len(text) > longest:
+        raise MalformedReply(f"{len(text)} characters, more than {longest}")
+    try:
+        inside = json_text(text)
+        return contract.validate_json(_without_nulls(inside) if without_nulls else inside)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        extra = [".".join(map(str, item["loc"])) for item in problems if item["type"] == "extra_forbidden"]
+        raise MalformedReply(first_problem(error), tuple(sorted(extra))) from error
+    except RecursionError as error:
+        raise MalformedReply("nested too deeply") from error
+    except ValueError as error:
+        raise MalformedReply(str(error)) from error
+
+
+def is_read(text: str, contract: TypeAdapter[Any], **how: Any) -> bool:
+    """Whether a text holds a reply that the contract takes; `how` as in `read_reply`."""
+    try:
+        read_reply(text, contract, **how)
+    except MalformedReply:
+        return False
+    return True
+
+
+def _without_nulls(text: str) -> str:
+    document = json.loads(text)
+    if not isinstance(document, dict) or None not in document.values():
+        return text
+    return json.dumps({name: value for name, value in document.items() if value is not None})
 
 
 def unfenced(text: str) -> str:

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
 from prompts import PromptTemplate
 from schemas.canonical import canonical_json
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import first_problem, json_text
+from services.model_calls.reply_text import MalformedReply, is_read, read_reply
 from services.model_calls.wording import PLAIN, Wording
 from services.policy_checks.findings import status_of
 from trading_core.features import FEATURES
@@ -65,6 +65,9 @@ class ConsolidationReply(BaseModel):
     deferred_needs: tuple[Annotated[str, StringConstraints(min_length=1, max_length=300)], ...] = Field(
         default=(), max_length=5
     )
+
+
+_REPLY = TypeAdapter(ConsolidationReply)
 
 
 @dataclass(frozen=True)
@@ -141,20 +144,12 @@ def stated_verdict(text: str) -> ReflectionStatus | None:
 
 
 def _read(text: str) -> ConsolidationReply | Finding:
-    if len(text) > LONGEST_REPLY:
-        return _malformed(f"{len(text)} characters, more than {LONGEST_REPLY}")
     try:
-        return ConsolidationReply.model_validate_json(json_text(text))
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-        extra = [".".join(map(str, item["loc"])) for item in problems if item["type"] == "extra_forbidden"]
-        if extra:
-            return _refused(f"the reply brings {', '.join(repr(name[:60]) for name in sorted(extra))}")
-        return _malformed(first_problem(error))
-    except ValueError as error:
+        return read_reply(text, _REPLY, longest=LONGEST_REPLY)
+    except MalformedReply as error:
+        if error.extra:
+            return _refused(f"the reply brings {', '.join(repr(name[:60]) for name in error.extra)}")
         return _malformed(str(error))
-    except RecursionError:
-        return _malformed("nested too deeply")
 
 
 def _objections(reply: ConsolidationReply) -> tuple[Finding, ...]:
@@ -285,5 +280,5 @@ def _finding(code: str, severity: Severity, message: str, evidence: tuple[str, .
 
 
 FORM = ReplyFormat(
-    "policy_level_reflection", ConsolidationReply, lambda text: not isinstance(_read(text), Finding)
+    "policy_level_reflection", ConsolidationReply, lambda text: is_read(text, _REPLY, longest=LONGEST_REPLY)
 )

@@ -14,7 +14,6 @@ import pytest
 
 from agents import judge_model
 from agents.judge_agent_client import JudgeAgentClient
-from agents.strategies.model_strategist import GRACE_MS as STRATEGIST_GRACE_MS
 from agents.strategies.model_strategist import ModelStrategist
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import load_prompt
@@ -23,8 +22,9 @@ from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, Ref
 from services.high_level import narrative
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
+from services.model_calls.asking import GRACE_MS
 from services.playbooks.registry import PlaybookRegistry
-from services.policy_level_reflection_service import GRACE_MS, PolicyLevelReflectionService
+from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import ModelReply
 from tests.agents.strategies.questions import propose, question
 from tests.agents.test_judge_model import REPORT, RULES
@@ -141,7 +141,7 @@ def test_strategist_that_keeps_no_deadline_is_cut_off_at_it_and_its_grace() -> N
     answer, seconds = proposed(model)
     assert answer.fallback == "timeout"
     assert model.deadlines_ms == [pytest.approx(BUDGET_MS)]
-    assert seconds == pytest.approx((BUDGET_MS + STRATEGIST_GRACE_MS) / 1_000)
+    assert seconds == pytest.approx((BUDGET_MS + GRACE_MS) / 1_000)
 
 
 def test_strategist_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
@@ -155,7 +155,7 @@ def test_strategist_correction_has_what_the_first_reply_left_of_the_one_deadline
     answer, seconds = proposed(model)
     assert answer.fallback == "timeout"
     assert model.deadlines_ms == [pytest.approx(BUDGET_MS), pytest.approx(BUDGET_MS - 150.0)]
-    assert seconds == pytest.approx((BUDGET_MS + STRATEGIST_GRACE_MS) / 1_000)
+    assert seconds == pytest.approx((BUDGET_MS + GRACE_MS) / 1_000)
 
 
 def test_judge_that_keeps_no_deadline_is_cut_off_at_it_and_its_grace() -> None:
@@ -164,7 +164,7 @@ def test_judge_that_keeps_no_deadline_is_cut_off_at_it_and_its_grace() -> None:
     assert verdict.fallback == "timeout"
     assert verdict.actions == RULES.actions
     assert model.deadlines_ms == [BUDGET_MS]
-    assert seconds == pytest.approx((BUDGET_MS + judge_model.GRACE_MS) / 1_000)
+    assert seconds == pytest.approx((BUDGET_MS + GRACE_MS) / 1_000)
 
 
 def test_judge_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
@@ -178,7 +178,7 @@ def test_narrative_of_a_model_that_keeps_no_deadline_is_cut_off_at_it_and_its_gr
     told, seconds = timed(lambda: narrative.tell(REPORT, load_prompt("high_level_reflection"), model))
     assert told == narrative.Narrative(REPORT.narrative, False, "model failed: no answer within 60000 ms")
     assert model.deadlines_ms == [narrative.DEADLINE_MS]
-    assert seconds == pytest.approx((narrative.DEADLINE_MS + narrative.GRACE_MS) / 1_000)
+    assert seconds == pytest.approx((narrative.DEADLINE_MS + GRACE_MS) / 1_000)
 
 
 def test_narrative_of_a_model_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
@@ -198,7 +198,7 @@ def test_judge_of_a_run_has_a_deadline_without_being_given_one(monkeypatch: pyte
     verdict, seconds = timed(lambda: client.replan(REPORT, (), 0))
     assert verdict.fallback == "timeout"
     assert model.deadlines_ms == [judge_model.DEADLINE_MS]
-    assert seconds == pytest.approx((judge_model.DEADLINE_MS + judge_model.GRACE_MS) / 1_000)
+    assert seconds == pytest.approx((judge_model.DEADLINE_MS + GRACE_MS) / 1_000)
 
 
 RUN_MS = 60_000.0  # real milliseconds of thinking come off it, which may be many on a busy machine
@@ -231,7 +231,7 @@ def test_run_cuts_off_every_call_of_a_strategist_that_keeps_no_deadline() -> Non
     made, real_s = boundless_run(Models(fast=reader, strategist=model))
     assert len(model.waited_s) > 10
     assert made.document("r", "memory")["strategist"]["fallbacks"] == {"timeout": len(model.waited_s)}
-    longest_s = (RUN_MS + STRATEGIST_GRACE_MS) / 1_000
+    longest_s = (RUN_MS + GRACE_MS) / 1_000
     assert all(longest_s - real_s <= waited <= longest_s + 1e-9 for waited in model.waited_s)
 
 

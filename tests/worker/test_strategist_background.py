@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agents.language_models.accounted import LiveSource
-from agents.strategies.strategist_reply import ReplyFault, read_reply
+from agents.strategies.strategist_reply import ReplyFault, read_strategist_reply
 from prompts import load_prompt
 from schemas.background import DecisionBackground
 from schemas.reflection import ClusterFinding
@@ -273,7 +273,7 @@ def test_prompt_offers_no_rule_of_the_models_own_and_a_reply_with_one_is_still_r
         "base": "b",
         "changes": [{"field": "stop", "value": "close"}],
     }
-    assert not isinstance(read_reply(json.dumps(reply)), ReplyFault)
+    assert not isinstance(read_strategist_reply(json.dumps(reply)), ReplyFault)
 
 
 def test_run_journals_what_a_model_was_shown_and_a_run_by_rules_journals_none() -> None:

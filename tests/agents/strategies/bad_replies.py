@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from agents.strategies.strategist_reply import LONGEST_REPLY, MOST_CHANGES
+from agents.strategies.strategist_reply import MOST_CHANGES
+from services.model_calls.reply_text import LONGEST_REPLY
 from tests.agents.strategies.questions import ABSTAIN, HOLD, change, propose, tighten
 
 PLAN = propose("0123456789abcdef", change("conviction", 0.4))

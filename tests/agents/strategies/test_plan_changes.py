@@ -6,7 +6,13 @@ import pytest
 
 from agents.strategies.plan_bases import PlanBase
 from agents.strategies.plan_changes import answer_of, changed_plan
-from agents.strategies.strategist_reply import Change, FaultKind, ProposeReply, ReplyFault, read_reply
+from agents.strategies.strategist_reply import (
+    Change,
+    FaultKind,
+    ProposeReply,
+    ReplyFault,
+    read_strategist_reply,
+)
 from schemas.canonical import canonical_json
 from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.snapshot import PolicySnapshot
@@ -23,7 +29,7 @@ READER = PlaybookRegistry(PLAYBOOKS, TickGuard(), SNAPSHOT.known_at).reader()
 
 
 def changes(*parts: dict[str, Any]) -> tuple[Change, ...]:
-    reply = read_reply(canonical_json(propose("b", *parts)))
+    reply = read_strategist_reply(canonical_json(propose("b", *parts)))
     assert isinstance(reply, ProposeReply), reply
     return reply.changes
 
@@ -37,7 +43,7 @@ def changed(*parts: dict[str, Any], base: PolicyProposal = BASE) -> PolicyPropos
 def answered(
     reply: dict[str, Any], snapshot: PolicySnapshot = SNAPSHOT, *, own_rules: bool = True, tick: float = 0.0
 ) -> StrategistAnswer | ReplyFault:
-    read = read_reply(canonical_json(reply))
+    read = read_strategist_reply(canonical_json(reply))
     assert not isinstance(read, ReplyFault), read
     bases = () if snapshot.position else (PlanBase(BASE, "playbook"),)
     return answer_of(read, snapshot, bases, READER, own_rules=own_rules, tick=tick)

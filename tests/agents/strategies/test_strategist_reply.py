@@ -11,7 +11,7 @@ from agents.strategies.strategist_reply import (
     ProposeReply,
     ReplyFault,
     TightenReply,
-    read_reply,
+    read_strategist_reply,
 )
 from tests.agents.strategies.bad_replies import BAD, PLAN
 from tests.agents.strategies.questions import ABSTAIN, HOLD, change, propose, tighten
@@ -31,7 +31,7 @@ GOOD: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.parametrize("reply", GOOD, ids=lambda reply: reply["answer"])
 def test_strategist_reply_of_each_form_is_read(reply):
-    read = read_reply(json.dumps(reply))
+    read = read_strategist_reply(json.dumps(reply))
     assert not isinstance(read, ReplyFault)
     assert read.answer == reply["answer"]
     assert read.reason == reply["reason"]
@@ -39,20 +39,22 @@ def test_strategist_reply_of_each_form_is_read(reply):
 
 
 def test_strategist_reply_with_white_space_around_it_is_read():
-    assert isinstance(read_reply(f"\n  {json.dumps(PLAN, indent=1)}\n"), ProposeReply)
-    assert isinstance(read_reply(json.dumps(tighten(3))), TightenReply)
+    assert isinstance(read_strategist_reply(f"\n  {json.dumps(PLAN, indent=1)}\n"), ProposeReply)
+    assert isinstance(read_strategist_reply(json.dumps(tighten(3))), TightenReply)
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_strategist_reply_that_does_not_fit_is_a_malformed_one_with_a_short_reason(name):
-    fault = read_reply(BAD[name])
+    fault = read_strategist_reply(BAD[name])
     assert isinstance(fault, ReplyFault)
     assert fault.kind is FaultKind.MALFORMED
     assert 0 < len(fault.message) < 400
 
 
 def test_strategist_reply_reason_of_a_fault_is_the_same_each_time():
-    assert len({read_reply(BAD["unknown_field"]) for _ in range(3)}) == 1  # it goes into hashed rows
+    assert (
+        len({read_strategist_reply(BAD["unknown_field"]) for _ in range(3)}) == 1
+    )  # it goes into hashed rows
 
 
 def test_strategist_schema_that_is_sent_offers_no_rule_and_a_reply_with_one_is_still_read():
@@ -62,4 +64,4 @@ def test_strategist_schema_that_is_sent_offers_no_rule_and_a_reply_with_one_is_s
     assert '"invalidation"' not in sent
     rule = {"field": "stop", "value": "close - 2 * atr_14"}
     said = {"answer": "propose", "reason": "r", "base": "b", "changes": [rule]}
-    assert isinstance(read_reply(json.dumps(said)), ProposeReply)
+    assert isinstance(read_strategist_reply(json.dumps(said)), ProposeReply)

@@ -1,6 +1,6 @@
 import pytest
 
-from services.high_level.narrative import read_reply, unknown_numbers
+from services.high_level.narrative import read_narrative, unknown_numbers
 
 SOURCE = '{"mean_r":-0.41,"n":30,"id":"12a45b789c01d2e3","text":"1,200 bars to 2024-03-05"}'
 
@@ -34,7 +34,7 @@ def test_number_that_was_not_computed_is_found(text, unknown):
     ],
 )
 def test_reply_of_another_shape_is_refused_with_its_reason(reply, word):
-    told = read_reply(reply, SOURCE, ["a"])
+    told = read_narrative(reply, SOURCE, ["a"])
     assert not told.by_model
     assert told.refused is not None
     assert word in told.refused

@@ -5,7 +5,7 @@ import pytest
 
 from agents.judge_model import FORM as JUDGE
 from agents.strategies.strategist_reply import FORM as STRATEGIST
-from agents.strategies.strategist_reply import HoldReply, ReplyFault, read_reply
+from agents.strategies.strategist_reply import HoldReply, ReplyFault, read_strategist_reply
 from prompts import load_prompt
 from services.high_level.narrative import FORM as NARRATIVE
 from services.model_calls.reply_format import ReplyFormat
@@ -49,9 +49,11 @@ def test_form_of_the_strategist_has_every_answer_and_null_for_what_it_does_not_s
     assert set(fields["answer"]["enum"]) == {"propose", "hold", "tighten", "abstain"}
     assert fields["stop"]["anyOf"][-1] == {"type": "null"}
     held = {"answer": "hold", "reason": "wait", "base": None, "changes": None, "stop": None}
-    assert isinstance(read_reply(json.dumps(held)), HoldReply)
-    assert isinstance(read_reply(json.dumps(held | {"stop": 3.0})), ReplyFault), "it has no place there"
-    assert isinstance(read_reply(json.dumps(held | {"reason": None})), ReplyFault)
+    assert isinstance(read_strategist_reply(json.dumps(held)), HoldReply)
+    assert isinstance(read_strategist_reply(json.dumps(held | {"stop": 3.0})), ReplyFault), (
+        "it has no place there"
+    )
+    assert isinstance(read_strategist_reply(json.dumps(held | {"reason": None})), ReplyFault)
 
 
 @pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```", "\n ```JSON\r\n{}\r\n```  \n", "{}"])

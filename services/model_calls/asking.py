@@ -1,0 +1,34 @@
+"""How every part of a run asks a model: one deadline, and a failure that has a word of its own."""
+
+import asyncio
+from dataclasses import dataclass
+
+from schemas.errors import ModelError
+from services.model_calls.record import TIMEOUT
+from services.ports import LanguageModel, ModelReply
+
+GRACE_MS = 20.0
+
+
+@dataclass(frozen=True)
+class NoReply:
+    """Why a model did not answer: the kind of its failure, and what it said."""
+
+    kind: str
+    detail: str
+
+
+async def ask(
+    model: LanguageModel, *, system: str, prompt: str, max_tokens: int, deadline_ms: float
+) -> ModelReply | NoReply:
+    """The model's reply within a deadline, or why there is none."""
+    try:
+        # The model keeps its deadline and says how it failed; this one is for a model that does not.
+        async with asyncio.timeout((deadline_ms + GRACE_MS) / 1_000):
+            return await model.complete(
+                system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=deadline_ms
+            )
+    except TimeoutError:
+        return NoReply(TIMEOUT, f"no answer within {deadline_ms:g} ms")
+    except ModelError as error:
+        return NoReply(str(error.context.get("kind", "error")), str(error))
