@@ -25,13 +25,12 @@ from worker.cli.run_options import (
     TimeframeOption,
     ToOption,
     ZoneOption,
-    names_of,
+    run_settings,
 )
 from worker.feeds.selected_bars import describe
 from worker.operations.environment import environment
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.store_run import Progress
-from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +43,7 @@ MOST_SEEDS = 1_000
 
 
 def ablate(
+    context: typer.Context,
     config: ConfigArgument = None,
     data: DataOption = None,
     symbols: SymbolsOption = None,
@@ -83,21 +83,7 @@ def ablate(
     Every arm is a stored run with mode `ablation` that `thinktwice verify` plays again. The shadow ledger
     says what refused plans would have made; it belongs to no account.
     """
-    settings = load_settings(
-        config,
-        flags={
-            "data.symbols": ("--symbols", names_of(symbols)),
-            "data.timeframe": ("--timeframe", timeframe),
-            "runtime.data": ("--data", data),
-            "runtime.tz": ("--tz", tz),
-            "runtime.start": ("--from", start),
-            "runtime.end": ("--to", end),
-            "runtime.db": ("--db", db),
-            "runtime.out": ("--out", out),
-            "runtime.llm": ("--llm", llm),
-            "runtime.cassette": ("--cassette", cassette),
-        },
-    ).settings
+    settings = run_settings(context).settings
     document = _measured(settings, "embedded" if config is None else config.stem, seeds, keep_all)
     if json:
         print_json(document)

@@ -30,13 +30,13 @@ from worker.cli.run_options import (
     TimeframeOption,
     ToOption,
     ZoneOption,
-    names_of,
+    run_settings,
 )
 from worker.feeds.selected_bars import describe
 from worker.operations.environment import environment
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.store_run import record_run
-from worker.settings import ResolvedSettings, load_settings
+from worker.settings import ResolvedSettings
 
 if TYPE_CHECKING:
     from services.store import NewRun, Store
@@ -46,6 +46,7 @@ SHOWN_FAILURES = 5
 
 
 def backtest(
+    context: typer.Context,
     config: ConfigArgument = None,
     data: DataOption = None,
     symbols: SymbolsOption = None,
@@ -70,25 +71,7 @@ def backtest(
     json: JsonOption = False,
 ) -> None:
     """Run a backtest with both reflections and print what a trader reads."""
-    resolved = load_settings(
-        config,
-        flags={
-            "seed": ("--seed", seed),
-            "data.symbols": ("--symbols", names_of(symbols)),
-            "data.timeframe": ("--timeframe", timeframe),
-            "data.label": ("--label", label),
-            "policy_loop.strategist": ("--strategist", strategist),
-            "reflection.mode": ("--reflection", reflection),
-            "runtime.data": ("--data", data),
-            "runtime.tz": ("--tz", tz),
-            "runtime.start": ("--from", start),
-            "runtime.end": ("--to", end),
-            "runtime.db": ("--db", db),
-            "runtime.out": ("--out", out),
-            "runtime.llm": ("--llm", llm),
-            "runtime.cassette": ("--cassette", cassette),
-        },
-    )
+    resolved = run_settings(context)
     for line in resolved.older_names():
         complain(line)
     document, failures = _run(

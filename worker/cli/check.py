@@ -12,9 +12,8 @@ from worker.cli import wiring
 from worker.cli.console import complain, print_json, print_page
 from worker.cli.options import JsonOption
 from worker.cli.progress import step
-from worker.cli.run_options import CassetteOption, ConfigArgument, RepliesOption
+from worker.cli.run_options import CassetteOption, ConfigArgument, RepliesOption, run_settings
 from worker.runs.interrupts import run_async
-from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from schemas.reflection import PolicyLevelReflectionRequest
@@ -26,6 +25,7 @@ EXIT_CODES = {ReflectionStatus.PASS: 0, ReflectionStatus.REVISE: 3, ReflectionSt
 
 
 def check(
+    context: typer.Context,
     file: Annotated[
         str | None,
         typer.Argument(
@@ -53,14 +53,7 @@ def check(
     """Reflect on a plan of your own: exit 0 pass, 3 revise, 4 block, 5 error, 2 bad input."""
     for_file = {"FILE": file, "--reflection": reflection, "--llm": llm, "--cassette": cassette}
     _refuse_mixture(example, for_file, {"--playbook": playbook, "--direction": direction})
-    resolved = load_settings(
-        config,
-        flags={
-            "reflection.mode": ("--reflection", reflection),
-            "runtime.llm": ("--llm", llm),
-            "runtime.cassette": ("--cassette", cassette),
-        },
-    )
+    resolved = run_settings(context)
     if file is None:
         _print_example(resolved.settings, playbook, direction)
         return

@@ -30,11 +30,10 @@ from worker.cli.run_options import (
     TimeframeOption,
     ToOption,
     ZoneOption,
-    names_of,
+    run_settings,
 )
 from worker.runs.interrupts import Interrupts, hear_stops, nothing_to_lose, run_async
 from worker.runs.store_run import Progress
-from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 
 
 def paper(
+    context: typer.Context,
     config: ConfigArgument = None,
     feed: Annotated[
         str, typer.Option(help="replay (recorded bars), csv (a growing file) or ccxt:NAME (an exchange).")
@@ -77,25 +77,7 @@ def paper(
     A run that was stopped or killed goes on when the same command is given again: what is stored is
     played and compared first. At the end of a replay the document of the run is printed, as by `backtest`.
     """
-    resolved = load_settings(
-        config,
-        flags={
-            "seed": ("--seed", seed),
-            "data.symbols": ("--symbols", names_of(symbols)),
-            "data.timeframe": ("--timeframe", timeframe),
-            "data.label": ("--label", label),
-            "policy_loop.strategist": ("--strategist", strategist),
-            "reflection.mode": ("--reflection", reflection),
-            "runtime.data": ("--data", data),
-            "runtime.tz": ("--tz", tz),
-            "runtime.start": ("--from", start),
-            "runtime.end": ("--to", end),
-            "runtime.db": ("--db", db),
-            "runtime.operations.log_format": ("--log-format", log_format),
-            "runtime.llm": ("--llm", llm),
-            "runtime.cassette": ("--cassette", cassette),
-        },
-    )
+    resolved = run_settings(context)
     for line in resolved.older_names():
         complain(line)
     name = "embedded" if config is None else config.stem

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from worker.settings import ResolvedSettings, load_settings
+
 ConfigArgument = Annotated[
     Path | None,
     typer.Argument(metavar="CONFIG", help="TOML file; none is read unasked.", show_default=False),
@@ -63,7 +65,35 @@ LogFormatOption = Annotated[
     typer.Option("--log-format", help="Logs on stderr: console or json. [console]", show_default=False),
 ]
 
+# The setting that each option sets, and the option as it is typed, by its name in a command.
+SET_BY = {
+    "seed": ("seed", "--seed"),
+    "symbols": ("data.symbols", "--symbols"),
+    "timeframe": ("data.timeframe", "--timeframe"),
+    "label": ("data.label", "--label"),
+    "strategist": ("policy_loop.strategist", "--strategist"),
+    "reflection": ("reflection.mode", "--reflection"),
+    "data": ("runtime.data", "--data"),
+    "tz": ("runtime.tz", "--tz"),
+    "start": ("runtime.start", "--from"),
+    "end": ("runtime.end", "--to"),
+    "db": ("runtime.db", "--db"),
+    "out": ("runtime.out", "--out"),
+    "llm": ("runtime.llm", "--llm"),
+    "cassette": ("runtime.cassette", "--cassette"),
+    "log_format": ("runtime.operations.log_format", "--log-format"),
+}
 
-def names_of(symbols: str | None) -> list[str] | None:
-    """The names in a list separated by commas; None when none is given."""
-    return None if symbols is None else [name.strip() for name in symbols.split(",") if name.strip()]
+
+def run_settings(context: typer.Context) -> ResolvedSettings:
+    """The settings in force, with what the configuration file and the options of a command say.
+
+    Raises:
+        ConfigError: an unreadable file, an unknown name, or a value that does not fit.
+    """
+    given = context.params
+    values = {name: given[name] for name in SET_BY if name in given}
+    if isinstance(symbols := values.get("symbols"), str):
+        values["symbols"] = [name.strip() for name in symbols.split(",") if name.strip()]
+    flags = {SET_BY[name][0]: (SET_BY[name][1], value) for name, value in values.items()}
+    return load_settings(given["config"], flags=flags)

@@ -17,11 +17,11 @@ from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json_line, print_line, time_option
 from worker.cli.options import DbOption
 from worker.cli.paper import show, traded
-from worker.cli.run_options import LogFormatOption, names_of
+from worker.cli.run_options import LogFormatOption, run_settings
 from worker.operations.event_levels import level_of
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
-from worker.settings import ResolvedSettings, load_settings
+from worker.settings import ResolvedSettings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -46,6 +46,7 @@ RESULTS = frozenset(
 
 
 def worker(
+    context: typer.Context,
     config: Annotated[
         Path | None,
         typer.Argument(
@@ -113,18 +114,11 @@ def worker(
     if fresh_ledger and feed is None:
         raise ConfigError("--fresh-ledger is of a run that begins: it goes with --feed")
     moment = None if at is None else time_option(at, "--at")
-    flags: dict[str, tuple[str, Any]] = {
-        "runtime.db": ("--db", db),
-        "runtime.operations.log_format": ("--log-format", log_format),
-        "runtime.data": ("--data", data),
-        "data.symbols": ("--symbols", names_of(symbols)),
-        "data.timeframe": ("--timeframe", timeframe),
-    }
     if feed is None:
-        for option, value in list(flags.values())[2:]:
+        for option, value in {"--data": data, "--symbols": symbols, "--timeframe": timeframe}.items():
             if value is not None:
                 raise ConfigError(f"{option} says what to trade: it goes with --feed")
-    resolved = load_settings(config, flags=flags)
+    resolved = run_settings(context)
     from worker.operations.logs import configure_logging
     from worker.operations.monitoring import prepare
 
