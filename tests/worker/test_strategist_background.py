@@ -35,7 +35,7 @@ from tests.worker.asking_models import PERIOD, Asked, agreeing_run, asking
 from tests.worker.shared_runs import embedded_bars, slice_run
 from trading_core.bars import BarSeries
 from worker.bootstrap import assemble
-from worker.cli.decision_tables import render_comparison
+from worker.cli.model_tables import render_decision_comparison
 from worker.models import Models
 from worker.session import Session, Timing
 from worker.studies.models.strategist_panel import StrategistPanel
@@ -318,7 +318,7 @@ def test_question_of_a_run_by_rules_is_asked_without_a_background_and_says_so_on
         "left_out": {}, "without_background": 12, "moves": [], "changed": [],
     }  # fmt: skip
     with contextlib.redirect_stdout(printed):
-        render_comparison(document)
+        render_decision_comparison(document)
     assert printed.getvalue().count("nothing was gathered") == 1
 
 

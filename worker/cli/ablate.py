@@ -2,7 +2,7 @@
 
 import json as json_text
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.settings import Settings
+from services.model_calls.quoting import counted
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars
 from worker.cli.console import complain, print_json, stdout_console
@@ -29,15 +30,28 @@ from worker.cli.run_options import (
 )
 from worker.feeds.selected_bars import describe
 from worker.operations.environment import environment
+from worker.pages.ablation_figures import (
+    ARM_HEAD,
+    PAPER_HEAD,
+    arm_row,
+    chance_line,
+    exposure_line,
+    how_told,
+    paper_row,
+    rates_told,
+    worth_line,
+)
 from worker.runs.interrupts import Interrupts, run_async
 from worker.runs.store_run import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from rich.console import Console
+    from rich.table import Table
 
     from schemas.playbook import PlaybookDefinition
     from services.store import NewRun, Store
     from trading_core.bars import BarSeries
+
 
 MOST_SEEDS = 1_000
 
@@ -88,8 +102,6 @@ def ablate(
     if json:
         print_json(document)
     else:
-        from worker.cli.ablation_summary import render
-
         render(document, stdout_console())
     wrong = [one["arm"] for one in document["arms"] if one["run"] is not None and one["run"]["errors"]]
     if wrong:
@@ -192,3 +204,38 @@ def _write(folder: Path, document: dict[str, Any]) -> None:
         raise ConfigError(
             f"--out {str(folder)!r} cannot be written ({error.strerror}): the runs are stored"
         ) from error
+
+
+def render(document: dict[str, Any], console: "Console") -> None:
+    """Print arms, answers and the shadow ledger."""
+    data = document["data"]
+    head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {counted(data['bars'], 'bar')}"
+    console.print(head, soft_wrap=True)
+    console.print()
+    console.print(_table(ARM_HEAD, [arm_row(one) for one in document["arms"]], 2))
+    for one in document["tiers"]:
+        console.print()
+        console.print(f"{one['tier']}: {one['answer'] or one['reason']}", style="bold", soft_wrap=True)
+        for line in (worth_line(one), chance_line(one), exposure_line(one)):
+            if line:
+                console.print(f"  {line}", soft_wrap=True)
+    if document["shadow_ledger"]:
+        console.print()
+        title = "Shadow ledger: what refused plans would have made, on paper and after costs"
+        console.print(title, style="bold")
+        console.print(_table(PAPER_HEAD, [paper_row(one) for one in document["shadow_ledger"]], 1))
+    console.print()
+    console.print(how_told(document), soft_wrap=True)
+    if document["random_veto"]["seeds"]:
+        console.print(rates_told(document), soft_wrap=True)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for number, name in enumerate(head):
+        table.add_column(name, justify="left" if number < names else "right", no_wrap=number >= names)
+    for row in rows:
+        table.add_row(*row)
+    return table

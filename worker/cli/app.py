@@ -30,7 +30,6 @@ from worker.cli import (
     prompt_commands,
     reflect,
     replan,
-    report,
     reports,
     requests,
     runs,
@@ -116,7 +115,7 @@ app.command("journal")(journal.journal)
 app.command("runs")(runs.runs)
 app.command("trials")(trials.trials)
 app.command("why")(why.why)
-app.command("report")(report.report)
+app.command("report")(reports.report)
 app.command("reports")(reports.reports)
 app.command("reflect")(reflect.reflect)
 app.command("replan")(replan.replan)

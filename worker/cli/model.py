@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -88,7 +88,7 @@ def spread(
         document = run_async(_decision_spread(run, config, samples, limit, prompt, llm, cassette, db))
     else:
         document = run_async(_spread(run, config, samples, limit, prompt, llm, cassette, db))
-    show(document, "render_spread", json)
+    show(document, "spread", json)
     if document["run_id"] is not None and not document["answered"]:
         complain(f"no sample was answered ({_listed(document['failed'])})")
         raise typer.Exit(1)
@@ -125,7 +125,7 @@ def compare(
         document = run_async(_compare_strategists(run, config, limit, prompt, cassette or KEPT, db))
     else:
         document = run_async(_compare(run, config, limit, prompt, llm, cassette, db))
-    show(document, "render_comparison", json)
+    show(document, "comparison", json)
     if document.get("missing"):
         complain(f"{document['missing']} answers are missing; who did not give them keeps no cassette")
     if document.get("failed"):
@@ -282,14 +282,15 @@ def valid_settings(values: dict[str, Any]) -> Settings:
         raise ConfigError(f"{place}: {first['msg']}" if place else first["msg"]) from error
 
 
-def show(document: dict[str, Any], renderer: str, json: bool) -> None:
+def show(document: dict[str, Any], view: Literal["spread", "comparison"], json: bool) -> None:
     """Print a document about verdicts or decisions, as JSON or as a person reads it."""
     if json:
         print_json(document)
         return
-    from worker.cli import decision_tables, model_tables
+    from worker.cli import model_tables
 
-    getattr(decision_tables if "decisions" in document else model_tables, renderer)(document)
+    kind = "decision_" if "decisions" in document else ""
+    getattr(model_tables, f"render_{kind}{view}")(document)
 
 
 def _listed(counted: dict[str, int]) -> str:

@@ -37,8 +37,8 @@ from worker.runs.store_run import Progress
 
 if TYPE_CHECKING:
     from services.feeds.port import MarketFeed
-    from worker.live.abandoned_runs import AbandonedRun
     from worker.live.process import PaperOutcome
+    from worker.live.run_selection import AbandonedRun
     from worker.operations.monitoring import Prepared
 
 
@@ -120,11 +120,11 @@ async def traded(
         fresh_ledger: a run that begins here starts as on a store in which nothing was tried.
     """
     from services.store import open_store
-    from worker.live.abandoned_runs import left_behind
     from worker.live.commit_loop import COMMAND_S
     from worker.live.crash_counter import StartLimit
     from worker.live.monitor import Monitor, OperatedMonitor
     from worker.live.process import PaperProcess
+    from worker.live.run_selection import left_behind
     from worker.live.with_slow_loop import WithSlowLoop
     from worker.operations.endpoint import demand_address
     from worker.slow_worker.wiring import new_owner

@@ -12,8 +12,7 @@ from worker.cli.console import complain, print_json, print_line, print_table
 from worker.cli.options import DbOption, JsonOption, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.cli.reflect import DataOption
-from worker.cli.replan import WriteOption
-from worker.cli.replan_text import change_lines, transition_lines, version_lines, written_lines
+from worker.cli.replan import WriteOption, change_lines, transition_lines, version_lines, written_lines
 from worker.pages.figures import DASH, r_multiple, shown_time
 from worker.runs.interrupts import run_async
 from worker.runs.replay import SettingsOfAnotherVersion, stored_settings

@@ -43,7 +43,7 @@ def diff(
     missing. Stores nothing in the run.
     """
     document = run_async(_diff(first, second, config, cassette, run, limit, db))
-    show(document, "render_comparison", json)
+    show(document, "comparison", json)
     if missing := _missing(document):
         complain(f"{missing} replies are missing; the prompts they belong to keep no cassette")
     if missing or not document["same"]:

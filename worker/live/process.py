@@ -26,8 +26,7 @@ from services.store.file_watch import StoreLost
 from services.store.leases import Lease, LeaseLost
 from services.store.records import Closing
 from worker.bootstrap import given_playbooks
-from worker.live.checkpoint_schedule import CheckpointSchedule, Pace
-from worker.live.checkpoints import restored
+from worker.live.checkpoints import CheckpointSchedule, Pace, restored
 from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter
 from worker.live.doubts import Doubts

@@ -18,7 +18,7 @@ from services.journal.kinds import INPUT_KINDS
 from services.policy_loop.evaluation import Evaluation
 from services.slow_loop.artefacts import read_request, with_moments
 from worker.live.evaluations import Answer, take_back, think
-from worker.live.operator_commands import carry_out
+from worker.live.operator import carry_out
 from worker.live.reports import hear, judge
 from worker.live.stepper import LiveStepper
 

@@ -32,7 +32,7 @@ from tests.worker.live.paper_runs import (
 from tests.worker.shared_runs import Run as Backtest
 from tests.worker.shared_runs import embedded_bars, run_on
 from trading_core.bars import COLUMNS, BarSeries
-from worker.live.checkpoint_schedule import Pace
+from worker.live.checkpoints import Pace
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperProcess
 

@@ -24,7 +24,7 @@ from tests.worker.live.paper_runs import (
 from tests.worker.replays import paper_replay
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.trials_stored import stored_run
-from worker.live import checkpoint_schedule as savepoint_desk
+from worker.live import checkpoints as savepoint_desk
 
 BARS = ("2003-01-01", "2004-03-31")
 

@@ -13,10 +13,9 @@ from services.store import RunRecord, Store, open_store
 from tests.worker.feeds.growing import HEADER, line
 from tests.worker.live.paper_runs import address, rows_stored
 from worker.feeds.opening import open_feed
-from worker.live.abandoned_runs import left_behind
 from worker.live.monitor import NullMonitor
 from worker.live.process import PaperOutcome, PaperProcess
-from worker.live.run_selection import run_to_trade
+from worker.live.run_selection import left_behind, run_to_trade
 
 FLEET = 4
 

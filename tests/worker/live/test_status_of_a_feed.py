@@ -3,7 +3,7 @@
 import pytest
 
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
-from worker.live.feed_connection import FeedLinks
+from worker.live.status import FeedLinks
 
 LOST, BACK, STALE = FeedAnomalyKind.DISCONNECTED, FeedAnomalyKind.RECONNECTED, FeedAnomalyKind.STALE
 
