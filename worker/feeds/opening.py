@@ -2,6 +2,8 @@
 
 import importlib.util
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from schemas.errors import ConfigError, nearest
@@ -11,7 +13,6 @@ from services.feeds.port import MarketFeed
 if TYPE_CHECKING:
     from trading_core.bars import BarSeries
 
-FEEDS = ("replay", "csv", "ccxt:NAME")
 INSTALL = "pip install 'thinktwice[live]'"
 
 
@@ -51,24 +52,31 @@ def open_feed(
         FeedError: the source cannot be reached.
     """
     kind, _, name = text.strip().partition(":")
-    if kind not in ("replay", "csv", "ccxt") or (name and kind != "ccxt"):
-        guess = nearest(text, ("replay", "csv", "ccxt"))
-        raise ConfigError(f"--feed {text!r} is not one of {', '.join(FEEDS)}.{guess}")
+    if kind not in FEEDS or (name and kind != "ccxt"):
+        written = ", ".join(FEEDS).replace("ccxt", "ccxt:NAME")
+        raise ConfigError(f"--feed {text!r} is not one of {written}.{nearest(text, FEEDS)}")
     if kind != "replay" and speed is not None:
         raise ConfigError(f"--speed {speed:g} is for --feed replay: {text} runs as fast as its bars come")
-    if kind == "replay":
-        return _replay(settings, speed, series)
-    return _csv(settings) if kind == "csv" else _ccxt(text, name, settings)
+    return FEEDS[kind](name, settings, Recording(speed, series))
 
 
-def _replay(settings: Settings, speed: float | None, series: "BarSeries | None") -> MarketFeed:
+@dataclass(frozen=True)
+class Recording:
+    """What a replay is given beside the settings."""
+
+    speed: float | None
+    series: "BarSeries | None"
+
+
+def _replay(name: str, settings: Settings, recording: Recording) -> MarketFeed:
     from worker.feeds.replay import ReplayFeed
     from worker.feeds.selected_bars import load_bars
 
-    return ReplayFeed(load_bars(settings) if series is None else series, speed)
+    series = load_bars(settings) if recording.series is None else recording.series
+    return ReplayFeed(series, recording.speed)
 
 
-def _csv(settings: Settings) -> MarketFeed:
+def _csv(name: str, settings: Settings, recording: Recording) -> MarketFeed:
     runtime, data = settings.runtime, settings.data
     if runtime.data is None:
         raise ConfigError("--feed csv follows a file: name it with --data FILE")
@@ -82,7 +90,8 @@ def _csv(settings: Settings) -> MarketFeed:
     return CsvTailFeed(shape, runtime.feed)
 
 
-def _ccxt(text: str, name: str, settings: Settings) -> MarketFeed:
+def _ccxt(name: str, settings: Settings, recording: Recording) -> MarketFeed:
+    text = f"ccxt:{name}" if name else "ccxt"
     if not name:
         raise ConfigError(f"--feed {text!r} names no exchange: write it like ccxt:kraken")
     if settings.runtime.data is not None:
@@ -102,3 +111,10 @@ def _ccxt(text: str, name: str, settings: Settings) -> MarketFeed:
 def _refuse_range(text: str, settings: Settings) -> None:
     if settings.runtime.start is not None or settings.runtime.end is not None:
         raise ConfigError(f"--from and --to choose recorded bars: leave them out with --feed {text}")
+
+
+FEEDS: dict[str, Callable[[str, Settings, Recording], MarketFeed]] = {
+    "replay": _replay,
+    "csv": _csv,
+    "ccxt": _ccxt,
+}
