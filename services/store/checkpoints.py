@@ -8,14 +8,10 @@ import hashlib
 from dataclasses import dataclass
 
 from sqlalchemy import delete, select, update
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.errors import StoreError
-from services.store.engine import WRITES
-from services.store.failures import store_errors
-from services.store.leases import Lease, demand_tenure
+from services.store.repository import Lease, Repository
 from services.store.tables import savepoints
-from services.store.urls import StoreUrl
 
 SEAL = hashlib.sha256().digest_size
 
@@ -45,13 +41,8 @@ class Savepoint:
     state: bytes
 
 
-class SavepointRepository:
+class SavepointRepository(Repository):
     """The newest savepoint of each run with what it builds on."""
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
-        self._engine = engine
-        self._writer = engine.execution_options(**{WRITES: True})
-        self._url = url
 
     async def save(self, lease: Lease, run_id: str, point: Savepoint, *, whole: bool) -> None:
         """Store a savepoint; the state of older ones goes.
@@ -79,12 +70,10 @@ class SavepointRepository:
             "added": sealed(point.added[0]),
             "state": sealed(point.state),
         }
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await demand_tenure(connection, lease)
-                await connection.execute(gives_way)
-                await connection.execute(update(savepoints).where(own).values(state=None))
-                await connection.execute(savepoints.insert(), values)
+        async with self._write(lease) as connection:
+            await connection.execute(gives_way)
+            await connection.execute(update(savepoints).where(own).values(state=None))
+            await connection.execute(savepoints.insert(), values)
 
     async def newest(self, run_id: str) -> Savepoint | None:
         """The newest savepoint of a run; None when there is none.
@@ -94,9 +83,8 @@ class SavepointRepository:
             StoreError: the store failed.
         """
         query = select(savepoints).where(savepoints.c.run_id == run_id).order_by(savepoints.c.number)
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                found = (await connection.execute(query)).all()
+        async with self._read() as connection:
+            found = (await connection.execute(query)).all()
         if not found:
             return None
         last = found[-1]

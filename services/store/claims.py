@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Row, case, func, select, update
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.canonical import canonical_json
 from services.store.database_time import insert_once, now_ms
-from services.store.engine import WRITES
-from services.store.failures import store_errors
-from services.store.leases import Lease, demand_tenure
+from services.store.repository import Lease, Repository
 from services.store.tables import slot_claims
-from services.store.urls import StoreUrl
 
 
 @dataclass(frozen=True)
@@ -65,13 +61,8 @@ class ClaimState:
     oldest_open: int | None
 
 
-class ClaimRepository:
+class ClaimRepository(Repository):
     """Makes and finishes claims, always under a lease."""
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
-        self._engine = engine
-        self._writer = engine.execution_options(**{WRITES: True})
-        self._url = url
 
     async def claim(
         self, lease: Lease, key: SlotKey, request_hash: str, request: str, facts: dict[str, Any]
@@ -118,41 +109,34 @@ class ClaimRepository:
             func.max(case((state == "failed", slot))),
             func.min(case((state == "claimed", slot))),
         ).where(_of(run_id, job))
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                return ClaimState(*(await connection.execute(query)).one())
+        async with self._read() as connection:
+            return ClaimState(*(await connection.execute(query)).one())
 
     async def get(self, key: SlotKey) -> Claim | None:
         """The claim of a slot."""
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                row = (await connection.execute(select(slot_claims).where(_at(key)))).one_or_none()
+        async with self._read() as connection:
+            row = (await connection.execute(select(slot_claims).where(_at(key)))).one_or_none()
         return None if row is None else _claim(row)
 
     async def all(self, run_id: str, job: str) -> list[Claim]:
         """Every claim of a job, by slot."""
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                query = select(slot_claims).where(_of(run_id, job)).order_by(slot_claims.c.slot)
-                found = (await connection.execute(query)).all()
+        async with self._read() as connection:
+            query = select(slot_claims).where(_of(run_id, job)).order_by(slot_claims.c.slot)
+            found = (await connection.execute(query)).all()
         return [_claim(row) for row in found]
 
     async def _insert(self, lease: Lease, key: SlotKey, values: dict[str, Any]) -> bool:
         row = {**vars(key), **values, "owner": lease.owner, "epoch": lease.epoch}
         row["changed_ms"] = now_ms(self._url.dialect)
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await demand_tenure(connection, lease)
-                result = await connection.execute(insert_once(self._url.dialect, slot_claims, row))
-                return result.rowcount == 1
+        async with self._write(lease) as connection:
+            result = await connection.execute(insert_once(self._url.dialect, slot_claims, row))
+            return result.rowcount == 1
 
     async def _change(self, lease: Lease, key: SlotKey, values: dict[str, Any]) -> None:
         values = {**values, "owner": lease.owner, "epoch": lease.epoch}
         values["changed_ms"] = now_ms(self._url.dialect)
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await demand_tenure(connection, lease)
-                await connection.execute(update(slot_claims).where(claimed_slot(key)).values(values))
+        async with self._write(lease) as connection:
+            await connection.execute(update(slot_claims).where(claimed_slot(key)).values(values))
 
 
 def claimed_slot(key: SlotKey) -> ColumnElement[bool]:

@@ -5,15 +5,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, LargeBinary, Text, cast, func, select, update
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
 from services.journal.chain import GENESIS_HASH, JournalRow, damage, misfit
-from services.store.engine import WRITES
-from services.store.failures import MEND, NO_TEXT, StoreDamaged, store_errors
+from services.store.failures import MEND, NO_TEXT, StoreDamaged
 from services.store.losses import losses_of
+from services.store.repository import Repository
 from services.store.tables import journal, runs
-from services.store.urls import StoreUrl
 
 PAGE_ROWS = 5_000
 ROW_COLUMNS = tuple(column for column in journal.c if column.name != "run_id")
@@ -23,13 +22,8 @@ RAW_COLUMNS = tuple(
 )
 
 
-class JournalRepository:
+class JournalRepository(Repository):
     """Reads and appends journal rows."""
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
-        self._engine = engine
-        self._writer = engine.execution_options(**{WRITES: True})
-        self._url = url
 
     async def append(self, run_id: str, rows: Sequence[JournalRow]) -> None:
         """Store rows after those that are there; rows that are stored already are left alone.
@@ -39,8 +33,8 @@ class JournalRepository:
         """
         if not rows:
             return
-        with losses_of(run_id, rows[-1].seq), store_errors(self._url):
-            async with self._writer.begin() as connection:
+        with losses_of(run_id, rows[-1].seq):
+            async with self._write() as connection:
                 await append_rows(connection, run_id, rows)
 
     async def rows(
@@ -64,15 +58,13 @@ class JournalRepository:
         """
         every = kinds is None and until is None
         last, previous = after, None if after >= 0 else GENESIS_HASH
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                problem = await numbering_problem(connection, run_id)
+        async with self._read() as connection:
+            problem = await numbering_problem(connection, run_id)
         if problem is not None:
             raise self._damaged(run_id, problem)
         while True:
-            with store_errors(self._url):
-                async with self._engine.begin() as connection:
-                    page = await stored_page(connection, run_id, kinds=kinds, until=until, after=last)
+            async with self._read() as connection:
+                page = await stored_page(connection, run_id, kinds=kinds, until=until, after=last)
             for row in page:
                 problem = misfit(row, last + 1, previous) if every else damage(row)
                 if problem is not None:
@@ -86,9 +78,8 @@ class JournalRepository:
         """Every row as it lies there, held against nothing: for whoever checks it."""
         last = -1
         while True:
-            with store_errors(self._url):
-                async with self._engine.begin() as connection:
-                    page = await stored_page(connection, run_id, after=last)
+            async with self._read() as connection:
+                page = await stored_page(connection, run_id, after=last)
             for row in page:
                 yield row
             if len(page) < PAGE_ROWS:
@@ -102,9 +93,8 @@ class JournalRepository:
             .where(journal.c.run_id == run_id, journal.c.seq.between(first, last))
             .order_by(journal.c.seq)
         )
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                return list((await connection.execute(query)).scalars())
+        async with self._read() as connection:
+            return list((await connection.execute(query)).scalars())
 
     async def contents(self, run_id: str, first: int, last: int) -> list[str]:
         """Hashes of rows first..last, inclusive, ascending, of the bytes that are stored.
@@ -112,9 +102,8 @@ class JournalRepository:
         Raises:
             StoreDamaged: a row is not what was written, or is missing.
         """
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                rows = await stored_page(connection, run_id, after=first - 1, last=last)
+        async with self._read() as connection:
+            rows = await stored_page(connection, run_id, after=first - 1, last=last)
         previous = None if first else GENESIS_HASH
         for seq, row in enumerate(rows, first):
             problem = misfit(row, seq, previous)

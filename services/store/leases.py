@@ -5,41 +5,16 @@ takeover; whoever writes an artefact shows the epoch in the same transaction, so
 through its own replacement cannot write any more. Expiry is judged by the database's clock.
 """
 
-from dataclasses import dataclass
-
 from sqlalchemy import ColumnElement, case, select, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from schemas.errors import StoreError
 from services.store.database_time import now_ms
-from services.store.engine import WRITES
-from services.store.failures import store_errors
+from services.store.repository import Lease, Repository
 from services.store.tables import leases
-from services.store.urls import StoreUrl
 
 
-class LeaseLost(StoreError):
-    """The lease has another epoch by now: another worker took over, and nothing may be written."""
-
-
-@dataclass(frozen=True)
-class Lease:
-    """A lease as it was taken or last renewed. `epoch` names this tenure; `until_ms` is database time."""
-
-    name: str
-    owner: str
-    epoch: int
-    until_ms: int
-
-
-class LeaseRepository:
+class LeaseRepository(Repository):
     """Takes, renews and releases leases."""
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
-        self._engine = engine
-        self._writer = engine.execution_options(**{WRITES: True})
-        self._url = url
 
     async def take(self, name: str, owner: str, ttl_ms: int) -> Lease | None:
         """The lease for `ttl_ms` from now; None while another owner holds it.
@@ -59,17 +34,15 @@ class LeaseRepository:
             },
             where=own | (leases.c.until_ms <= now),
         ).returning(leases.c.epoch, leases.c.until_ms)
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                row = (await connection.execute(statement)).one_or_none()
+        async with self._write() as connection:
+            row = (await connection.execute(statement)).one_or_none()
         return None if row is None else Lease(name, owner, row.epoch, row.until_ms)
 
     async def release(self, lease: Lease) -> None:
         """Let anybody take the lease at once; nothing happens when it has another owner already."""
         own = (leases.c.name == lease.name) & _tenure(lease)
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await connection.execute(update(leases).where(own).values(until_ms=0))
+        async with self._write() as connection:
+            await connection.execute(update(leases).where(own).values(until_ms=0))
 
     async def probe(self) -> None:
         """Write nothing, as a writer: whether the store would take a row now.
@@ -81,26 +54,9 @@ class LeaseRepository:
 
     async def holder(self, name: str) -> Lease | None:
         """The last owner of a lease; it has run out when `until_ms` lies in the past."""
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                row = (await connection.execute(select(leases).where(leases.c.name == name))).one_or_none()
+        async with self._read() as connection:
+            row = (await connection.execute(select(leases).where(leases.c.name == name))).one_or_none()
         return None if row is None else Lease(*row)
-
-
-async def demand_tenure(connection: AsyncConnection, lease: Lease) -> None:
-    """Fence a writing transaction: the lease row is locked until it ends, and its epoch is the writer's.
-
-    Raises:
-        LeaseLost: another worker took the lease over.
-    """
-    query = select(leases.c.owner, leases.c.epoch).where(leases.c.name == lease.name).with_for_update()
-    row = (await connection.execute(query)).one_or_none()
-    if row is None or (row.owner, row.epoch) != (lease.owner, lease.epoch):
-        found = "is gone" if row is None else f"is at epoch {row.epoch}"
-        raise LeaseLost(
-            f"lease {lease.name!r} {found}, this worker held epoch {lease.epoch}: another worker took over "
-            "and goes on from here"
-        )
 
 
 def _tenure(lease: Lease) -> ColumnElement[bool]:

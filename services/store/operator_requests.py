@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Row, Select, func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.errors import ConfigError
 from services.store.database_time import now_ms
-from services.store.engine import WRITES
-from services.store.failures import store_errors
+from services.store.repository import Repository
 from services.store.tables import operator_requests, runs
-from services.store.urls import StoreUrl
 
 RequestKind = Literal["kill_switch", "rollback", "replan", "stop"]
 Outcome = Literal["done", "refused"]
@@ -54,13 +52,8 @@ class OperatorRequest:
     result: dict[str, Any] | None
 
 
-class OperatorRequests:
+class OperatorRequests(Repository):
     """Queues requests and keeps their answers."""
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
-        self._engine = engine
-        self._writer = engine.execution_options(**{WRITES: True})
-        self._url = url
 
     async def put(self, run_id: str, kind: RequestKind, payload: dict[str, Any]) -> int:
         """Number of the request in its run.
@@ -72,20 +65,19 @@ class OperatorRequests:
         """
         _demand_fields(kind, payload)
         text = canonical_json(payload)
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await self._demand_running(connection, run_id)
-                newest = (await connection.execute(_newest(run_id))).one_or_none()
-                if newest is not None and (newest.state, newest.kind, newest.payload) == (
-                    "waiting",
-                    kind,
-                    text,
-                ):
-                    return int(newest.number)
-                number = 1 if newest is None else int(newest.number) + 1
-                row = {"run_id": run_id, "number": number, "kind": kind, "payload": text, "state": "waiting"}
-                row["asked_ms"] = now_ms(self._url.dialect)
-                await connection.execute(operator_requests.insert().values(row))
+        async with self._write() as connection:
+            await self._demand_running(connection, run_id)
+            newest = (await connection.execute(_newest(run_id))).one_or_none()
+            if newest is not None and (newest.state, newest.kind, newest.payload) == (
+                "waiting",
+                kind,
+                text,
+            ):
+                return int(newest.number)
+            number = 1 if newest is None else int(newest.number) + 1
+            row = {"run_id": run_id, "number": number, "kind": kind, "payload": text, "state": "waiting"}
+            row["asked_ms"] = now_ms(self._url.dialect)
+            await connection.execute(operator_requests.insert().values(row))
         return number
 
     async def waiting(self, run_id: str) -> list[OperatorRequest]:
@@ -106,16 +98,14 @@ class OperatorRequests:
             "result": canonical_json(result),
             "answered_ms": now_ms(self._url.dialect),
         }
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                changed = await connection.execute(update(operator_requests).where(waits).values(values))
+        async with self._write() as connection:
+            changed = await connection.execute(update(operator_requests).where(waits).values(values))
         return changed.rowcount == 1
 
     async def _found(self, wanted: ColumnElement[bool]) -> list[OperatorRequest]:
         query = select(operator_requests).where(wanted).order_by(operator_requests.c.number)
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                return [_request(row) for row in (await connection.execute(query)).all()]
+        async with self._read() as connection:
+            return [_request(row) for row in (await connection.execute(query)).all()]
 
     async def _demand_running(self, connection: AsyncConnection, run_id: str) -> None:
         """The run's row stays locked: no second number at once, and no end of the run in between."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Table, and_, select, update
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
@@ -17,11 +16,8 @@ from services.slow_loop.artefacts import read_report, read_request, read_verdict
 from services.slow_loop.inbox import TakenReport
 from services.store.claims import Claim, SlotKey, claimed_slot
 from services.store.database_time import insert_once, now_ms
-from services.store.engine import WRITES
-from services.store.failures import store_errors
-from services.store.leases import Lease, demand_tenure
+from services.store.repository import Lease, Repository
 from services.store.tables import report_inbox, report_verdicts, slot_claims, slow_reports
-from services.store.urls import StoreUrl
 
 ID_LENGTH = 16
 
@@ -45,13 +41,8 @@ class StoredReport:
     verdict: ReplanVerdict | None
 
 
-class ReportRepository:
+class ReportRepository(Repository):
     """Writes reports under a lease, hands them to consumers; a `ReportInbox` by shape."""
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
-        self._engine = engine
-        self._writer = engine.execution_options(**{WRITES: True})
-        self._url = url
 
     async def write(self, lease: Lease, claim: Claim, report: HighLevelReflectionReport) -> bool:
         """Store the report of a claim, put it into the inbox and close the claim: all or nothing.
@@ -74,14 +65,12 @@ class ReportRepository:
         }
         waiting = {**vars(claim.key), "state": "waiting", "epoch": 0, "until_ms": 0}
         done = update(slot_claims).where(claimed_slot(claim.key))
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await demand_tenure(connection, lease)
-                closed = await connection.execute(done.values(state="done", changed_ms=now, **owner))
-                if closed.rowcount != 1:
-                    return False
-                await connection.execute(slow_reports.insert().values(row))
-                await connection.execute(report_inbox.insert().values(waiting))
+        async with self._write(lease) as connection:
+            closed = await connection.execute(done.values(state="done", changed_ms=now, **owner))
+            if closed.rowcount != 1:
+                return False
+            await connection.execute(slow_reports.insert().values(row))
+            await connection.execute(report_inbox.insert().values(waiting))
         return True
 
     async def take(self, run_id: str, consumer: str, hold_ms: int) -> TakenReport | None:
@@ -97,14 +86,13 @@ class ReportRepository:
             .with_for_update(skip_locked=True)
         )
         hold = {"state": "taken", "consumer": consumer, "epoch": box.epoch + 1, "until_ms": now + hold_ms}
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                found = (await connection.execute(oldest)).one_or_none()
-                if found is None:
-                    return None
-                key = SlotKey(run_id, found.job, found.slot)
-                await connection.execute(update(report_inbox).where(_at(report_inbox, key)).values(hold))
-                row = (await connection.execute(_waiting(key))).one()
+        async with self._write() as connection:
+            found = (await connection.execute(oldest)).one_or_none()
+            if found is None:
+                return None
+            key = SlotKey(run_id, found.job, found.slot)
+            await connection.execute(update(report_inbox).where(_at(report_inbox, key)).values(hold))
+            row = (await connection.execute(_waiting(key))).one()
         return TakenReport(
             run_id=run_id,
             job=key.job,
@@ -130,17 +118,16 @@ class ReportRepository:
             "epoch": taken.epoch,
             "decided_ms": now_ms(self._url.dialect),
         }
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                marked = await connection.execute(
-                    update(report_inbox)
-                    .where(held & (box.consumer == taken.consumer))
-                    .values(state="delivered", arrived_at=arrived_at)
-                )
-                if marked.rowcount != 1:
-                    return False
-                stored = await connection.execute(insert_once(self._url.dialect, report_verdicts, row))
-                return stored.rowcount == 1
+        async with self._write() as connection:
+            marked = await connection.execute(
+                update(report_inbox)
+                .where(held & (box.consumer == taken.consumer))
+                .values(state="delivered", arrived_at=arrived_at)
+            )
+            if marked.rowcount != 1:
+                return False
+            stored = await connection.execute(insert_once(self._url.dialect, report_verdicts, row))
+            return stored.rowcount == 1
 
     async def all(self, run_id: str, job: str, after: int = -1) -> list[StoredReport]:
         """Every report of a job with its delivery, by slot; only slots later than `after`."""
@@ -159,9 +146,8 @@ class ReportRepository:
             .where(slow_reports.c.run_id == run_id, slow_reports.c.job == job, slow_reports.c.slot > after)
             .order_by(slow_reports.c.slot)
         )
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                found = (await connection.execute(query)).all()
+        async with self._read() as connection:
+            found = (await connection.execute(query)).all()
         return [_stored(row) for row in found]
 
 

@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, select, update
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.canonical import canonical_json
 from schemas.judge import ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from services.slow_loop.artefacts import read_report, read_request, read_verdict, stored_text
 from services.store.database_time import insert_once, now_ms
-from services.store.engine import WRITES
-from services.store.failures import store_errors
+from services.store.repository import Repository
 from services.store.tables import reports_on_demand
-from services.store.urls import StoreUrl
 
 ID_LENGTH = 16
 
@@ -47,13 +44,8 @@ class OnDemandReport:
     decided_ms: int | None
 
 
-class OnDemandRepository:
+class OnDemandRepository(Repository):
     """Keeps reports on demand and the verdicts on them."""
-
-    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
-        self._engine = engine
-        self._writer = engine.execution_options(**{WRITES: True})
-        self._url = url
 
     async def put(
         self, run_id: str, request: HighLevelReflectionRequest, report: HighLevelReflectionReport
@@ -69,10 +61,9 @@ class OnDemandRepository:
             "telemetry": canonical_json(report.telemetry()),
             "written_ms": now_ms(self._url.dialect),
         }
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                statement = insert_once(self._url.dialect, reports_on_demand, row)
-                return (await connection.execute(statement)).rowcount == 1
+        async with self._write() as connection:
+            statement = insert_once(self._url.dialect, reports_on_demand, row)
+            return (await connection.execute(statement)).rowcount == 1
 
     async def decide(
         self, run_id: str, report_id: str, verdict: ReplanVerdict, calls: list[dict[str, Any]]
@@ -86,9 +77,8 @@ class OnDemandRepository:
         }
         columns = reports_on_demand.c
         open_one = (columns.run_id == run_id) & (columns.report_id == report_id) & columns.verdict.is_(None)
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                changed = await connection.execute(update(reports_on_demand).where(open_one).values(values))
+        async with self._write() as connection:
+            changed = await connection.execute(update(reports_on_demand).where(open_one).values(values))
         return changed.rowcount == 1
 
     async def of_run(self, run_id: str) -> list[OnDemandReport]:
@@ -103,9 +93,8 @@ class OnDemandRepository:
         columns = reports_on_demand.c
         query = select(reports_on_demand).where(wanted)
         query = query.order_by(columns.run_id, columns.known_at, columns.report_id)
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                return [_report(row) for row in (await connection.execute(query)).all()]
+        async with self._read() as connection:
+            return [_report(row) for row in (await connection.execute(query)).all()]
 
 
 def _report(row: Row[Any]) -> OnDemandReport:

@@ -8,11 +8,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.errors import ConfigError, StoreError, nearest
 from services.journal.chain import GENESIS_HASH
-from services.store.engine import WRITES
-from services.store.failures import MEND, StoreDamaged, store_errors
-from services.store.leases import Lease, demand_tenure
+from services.store.failures import MEND, StoreDamaged
 from services.store.losses import demand_readable, losses_of
 from services.store.records import Closing, NewRun, RunRecord, RunStatus
+from services.store.repository import Lease, Repository
 from services.store.seals import seal_end, seal_run
 from services.store.tables import runs
 from services.store.urls import StoreUrl
@@ -22,33 +21,30 @@ PARTS = ("config", "data", "environment", "document")  # of a row, in JSON
 SHOWN = 5
 
 
-class RunRepository:
+class RunRepository(Repository):
     """Creates, closes and finds runs."""
 
     def __init__(self, engine: AsyncEngine, url: StoreUrl, *, seals: bool = True) -> None:
-        self._engine = engine
+        super().__init__(engine, url)
         self._seals = seals
-        self._writer = engine.execution_options(**{WRITES: True})
-        self._url = url
 
     async def create(self, run: NewRun) -> RunRecord:
         """Store a new run as `running`; its number and id are unique among concurrent processes."""
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await self._one_numbering(connection)
-                number = (await connection.scalar(select(func.max(runs.c.number))) or 0) + 1
-                record = RunRecord(
-                    **vars(run),
-                    run_id=f"r{number:04d}",
-                    number=number,
-                    status="running",
-                    events=0,
-                    head_hash=GENESIS_HASH,
-                    document=None,
-                )
-                await connection.execute(runs.insert(), _columns(record))
-                if self._seals:
-                    await seal_run(connection, record.run_id)
+        async with self._write() as connection:
+            await self._one_numbering(connection)
+            number = (await connection.scalar(select(func.max(runs.c.number))) or 0) + 1
+            record = RunRecord(
+                **vars(run),
+                run_id=f"r{number:04d}",
+                number=number,
+                status="running",
+                events=0,
+                head_hash=GENESIS_HASH,
+                document=None,
+            )
+            await connection.execute(runs.insert(), _columns(record))
+            if self._seals:
+                await seal_run(connection, record.run_id)
         return record
 
     async def close(self, run_id: str, status: RunStatus, document: dict[str, Any] | None = None) -> None:
@@ -60,8 +56,8 @@ class RunRepository:
         """
         values = {"status": status, "document": None if document is None else _json(document)}
         running = (runs.c.run_id == run_id) & (runs.c.status == "running")
-        with losses_of(run_id), store_errors(self._url):
-            async with self._writer.begin() as connection:
+        with losses_of(run_id):
+            async with self._write() as connection:
                 result = await connection.execute(update(runs).where(running).values(values))
                 if self._seals and result.rowcount == 1:
                     await seal_end(connection, run_id, status, values["document"])
@@ -82,20 +78,17 @@ class RunRepository:
             StoreError: the run is not interrupted.
         """
         interrupted = (runs.c.run_id == run_id) & (runs.c.status == "interrupted")
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await demand_tenure(connection, lease)
-                result = await connection.execute(update(runs).where(interrupted).values(status="running"))
-                if self._seals:
-                    await seal_end(connection, run_id, "running", None)
+        async with self._write(lease) as connection:
+            result = await connection.execute(update(runs).where(interrupted).values(status="running"))
+            if self._seals:
+                await seal_end(connection, run_id, "running", None)
         if result.rowcount != 1:
             raise StoreError(f"run {run_id!r} is not interrupted: it cannot go on")
 
     async def all(self) -> list[RunRecord]:
         """Every run, oldest first; one whose row is damaged says so."""
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                found = (await connection.execute(self._rows().order_by(runs.c.number))).all()
+        async with self._read() as connection:
+            found = (await connection.execute(self._rows().order_by(runs.c.number))).all()
         return [_record(row) for row in found]
 
     async def find(self, name: str) -> RunRecord:
@@ -105,13 +98,10 @@ class RunRepository:
             ConfigError: no such run, or several.
             StoreDamaged: its row cannot be read.
         """
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                known = (
-                    (await connection.execute(select(runs.c.run_id).order_by(runs.c.number))).scalars().all()
-                )
-                run_id = self._chosen(name, list(known))
-                row = (await connection.execute(self._rows().where(runs.c.run_id == run_id))).one()
+        async with self._read() as connection:
+            known = (await connection.execute(select(runs.c.run_id).order_by(runs.c.number))).scalars().all()
+            run_id = self._chosen(name, list(known))
+            row = (await connection.execute(self._rows().where(runs.c.run_id == run_id))).one()
         found = _record(row)
         if found.damage is not None:
             raise StoreDamaged(found.damage)

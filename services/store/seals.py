@@ -16,8 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.journal.chain import GENESIS_HASH
 from services.store.failures import MEND, StoreDamaged
-from services.store.opening import transaction
 from services.store.report_problems import report_problems
+from services.store.repository import Repository
 from services.store.tables import (
     ORDER_KINDS,
     journal,
@@ -148,7 +148,7 @@ def run_of(account: str) -> str:
     return account.rpartition("/")[2]
 
 
-class SealRepository:
+class SealRepository(Repository):
     """Holds what is stored beside the journal against its seals and the journal.
 
     Attributes:
@@ -156,8 +156,7 @@ class SealRepository:
     """
 
     def __init__(self, engine: AsyncEngine, url: StoreUrl, *, there: bool, traded: bool = True) -> None:
-        self._engine = engine
-        self._url = url
+        super().__init__(engine, url)
         self.there = there
         self._traded = traded  # whether the store has the tables of paper runs
 
@@ -165,7 +164,7 @@ class SealRepository:
         """Whether a run was sealed from its beginning."""
         if not self.there:
             return False
-        async with transaction(self._engine, self._url) as connection:
+        async with self._read() as connection:
             return await seal_of(connection, run_id, RUN, 0) is not None
 
     async def demand(self, run_id: str) -> None:
@@ -175,14 +174,14 @@ class SealRepository:
             StoreDamaged: it was stored with seals, and is not sealed from its beginning any more.
         """
         own = select(runs.c.environment).where(runs.c.run_id == run_id)
-        async with transaction(self._engine, self._url) as connection:
+        async with self._read() as connection:
             noted = await connection.scalar(own)
         if was_sealed(noted or "{}") and not await self.covered(run_id):
             raise StoreDamaged(f"store {self._url.text}: run {run_id!r}: {GONE}; {MEND}")
 
     async def problems(self, run_id: str) -> list[str]:
         """What is not as it was written, of one run."""
-        async with transaction(self._engine, self._url, snapshot=True) as connection:
+        async with self._read(snapshot=True) as connection:
             return await run_problems(connection, run_id, sealed_parts=self.there, traded=self._traded)
 
 

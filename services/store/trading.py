@@ -19,13 +19,11 @@ from schemas.canonical import canonical_json
 from schemas.trials import TrialCounts
 from services.journal.chain import JournalRow
 from services.store.database_time import now_ms
-from services.store.engine import WRITES
-from services.store.failures import MEND, StoreDamaged, store_errors
+from services.store.failures import MEND, StoreDamaged
 from services.store.journal_repository import append_rows
-from services.store.leases import Lease, demand_tenure
 from services.store.losses import demand_readable, losses_of
-from services.store.opening import transaction
 from services.store.records import Closing
+from services.store.repository import Lease, Repository
 from services.store.run_repository import close_run, is_closed
 from services.store.seals import (
     BARS,
@@ -74,14 +72,12 @@ class ProcessSeen:
     signs: dict[str, Any]
 
 
-class TradingRepository:
+class TradingRepository(Repository):
     """Bars, orders and processes of paper runs."""
 
     def __init__(self, engine: AsyncEngine, url: StoreUrl, *, seals: bool = True) -> None:
-        self._engine = engine
+        super().__init__(engine, url)
         self._seals = seals
-        self._writer = engine.execution_options(**{WRITES: True})
-        self._url = url
 
     async def commit(
         self,
@@ -106,9 +102,8 @@ class TradingRepository:
             LeaseLost: another process trades this run.
             StoreError: the store failed, or the rows do not fit what it holds.
         """
-        with losses_of(run_id, rows[-1].seq if rows else None), store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await demand_tenure(connection, lease)
+        with losses_of(run_id, rows[-1].seq if rows else None):
+            async with self._write(lease) as connection:
                 head = rows[-1].hash if rows else None
                 if closing is not None and await is_closed(connection, run_id, closing, head):
                     return  # the first answer was lost
@@ -139,13 +134,13 @@ class TradingRepository:
             StoreDamaged: a row is not what was written, is missing, or is one that the run never took.
         """
         expected = start
-        async with transaction(self._engine, self._url) as connection:
+        async with self._read() as connection:
             covered, before = False, None
             if self._seals:
                 covered = await seal_of(connection, run_id, RUN, 0) is not None
                 before = await seal_of(connection, run_id, BARS, start - 1)
         while True:
-            async with transaction(self._engine, self._url) as connection:
+            async with self._read() as connection:
                 page = (await connection.execute(self._page_of_bars(run_id, expected))).all()
                 bars, kept = await newest_bars(connection, run_id) if self._seals else (0, 0)
             for number, label, text, seal in page:
@@ -188,9 +183,8 @@ class TradingRepository:
             .where(paper_orders.c.run_id == run_id, paper_orders.c.state == "intended")
             .order_by(paper_orders.c.seq)
         )
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                found = (await connection.execute(query)).all()
+        async with self._read() as connection:
+            found = (await connection.execute(query)).all()
         return [OutgoingOrder(*row) for row in found]
 
     async def acknowledge(self, run_id: str, order_ids: Sequence[str]) -> None:
@@ -198,11 +192,10 @@ class TradingRepository:
         if not order_ids:
             return
         own = (paper_orders.c.run_id == run_id) & paper_orders.c.order_id.in_(order_ids)
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await connection.execute(update(paper_orders).where(own).values(state="acknowledged"))
-                if self._seals:
-                    await seal_acknowledged(connection, run_id, order_ids)
+        async with self._write() as connection:
+            await connection.execute(update(paper_orders).where(own).values(state="acknowledged"))
+            if self._seals:
+                await seal_acknowledged(connection, run_id, order_ids)
 
     async def send(self, account: str, orders: Sequence[OutgoingOrder]) -> None:
         """The paper venue takes orders; one that it knows already is counted and is no second order."""
@@ -218,18 +211,16 @@ class TradingRepository:
             index_elements=[venue_orders.c.account, venue_orders.c.order_id],
             set_={"sends": venue_orders.c.sends + 1},
         )
-        with store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await connection.execute(statement)
-                if self._seals:
-                    await seal_venue(connection, account, {order.order_id: order.seq for order in orders})
+        async with self._write() as connection:
+            await connection.execute(statement)
+            if self._seals:
+                await seal_venue(connection, account, {order.order_id: order.seq for order in orders})
 
     async def at_venue(self, account: str) -> dict[str, int]:
         """How often each order of an account was sent, by order id."""
         query = select(venue_orders.c.order_id, venue_orders.c.sends).where(venue_orders.c.account == account)
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                return {order_id: sends for order_id, sends in (await connection.execute(query)).all()}
+        async with self._read() as connection:
+            return {order_id: sends for order_id, sends in (await connection.execute(query)).all()}
 
     async def say(self, lease: Lease, run_id: str, signs: Mapping[str, Any]) -> None:
         """Keep what a running process says of itself.
@@ -241,9 +232,8 @@ class TradingRepository:
         said = {"owner": lease.owner, "seen_ms": now_ms(self._url.dialect), "signs": canonical_json(signs)}
         statement = insert(trading_processes).values(run_id=run_id, **said)
         statement = statement.on_conflict_do_update(index_elements=[trading_processes.c.run_id], set_=said)
-        with losses_of(run_id), store_errors(self._url):
-            async with self._writer.begin() as connection:
-                await demand_tenure(connection, lease)
+        with losses_of(run_id):
+            async with self._write(lease) as connection:
                 await connection.execute(statement)
 
     async def seen(self, run_id: str) -> ProcessSeen | None:
@@ -251,9 +241,8 @@ class TradingRepository:
         columns = trading_processes.c
         age = now_ms(self._url.dialect) - columns.seen_ms
         query = select(columns.owner, age, columns.signs).where(columns.run_id == run_id)
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                row = (await connection.execute(query)).one_or_none()
+        async with self._read() as connection:
+            row = (await connection.execute(query)).one_or_none()
         return None if row is None else ProcessSeen(row[0], int(row[1]), json.loads(row[2]))
 
     def _insert(self, table: Any, values: list[dict[str, Any]]) -> Any:

@@ -15,9 +15,9 @@ from sqlalchemy import Row, Select, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from schemas.trials import MOST, TrialCounts, TrialLedger
-from services.store.engine import WRITES
-from services.store.failures import MEND, StoreDamaged, store_errors
+from services.store.failures import MEND, StoreDamaged
 from services.store.losses import losses_of
+from services.store.repository import Repository
 from services.store.seals import seal_trial
 from services.store.tables import paper_bars, trials
 from services.store.urls import StoreUrl
@@ -104,7 +104,7 @@ def summed(groups: Iterable[Sequence[Trial]]) -> TrialLedger:
     return TrialLedger(**{name: min(total, MOST) for name, total in totals.items()})
 
 
-class TrialRepository:
+class TrialRepository(Repository):
     """The ledger of one store.
 
     Attributes:
@@ -112,9 +112,7 @@ class TrialRepository:
     """
 
     def __init__(self, engine: AsyncEngine, url: StoreUrl, *, there: bool) -> None:
-        self._engine = engine
-        self._writer = engine.execution_options(**{WRITES: True})
-        self._url = url
+        super().__init__(engine, url)
         self.there = there
 
     async def begin(self, run_id: str, on: TriedOn, hypotheses: int, *, fresh: bool = False) -> TrialLedger:
@@ -129,11 +127,11 @@ class TrialRepository:
         Raises:
             StoreDamaged: a row of the ledger cannot be read.
         """
-        with losses_of(run_id), store_errors(self._url):
-            async with self._writer.begin() as connection:
+        with losses_of(run_id):
+            async with self._write() as connection:
                 if self._url.dialect == "postgresql":
                     await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
-                known = await self._read(connection, self._rows().where(trials.c.timeframe == on.timeframe))
+                known = await self._found(connection, self._rows().where(trials.c.timeframe == on.timeframe))
                 same = [one for one in known if (one.run_id, one.on.key) == (run_id, on.key)]
                 if same:
                     return same[-1].ledger
@@ -146,8 +144,8 @@ class TrialRepository:
 
     async def advance(self, run_id: str, counts: TrialCounts) -> None:
         """Note how far a run has come; a run that was not entered is no trial."""
-        with losses_of(run_id), store_errors(self._url):
-            async with self._writer.begin() as connection:
+        with losses_of(run_id):
+            async with self._write() as connection:
                 await advance_trial(connection, run_id, counts)
 
     async def all(self) -> list[Trial]:
@@ -158,9 +156,8 @@ class TrialRepository:
         """
         if not self.there:
             return []
-        with store_errors(self._url):
-            async with self._engine.begin() as connection:
-                return await self._read(connection, self._rows())
+        async with self._read() as connection:
+            return await self._found(connection, self._rows())
 
     def _rows(self) -> Select[Any]:
         """Rows in order; the last label of a run that is under way is that of its last stored bars."""
@@ -169,7 +166,7 @@ class TrialRepository:
         others = [column for column in trials.c if column.name != "last_label"]
         return select(*others, last.label("last_label")).order_by(trials.c.number)
 
-    async def _read(self, connection: AsyncConnection, query: Select[Any]) -> list[Trial]:
+    async def _found(self, connection: AsyncConnection, query: Select[Any]) -> list[Trial]:
         try:
             return [_trial(row) for row in (await connection.execute(query)).all()]
         except (ValueError, TypeError, KeyError, RecursionError, ValidationError) as error:

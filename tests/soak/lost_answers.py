@@ -7,7 +7,7 @@ import tempfile
 from services.feeds.port import BarRow
 from services.journal.chain import GENESIS_HASH, JournalRow, link
 from services.store import Store, open_store
-from services.store.leases import Lease
+from services.store.repository import Lease
 from tests.services.store.stores import new_run
 from tests.soak.findings import Finding
 from tests.soak.killed_processes import databases

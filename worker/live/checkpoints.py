@@ -45,7 +45,7 @@ from services.slow_loop.untraded_signals import UntradedSignals
 from services.slow_loop_service import SlowLoopService
 from services.store import RunRecord, Store
 from services.store.checkpoints import DamagedSavepoint, Savepoint
-from services.store.leases import Lease, LeaseLost
+from services.store.repository import Lease, LeaseLost
 from trading_core.bars import COLUMNS, BarSeries
 from trading_core.features.columns import FeatureColumns
 from trading_core.live.growing_bars import GrowingBars
@@ -80,7 +80,7 @@ REMADE: Mapping[type, Mapping[str, Any]] = {
     ShadowLedgers: dict.fromkeys(("zones", "_execution")),
     UntradedSignals: dict.fromkeys(("_execution",)),
     SlowLoopService: dict.fromkeys(("_interval",)),
-    HighLevelReflectionService: dict.fromkeys(("_risk_limit", "_promotion_minimum", "_wordings")),
+    HighLevelReflectionService: dict.fromkeys(("_wordings",)),
     JudgeAgentClient: dict.fromkeys(("_reflection_off", "_wordings")),
     ModelStrategist: dict.fromkeys(("_tolerances", "_wordings")),
     PolicyLevelReflectionService: dict.fromkeys(("_wordings",)),

@@ -12,7 +12,7 @@ from typing import Any
 
 from schemas.errors import StoreError
 from services.journal.writer import JournalWriter
-from services.store.leases import LeaseLost
+from services.store.repository import LeaseLost
 from worker.live.committer import BarCommitter
 
 FIRST_WAIT_S = 0.1

@@ -13,8 +13,8 @@ from schemas.errors import InvariantViolation
 from services.feeds.port import BarRow
 from services.journal.chain import JournalRow
 from services.store import Store
-from services.store.leases import Lease
 from services.store.records import Closing
+from services.store.repository import Lease
 from services.store.tables import ORDER_KINDS
 from services.store.trading import OutgoingOrder
 from worker.runs.stored_trial import StoredTrial

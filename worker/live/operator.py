@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from schemas.errors import StoreError, ThinktwiceError
-from services.store.leases import LeaseLost
 from services.store.operator_requests import OperatorRequest, OperatorRequests, Outcome
+from services.store.repository import LeaseLost
 from worker.live.commit_loop import CommitLoop
 from worker.live.stepper import LiveStepper
 from worker.operations.logs import EventSink

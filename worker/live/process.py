@@ -23,8 +23,8 @@ from services.store import RunRecord, Store
 from services.store.checkpoints import Savepoint
 from services.store.failures import StoreDamaged
 from services.store.file_watch import StoreLost
-from services.store.leases import Lease, LeaseLost
 from services.store.records import Closing
+from services.store.repository import Lease, LeaseLost
 from worker.bootstrap import given_playbooks
 from worker.live.checkpoints import CheckpointSchedule, Pace, restored
 from worker.live.commit_loop import CommitLoop

@@ -25,7 +25,7 @@ from worker.operations.environment import environment
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
-    from services.store.leases import Lease
+    from services.store.repository import Lease
 
 
 MODE = "paper"

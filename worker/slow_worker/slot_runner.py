@@ -20,8 +20,8 @@ from services.slow_loop.past_runs import PastRun
 from services.slow_loop.requests import surprises
 from services.store import Store
 from services.store.claims import Claim, ClaimState, SlotKey
-from services.store.leases import Lease
 from services.store.reports import StoredReport
+from services.store.repository import Lease
 from trading_core.rules import RuleColumns
 from worker.operations.logs import EventSink
 from worker.slow_worker.ports import JOB, Clock, CrashPoints, NoCrash, Reflect

@@ -1,6 +1,6 @@
 """One look of a worker: take the lease, let the runner examine, let the judge answer what waits."""
 
-from services.store.leases import LeaseLost
+from services.store.repository import LeaseLost
 from worker.operations.logs import EventSink
 from worker.slow_worker.judge_step import JudgeStep
 from worker.slow_worker.lease_holder import LeaseHolder

@@ -8,8 +8,8 @@ from sqlalchemy import update
 
 from services.store import open_store
 from services.store.checkpoints import DamagedSavepoint, Savepoint
-from services.store.leases import LeaseLost
 from services.store.records import Closing
+from services.store.repository import LeaseLost
 from services.store.tables import savepoints
 from tests.services.store.stores import new_run
 

@@ -7,7 +7,7 @@ import pytest
 from services.slow_loop.artefacts import read_request, stored_text
 from services.store import open_store
 from services.store.claims import ClaimState
-from services.store.leases import LeaseLost
+from services.store.repository import LeaseLost
 from services.store.revision import MARK
 from services.store.tables import CORE, metadata
 from tests.services.store.artefacts import JOB, MONDAY, WEEK, claimed, key, report, request

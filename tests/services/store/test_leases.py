@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from services.store import open_store
-from services.store.leases import LeaseLost
+from services.store.repository import LeaseLost
 from tests.services.store.artefacts import key
 from tests.services.store.stores import new_run
 

@@ -9,8 +9,8 @@ from services.feeds.port import BarRow
 from services.journal.chain import GENESIS_HASH, JournalRow
 from services.journal.writer import JournalWriter
 from services.store import open_store
-from services.store.leases import Lease, LeaseLost
 from services.store.records import Closing
+from services.store.repository import Lease, LeaseLost
 from tests.services.store.stores import new_run
 from trading_core.live.growing_bars import Bar
 

@@ -17,8 +17,8 @@ from services.feeds.port import BarRow
 from services.journal.chain import GENESIS_HASH, JournalRow
 from services.store import NewRun, RunRecord, Store
 from services.store.checkpoints import Savepoint
-from services.store.leases import Lease, LeaseLost
 from services.store.records import Closing
+from services.store.repository import Lease, LeaseLost
 from services.store.tables import ORDER_KINDS
 from services.store.trading import OutgoingOrder
 from services.store.trials import TriedOn

@@ -9,8 +9,8 @@ from schemas.errors import StoreError
 from services.feeds.port import BarRow
 from services.journal.chain import JournalRow
 from services.journal.writer import JournalWriter
-from services.store.leases import Lease
 from services.store.records import Closing
+from services.store.repository import Lease
 from tests.worker.live.memory_store import MemoryStore
 from tests.worker.live.virtual_time import run_virtually
 from trading_core.live.growing_bars import Bar

@@ -12,8 +12,8 @@ import pytest
 from schemas.errors import StoreError
 from schemas.settings import Settings
 from services.store import Store, open_store
-from services.store.leases import LeaseLost
 from services.store.records import Closing
+from services.store.repository import LeaseLost
 from tests.worker.live.paper_runs import (
     Killed,
     RunningFeed,

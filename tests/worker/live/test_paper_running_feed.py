@@ -11,7 +11,7 @@ from schemas.errors import ConfigError, StoreError
 from schemas.settings import MemorySettings, Settings
 from services.memory.episode_memory import MemoryView
 from services.store import Store, open_store
-from services.store.leases import LeaseLost
+from services.store.repository import LeaseLost
 from tests.worker.live.paper_runs import (
     KillAt,
     Killed,

@@ -21,7 +21,7 @@ from schemas.errors import (
     StoreError,
 )
 from schemas.settings.live import OperationsSettings
-from services.store.leases import LeaseLost
+from services.store.repository import LeaseLost
 from tests.exchange.faults import rate_limited, server_error
 from tests.exchange.server import MINUTE_MS, ExchangeServer
 from tests.exchange.thread import beside

@@ -17,7 +17,7 @@ import pytest
 from schemas.errors import StoreError
 from services.store.failures import StoreDamaged
 from services.store.file_watch import StoreLost
-from services.store.leases import LeaseLost
+from services.store.repository import LeaseLost
 from tests.worker.operations.operated_paper import ask, free_port, logged, news, operated, settings_of
 from tests.worker.operations.receiver import receiving
 from tests.worker.operations.test_paper_is_operated import value

@@ -1,0 +1,71 @@
+"""Transactions of a repository: reading, and writing under the lease of one process."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from schemas.errors import StoreError
+from services.store.engine import WRITES
+from services.store.failures import store_errors
+from services.store.opening import transaction
+from services.store.tables import leases
+from services.store.urls import StoreUrl
+
+
+class LeaseLost(StoreError):
+    """The lease has another epoch by now: another worker took over, and nothing may be written."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A lease as it was taken or last renewed. `epoch` names this tenure; `until_ms` is database time."""
+
+    name: str
+    owner: str
+    epoch: int
+    until_ms: int
+
+
+class Repository:
+    """Rows of a store; what fails in one of its transactions is told as a `StoreError`."""
+
+    def __init__(self, engine: AsyncEngine, url: StoreUrl) -> None:
+        self._engine = engine
+        self._writer = engine.execution_options(**{WRITES: True})
+        self._url = url
+
+    def _read(self, *, snapshot: bool = False) -> AbstractAsyncContextManager[AsyncConnection]:
+        """A transaction; in a `snapshot` every statement sees the store as it was at the first."""
+        return transaction(self._engine, self._url, snapshot=snapshot)
+
+    @asynccontextmanager
+    async def _write(self, lease: Lease | None = None) -> AsyncIterator[AsyncConnection]:
+        """A transaction that writes; with a lease only while it holds.
+
+        Raises:
+            LeaseLost: another worker took the lease over.
+        """
+        with store_errors(self._url):
+            async with self._writer.begin() as connection:
+                if lease is not None:
+                    await demand_tenure(connection, lease)
+                yield connection
+
+
+async def demand_tenure(connection: AsyncConnection, lease: Lease) -> None:
+    """Fence a writing transaction: the lease row is locked until it ends, and its epoch is the writer's.
+
+    Raises:
+        LeaseLost: another worker took the lease over.
+    """
+    query = select(leases.c.owner, leases.c.epoch).where(leases.c.name == lease.name).with_for_update()
+    row = (await connection.execute(query)).one_or_none()
+    if row is None or (row.owner, row.epoch) != (lease.owner, lease.epoch):
+        found = "is gone" if row is None else f"is at epoch {row.epoch}"
+        raise LeaseLost(
+            f"lease {lease.name!r} {found}, this worker held epoch {lease.epoch}: another worker took over "
+            "and goes on from here"
+        )
