@@ -23,7 +23,7 @@ from schemas.reflection import (
     ReflectionInvocationMeta,
     UntradedSignal,
 )
-from schemas.settings import GateSettings, HighLevelSettings
+from schemas.settings import GateSettings, Settings
 from schemas.trials import counted
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome
 from services.high_level.clusters import (
@@ -52,8 +52,6 @@ from services.high_level.grading import grade_clusters
 from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid, trial_key
 from services.high_level.narrative import Prompt, tell, write_narrative
 from services.high_level.recommendations import (
-    MAX_RISK_FRACTION,
-    PROMOTION_MINIMUM,
     Context,
     playbooks_to_adjust,
     recommend,
@@ -80,41 +78,28 @@ class HighLevelReflectionService:
 
     def __init__(
         self,
-        gate: GateSettings,
-        high_level: HighLevelSettings,
+        settings: Settings,
         prompts: Callable[[str], Prompt] = load_prompt,
         grid: GridEvaluator | None = None,
         model: LanguageModel | None = None,
         timer: Callable[[], float] = time.perf_counter,
-        risk_limit: float = MAX_RISK_FRACTION,
-        most_trades: int = 0,
-        promotion_minimum: int = PROMOTION_MINIMUM,
         wordings: Wordings | None = None,
     ) -> None:
-        self._gate = gate
-        self._settings = high_level
+        self._settings = settings
         self._prompts = prompts
         self._prompt = prompts(PROMPT_NAME)
         self._grid = grid
         self._model = model
         self._timer = timer
-        self._risk_limit = risk_limit
-        self._most_trades = most_trades
-        self._promotion_minimum = promotion_minimum
         self._wordings = wordings or Wordings()
+
+    @property
+    def _gate(self) -> GateSettings:
+        return self._settings.gate
 
     def by_rules(self) -> "HighLevelReflectionService":
         """The same reflection without a model: the rule text is the narrative."""
-        return HighLevelReflectionService(
-            self._gate,
-            self._settings,
-            self._prompts,
-            self._grid,
-            timer=self._timer,
-            risk_limit=self._risk_limit,
-            most_trades=self._most_trades,
-            promotion_minimum=self._promotion_minimum,
-        )
+        return HighLevelReflectionService(self._settings, self._prompts, self._grid, timer=self._timer)
 
     async def reflect(
         self,
@@ -159,7 +144,7 @@ class HighLevelReflectionService:
             request.timeframe,
             request.known_at,
             request.open_entries,
-            self._most_trades,
+            self._settings.envelope.max_entries_per_block,
         )
         declared = declared_hypotheses(
             definitions.values(), [request.timeframe, *(item.timeframe for item in population.tested)]
@@ -181,8 +166,8 @@ class HighLevelReflectionService:
                 frozenset(alarm.playbook_id for alarm in alarms),
                 request.structural_allowed,
                 request.shadow_trials,
-                self._risk_limit,
-                self._promotion_minimum,
+                self._settings.envelope.risk_fraction,
+                self._settings.judge.promotion_minimum_trades,
             )
         )
         draft = HighLevelReflectionReport(

@@ -16,7 +16,7 @@ from agents.judge_agent_client import JudgeAgentClient
 from prompts import load_prompt
 from schemas.errors import InvariantViolation, ModelError
 from schemas.reflection import DeferredItem, OpenEntry, UntradedSignal
-from schemas.settings import EnvelopeSettings, GateSettings, HighLevelSettings, JudgeSettings, Settings
+from schemas.settings import EnvelopeSettings, GateSettings, JudgeSettings, Settings
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome, RecommendedAction, SlowSkipReason
 from services.clock import DAY_NS
 from services.feeds.port import BarRow
@@ -62,9 +62,8 @@ class Model:
 
 
 def reflect(episodes, definitions=BOOKS, *, gate=None, grid=None, model=None, **changes):
-    service = HighLevelReflectionService(
-        gate or GateSettings(), HighLevelSettings(), load_prompt, grid, model
-    )
+    settings = Settings(gate=gate or GateSettings(), envelope=EnvelopeSettings(risk_fraction=0.02))
+    service = HighLevelReflectionService(settings, load_prompt, grid, model)
     return asyncio.run(service.reflect(request(episodes, **changes), episodes, definitions))
 
 
@@ -705,7 +704,7 @@ def test_future_in_the_batch_is_a_violation():
 
 def test_batch_that_is_not_the_one_named_is_a_violation():
     batch = trades(PULLBACK, 1, 5, 0.1)
-    service = HighLevelReflectionService(GateSettings(), HighLevelSettings())
+    service = HighLevelReflectionService(Settings())
     for given_batch in (batch[:-1], [*batch, batch[0]]):
         with pytest.raises(InvariantViolation, match="not the one the request names"):
             asyncio.run(service.reflect(request(batch), given_batch, BOOKS))
@@ -717,9 +716,7 @@ def test_report_does_not_depend_on_the_order_of_its_episodes_or_on_wall_time():
     clocks = (iter([0.0, 1.0]), iter([5.0, 50.0]))
     reports = []
     for given_batch, clock in zip((batch, batch[::-1]), clocks, strict=True):
-        service = HighLevelReflectionService(
-            GateSettings(), HighLevelSettings(), load_prompt, Grid({}), timer=clock.__next__
-        )
+        service = HighLevelReflectionService(Settings(), load_prompt, Grid({}), timer=clock.__next__)
         reports.append(asyncio.run(service.reflect(request(batch, episode_ids=ordered), given_batch, BOOKS)))
     assert reports[0].content_hash == reports[1].content_hash
     assert [report.latency_ms for report in reports] == [1_000, 45_000]

@@ -146,16 +146,7 @@ def assemble(
     slow_loop = SlowLoopService(
         settings,
         bars,
-        HighLevelReflectionService(
-            settings.gate,
-            settings.high_level,
-            grid=ledgers,
-            model=minds.slow,
-            wordings=wordings,
-            risk_limit=settings.envelope.risk_fraction,
-            most_trades=settings.envelope.max_entries_per_block,
-            promotion_minimum=settings.judge.promotion_minimum_trades,
-        ),
+        HighLevelReflectionService(settings, grid=ledgers, model=minds.slow, wordings=wordings),
         judge,
         lifecycle,
         playbooks,

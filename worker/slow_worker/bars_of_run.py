@@ -67,12 +67,5 @@ async def _reflected(
     regimes = regime_columns(bars, settings.policy_loop.regime, columns.features)
     clock = SimulatedClock(request.known_at)
     ledgers = ShadowLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
-    service = HighLevelReflectionService(
-        settings.gate,
-        settings.high_level,
-        grid=ledgers,
-        risk_limit=settings.envelope.risk_fraction,
-        most_trades=settings.envelope.max_entries_per_block,
-        promotion_minimum=settings.judge.promotion_minimum_trades,
-    )
+    service = HighLevelReflectionService(settings, grid=ledgers)
     return await service.reflect(request, episodes, definitions)

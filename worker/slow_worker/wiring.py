@@ -32,13 +32,7 @@ def new_owner() -> str:
 
 def threaded_reflection(settings: Settings) -> Reflect:
     """The high-level reflection by rules, in a thread: waker, lease and watchdog go on meanwhile."""
-    service = HighLevelReflectionService(
-        settings.gate,
-        settings.high_level,
-        risk_limit=settings.envelope.risk_fraction,
-        most_trades=settings.envelope.max_entries_per_block,
-        promotion_minimum=settings.judge.promotion_minimum_trades,
-    )
+    service = HighLevelReflectionService(settings)
 
     async def reflect(
         request: HighLevelReflectionRequest,

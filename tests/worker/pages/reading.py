@@ -12,7 +12,7 @@ import numpy as np
 from agents.judge_agent_client import JudgeAgentClient
 from schemas.canonical import canonical_json
 from schemas.reflection import DeferredItem, JudgeActionSeen, UntradedSignal
-from schemas.settings import GateSettings, HighLevelSettings, JudgeSettings
+from schemas.settings import GateSettings, JudgeSettings, Settings
 from services.high_level_reflection_service import HighLevelReflectionService
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook, request
 
@@ -85,7 +85,7 @@ def _entry(n: int) -> Entry:
              "blocks": 3, "mean_r": 0.3125, "e_value": 1.75, "e_value_below": 0.5},
         ),
     )  # fmt: skip
-    service = HighLevelReflectionService(GateSettings(), HighLevelSettings(), grid=Grid())
+    service = HighLevelReflectionService(Settings(), grid=Grid())
     report = asyncio.run(service.reflect(asked, episodes, (PULLBACK, BREAKOUT)))
     verdict = asyncio.run(
         JudgeAgentClient(JudgeSettings(), GateSettings()).replan(report, (PULLBACK, BREAKOUT), 0)
