@@ -26,16 +26,20 @@ class ClusterFinding(Contract):
         default=0, ge=0, description="trades of complete blocks: means and evidence are theirs"
     )
     claim: Claim | None = Field(default=None, description="what is proven at the level of the family")
-    leaning: Claim | None = Field(default=None, description="the side on which both means lie")
+    leaning: Claim | None = Field(
+        default=None, description="the side on which both means lie, unless the other claim is proven"
+    )
     mean_r: float | None
     mean_raw_r: float | None = Field(default=None, description="as it is, not winsorised")
     reference_r: float
     e_value: float | None = Field(description="for what it leans to; 1 while it leans to nothing")
     e_losing: float | None = None
     e_gaining: float | None = None
-    lower_r: float | None = Field(description="of the winsorised mean, valid at every look; None: open")
+    lower_r: float | None = Field(description="of the winsorised mean; None: open, or no interval")
     upper_r: float | None
-    interval_kind: str = Field(default="", description="anytime, open, open below, open above, or moved")
+    interval_kind: str = Field(
+        default="", description="anytime, open, open below, open above; moved: of the last look; or none"
+    )
     fixed_lower_r: float | None = Field(
         default=None,
         description="Student's t over blocks, for one look declared beforehand; from 10 blocks on",

@@ -328,6 +328,25 @@ def test_significant_gain_recommends_more_risk_that_the_judge_accepts_and_noise_
     ]
 
 
+def test_gain_that_has_turned_into_a_loss_is_given_no_more_risk_by_service_or_judge():
+    """Trades around 0.6R for 100 weeks, then around -0.6R for 60: the mean of them all is still a gain."""
+    before, after = trades(PULLBACK, 1, 500, 0.6), outcomes(2, 300, -0.6)
+    turned = [*before, *(episode(PULLBACK, number=500 + k, r=float(r)) for k, r in enumerate(after))]
+    raised = {"kind": "set_risk_fraction", "value": 0.01}
+    assert reflect(before).recommendations[0].change == raised
+    report = reflect(turned)
+    found = finding(report, "pullback")
+    assert min(found.mean_r, found.mean_raw_r) > 0.1
+    assert (found.claim, found.leaning, found.grade) == (None, None, EvidenceGrade.COUNT_ONLY)
+    assert "but a stretch of blocks proves losing (E " in found.reason
+    assert not [one for one in report.recommendations if one.change]
+    asked = report.recommendations[0].model_copy(
+        update={"change": raised, "playbook_id": "pullback", "action": RecommendedAction.POLICY_ADJUST}
+    )
+    verdict = replan(report.model_copy(update={"recommendations": (asked,)}))
+    assert not verdict.actions
+
+
 def test_more_risk_needs_a_gain_and_the_trades_of_a_promotion():
     report = reflect([*trades(PULLBACK, 1, 200, 0.6), *trades(BREAKOUT, 3, 200, -0.7)])
     gain = next(item for item in report.recommendations if item.playbook_id == "pullback")

@@ -21,9 +21,13 @@ from services.statistics.blocks import GAINING, LOSING
 from services.statistics.multiplicity import Family, e_bh
 from services.statistics.power import smallest_detectable_effect
 from services.statistics.sharpe import deflated_sharpe, minimum_track_record, moments, probabilistic_sharpe
-from services.statistics.track import FIXED_TIME_BLOCKS, INTERVAL_ALPHA, Interval, Sample, Track
+from services.statistics.track import FIXED_TIME_BLOCKS, INTERVAL_ALPHA, PROVEN_E, Interval, Sample, Track
 
 UNREGISTERED = "unregistered"
+MOVED = {  # what stands in place of the interval of every look
+    "moved": "the interval is that of the last look",
+    "none": "there is no interval, the last look alone excludes the mean of all trades as well",
+}
 
 
 @dataclass(frozen=True)
@@ -107,22 +111,24 @@ def ranges(
 
 
 def full_reason(decision: GateDecision, seen: Sample, shown: Range) -> str:
-    """The gate's reason, then what was odd about the blocks."""
+    """The gate's reason, what was odd about the blocks, then what the interval says beside it."""
     parts = [decision.reason, seen.note, _waiting(seen)]
     if decision.grade is not EvidenceGrade.INSUFFICIENT_SAMPLE:  # a small sample is open on both sides anyway
         parts.append(_open_sides(seen, shown.interval))
-    if shown.interval.kind == "moved":
-        parts.append("no constant mean fits all blocks: the interval is that of the last look")
+    if shown.interval.kind in MOVED:
+        parts.append(f"no constant mean fits all blocks: {MOVED[shown.interval.kind]}")
     parts.append(_beside_the_grade(decision.grade, shown.interval, seen.reference))
     return "; ".join(part for part in parts if part)
 
 
 def _beside_the_grade(grade: EvidenceGrade, interval: Interval, reference: float) -> str:
     """Why the interval and the grade do not say the same of the reference; empty where they do."""
+    if interval.kind == "none":
+        return ""
     excluded = not _holds(interval, reference)
     if excluded == (grade is EvidenceGrade.SIGNIFICANT):
         return ""
-    limit = f"E without restarts {{}} {2.0 / INTERVAL_ALPHA:g}"
+    limit = f"E without restarts {{}} {PROVEN_E:g}"
     if not excluded:
         return f"the interval holds the reference: {limit.format('is below')}"
     return (

@@ -6,6 +6,7 @@ of the last look, with the first look at which a cluster was selected.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,9 +15,11 @@ from schemas.settings import GateSettings
 from schemas.vocabulary import EvidenceGrade
 from services.clock import Interval, next_slot
 from services.high_level.clusters import declared_hypotheses
+from services.high_level.drift import DecayAlarm
 from services.high_level.grading import Case, Range, Verdict, decide_cases, full_reason, minimum_of, ranges
 from services.high_level.trade_table import TableCluster, TradeTable, clusters_of
 from services.statistics.calendar_units import BlockUnit, Integers, block_unit, unit_numbers, unit_starts
+from services.statistics.drift import Decay, detect_decay
 from services.statistics.multiplicity import Family, register_family
 from services.statistics.track import Bounds, Sample
 
@@ -35,6 +38,21 @@ class GradedCluster:
     def reason(self) -> str:
         """Why it has its grade."""
         return full_reason(self.verdict.decision, self.sample, self.shown)
+
+    @cached_property
+    def decay(self) -> Decay | None:
+        """The e-detector for a loss of a whole playbook; None for its cells, as in the slow loop."""
+        if self.cluster.regime is not None:
+            return None
+        return detect_decay(self.cluster.track.decay[: self.sample.blocks])
+
+    @property
+    def alarm(self) -> DecayAlarm | None:
+        """The alarm of the e-detector, known when the block was complete that raised it."""
+        if self.decay is None or self.decay.alarm_index is None:
+            return None
+        known_at = int(self.cluster.track.blocks.complete_at[self.decay.alarm_index])
+        return DecayAlarm(self.cluster.playbook_id, self.decay.highest, known_at)
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,14 @@ from services.statistics.claim_path import (
 
 CLAIMS: tuple[Claim, Claim] = ("losing", "gaining")
 INTERVAL_ALPHA = 0.05
+PROVEN_E = 2.0 / INTERVAL_ALPHA  # for one claim of two: what the interval excludes
 FIXED_TIME_BLOCKS = 10
 TOGETHER = 4
 LARGEST_ROW_R = 10.0
 GRAIN = 1e-6
 NOTHING = ClaimBlocks(*(np.zeros(0) for _ in ClaimBlocks._fields))
 
-IntervalKind = Literal["anytime", "open", "open below", "open above", "moved"]
+IntervalKind = Literal["anytime", "open", "open below", "open above", "moved", "none"]
 
 
 @dataclass(frozen=True)
@@ -110,13 +111,23 @@ class Sample:
     widened: bool
 
     @property
-    def leaning(self) -> Claim | None:
+    def side(self) -> Claim | None:
         """The claim on whose side both means lie."""
         if self.mean_r is None or self.mean_raw is None:
             return None
         if max(self.mean_r, self.mean_raw) < self.reference:
             return "losing"
         return "gaining" if min(self.mean_r, self.mean_raw) > self.reference else None
+
+    @property
+    def contested(self) -> bool:
+        """Whether the other claim is proven by some stretch: then the means of all trades say nothing."""
+        return self.side is not None and self.e_values[1 - CLAIMS.index(self.side)] >= PROVEN_E
+
+    @property
+    def leaning(self) -> Claim | None:
+        """The claim on whose side both means lie, unless the other one is proven by some stretch."""
+        return None if self.contested else self.side
 
     @property
     def e_value(self) -> float:
@@ -129,10 +140,20 @@ class Sample:
 
     @property
     def note(self) -> str:
-        """Why four blocks were held together; empty where they were not."""
-        if not self.widened:
-            return ""
-        return f"{self.unit}s resemble each other: what four of them show together counts where it is less"
+        """What was odd about the blocks: a mean that turned, four that were held together; mostly empty."""
+        found = []
+        if self.side is not None and self.contested:
+            other = 1 - CLAIMS.index(self.side)
+            found.append(
+                f"the means of all trades lie on the {self.side} side, but a stretch of blocks proves "
+                f"{CLAIMS[other]} (E {self.e_values[other]:.4g}, at least {PROVEN_E:g}): the mean has "
+                "turned, and no claim stands"
+            )
+        if self.widened:
+            found.append(
+                f"{self.unit}s resemble each other: what four of them show together counts where it is less"
+            )
+        return "; ".join(found)
 
 
 class Track:
@@ -198,7 +219,7 @@ class Track:
     def log_e_at(self, looks: Integers) -> Floats:
         """Log of the e-values of losing and gaining at each look, shape (looks, 2).
 
-        -inf on the wrong side.
+        -inf on the wrong side, and where the other claim is proven.
         """
         blocks = np.searchsorted(self.blocks.complete_at, looks, side="right")
         with np.errstate(divide="ignore"):
@@ -206,7 +227,8 @@ class Track:
         below, above = (
             np.all(sides, axis=0) for sides in (self._means < self.reference, self._means > self.reference)
         )
-        logs = np.where(np.stack((below, above)), logs, -np.inf)
+        stands = np.stack((below, above)) & (self._paths[0][::-1] < PROVEN_E)
+        logs = np.where(stands, logs, -np.inf)
         before = np.concatenate((np.zeros((2, 1)), logs), axis=1)
         found: Floats = before[:, blocks].T
         return found
@@ -215,7 +237,7 @@ class Track:
         """The trade-weighted mean of winsorised R after so many blocks, valid at every look up to there.
 
         `moved` where those looks together exclude every mean, or the one that was seen: then it is that of
-        the last look alone, and without edges where even that excludes the mean.
+        the last look alone. `none` where even that one excludes the mean: no side has an edge.
         """
         if not blocks:
             return Interval(None, None, "open")
@@ -226,7 +248,7 @@ class Track:
             kind = "moved"
             lower, upper = self._edges(blocks, 2.0 / alpha, blocks - 1)
             if not lower <= mean <= upper:
-                return Interval(None, None, kind)
+                return Interval(None, None, "none")
         shown = (
             None if lower <= self.bounds.low else round(floor(lower / GRAIN) * GRAIN, 6),
             None if upper >= self.bounds.high else round(ceil(upper / GRAIN) * GRAIN, 6),

@@ -217,9 +217,25 @@ def _cluster(item: "GradedCluster") -> dict[str, Any]:
         "fixed_time": None if item.shown.fixed_time is None else list(item.shown.fixed_time),
         "smallest_detectable": item.shown.smallest_detectable,
         "alpha": _rounded(item.verdict.alpha or 0.0),
+        "decay": _decay(item),
         "strongest_action": str(decision.strongest_action),
         "reason": item.reason,
         "first_significant_at": None if first is None else ns_to_datetime(first).isoformat(),
+    }
+
+
+def _decay(item: "GradedCluster") -> dict[str, Any] | None:
+    """State of the e-detector of a whole playbook; None for a cell."""
+    from services.high_level.drift import LEVEL_SHOWN
+    from services.statistics.drift import ARL
+
+    if item.decay is None:
+        return None
+    return {
+        "level": _rounded(min(item.decay.level, LEVEL_SHOWN)),
+        "highest": _rounded(min(item.decay.highest, LEVEL_SHOWN)),
+        "limit": ARL,
+        "alarmed_at": None if item.alarm is None else ns_to_datetime(item.alarm.known_at).isoformat(),
     }
 
 
@@ -229,6 +245,8 @@ def _rounded(value: float) -> float:
 
 def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
     from rich.table import Table
+
+    from services.high_level.drift import decay_text
 
     console = stdout_console()
     family = document["family"]
@@ -269,6 +287,8 @@ def _render(graded: "GradedTable", document: dict[str, Any]) -> None:
         first = item.first_significant_at
         when = "" if first is None or len(graded.looks) == 1 else f"; first at {shown_time(first)}"
         console.print(f"{_name(row)}: {row['reason']}{_torn_means(row)}{when}", soft_wrap=True)
+    for alarm in filter(None, (item.alarm for item, _ in rows)):
+        console.print(f"{decay_text(alarm)}; since {shown_time(alarm.known_at)}", soft_wrap=True)
     chosen = ", ".join(family["selected"]) or "nothing"
     console.print(f"e-BH selects {chosen}", soft_wrap=True)
 
@@ -285,8 +305,8 @@ def _beyond(limited: dict[str, Any]) -> str:
 
 
 def _torn_means(row: dict[str, Any]) -> str:
-    """Why a cluster leans to nothing whose mean does not lie on the reference: the raw mean disagrees."""
-    if row["leaning"] is not None or row["mean"] in (None, row["reference"]):
+    """Why a cluster leans to nothing whose raw mean lies on the other side of the reference."""
+    if row["mean"] is None or (row["mean"] - row["reference"]) * (row["mean_raw"] - row["reference"]) >= 0.0:
         return ""
     return f"; leans to nothing, raw mean {row['mean_raw']:+.3g}: outliers carry the mean"
 

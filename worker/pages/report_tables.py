@@ -22,13 +22,12 @@ def r_of(field: str) -> Callable[[Row], Cell]:
 
 
 def edge_of(field: str) -> Callable[[Row], Cell]:
-    """An edge of an interval in R; one that is missing is open, or no mean fits where the mean moved."""
+    """An edge of an interval in R; one that is missing is open, or there is no interval."""
     return lambda row: _no_edge(row) if row.get(field) is None else value(row[field], r_multiple(row[field]))
 
 
 def _no_edge(row: Row) -> str:
-    moved = row.get("interval_kind") == "moved" and row.get("lower_r") is None and row.get("upper_r") is None
-    return "moved" if moved else "open"
+    return "none" if row.get("interval_kind") == "none" else "open"
 
 
 def figure_of(field: str, digits: int = 2) -> Callable[[Row], Cell]:

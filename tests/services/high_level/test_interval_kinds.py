@@ -8,7 +8,7 @@ from schemas.vocabulary import EvidenceGrade, RecommendedAction
 from services.high_level.gate import GateDecision
 from services.high_level.grading import full_reason, ranges
 from services.high_level.interval_text import interval_text
-from services.statistics.blocks import Trades
+from services.statistics.blocks import GAINING, Trades
 from services.statistics.calendar_units import DAY_NS
 from services.statistics.track import Bounds, Track
 
@@ -70,7 +70,18 @@ def test_mean_that_moved_is_told_with_the_interval_of_the_last_look():
     _, shown, reason = told(around([0.2] * 60 + [-0.2] * 60))
     assert shown.kind == "moved"
     assert "no constant mean fits all blocks: the interval is that of the last look" in reason
-    assert interval_text(shown.lower, shown.upper, shown.kind).endswith("] moved")
+    assert interval_text(shown.lower, shown.upper, shown.kind).endswith("] (last look)")
+
+
+def test_mean_that_even_the_last_look_excludes_is_told_as_no_interval_and_not_as_one_that_holds_it():
+    """1R a day for 72 weeks, then minus 1R: E without restarts for the gain is far above 40."""
+    noise = np.random.default_rng(1).standard_t(3, (143, 7)) / np.sqrt(3.0)
+    seen, shown, reason = told(np.repeat([[1.0], [-1.0]], (72, 71), axis=0) + noise)
+    assert seen.plain[GAINING] > 40.0
+    assert shown.kind == "none"
+    assert "no constant mean fits all blocks: there is no interval, the last look alone excludes" in reason
+    assert "the interval holds the reference" not in reason
+    assert "the interval is that of the last look" not in reason
 
 
 @pytest.mark.parametrize(
@@ -102,8 +113,9 @@ def test_trades_of_a_week_that_is_not_over_are_told_as_waiting():
         ((-0.2, None), "[-0.20, open]"),
         ((None, 0.381), "[open, +0.38]"),
         ((None, None), "open"),
-        ((None, None, "moved"), "moved"),
-        ((-0.2, 0.381, "moved"), "[-0.20, +0.38] moved"),
+        ((None, None, "none"), "none"),
+        ((None, None, "open"), "open"),
+        ((-0.2, 0.381, "moved"), "[-0.20, +0.38] (last look)"),
         ((-0.2, 0.381, "anytime"), "[-0.20, +0.38]"),
     ],
 )

@@ -145,7 +145,7 @@ def test_interval_that_earlier_looks_alone_would_narrow_beyond_the_mean_is_moved
 
 def test_interval_of_which_even_the_last_look_excludes_the_mean_shows_no_edge():
     one = weekly_track(turned(5, 120, 0.8, scale=0.5))
-    assert one.interval(120) == Interval(None, None, "moved")
+    assert one.interval(120) == Interval(None, None, "none")
 
 
 def test_interval_of_a_mean_that_moved_is_that_of_the_last_look_and_says_so():

@@ -13,7 +13,7 @@ from services.statistics.blocks import GAINING, LOSING, Trades
 from services.statistics.calendar_units import DAY_NS, unit_numbers
 from services.statistics.claim_path import ADVERSE, SPREAD
 from services.statistics.multiplicity import register_family
-from services.statistics.track import CLAIMS, Bounds, Track
+from services.statistics.track import CLAIMS, PROVEN_E, Bounds, Track
 from tests.services.statistics.laid_out import (
     BOUNDS,
     MONDAY,
@@ -214,6 +214,42 @@ def test_rare_large_winner_is_no_loss_because_it_is_cut():
     assert seen.mean_raw is not None
     assert seen.mean_r < 0.0 < seen.mean_raw
     assert (seen.leaning, seen.e_value) == (None, 1.0)
+
+
+def turned(first, before, after):
+    """Seven noisy trades a week around a mean that changes its sign."""
+    outcomes = np.repeat([[1.0], [-1.0]], (before, after), axis=0) + t3(
+        np.random.default_rng(1), (before + after, 7)
+    )
+    return first * outcomes
+
+
+@pytest.mark.parametrize(("first", "side"), [(1.0, "gaining"), (-1.0, "losing")])
+def test_no_claim_stands_while_a_stretch_of_blocks_proves_the_other(first, side):
+    """72 weeks on one side, then 70 on the other: the means of all trades are those of the first."""
+    one = weekly_track(turned(first, 72, 70))
+    seen = one.at(NEVER_NS)
+    own, other = CLAIMS.index(side), 1 - CLAIMS.index(side)
+    assert seen.side == side
+    assert min(seen.e_values) >= PROVEN_E
+    assert seen.e_values[other] > seen.e_values[own]
+    assert (seen.contested, seen.leaning, seen.e_value) == (True, None, 1.0)
+    assert [seen.proof_of(claim) for claim in CLAIMS] == [1.0, 1.0]
+    assert one.log_e_at(np.array([NEVER_NS])).tolist() == [[-np.inf, -np.inf]]
+    assert seen.note.startswith(
+        f"the means of all trades lie on the {side} side, but a stretch of blocks proves {CLAIMS[other]} (E "
+    )
+    family = register_family(["a"], GATE.q)
+    (verdict,) = decide_cases([Case("a", seen, 20, regime_cell=False)], family, GATE)
+    assert seen.e_values[own] >= 1.0 / family.alpha("a")  # selected, if the other one were not proven
+    assert (verdict.claim, verdict.decision.grade) == (None, EvidenceGrade.COUNT_ONLY)
+
+
+def test_claim_stands_again_when_the_stretch_that_spoke_against_it_is_forgotten():
+    """40 weeks gain, 80 lose: nothing proves the gain any more, and the loss is claimed."""
+    seen = weekly_track(turned(1.0, 40, 80)).at(NEVER_NS)
+    assert (seen.contested, seen.leaning) == (False, "losing")
+    assert seen.e_value > PROVEN_E
 
 
 @pytest.mark.parametrize("reference", [-3.0, 4.0, 5.0])

@@ -26,7 +26,8 @@ START = datetime(2024, 1, 1, 9, tzinfo=UTC)
 KEYS = (
     "playbook", "regime", "timeframe", "grade", "n", "blocks", "block", "counted", "claim", "leaning", "mean",
     "mean_raw", "reference", "e_value", "e_losing", "e_gaining", "lower", "upper", "interval_kind",
-    "fixed_time", "smallest_detectable", "alpha", "strongest_action", "reason", "first_significant_at",
+    "fixed_time", "smallest_detectable", "alpha", "decay", "strongest_action", "reason",
+    "first_significant_at",
 )  # fmt: skip
 EMBEDDED_PLAYBOOKS = Path(str(playbooks.__file__)).parent / "definitions"
 
@@ -100,13 +101,39 @@ def test_gate_of_a_backtests_episodes_equals_the_findings_of_its_report(tmp_path
         "block": "unit",
     }  # fmt: skip
     for found, finding in zip(document["clusters"], report["clusters"], strict=True):
-        for name in set(KEYS) - {"first_significant_at", "alpha", "fixed_time"}:
+        for name in set(KEYS) - {"first_significant_at", "alpha", "fixed_time", "decay"}:
             assert found[name] == finding[names.get(name, name)], name
         fixed = [finding["fixed_lower_r"], finding["fixed_upper_r"]]
         assert found["fixed_time"] == (None if fixed[0] is None else fixed)
         assert found["alpha"] == pytest.approx(finding["alpha"], rel=1e-8)
         assert document["family"]["id"] == finding["family_id"]
     assert document["family"]["size"] == report["clusters"][0]["family_size"]
+    levels = {one["playbook_id"]: (one["level"], one["highest"], one["limit"]) for one in report["decay"]}
+    assert levels == {
+        one["playbook"]: pytest.approx(
+            (one["decay"]["level"], one["decay"]["highest"], one["decay"]["limit"])
+        )
+        for one in document["clusters"]
+        if one["decay"] is not None
+    }
+
+
+def test_table_whose_mean_has_turned_claims_nothing_and_tells_the_decay(tmp_path):
+    """500 trades around 1R, then as many around -1R: at present a loser, whatever the mean of all says."""
+    rows = [*cell(1, 500, 1.0), *(row(500 + k, -one[-1]) for k, one in enumerate(cell(2, 499, 1.0)))]
+    path = written(tmp_path, rows)
+    found = cluster(graded(path))
+    assert found["mean"] > 0.0
+    assert found["e_losing"] >= 40.0
+    assert (found["claim"], found["leaning"], found["grade"]) == (None, None, "count_only")
+    assert found["strongest_action"] == "research_experiment"
+    assert found["decay"]["highest"] >= found["decay"]["limit"] == 5_000.0
+    assert cluster(graded(path), regime="up/mid")["decay"] is None
+    said = run(path).stdout
+    assert "but a stretch of blocks proves losing (E " in said
+    assert "decay pullback: e-detector reached " in said
+    assert f"; since {found['decay']['alarmed_at'][:10]}" in said
+    assert "outliers carry the mean" not in said
 
 
 def test_gate_document_has_exactly_these_keys_and_three_levels(tmp_path):

@@ -10,9 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 from schemas.settings import GateSettings
+from services.high_level.grading import MOVED
 from services.statistics.blocks import GAINING, LOSING, Floats
 from services.statistics.drift import ARL
-from services.statistics.track import Bounds, Interval, Track
+from services.statistics.track import Bounds, Track
 from worker.studies.worlds.calendar import YEAR_WEEKS
 from worker.studies.worlds.catalogue import World
 from worker.studies.worlds.other_rules import other_rules
@@ -130,16 +131,11 @@ def interval(world: World, gate: GateSettings, key: list[int]) -> Outcome:
     lower = max((one.lower for one in shown if one.lower is not None), default=-np.inf)
     upper = min((one.upper for one in shown if one.upper is not None), default=np.inf)
     return {
-        "covered": float(lower <= named <= upper and not any(_fits_none(one) for one in shown)),
+        "covered": float(lower <= named <= upper and not any(one.kind == "none" for one in shown)),
         "mean as it is covered": float(lower <= plain <= upper),
-        "moved": float(any(one.kind == "moved" for one in shown)),
+        "moved": float(any(one.kind in MOVED for one in shown)),
         "half-width": None if np.isinf(upper - lower) else (upper - lower) / 2.0,
     }
-
-
-def _fits_none(one: Interval) -> bool:
-    """Whether a look excluded every mean that could be shown."""
-    return one.kind == "moved" and one.lower is None and one.upper is None
 
 
 MEASURES: dict[str, Callable[[World, GateSettings, list[int]], Outcome]] = {
