@@ -1,5 +1,6 @@
 """The runs of the slow loop that wrote a report, from a journal and from a worker's own tables."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -68,6 +69,11 @@ class PastRuns:
             "action_refused": self._refusal,
             "error": self._error,
         }
+
+    def add(self, row: JournalRow) -> None:
+        """Take one row, in order of sequence; a kind that tells of no report is passed over."""
+        if row.kind in self.takers:
+            self.takers[row.kind](row, json.loads(row.payload))
 
     def add_outside(self, runs: Iterable[PastRun]) -> None:
         """The runs that a worker made and the journal may not hold yet, each time all of them."""

@@ -31,7 +31,8 @@ class Store:
 
     `has_worker_tables`, `has_operator_tables` and `has_trading_tables` are false for an older store that was
     opened for reading: it holds runs, but no reports of a worker, no requests of an operator, no paper runs.
-    `outdated` says so with the next step; None for a store of this revision.
+    `outdated` says so with the next step; None for a store of this revision. `upgraded` says from which
+    revision opening it brought it to this one; None where it had nothing to do.
     """
 
     def __init__(
@@ -40,10 +41,11 @@ class Store:
         url: StoreUrl,
         tables: frozenset[str] = frozenset(metadata.tables),
         outdated: str | None = None,
+        upgraded: str | None = None,
     ) -> None:
         self._engine = engine
         self.url = url.text
-        self.outdated = outdated
+        self.outdated, self.upgraded = outdated, upgraded
         self.has_worker_tables = tables >= WORKER
         self.has_operator_tables = tables >= OPERATOR
         self.has_trading_tables = tables >= TRADING
@@ -95,29 +97,30 @@ async def open_store(
     engine = build_engine(url, create=create, timeout_s=timeout_s, command_s=command_s)
     try:
         async with transaction(engine, url, writes=create) as connection:
-            found = await connection.run_sync(_checked, url, create)
+            found, upgraded = await connection.run_sync(_checked, url, create)
     except BaseException:
         await engine.dispose()
         raise
     outdated = None if found.state == "current" else str(behind_error(url, found.revision))
-    return Store(engine, url, found.tables, outdated)
+    return Store(engine, url, found.tables, outdated, upgraded)
 
 
-def _checked(connection: Connection, url: StoreUrl, create: bool) -> RevisionState:
+def _checked(connection: Connection, url: StoreUrl, create: bool) -> tuple[RevisionState, str | None]:
     """What is there; on `create` an empty store gets our tables, and a SQLite file is upgraded."""
     found = standing(connection, url)
     if found.state == "empty":
-        return _made(connection, url, create)
+        return _made(connection, url, create), None
     if found.state == "ahead":
         raise ahead_error(url, found.revision)
+    upgraded = None
     if found.state != "current" and create:
         if url.dialect == "postgresql":
             # Others may be at work in this database: when it changes is its operator's decision.
             raise behind_error(url, found.revision)
-        _upgrade(connection, url)
+        upgraded = _upgrade(connection, url)
         found = standing(connection, url)
     _check_columns(connection, url, found)
-    return found
+    return found, upgraded
 
 
 def _made(connection: Connection, url: StoreUrl, create: bool) -> RevisionState:
@@ -127,10 +130,14 @@ def _made(connection: Connection, url: StoreUrl, create: bool) -> RevisionState:
     return standing(connection, url)
 
 
-def _upgrade(connection: Connection, url: StoreUrl) -> None:
+def _upgrade(connection: Connection, url: StoreUrl) -> str:
     from services.store.migrate import upgrade  # loads the migration library, which few opened stores need
 
-    upgrade(connection, url)
+    done = upgrade(connection, url)
+    return (
+        f"store {url.text} was upgraded from revision {done.before!r} to {done.after!r}: an older version of "
+        "this program cannot write to it any more"
+    )
 
 
 def _check_columns(connection: Connection, url: StoreUrl, found: RevisionState) -> None:

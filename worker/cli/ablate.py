@@ -14,7 +14,7 @@ from services.model_calls.quoting import counted
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars
 from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption
+from worker.cli.options import DbOption, JsonOption, open_for_writing
 from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
     CassetteOption,
@@ -115,7 +115,6 @@ def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict
     Raises:
         ConfigError: something is wrong; nothing has been made then.
     """
-    from services.store import open_store
     from worker.cli.out_folder import OutFolder
     from worker.studies.ablation.arms import Arm, has_model, settings_of
 
@@ -128,7 +127,7 @@ def _measured(settings: Settings, name: str, seeds: int, keep_all: bool) -> dict
         OutFolder(folder).check()
 
     async def measured() -> dict[str, Any]:
-        async with await open_store(settings.runtime.db, create=True) as store:
+        async with await open_for_writing(settings.runtime.db) as store:
             return await _document(settings, bars, definitions, store, name, seeds, keep_all)
 
     document = run_async(measured())

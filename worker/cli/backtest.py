@@ -12,7 +12,7 @@ from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars, tell_of_doubts
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.model_answers import demand_an_answer
-from worker.cli.options import DbOption, JsonOption
+from worker.cli.options import DbOption, JsonOption, open_for_writing
 from worker.cli.out_folder import OutFolder, stored_reports
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import (
@@ -95,7 +95,6 @@ def backtest(
 def _run(
     resolved: ResolvedSettings, name: str, *, fresh_ledger: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
-    from services.store import open_store
 
     settings = resolved.settings
     bars = load_bars(settings)
@@ -110,7 +109,7 @@ def _run(
     run = _new_run(settings, bars, name)
 
     async def recorded() -> tuple[dict[str, Any], list[str]]:
-        async with await open_store(settings.runtime.db, create=True) as store:
+        async with await open_for_writing(settings.runtime.db) as store:
             with (
                 Interrupts() as interrupts,
                 progress_bar("backtest", interrupts, first=features_of(bars.symbols)) as progress,

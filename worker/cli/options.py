@@ -46,6 +46,16 @@ async def open_to_read(address: str) -> "Store":
     return store
 
 
+async def open_for_writing(address: str, command_s: float | None = None) -> "Store":
+    """The store at an address, made where there is none; a file that was upgraded is told of on stderr."""
+    from services.store import open_store
+
+    store = await open_store(address, create=True, command_s=command_s)
+    if store.upgraded is not None:
+        complain(store.upgraded)
+    return store
+
+
 async def open_for_run(db: str | None, run: str, *, upgrades: bool = False) -> tuple["Store", "RunRecord"]:
     """The store and the named run in it; close the store.
 

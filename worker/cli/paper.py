@@ -13,7 +13,7 @@ from schemas.settings import Settings
 from worker.cli import wiring
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.model_answers import demand_an_answer
-from worker.cli.options import DbOption, JsonOption
+from worker.cli.options import DbOption, JsonOption, open_for_writing
 from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
     CassetteOption,
@@ -119,7 +119,6 @@ async def traded(
         slow_period_s: seconds between looks of a slow loop beside a feed that runs on; None: no slow loop.
         fresh_ledger: a run that begins here starts as on a store in which nothing was tried.
     """
-    from services.store import open_store
     from worker.live.commit_loop import COMMAND_S
     from worker.live.crash_counter import StartLimit
     from worker.live.monitor import Monitor, OperatedMonitor
@@ -136,7 +135,7 @@ async def traded(
         wiring.demand_models(settings, goes_on=not new)
         with nothing_to_lose():
             wiring.ready_engine()
-        async with await open_store(settings.runtime.db, create=True, command_s=COMMAND_S) as store:
+        async with await open_for_writing(settings.runtime.db, command_s=COMMAND_S) as store:
             owner, surroundings = new_owner(), OperatedMonitor(prepared)
             place, operations = partial(wiring.start_notes, settings), settings.runtime.operations
             limit = StartLimit(place, operations, surroundings.note)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.errors import ConfigError
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars
-from worker.cli.options import open_for_run, store_address
+from worker.cli.options import open_for_run, open_for_writing, store_address
 from worker.cli.progress import progress_bar
 from worker.feeds.selected_bars import settings_of_bars
 from worker.runs.interrupts import Interrupts
@@ -30,11 +30,9 @@ async def open_to_write(db: str | None, run: str) -> tuple["Store", "RunRecord"]
     Raises:
         ConfigError: there is no such store, or no such run in it; then nothing was made.
     """
-    from services.store import open_store
-
     store, record = await open_for_run(db, run, upgrades=True)
     await store.close()
-    return await open_store(store_address(db), create=True), record
+    return await open_for_writing(store_address(db)), record
 
 
 def takes_requests(record: "RunRecord") -> bool:

@@ -63,22 +63,19 @@ async def _found(run: str, db: str | None) -> dict[str, Any] | None:
 
 
 async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
-    from services.slow_loop.loop_facts import LoopFacts
-    from worker.runs.replay import stored_settings
-    from worker.slow_worker.ports import JOB
-    from worker.slow_worker.slot_runner import RunOfSlots
+    from services.slow_loop.past_runs import PastRuns
+    from worker.slow_worker.ports import JOB, lease_name
 
-    settings = stored_settings(record)
-    facts = LoopFacts(settings)
-    async for row in store.journal.rows(record.run_id, kinds=facts.runs.takers):
-        facts.add(row)
-    slots = {one.slot: _of_journal(one) for one in facts.runs.all()}
+    past = PastRuns()
+    async for row in store.journal.rows(record.run_id, kinds=past.takers):
+        past.add(row)
+    slots = {one.slot: _of_journal(one) for one in past.all()}
     lease, asked_for = None, []
     if store.has_worker_tables:
         told = {one.key.slot: one for one in await store.reports.all(record.run_id, JOB)}
         for claim in await store.claims.all(record.run_id, JOB):
             slots.setdefault(claim.key.slot, _of_worker(claim, told.get(claim.key.slot)))
-        lease = await store.leases.holder(RunOfSlots(record.run_id, settings).lease_name)
+        lease = await store.leases.holder(lease_name(record.run_id))
     if store.has_operator_tables:
         asked_for = [_of_operator(one) for one in await store.on_demand.of_run(record.run_id)]
     return {

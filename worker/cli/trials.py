@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.canonical import ns_to_datetime
 from schemas.trials import TrialLedger
 from services.model_calls.quoting import counted
-from worker.cli.console import complain, print_json, stdout_console
+from worker.cli.console import complain, print_json, print_table
 from worker.cli.options import DbOption, JsonOption, open_to_read, store_address
 from worker.runs.interrupts import run_async
 
@@ -88,7 +88,11 @@ def _range(runs: "Sequence[Trial]", every: "Sequence[Trial]") -> dict[str, Any]:
 def _render(ranges: Sequence[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    table = Table("bars", "runs", *COUNTS, "the next run starts with", box=None)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("bars", overflow="fold")
+    for name in ("runs", *COUNTS):
+        table.add_column(name, no_wrap=True)
+    table.add_column("the next run starts with", overflow="fold")
     for one in ranges:
         symbols, more = one["symbols"], len(one["symbols"]) - SHOWN
         named = " ".join(symbols[:SHOWN]) + (f" +{more}" if more > 0 else "")
@@ -99,4 +103,4 @@ def _render(ranges: Sequence[dict[str, Any]]) -> None:
             *(f"{one[name]:,}" for name in COUNTS),
             f"{counted(coming['configurations'], 'configuration')}, {TrialLedger(**coming).sums}",
         )
-    stdout_console().print(table)
+    print_table(table)

@@ -15,7 +15,7 @@ from schemas.errors import ConfigError, InvariantViolation, StoreError
 from schemas.settings import Settings
 from services.model_calls.quoting import counted
 from worker.cli.console import complain, print_json_line, print_line, time_option
-from worker.cli.options import DbOption
+from worker.cli.options import DbOption, open_for_writing
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, run_settings
 from worker.operations.event_levels import level_of
@@ -149,7 +149,6 @@ async def _work(
     json: bool,
 ) -> int:
     from services.clock import SimulatedClock
-    from services.store import open_store
     from worker.operations.store_outage import OncePerOutage
     from worker.slow_worker.ports import SystemClock
     from worker.slow_worker.slot_runner import RunOfSlots
@@ -162,7 +161,7 @@ async def _work(
     told: list[str] = []
     sinks = [_sink(record.run_id, clock, told, logs, json=json, quiet=QUIET_ONCE if once else frozenset())]
     note = _all_of(sinks)
-    async with await open_store(address, create=True) as store:
+    async with await open_for_writing(address) as store:
         lease_ms, owner = int(3_000 * period_s), new_owner()
         slots = RunOfSlots(record.run_id, in_force)
         goes_on = record.mode == "paper" and record.status == "running"

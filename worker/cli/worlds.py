@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from worker.studies.worlds.table import Row
 
 RUNS, SESSIONS = 100, 10
-PLAIN = {"years": 1, "edge": 0.0, "first": None}
 MOST_RUNS, MOST_YEARS, MOST_PROCESSES = 100_000, 50, 1_024
 LARGEST_MEAN = 5.0
+_SHAPE = "--years, --edge, --planted or --later"
 SHOWN_RULES = ("count and win rate", "weekly t-tests")
 
 
@@ -46,12 +46,26 @@ def worlds(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Same seed, same output.")] = 1,
-    years: Annotated[int, typer.Option(help="Length of a run of --world, years.")] = 1,
-    edge: Annotated[float, typer.Option(metavar="R", help="True mean of every cell of --world.")] = 0.0,
+    years: Annotated[
+        int | None,
+        typer.Option(
+            help="Length of a run of --world, years. [1; 2 where an edge is lost]", show_default=False
+        ),
+    ] = None,
+    edge: Annotated[
+        float | None,
+        typer.Option(metavar="R", help="True mean of every cell of --world. [0]", show_default=False),
+    ] = None,
     planted: Annotated[
         float | None,
         typer.Option(
             metavar="R", help="True mean of its first cell: how often is it found?", show_default=False
+        ),
+    ] = None,
+    later: Annotated[
+        float | None,
+        typer.Option(
+            metavar="R", help="The same from half of the run on: is the decay seen?", show_default=False
         ),
     ] = None,
     per_week: Annotated[float | None, typer.Option(help="Bets a week and cell.", show_default=False)] = None,
@@ -124,8 +138,9 @@ def worlds(
     set_ = {name: value for name, value in given.items() if value is not None}
     runs = (SESSIONS if engine else RUNS) if runs is None else runs
     _refuse(runs, seed, years, processes)
-    _refuse_means(edge, planted)
-    rest = {"years": years, "edge": edge, "first": planted}
+    _refuse_means({"edge": edge, "planted": planted, "later": later})
+    shape = {"years": years, "edge": edge, "first": planted, "later": later}
+    rest = {name: value for name, value in shape.items() if value is not None}
     rows = _session_rows(world, only, whole, set_, rest) if engine else _rows(world, only, whole, set_, rest)
     document = _measured(rows, runs, seed, processes, resume, engine=engine)
     if json:
@@ -134,7 +149,7 @@ def worlds(
         _render(document)
 
 
-def _refuse(runs: int, seed: int, years: int, processes: int) -> None:
+def _refuse(runs: int, seed: int, years: int | None, processes: int) -> None:
     """Refuse what draws no world.
 
     Raises:
@@ -146,17 +161,17 @@ def _refuse(runs: int, seed: int, years: int, processes: int) -> None:
         ("processes", processes, 0, MOST_PROCESSES),
         ("seed", seed, 0, 2**63 - 1),
     ):
-        if not low <= value <= high:
+        if value is not None and not low <= value <= high:
             raise ConfigError(f"--{name} {value!r} is not between {low} and {high}")
 
 
-def _refuse_means(edge: float, planted: float | None) -> None:
+def _refuse_means(means: dict[str, float | None]) -> None:
     """Refuse means that no stop and target could have.
 
     Raises:
         ConfigError: it names the option and its range.
     """
-    for name, value in (("edge", edge), ("planted", planted)):
+    for name, value in means.items():
         if value is not None and not -1.0 < value < LARGEST_MEAN:
             raise ConfigError(f"--{name} {value!r} is not between -1 and {LARGEST_MEAN:g}")
 
@@ -191,8 +206,8 @@ def _session_rows(
     from worker.studies.worlds.engine.rows import GROUPS, engine_rows, own_engine_rows
     from worker.studies.worlds.engine.world import TAKES
 
-    for name in [*(name for name in given if name not in TAKES), *(["years"] if rest != PLAIN else [])]:
-        told = "--years, --edge or --planted" if name == "years" else f"--{name.replace('_', '-')}"
+    for name in [*(name for name in given if name not in TAKES), *rest]:
+        told = _SHAPE if name in rest else f"--{name.replace('_', '-')}"
         raise ConfigError(f"{told}: a world of --engine takes --{', --'.join(TAKES)}")
     if world is None:
         return _rows_of_table(engine_rows(), GROUPS, only, whole, given, rest)
@@ -214,9 +229,9 @@ def _rows_of_table(
     Raises:
         ConfigError: a parameter of one world, or a group that is none.
     """
-    if given or rest != PLAIN:
-        name = next(iter(given), "years, --edge or --planted").replace("_", "-")
-        raise ConfigError(f"--{name} is about one world: name it with --world")
+    if given or rest:
+        told = f"--{next(iter(given)).replace('_', '-')}" if given else _SHAPE
+        raise ConfigError(f"{told} is about one world: name it with --world")
     if only is not None and only not in groups:
         raise ConfigError(f"--only {only!r} is not one of {', '.join(groups)}.{nearest(only, groups)}")
     chosen = [row for row in table if only in (None, row.group)]

@@ -16,6 +16,11 @@ Reflect = Callable[
 ]
 
 
+def lease_name(run_id: str) -> str:
+    """The lease under which the slots of a run are examined."""
+    return f"{JOB}/{run_id}"
+
+
 class Clock(Protocol):
     """The present, in ns UTC."""
 

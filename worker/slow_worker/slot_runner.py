@@ -24,7 +24,7 @@ from services.store.reports import StoredReport
 from services.store.repository import Lease
 from trading_core.rules import RuleColumns
 from worker.operations.logs import EventSink
-from worker.slow_worker.ports import JOB, Clock, CrashPoints, NoCrash, Reflect
+from worker.slow_worker.ports import JOB, Clock, CrashPoints, NoCrash, Reflect, lease_name
 
 MOST_ATTEMPTS = 5
 
@@ -41,7 +41,7 @@ class RunOfSlots:
     @property
     def lease_name(self) -> str:
         """The lease under which its slots are examined."""
-        return f"{JOB}/{self.run_id}"
+        return lease_name(self.run_id)
 
 
 class SlotRunner:

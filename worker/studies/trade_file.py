@@ -88,27 +88,25 @@ def read_trades(
     entry, exit_ns = (_times(table, where[name], zone) for name in ("entry_time", "exit_time"))
     _refuse_early_exit(table, entry, exit_ns)
     r = _outcomes(table, where["r"])
-    (books, names), (regimes, cells), (frames, labels) = (
-        _codes(table, where[name]) for name in ("playbook", "regime", "timeframe")
-    )
-    bar_s = _bar_seconds(table, where["timeframe"], frames, labels)
+    (books, names), (regimes, cells) = (_codes(table, where[name]) for name in ("playbook", "regime"))
+    frames, labels, bar_s = _timeframes(table, where["timeframe"])
     held = tuple(usual.get(name, usual[""]) if reference is None else reference for name in names)
     if "reference" in where:
         held = _references(table, where["reference"], books, names)
     trades = TradeTable(entry, exit_ns, r, books, regimes, frames, names, cells, labels, bar_s, held)
-    looks = None
-    if "looks" in where:
-        told = _times(table, where["looks"], zone)
+    told = _times(table, where["looks"], zone) if "looks" in where else None
+    if told is not None:
         _refuse_early_look(table, exit_ns, told)
-        looks = tuple(np.unique(told).tolist())
-    held_together, positions = _held_together(table, where, trades, keep_copies)
+    held_together, positions = _held_together(table, where, trades, told, keep_copies)
+    looks = None if told is None else tuple(np.unique(told).tolist())
     return TradeFile(held_together, "reference" in where, looks, left_out, positions)
 
 
 def _held_together(
-    table: BarTable, where: dict[str, int], trades: TradeTable, keep_copies: bool
+    table: BarTable, where: dict[str, int], trades: TradeTable, looks: IntArray | None, keep_copies: bool
 ) -> tuple[TradeTable, Positions | None]:
     """The table with one row for each position, and how rows were held together; None where nothing is."""
+    quantity = _quantities(table, where["quantity"]) if "quantity" in where else None
     if "position_id" in where:
         by, keys = BY_ID, [_codes(table, where["position_id"])[0]]
     elif "symbol" in where and "direction" in where:
@@ -118,14 +116,46 @@ def _held_together(
     elif keep_copies:
         return trades, None
     else:
-        by, keys = BY_ROW, [_encoded(column) for column in table.columns]
+        by, keys = BY_ROW, _of_rows(table, where, trades, looks, quantity)
     number = numbered(keys)
     positions = Positions(by, len(number), int(number.max()) + 1)
     if not positions.merged:
         return trades, positions
     _refuse_mixed(table, where, trades, number)
-    quantity = _quantities(table, where["quantity"]) if "quantity" in where else None
     return merge(trades, number, quantity), positions
+
+
+def _of_rows(
+    table: BarTable,
+    where: dict[str, int],
+    trades: TradeTable,
+    looks: IntArray | None,
+    quantity: npt.NDArray[np.float64] | None,
+) -> list[IntArray]:
+    """Every column as keys (n,): what the gate reads by its value, the rest as it is written."""
+    read = {
+        "playbook": trades.playbook,
+        "regime": trades.regime,
+        "timeframe": trades.timeframe,
+        "entry_time": trades.entry_ns,
+        "exit_time": trades.exit_ns,
+        "r": _bits(trades.r),
+        "looks": looks,
+        "quantity": None if quantity is None else _bits(quantity),
+    }
+    known = {where[name]: key for name, key in read.items() if name in where and key is not None}
+    same = {where[name] for name in ("reference", "no_learn") if name in where}  # in every row of a playbook
+    return [
+        known[place] if place in known else _encoded(column)
+        for place, column in enumerate(table.columns)
+        if place not in same
+    ]
+
+
+def _bits(values: npt.NDArray[np.float64]) -> IntArray:
+    """A number for each float (n,), equal where they are: both zeros are one."""
+    bits: IntArray = (values + 0.0).view(np.int64)
+    return bits
 
 
 def _alike(codes: IntArray, names: tuple[str, ...]) -> IntArray:
@@ -296,6 +326,21 @@ def _refuse_separator(table: BarTable, column: int, raw: list[str], codes: IntAr
         if "|" in name:
             row = int(np.flatnonzero(codes == position)[0])
             raise DataError(f"{_place(table, column, row)}: {name!r} holds '|': use another character")
+
+
+def _timeframes(table: BarTable, column: int) -> tuple[IntArray, tuple[str, ...], tuple[int, ...]]:
+    """Codes into labels, the labels, and the seconds of a bar of each; `60m` and `1h` are one label."""
+    codes, labels = _codes(table, column)
+    seconds = _bar_seconds(table, column, codes, labels)
+    shortest = {
+        lasts: min((len(name), name) for name, other in zip(labels, seconds, strict=True) if other == lasts)[
+            1
+        ]
+        for lasts in seconds
+    }
+    kept = sorted((name, lasts) for lasts, name in shortest.items())
+    number = np.array([kept.index((shortest[lasts], lasts)) for lasts in seconds], dtype=np.int64)
+    return number[codes], tuple(name for name, _ in kept), tuple(lasts for _, lasts in kept)
 
 
 def _bar_seconds(table: BarTable, column: int, codes: IntArray, labels: tuple[str, ...]) -> tuple[int, ...]:

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from schemas.episode import Episode
+from schemas.reflection import OpenEntry
 from schemas.settings import GateSettings, JudgeSettings
 from services.playbooks.measures import RISK, Measure, revised
 from services.slow_loop.shadow_trials import ShadowTrials
+from services.slow_loop.trial_evidence import paired_evidence
 from tests.services.high_level.builders import DAY_NS, START, episode, playbook
 
 BOOK = playbook("pullback")
@@ -311,6 +313,37 @@ def test_risk_cut_is_weighed_by_the_trades_that_its_own_playbook_entered_since()
         0.0025,
         10,
     )
+
+
+def test_risk_cut_waits_for_the_week_in_which_a_position_of_its_playbook_is_open():
+    """A loser that is still open must not be left out of its week: the winners exit first."""
+    lifecycle = Lifecycle()
+    shadow = trials(lifecycle)
+    lifecycle.cuts.append(cut(START))
+    week = START + 7 * 30 * DAY_NS
+    waiting = {"playbook_id": BOOK.id, "regime": "up/mid", "entry_label": week}
+    for named, blocks in ((waiting, 30), (waiting | {"playbook_id": "other"}, 40)):
+        shadow.step(10, OVER, traded([1.0] * 40), [OpenEntry(**named)])
+        assert shadow.measured[BOOK.content_hash, ""]["blocks"] == blocks
+    before = cut(START + 7 * DAY_NS)
+    lifecycle.cuts[:] = [before]
+    shadow.step(11, OVER, traded([1.0] * 40), [OpenEntry(**waiting | {"entry_label": START})])
+    assert shadow.measured[before.ledger]["blocks"] == 39  # opened before the cut: not of its trades
+
+
+def test_strict_gate_weighs_a_difference_as_it_weighs_a_claim():
+    """Twenty trades a week on one view: a strict gate takes them for one bet."""
+    outcomes = np.random.default_rng(3).normal(0.4, 1.0, (40, 20))
+    found = []
+    for strict in (False, True):
+        mine = Paper([])
+        mine.episodes = [
+            episode(BOOK, number=k, r=float(r), week=k // 20, ledger="shadow")
+            for k, r in enumerate(outcomes.flat)
+        ]
+        gate = GateSettings(strict=strict)
+        found.append(paired_evidence(mine, Paper([]), gate, OVER)["e_value"])  # type: ignore[arg-type]
+    assert found[0] > 2.0 * found[1] > 0.0  # type: ignore[operator]
 
 
 def test_risk_cut_shares_the_level_after_the_candidates_and_bans_that_began_with_it():

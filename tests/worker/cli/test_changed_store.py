@@ -284,6 +284,19 @@ def test_commands_that_read_a_store_of_an_older_revision_say_so_with_the_next_st
     assert (tmp_path / "paper.db").read_bytes() == before
 
 
+@pytest.mark.parametrize("golden", released(), ids=lambda one: one.name)
+def test_reports_of_every_released_store_are_listed_whatever_settings_made_them(golden, tmp_path):
+    shutil.copy(golden.unpacked(tmp_path), tmp_path / "paper.db")
+    for run in golden.facts["runs"]:
+        done = CliRunner().invoke(app, ["reports", run["run_id"], "--json", "--db", address(tmp_path)])
+        assert done.exit_code == 0, done.output
+        with closing(sqlite3.connect(tmp_path / "paper.db")) as store:
+            written = "SELECT count(*) FROM journal WHERE run_id = ? AND kind = 'high_level_report'"
+            (reports,) = store.execute(written, (run["run_id"],)).fetchone()
+        slots = json.loads(done.stdout)["slots"]
+        assert sum(one["by"] == "run" and one["state"] == "done" for one in slots) == reports
+
+
 @pytest.fixture
 def of_another_version(tmp_path):
     """A store whose newest run was recorded with settings that this version does not know."""

@@ -268,6 +268,28 @@ def test_gate_counts_rows_that_are_equal_in_every_column_once_and_says_so(tmp_pa
     assert "positions" not in kept
 
 
+def test_gate_compares_rows_by_what_they_say_and_not_by_how_it_is_written(tmp_path):
+    """One instant in two zones, `2` and `2.0`, `60m` and `1h`; another account's trade is another one."""
+    first = [*row(0, "2"), "mine", "1"]
+    other = [*first[:2], "60m", "2024-01-01T10:00:00+01:00", "2024-01-01T12:00+01:00", "2.0", "mine", "1.0"]
+    theirs = [*first[:6], "theirs", "1"]
+    document = graded(written(tmp_path, [first, other, theirs], (*HEADER, "account", "quantity")))
+    assert (document["positions"]["rows"], document["positions"]["positions"]) == (3, 2)
+
+
+def test_gate_takes_bars_of_one_length_for_one_timeframe_whatever_its_name(tmp_path):
+    rows = [row(k, 0.1, timeframe="60m" if k % 2 else "1h") for k in range(40)]
+    found = graded(written(tmp_path, rows))["clusters"]
+    assert [(one["timeframe"], one["n"]) for one in found] == [(None, 40), (None, 40), ("1h", 40)]
+
+
+@pytest.mark.parametrize("word", ["0", "-1", "", "nan"])
+def test_gate_refuses_a_quantity_that_is_none_also_where_nothing_is_held_together(tmp_path, word):
+    rows = [[*row(0, 0.5), "a", "1"], [*row(1, 0.5), "b", word]]
+    said = complaint(written(tmp_path, rows, (*HEADER, "position_id", "quantity")))
+    assert all(part in said for part in ("trades.csv line 3", "column 'quantity'", "leave the column out"))
+
+
 def test_gate_says_that_the_raw_mean_is_why_a_cluster_leans_to_nothing(tmp_path):
     # Small winners and one loss of 40R: the winsorised mean is above zero, the raw one below it.
     rows = [row(k, -40.0 if k == 30 else 0.3 + 0.001 * k) for k in range(60)]

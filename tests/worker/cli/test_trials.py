@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from services.store.tables import trials as table
+from tests.worker.cli.terminals import in_terminal
 from worker.cli import app
 
 BARS = ("--symbols", "AAPL,IBM", "--from", "2003-01-01", "--to", "2003-12-31")
@@ -105,9 +106,30 @@ def test_trials_of_a_store_of_before_the_ledger_says_that_its_runs_are_not_count
         store.execute("UPDATE runs SET environment = json_set(environment, '$.store_revision', '0006')")
     done = command(tmp_path, "trials")
     assert "5 runs of older versions noted nothing for the ledger of trials" in done.stderr
-    said = command(tmp_path, "backtest", *BARS, "--seed", "7").stdout
-    assert "ledger" not in said
+    done = command(tmp_path, "backtest", *BARS, "--seed", "7")
+    assert "ledger" not in done.stdout
+    assert "/t.db was upgraded from revision '0006' to '0007': an older version of this" in done.stderr
+    assert "upgraded" not in command(tmp_path, "backtest", *BARS, "--seed", "7").stderr
     assert [one["configurations"] for one in told(tmp_path)["ranges"]] == [1]
+
+
+def test_trials_in_a_narrow_terminal_shows_every_figure_whole(made):
+    seen = in_terminal(("thinktwice", "trials", "--db", "sqlite:///t.db"), made[0], None, columns=60)
+    seen.demand_clean()
+    assert seen.code == 0, seen.end
+    assert max(map(len, seen.lines)) <= 60
+    for name in (
+        "runs",
+        "configurations",
+        "hypotheses",
+        "candidates",
+        "promotions",
+        "the next run starts with",
+    ):
+        assert sum(name in line.partition("bars")[2] for line in seen.lines) == 1, name
+    (coming,) = {one["next"]["hypotheses"] for one in told(made[0])["ranges"]}
+    assert any(f"configurations, {coming}" in line for line in seen.lines)
+    assert "\N{HORIZONTAL ELLIPSIS}" not in seen.text
 
 
 def test_trials_without_a_store_says_so(tmp_path):

@@ -65,6 +65,33 @@ def test_small_table_begins_with_the_worst_world_and_has_every_group():
     assert all(group in lines or any(line.strip() == group for line in lines) for group in QUICK)
 
 
+@pytest.mark.parametrize(
+    ("words", "label", "figure"),
+    [
+        (("decay",), "decay, t3, 5 a week, +0.2 to -0.3R, 2 years", "E of 20"),
+        (("decay", "--planted", "0.4", "--later", "-0.4", "--target", "2", "--years", "3"),
+         "decay, +2/-1, 5 a week, +0.4 to -0.4R, 3 years", "detector"),
+        (("symbols", "--symbols", "3", "--later", "-0.2"),
+         "symbols, t3, 1 a week, 3 at once, rho 0.9, +0.2 to -0.2R, 2 years", "detector"),
+        (("turn",), "turn, t3, 5 a week, +0.3 to -0.3R", "any"),
+        (("turn", "--planted", "0.1", "--later", "-0.5"), "turn, t3, 5 a week, +0.1 to -0.5R", "any"),
+    ],
+)  # fmt: skip
+def test_worlds_of_decay_and_of_a_regime_that_turns_take_their_means_and_length(words, label, figure):
+    done = run("--world", *words, "--runs", "2", "--processes", "1", "--json")
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["world"] == label
+    assert row["rates"][figure]["n"] == 2
+
+
+def test_world_whose_means_its_own_parameters_make_takes_no_others():
+    for option in ("--edge", "--planted", "--later"):
+        done = run("--world", "bursts", option, "0.1")
+        assert done.exit_code == 2
+        assert f"{option}: world 'bursts' has the mean that --calm, --crash-every and" in done.stderr
+
+
 def test_resume_goes_on_with_what_a_file_holds(tmp_path):
     file = tmp_path / "parts.jsonl"
     first = run(*TINY, "--resume", str(file), "--json").stdout
@@ -73,7 +100,7 @@ def test_resume_goes_on_with_what_a_file_holds(tmp_path):
     assert file.stat().st_size == size
     refused = run(*TINY, "--resume", str(file), "--seed", "9")
     assert refused.exit_code == 2
-    assert "figures of two gates do not mix" in refused.stderr
+    assert "was written with seed 1, this is 9: figures of two seeds do not mix" in refused.stderr
 
 
 def test_ctrl_c_keeps_finished_parts(tmp_path):

@@ -71,6 +71,8 @@ KINDS: dict[str, Kind] = {
     "lognormal": _kind(lognormal, "per_week sigma", "multiples of the stake"),
     "zeros": _kind(many_zeros, "per_week", "six in ten trades come out at nothing"),
     "costs": _kind(heavy_costs, "per_week target cost", "a bracket with heavy costs", target=2.0),
+    "decay": _kind(independent, "per_week target", "one cell whose edge is lost at half"),
+    "turn": _kind(independent, "per_week target", "the edge of a regime turns at half in every playbook"),
     "garch": _kind(garch, "per_week", "GARCH with leverage, t(5)"),
 }
 

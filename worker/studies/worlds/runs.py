@@ -30,6 +30,12 @@ OUT = "out"  # a folder that is made where it is missing; any other has to be th
 LISTS = frozenset({"figures.py", "runs.py", "table.py"})  # what is run and shown, not what a run comes to
 ENGINE = "engine"
 PACKAGES = ("agents", "prompts", "schemas", "services", "trading_core", "worker")
+OF = {False: "drawn worlds", True: "whole sessions"}
+MIXED = {
+    "of": "their parts are kept in files of their own",
+    "gate": "figures of two gates do not mix",
+    "seed": "figures of two seeds do not mix",
+}
 SUFFIXES = frozenset({".py", ".toml", ".txt"})
 Columns = dict[str, list[float | None]]
 
@@ -115,7 +121,7 @@ class KeptParts:
                 made it, or one of its lines was changed.
         """
         self._path = path
-        self._head = {"worlds": 2, "gate": gate_hash(gate, engine=engine), "seed": seed}
+        self._head = {"worlds": 3, "of": OF[engine], "gate": gate_hash(gate, engine=engine), "seed": seed}
         self.parts: dict[str, Columns] = {}
         if path is None:
             return
@@ -175,7 +181,7 @@ class KeptParts:
             if head.get(name) != mine:
                 raise ConfigError(
                     f"--resume {str(self._path)!r} was written with {name} {head.get(name)!r}, this is "
-                    f"{mine!r}: figures of two gates do not mix; give another file"
+                    f"{mine!r}: {MIXED.get(name, 'figures of two versions do not mix')}; give another file"
                 )
 
     def keep(self, key: str, runs: Columns) -> None:

@@ -6,8 +6,10 @@ the design; their rates were seen before the last settings were chosen.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from schemas.errors import ConfigError
 from worker.studies.worlds.catalogue import World, world_of
 
 if TYPE_CHECKING:
@@ -91,12 +93,31 @@ QUICK: dict[str, frozenset[str]] = {
 }
 
 
+SHAPE: Mapping[str, str] = MappingProxyType({"edge": "--edge", "first": "--planted", "later": "--later"})
+LOST: Mapping[str, Any] = MappingProxyType(
+    {"first": 0.2, "later": -0.3, "years": 2, "playbooks": 1, "regimes": 1}
+)
+TURN: Mapping[str, Any] = MappingProxyType({"first": 0.3, "later": -0.3, "changed": 3})
+
+
 def own_rows(kind: str, given: Mapping[str, Any], rest: Mapping[str, Any]) -> Iterator[Row]:
-    """One world with given parameters: its flags, or how often a planted loss is found.
+    """One world with given parameters: its flags, how often a planted loss is found, or an edge that decays.
 
     Raises:
-        ConfigError: an unknown kind, or a parameter that it does not take.
+        ConfigError: an unknown kind, a parameter that it does not take, or a later mean of nothing.
     """
+    for name, told in SHAPE.items():
+        if kind == "bursts" and name in rest:
+            raise ConfigError(
+                f"{told}: world 'bursts' has the mean that --calm, --crash-every and --crash-trades make"
+            )
+    if kind == "turn":
+        world = world_of(kind, given, **{**TURN, **rest})
+        yield Row(NULL, "flags", world, AT_MOST_5)
+        return
+    if kind == "decay" or "later" in rest:
+        yield Row(DECAY, "decay", world_of(kind, given, **{**LOST, **rest}), ())
+        return
     world = world_of(kind, given, **rest)
     if world.first is not None and world.first < 0.0:
         yield Row(POWER, "power", world, ())
@@ -171,7 +192,7 @@ def _null() -> Iterator[Row]:
         ("sequential", {"target": 6.0, "win_hours": 200.0, "loss_hours": 3.0}),
     )
     yield from (Row(NULL, "flags", world_of(kind, given), AT_MOST_5) for kind, given in listed)
-    yield Row(NULL, "flags", world_of("independent", first=0.3, later=-0.3, changed=3), AT_MOST_5)
+    yield Row(NULL, "flags", world_of("independent", **TURN), AT_MOST_5)
     yield from (
         Row(NULL, "flags", world_of(kind, given), AT_MOST_5, held_out=True) for kind, given in held_out
     )
@@ -246,5 +267,5 @@ def _power() -> Iterator[Row]:
 def _decay() -> Iterator[Row]:
     targets = (Target("E of 20", 0.65, at_least=True), Target("detector", 0.85, at_least=True))
     for given in ({}, {"target": 2.0}):
-        world = world_of("independent", given, first=0.2, later=-0.3, years=2, playbooks=1, regimes=1)
+        world = world_of("independent", given, **LOST)
         yield Row(DECAY, "decay", world, targets if not given else ())

@@ -261,7 +261,9 @@ def test_parts_of_sessions_are_kept_apart_from_those_of_the_gate(tmp_path):
     """A session depends on more source than the gate does."""
     KeptParts(tmp_path / "kept", 1, GATE)
     assert gate_hash(GATE) != gate_hash(GATE, engine=True)
-    with pytest.raises(ConfigError, match="figures of two gates do not mix"):
+    with pytest.raises(
+        ConfigError, match="with of 'drawn worlds', this is 'whole sessions': their parts are kept in files"
+    ):
         KeptParts(tmp_path / "kept", 1, GATE, engine=True)
 
 

@@ -69,7 +69,9 @@ def test_file_of_another_gate_or_seed_is_refused(tmp_path):
     KeptParts(file, 1, GATE)
     with pytest.raises(ConfigError, match="figures of two gates do not mix"):
         KeptParts(file, 1, GateSettings(q=0.05))
-    with pytest.raises(ConfigError, match="was written with seed 1"):
+    with pytest.raises(
+        ConfigError, match="was written with seed 1, this is 2: figures of two seeds do not mix"
+    ):
         KeptParts(file, 2, GATE)
 
 
