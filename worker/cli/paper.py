@@ -125,7 +125,7 @@ async def traded(
     from worker.live.process import PaperProcess
     from worker.live.run_selection import left_behind
     from worker.live.with_slow_loop import WithSlowLoop
-    from worker.operations.endpoint import demand_address
+    from worker.operations.endpoint_access import demand_address
     from worker.slow_worker.wiring import new_owner
 
     await demand_address(settings.runtime.operations)

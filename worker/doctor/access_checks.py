@@ -17,7 +17,7 @@ from services.ports import LanguageModel
 from trading_core.tick_guard import TickGuard
 from worker.doctor.checks import DoctorContext, Finding
 from worker.models import Models, check_models, configured_models, model_address, models_in_use
-from worker.operations.endpoint import guard_of, is_loopback
+from worker.operations.endpoint_access import guard_of, is_loopback
 from worker.operations.webhook import check_webhook
 from worker.secrets.redaction import masked_webhook
 from worker.secrets.secrets import FILE, NAMES, WEBHOOK_SECRET, WEBHOOK_URL, secret

@@ -8,14 +8,18 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from schemas.settings.live import OperationsSettings
-from worker.operations.endpoint import Endpoint, guard_of
+from worker.operations.endpoint_access import guard_of
 from worker.operations.logs import logger
 from worker.operations.notifications import Notifier, configured_webhook
 from worker.operations.status import ProcessStatus, VitalSource
 from worker.operations.webhook import Webhook
 from worker.secrets.redaction import Redactor
+
+if TYPE_CHECKING:
+    from worker.operations.endpoint import Endpoint
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Operations:
     """What is open: the notifier to tell news to, and the endpoint, None where none is wanted."""
 
     notifier: Notifier
-    endpoint: Endpoint | None
+    endpoint: "Endpoint | None"
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ async def operated(
         opened.push_async_callback(notifier.close)
         endpoint = None
         if settings.port is not None:
+            from worker.operations.endpoint import Endpoint
+
             seen = _WithNotifications(source, notifier)
             endpoint = Endpoint(seen, settings, prepared.token, prepared.redactor)
             await opened.enter_async_context(endpoint)

@@ -4,6 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.datastructures import Headers
+from starlette.requests import Request
+
 from schemas.settings.live import OperationsSettings
 from worker.operations.endpoint import Endpoint
 from worker.operations.status import SECOND, ProcessStatus
@@ -40,7 +43,7 @@ class Told:
 @dataclass
 class Reply:
     status: int
-    fields: dict[str, str]
+    fields: Headers
     body: str
 
 
@@ -49,11 +52,13 @@ def endpoint(source=None, token=None, *, known=(), deadline_s=5.0, **settings):
     return Endpoint(source or Told(), made, token, Redactor(known), now=lambda: NOW, deadline_s=deadline_s)
 
 
-async def sent(port, data, host="127.0.0.1"):
-    """Everything that comes back for some bytes, until the other side closes."""
+async def sent(port, data, host="127.0.0.1", *, ends=False):
+    """Everything that comes back for some bytes, until the other side closes; `ends`: no more follow."""
     reader, writer = await asyncio.open_connection(host, port)
     try:
         writer.write(data)
+        if ends:
+            writer.write_eof()
         await writer.drain()
         return await asyncio.wait_for(reader.read(), 20)
     finally:
@@ -63,13 +68,19 @@ async def sent(port, data, host="127.0.0.1"):
 def parsed(raw):
     head, _, body = raw.partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
-    fields = dict(line.split(": ", 1) for line in lines)
+    fields = Headers(dict(line.split(": ", 1) for line in lines))
     return Reply(int(first.split()[1]), fields, body.decode())
 
 
 def get(path, host="127.0.0.1", method="GET", **fields):
     extra = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items())
     return f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{extra}\r\n".encode()
+
+
+def request(path, fields):
+    """A request as uvicorn hands it on."""
+    scope = {"http_version": "1.1", "method": "GET", "path": path, "raw_path": path.encode()}
+    return Request({"type": "http", "query_string": b"", "headers": fields, **scope})
 
 
 async def asked(one, path, **given):

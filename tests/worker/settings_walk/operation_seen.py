@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
+from starlette.exceptions import HTTPException
 
 from schemas.errors import ConfigError, DataError, FeedError
 from schemas.settings import Settings
@@ -18,7 +19,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink, StoreSink
 from services.journal.writer import JournalWriter
 from tests.worker.feeds.growing import HEADER, NS, World, close, line
-from tests.worker.operations.asking import NOW, Told, get, signs
+from tests.worker.operations.asking import NOW, Told, request, signs
 from tests.worker.settings_walk.walking import Look
 from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble, given_playbooks
@@ -28,7 +29,6 @@ from worker.feeds.opening import open_feed
 from worker.feeds.selected_bars import load_bars
 from worker.live.crash_counter import crash_loop
 from worker.operations.alerts import Alert
-from worker.operations.http_request import Refused, parse_head
 from worker.operations.logs import configure_logging, logger
 from worker.operations.monitoring import operated, prepare
 from worker.operations.notifications import Notifier
@@ -36,7 +36,6 @@ from worker.operations.webhook import Outcome
 from worker.secrets.redaction import Redactor
 from worker.settings import ResolvedSettings
 
-END = b"\r\n\r\n"
 FILE = "bars.csv"
 ROWS = "".join(
     f"2024-01-{day:02d},A,1,2,1,1.5,10\n2024-01-{day:02d},B,1,2,1,1.5,10\n" for day in range(1, 31)
@@ -175,13 +174,11 @@ def served(settings: Settings) -> Any:
                 return None
             opened.endpoint._now = lambda: NOW
             answers = []
-            for host in ("127.0.0.1", "box.example"):
+            for host in (b"127.0.0.1", b"box.example"):
                 try:
-                    answers.append(
-                        opened.endpoint.answer(parse_head(get("/ready", host).removesuffix(END)))[0]
-                    )
-                except Refused as refused:
-                    answers.append(refused.status)
+                    answers.append(opened.endpoint.answer(request("/ready", [(b"host", host)])).status_code)
+                except HTTPException as refused:
+                    answers.append(refused.status_code)
             return answers
 
     try:
