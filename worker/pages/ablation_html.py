@@ -18,8 +18,8 @@ from worker.pages.ablation_figures import (
     rates_told,
     worth_line,
 )
-from worker.pages.layout import bullets, page, section, table
-from worker.pages.markup import Child, tag
+from worker.pages.markup import Child, written
+from worker.pages.rendering import render
 from worker.pages.scale import spanning
 from worker.pages.shapes import figure, line, marker, picture, text
 
@@ -31,26 +31,27 @@ SPANS = {"higher": "span fine", "lower": "span missed", "unknown": "interval ins
 
 def ablation_html(document: dict[str, Any]) -> str:
     """The page; the same document gives the same bytes."""
-    data = document["data"]
-    parts: list[Child] = [
-        tag("h1", "Worth of each tier"),
-        tag(
-            "p",
-            f"{', '.join(data['symbols'])}, {data['timeframe']}, {counted(data['bars'], 'bar')}.",
-            class_="soft",
-        ),
-        tag("p", how_told(document)),
-        _plot(document),
-        *(_tier(one) for one in document["tiers"]),
-        _arms(document),
-        _ledger(document),
-    ]
-    return page("Worth of each tier", *parts)
+    return render(
+        "ablation.html",
+        "Worth of each tier",
+        document=document,
+        bars=counted(document["data"]["bars"], "bar"),
+        how_told=how_told(document),
+        plot=written(_plot(document)),
+        tiers=[
+            (f"{one['tier'].capitalize()}: {one['answer'] or one['reason']}", _told(one))
+            for one in document["tiers"]
+        ],
+        arm_head=", ".join([*ARM_HEAD[:2], *(f"{name} #" for name in ARM_HEAD[2:])]),
+        arms=[arm_row(one) for one in document["arms"]],
+        rates_told=rates_told(document) if document["random_veto"]["seeds"] else "",
+        paper_head=", ".join([PAPER_HEAD[0], *(f"{name} #" for name in PAPER_HEAD[1:5]), *PAPER_HEAD[5:]]),
+        ledger=[paper_row(one) for one in document["shadow_ledger"]],
+    )
 
 
-def _tier(one: dict[str, Any]) -> Element:
-    told = [words for words in (worth_line(one), chance_line(one), exposure_line(one)) if words]
-    return section(f"{one['tier'].capitalize()}: {one['answer'] or one['reason']}", bullets(told))
+def _told(tier: dict[str, Any]) -> list[str]:
+    return [words for words in (worth_line(tier), chance_line(tier), exposure_line(tier)) if words]
 
 
 def _plot(document: dict[str, Any]) -> Element:
@@ -82,23 +83,3 @@ def _plot(document: dict[str, Any]) -> Element:
         ]
     words = "Difference that each tier made, with its interval"
     return picture(WIDTH, foot + BOTTOM, words, f"{len(rows)} rows; what has bounds, as below", *shapes)
-
-
-def _arms(document: dict[str, Any]) -> Element:
-    meanings = [f"{one['arm']}: {one['meaning']}" for one in document["arms"]]
-    rows = [arm_row(one) for one in document["arms"]]
-    coin = document["random_veto"]["seeds"]
-    return section(
-        "Arms",
-        table("Returns after costs of models too", ARM_HEAD, rows, ARM_HEAD[2:]),
-        bullets(meanings),
-        tag("p", rates_told(document)) if coin else None,
-    )
-
-
-def _ledger(document: dict[str, Any]) -> Element | None:
-    rows = [paper_row(one) for one in document["shadow_ledger"]]
-    if not rows:
-        return None
-    told = "What refused plans would have made, on paper and after costs. They belong to no account."
-    return section("Shadow ledger", tag("p", told), table("Refused plans", PAPER_HEAD, rows, PAPER_HEAD[1:5]))

@@ -5,11 +5,13 @@ import json
 import re
 from base64 import b64encode
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.worker.pages.reading import Node, entries, numbers, read
+from worker.pages import rendering
 from worker.pages.index_html import index_html
 from worker.pages.report_html import Links, report_html
 from worker.pages.report_markdown import report_markdown
@@ -216,6 +218,13 @@ def test_report_page_may_load_and_run_nothing_but_its_own_style():
         assert all(re.fullmatch(r"(index|[0-9a-f]{16})\.(html|md|json)", link) for link in links)
         assert "url(" not in style.text
         assert "@import" not in style.text
+
+
+def test_templates_write_nothing_unescaped_but_the_style_and_our_pictures():
+    texts = [path.read_text("utf-8") for path in Path(rendering.__file__).parent.glob("templates/*.html")]
+    unescaped = {word for text in texts for word in re.findall(r"(\w+)\|safe", text)}
+    assert unescaped == {"style", "plot", "forest", "drift", "expectation"}
+    assert not re.findall(r"autoescape|\|\s*safe|safe\s*\(", re.sub(r"\w+\|safe", "", "".join(texts)))
 
 
 def everything(node: Node) -> list[Node]:
