@@ -13,22 +13,27 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element, indent, tostring
 
 import numpy as np
 
 from schemas.canonical import ns_to_datetime
 from services.store import open_store
-from tools.svg_canvas import Canvas, Panel
 from trading_core.bars import BarSeries
 from worker.feeds.selected_bars import load_bars
+from worker.pages import shapes
+from worker.pages.markup import Child, tag
+from worker.pages.scale import Scale
+from worker.pages.shapes import line, path, text
 from worker.runs.replay import stored_settings
 
 ACCOUNT, HOLD, GAIN, LOSS, FROZEN, REPORT = "#1f5fa8", "#8a8f98", "#2e8b57", "#c0392b", "#7d8fb3", "#b8860b"
-WIDTH, LEFT, RIGHT = 960.0, 64.0, 930.0
+WIDTH, HEIGHT, LEFT, RIGHT = 960.0, 560.0, 64.0, 930.0
+FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 
 
 @dataclass(frozen=True)
@@ -118,61 +123,110 @@ def ticks(low: float, high: float) -> list[float]:
     return inside if len(inside) > 1 else [low, high]
 
 
+def small(x: float, y: float, words: str, anchor: str = "start") -> Element:
+    """A label of an axis, a caption or a year."""
+    return text(x, y, words, None, anchor, font_size=11, fill="#555")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A rectangle of the picture with its scales of time and value, and what is drawn on it."""
+
+    x: Scale
+    y: Scale
+    shapes: list[Child] = field(default_factory=list)
+
+    def grid(self, value: float, label: str) -> None:
+        """A horizontal line with its label at the left."""
+        y = self.y(value)
+        self.shapes.append(line(self.x.start, y, self.x.end, y, stroke="#e6e8eb"))
+        self.shapes.append(small(self.x.start - 8, y + 4, label, "end"))
+
+    def caption(self, words: str) -> None:
+        """What the panel shows, above its left corner."""
+        self.shapes.append(small(self.x.start, self.y.end - 6, words))
+
+    def curve(self, points: Sequence[tuple[float, float]], color: str, width: float) -> None:
+        """A line through (time, value) points."""
+        places = [(self.x(time), self.y(value)) for time, value in points]
+        self.shapes.append(
+            path(places, fill="none", stroke=color, stroke_width=width, stroke_linejoin="round")
+        )
+
+
 def picture(run: Drawn) -> str:
-    """The SVG text."""
+    """The SVG text: shapes on a white card, so that it reads on light and dark pages alike."""
     first, last = run.times[0], run.times[-1]
-    canvas = Canvas(WIDTH, 560.0)
-    canvas.text(LEFT, 30, run.title, size=18, weight="bold")
-    canvas.text(LEFT, 50, run.subtitle, size=12, color="#555")
+    across = Scale(first, last, LEFT, RIGHT)
     values = [*run.account, *run.hold]
-    low, high = min(values) * 0.95, max(values) * 1.05
-    top = Panel(canvas, (LEFT, RIGHT), (72.0, 330.0), (first, last), (math.log(low), math.log(high)))
-    counts = Panel(
-        canvas, (LEFT, RIGHT), (366.0, 420.0), (first, last), (0.0, max(run.frozen.values(), default=1))
-    )
     multiples = [r for _, r in run.trades]
-    worst, best = min(multiples, default=-1.0), max(multiples, default=1.0)
-    stems = Panel(canvas, (LEFT, RIGHT), (454.0, 524.0), (first, last), (min(worst, -1.0), max(best, 1.0)))
-    draw_account(top, run, low, high)
+    top = Panel(across, Scale(min(values) * 0.95, max(values) * 1.05, 330.0, 72.0, log=True))
+    counts = Panel(across, Scale(0.0, max(run.frozen.values(), default=1), 420.0, 366.0))
+    stems = Panel(across, Scale(min([*multiples, -1.0]), max([*multiples, 1.0]), 524.0, 454.0))
+    draw_account(top, run)
     draw_counts(counts, run)
     draw_trades(stems, run)
-    for year in range(math.ceil(first), math.floor(last) + 1):
-        canvas.text(stems.x(year), 546, str(year), size=11, color="#555", anchor="middle")
-    return canvas.svg(f"{run.title}. {run.subtitle}")
+    whole = shapes.picture(
+        WIDTH,
+        HEIGHT,
+        f"{run.title}. {run.subtitle}",
+        "value of the account, policies frozen a month, closed trades in R",
+        tag("rect", width=WIDTH, height=HEIGHT, rx=8, fill="#ffffff"),
+        text(LEFT, 30, run.title, None, font_size=18, font_weight="bold", fill="#222"),
+        text(LEFT, 50, run.subtitle, None, font_size=12, fill="#555"),
+        *(shape for panel in (top, counts, stems) for shape in panel.shapes),
+        *(
+            small(across(year), 546, str(year), "middle")
+            for year in range(math.ceil(first), math.floor(last) + 1)
+        ),
+        xmlns="http://www.w3.org/2000/svg",
+        font_family=FONT,
+    )
+    indent(whole, "")
+    return tostring(whole, encoding="unicode") + "\n"
 
 
-def draw_account(panel: Panel, run: Drawn, low: float, high: float) -> None:
-    """Both curves on a logarithmic axis, and a mark for every report."""
-    for value in ticks(low, high):
-        panel.grid(math.log(value), f"{value:g}")
+def draw_account(panel: Panel, run: Drawn) -> None:
+    """Both curves on a logarithmic axis, a mark for every report, and the legend from the right."""
+    for value in ticks(panel.y.low, panel.y.high):
+        panel.grid(value, f"{value:g}")
     panel.caption("value of 1 (log)")
     step = max(1, len(run.times) // 800)
     for curve, color, width in ((run.hold, HOLD, 1.4), (run.account, ACCOUNT, 2.0)):
-        points = [(t, math.log(v)) for t, v in zip(run.times, curve, strict=True)]
-        panel.line([*points[::step], points[-1]], color, width)
+        points = [*zip(run.times, curve, strict=True)]
+        panel.curve([*points[::step], points[-1]], color, width)
+    foot, top = panel.y.start, panel.y.end
     for moment in run.reports:
-        panel.mark(moment, REPORT)
-    panel.legend([("account", ACCOUNT), ("buy and hold", HOLD), ("high-level report", REPORT)])
+        x = panel.x(moment)
+        panel.shapes.append(line(x, top, x, foot, stroke=REPORT, stroke_dasharray="2 4", stroke_opacity=0.7))
+        panel.shapes.append(tag("path", d=f"M{x - 4:.1f},{foot + 8:g} h8 l-4,-8 z", fill=REPORT))
+    x = RIGHT
+    for name, color in (("high-level report", REPORT), ("buy and hold", HOLD), ("account", ACCOUNT)):
+        panel.shapes.append(text(x, top - 6, name, None, "end", font_size=12, fill="#222"))
+        x -= 6.6 * len(name) + 6
+        panel.shapes.append(line(x - 18, top - 10, x, top - 10, stroke=color, stroke_width=3))
+        x -= 34
 
 
 def draw_counts(panel: Panel, run: Drawn) -> None:
     """Policies frozen in each month."""
     panel.caption("policies frozen a month")
     panel.grid(0.0, "0")
-    panel.grid(panel.values[1], f"{panel.values[1]:g}")
+    panel.grid(panel.y.high, f"{panel.y.high:g}")
     for month, count in sorted(run.frozen.items()):
         year, number = map(int, month.split("-"))
-        left = max(year + (number - 1) / 12, panel.times[0])
-        panel.bar(left, min(year + number / 12, panel.times[1]), count, FROZEN)
+        x, y = panel.x(year + (number - 1) / 12), panel.y(count)
+        width = max(0.5, panel.x(year + number / 12) - x - 0.6)
+        panel.shapes.append(tag("rect", x=x, y=y, width=width, height=panel.y.start - y, fill=FROZEN))
 
 
 def draw_trades(panel: Panel, run: Drawn) -> None:
     """Every closed trade as a stem from zero to its R."""
     panel.caption("closed trades in R")
-    for value in (math.ceil(panel.values[0]), 0, math.floor(panel.values[1])):
+    for value in (math.ceil(panel.y.low), 0, math.floor(panel.y.high)):
         panel.grid(float(value), f"{value:+d}" if value else "0")
     for moment, r in run.trades:
-        panel.line([(moment, 0.0), (moment, r)], GAIN if r > 0 else LOSS, 1.4)
+        panel.curve([(moment, 0.0), (moment, r)], GAIN if r > 0 else LOSS, 1.4)
 
 
 def draw(out: Path, target: Path, db: str | None = None) -> None:

@@ -1,4 +1,7 @@
-"""The few shapes that the pictures are made of. Colour comes from the page's style, by class."""
+"""The few shapes that the pictures are made of. Colour comes from the page's style, by class.
+
+A picture that stands alone gives its shapes their look as attributes instead.
+"""
 
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
@@ -9,9 +12,12 @@ GRADES = ("insufficient_sample", "count_only", "suggestive", "significant")
 GRADE_SHAPES = dict(zip(GRADES, ("ring", "circle", "diamond", "square"), strict=True))
 SERIES_SHAPES = ("circle", "square", "diamond", "triangle", "ring", "cross")
 SERIES_COLORS = 6
+Look = str | float
 
 
-def picture(width: float, height: float, title: str, description: str, *shapes: Child) -> Element:
+def picture(
+    width: float, height: float, title: str, description: str, *shapes: Child, **look: Look
+) -> Element:
     """A picture with its text alternative."""
     return tag(
         "svg",
@@ -21,12 +27,15 @@ def picture(width: float, height: float, title: str, description: str, *shapes: 
         viewBox=f"0 0 {width:g} {height:g}",
         role="img",
         aria_label=f"{title}. {description}",
+        **look,
     )
 
 
-def text(x: float, y: float, words: str, class_: str = "label", anchor: str | None = None) -> Element:
+def text(
+    x: float, y: float, words: str, class_: str | None = "label", anchor: str | None = None, **look: Look
+) -> Element:
     """One line of text with its baseline at y."""
-    return tag("text", words, x=x, y=y, class_=class_, text_anchor=anchor)
+    return tag("text", words, x=x, y=y, class_=class_, text_anchor=anchor, **look)
 
 
 def figure(x: float, y: float, value: float, words: str, anchor: str = "end") -> Element:
@@ -34,15 +43,15 @@ def figure(x: float, y: float, value: float, words: str, anchor: str = "end") ->
     return tag("text", words, x=x, y=y, class_="figure", text_anchor=anchor, data_value=repr(value))
 
 
-def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Element:
+def line(x1: float, y1: float, x2: float, y2: float, class_: str | None = None, **look: Look) -> Element:
     """A straight line."""
-    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_, **look)
 
 
-def path(points: Sequence[tuple[float, float]], class_: str) -> Element:
+def path(points: Sequence[tuple[float, float]], class_: str | None = None, **look: Look) -> Element:
     """A line through points."""
     joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return tag("polyline", points=joined, class_=class_)
+    return tag("polyline", points=joined, class_=class_, **look)
 
 
 def marker(shape: str, x: float, y: float, class_: str, size: float = 4.5) -> Element:
