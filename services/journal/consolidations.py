@@ -48,6 +48,11 @@ class AnsweredConsolidation:
     source: str
 
     @property
+    def snapshot(self) -> PolicySnapshot:
+        """What the plan was made on."""
+        return self.request.snapshot
+
+    @property
     def rules(self) -> ReflectionStatus:
         """The verdict of the rules alone: the floor."""
         return status_of(self.findings)

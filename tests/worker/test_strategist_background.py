@@ -38,8 +38,7 @@ from worker.bootstrap import assemble
 from worker.cli.model_tables import render_decision_comparison
 from worker.models import Models
 from worker.session import Session, Timing
-from worker.studies.models.strategist_panel import StrategistPanel
-from worker.studies.models.strategist_questions import read_strategist_questions
+from worker.studies.models.strategist import StrategistPanel, read_strategist_questions
 
 BARS = embedded_bars(*PERIOD)
 

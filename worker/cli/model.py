@@ -16,8 +16,8 @@ from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.journal.index import JournalIndex
-    from worker.studies.models.model_questions import RecordedQuestions
-    from worker.studies.models.strategist_questions import StrategistQuestions
+    from worker.studies.models.second_reader import RecordedQuestions
+    from worker.studies.models.strategist import StrategistQuestions
 
 MOST_SAMPLES = 1_000
 KEPT = "cassettes"
@@ -138,7 +138,7 @@ def compare(
 
 def _spread_of_file(name: str, limit: int | None, given: tuple[object, ...]) -> dict[str, Any]:
     from agents.language_models.cassette import read_cassette
-    from worker.studies.models.model_spread import spread_of_cassette
+    from worker.studies.models.spread import spread_of_cassette
 
     if any(value is not None for value in given):
         raise ConfigError(
@@ -152,8 +152,8 @@ async def _spread(
     run: str, config: Path | None, samples: int, limit: int | None, prompt: Path | None, llm: str | None,
     cassette: str | None, db: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    from worker.studies.models.model_questions import read_template
-    from worker.studies.models.model_spread import spread_of_run
+    from worker.studies.models.spread import spread_of_run
+    from worker.studies.models.templates import read_template
 
     template = read_template(prompt)
     questions, settings = await recorded_questions(run, db, config, llm, cassette)
@@ -167,8 +167,8 @@ async def _compare(
     run: str, config: Path | None, limit: int | None, prompt: Path | None, llm: str | None,
     cassette: str | None, db: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    from worker.studies.models.model_comparison import compare_run
-    from worker.studies.models.model_questions import read_template
+    from worker.studies.models.comparison import compare_run
+    from worker.studies.models.templates import read_template
 
     template = read_template(prompt)
     questions, settings = await recorded_questions(run, db, config, llm, cassette)
@@ -180,9 +180,8 @@ async def _decision_spread(
     run: str, config: Path | None, samples: int, limit: int | None, prompt: Path | None, llm: str | None,
     cassette: str | None, db: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    from worker.studies.models.decision_spread import spread_of_decisions
-    from worker.studies.models.model_questions import read_template
-    from worker.studies.models.prompt_kinds import STRATEGIST
+    from worker.studies.models.spread import spread_of_decisions
+    from worker.studies.models.templates import STRATEGIST, read_template
 
     template = read_template(prompt, STRATEGIST)
     questions, settings = await strategist_questions(run, db, config, llm, cassette)
@@ -195,15 +194,14 @@ async def _decision_spread(
 async def _compare_strategists(
     run: str, config: Path | None, limit: int | None, prompt: Path | None, folder: str, db: str | None
 ) -> dict[str, Any]:
-    from worker.studies.models.model_questions import read_template
-    from worker.studies.models.prompt_diff import Asking, diff_decisions
-    from worker.studies.models.prompt_kinds import STRATEGIST
+    from worker.studies.models.diff import Asking, diff_decisions
+    from worker.studies.models.templates import STRATEGIST, read_template
 
     questions, present = await strategist_questions(run, db, None)
     others, given = await strategist_questions(run, db, config)
     askings = (
-        Asking.of_strategist(read_template(None, STRATEGIST), present, questions.wordings),
-        Asking.of_strategist(read_template(prompt, STRATEGIST), given, others.wordings),
+        Asking(read_template(None, STRATEGIST), present, questions, by_model=True),
+        Asking(read_template(prompt, STRATEGIST), given, others, by_model=True),
     )
     with progress_bar("compare", Interrupts(), "answers") as progress:
         return await diff_decisions(
@@ -215,7 +213,7 @@ async def strategist_questions(
     run: str, db: str | None, config: Path | None, llm: str | None = None, cassette: str | None = None
 ) -> tuple["StrategistQuestions", Settings]:
     """The snapshots of a run at which a strategist had a choice, and the settings to ask it with."""
-    from worker.studies.models.strategist_questions import read_strategist_questions
+    from worker.studies.models.strategist import read_strategist_questions
 
     run_id, index, values = await recorded_run(run, db, config)
     # Nobody else is asked here, so nobody else needs a key or a price.
@@ -232,7 +230,7 @@ async def recorded_questions(
     run: str, db: str | None, config: Path | None, llm: str | None, cassette: str | None
 ) -> tuple["RecordedQuestions", Settings]:
     """What the run asked, and the settings to ask with: the run's, with what is given now before them."""
-    from worker.studies.models.model_questions import read_questions
+    from worker.studies.models.second_reader import read_questions
 
     run_id, index, values = await recorded_run(run, db, config)
     values["runtime"] |= {"llm": llm or "live", "cassette": cassette}

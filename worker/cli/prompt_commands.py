@@ -53,12 +53,12 @@ def diff(
 async def _diff(
     first: str, second: str, config: Path | None, cassette: Path, run: str, limit: int | None, db: str | None
 ) -> dict[str, Any]:
-    from worker.studies.models.prompt_kinds import STRATEGIST, read_pair
+    from worker.studies.models.templates import STRATEGIST, read_pair
 
     templates = read_pair(first, second)
     if templates[0].name == STRATEGIST:
         return await _decisions(templates, config, cassette, run, limit, db)
-    from worker.studies.models.prompt_diff import diff_prompts
+    from worker.studies.models.diff import diff_prompts
 
     questions, settings = await recorded_questions(run, db, config, None, None)
     with progress_bar("prompts", Interrupts(), "replies") as progress:
@@ -71,10 +71,10 @@ async def _decisions(
     templates: "tuple[PromptTemplate, PromptTemplate]", config: Path | None, cassette: Path, run: str,
     limit: int | None, db: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    from worker.studies.models.prompt_diff import Asking, diff_decisions
+    from worker.studies.models.diff import Asking, diff_decisions
 
     questions, settings = await strategist_questions(run, db, config)
-    first, second = (Asking.of_prompt(template, settings, questions.wordings) for template in templates)
+    first, second = (Asking(template, settings, questions) for template in templates)
     with progress_bar("prompts", Interrupts(), "answers") as progress:
         return await diff_decisions(
             questions, (first, second), cassette, os.environ, limit=limit, progress=progress

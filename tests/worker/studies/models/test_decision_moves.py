@@ -6,8 +6,9 @@ from scipy.stats import binomtest
 from schemas.proposal import StrategistAnswer
 from schemas.vocabulary import PlanKind
 from tests.services.policy_checks.plans import right_request
-from worker.studies.models.decision_moves import distribution, holm, moves, paired_test
-from worker.studies.models.strategist_panel import decided
+from worker.studies.models.comparison import holm, moves, paired_test
+from worker.studies.models.panel import tally
+from worker.studies.models.strategist import decided
 
 PAIRS = (
     [("hold", "hold")] * 20
@@ -18,7 +19,7 @@ PAIRS = (
 
 
 def test_moves_are_counted_from_what_to_what_most_frequent_first():
-    assert distribution([before for before, _ in PAIRS]) == {"abstain": 1, "hold": 20, "propose a long": 12}
+    assert tally([before for before, _ in PAIRS]) == {"abstain": 1, "hold": 20, "propose a long": 12}
     assert moves(PAIRS) == [
         {"from": "propose a long", "to": "abstain", "count": 9},
         {"from": "propose a long", "to": "propose b short", "count": 3},

@@ -8,76 +8,47 @@ no cassette.
 """
 
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic
 
 from prompts import PromptTemplate
 from schemas.canonical import content_hash
 from schemas.errors import CassetteMiss, ConfigError
 from schemas.settings import Settings
-from services.journal.consolidations import AnsweredConsolidation
-from services.model_calls.wording import PLAIN_RUN, Wordings
-from worker.studies.models.decision_moves import distribution, moves, paired_test
-from worker.studies.models.model_comparison import Pair, compared
-from worker.studies.models.model_panel import Sample, open_panel
-from worker.studies.models.model_questions import RecordedQuestions, first_of_each
-from worker.studies.models.model_spread import Progress
-from worker.studies.models.strategist_panel import Decided, open_strategist
-from worker.studies.models.strategist_questions import StrategistQuestion, StrategistQuestions
+from worker.studies.models.comparison import Pair, about_snapshot, compared, moves, paired_test
+from worker.studies.models.panel import A, Progress, Q, Questions, dollars, study, tally
+from worker.studies.models.second_reader import RecordedQuestions, Sample, first_of_each
+from worker.studies.models.strategist import Decided, StrategistQuestion, StrategistQuestions
 
 NO_REPLY = "no reply"
 STEM_DIGITS = 16
 SIDES = ("first", "second")
-Q = TypeVar("Q")
-A = TypeVar("A")
-Q_in = TypeVar("Q_in", contravariant=True)
-A_out = TypeVar("A_out", covariant=True)
 
 
 @dataclass(frozen=True)
-class Asking:
+class Asking(Generic[Q, A]):
     """One way to ask: the words, and whom.
 
     Attributes:
         template: words the questions.
         settings: model, prices, limits, deadline and envelope.
-        stem: name of the cassette.
-        wordings: of the data in a strategist's questions.
+        questions: their kind, and how their data is worded.
+        by_model: whether the cassette is also named by the strategist's model, wherever it answers.
     """
 
     template: PromptTemplate
     settings: Settings
-    stem: str
-    wordings: Wordings = PLAIN_RUN
+    questions: Questions[Q, A]
+    by_model: bool = False
 
-    @classmethod
-    def of_prompt(
-        cls, template: PromptTemplate, settings: Settings, wordings: Wordings = PLAIN_RUN
-    ) -> "Asking":
-        """With a cassette by the template alone."""
-        return cls(template, settings, template.hash[:STEM_DIGITS], wordings)
-
-    @classmethod
-    def of_strategist(cls, template: PromptTemplate, settings: Settings, wordings: Wordings) -> "Asking":
-        """With a cassette by the template and the strategist's model, wherever it answers."""
-        llm = settings.llm
+    @property
+    def stem(self) -> str:
+        """Name of the cassette."""
+        llm, stem = self.settings.llm, self.template.hash[:STEM_DIGITS]
         model = content_hash([llm.provider, llm.base_url, llm.strategist_model, llm.anonymise])
-        return cls(template, settings, f"{template.hash[:STEM_DIGITS]}-{model[:STEM_DIGITS]}", wordings)
-
-
-class Panel(Protocol[Q_in, A_out]):
-    """A model with one template, asked one question after the other."""
-
-    async def sample(self, question: Q_in, /) -> A_out:
-        """What it answers."""
-        ...
-
-
-Open = Callable[[Asking, Settings], AbstractAsyncContextManager[Panel[Q, A]]]
+        return f"{stem}-{model[:STEM_DIGITS]}" if self.by_model else stem
 
 
 async def diff_prompts(
@@ -105,14 +76,14 @@ async def diff_prompts(
         ConfigError: the folder or a cassette cannot be used, or no model can be asked.
     """
     plans = first_of_each(questions, templates[0], limit)
-
-    def opened(
-        asking: Asking, values: Settings
-    ) -> AbstractAsyncContextManager[Panel[AnsweredConsolidation, Sample]]:
-        return open_panel(values, asking.template, questions, environment)
-
-    askings = tuple(Asking.of_prompt(template, settings) for template in templates)
-    first, second = await _both(plans, askings, folder, opened, _has_verdict, progress)
+    first, second = await _both(
+        plans,
+        [Asking(template, settings, questions) for template in templates],
+        folder,
+        environment,
+        lambda sample: sample.failure is None,
+        progress,
+    )
     pairs = [
         Pair(replace(plan, final=before.final), after)
         for plan, before, after in zip(plans, first, second, strict=True)
@@ -123,7 +94,7 @@ async def diff_prompts(
         "template": templates[0].name,
         "prompt": {"recorded": templates[0].hash, "asked": templates[1].hash},
         "model": {"recorded": settings.llm.fast_model, "asked": settings.llm.fast_model},
-        "verdicts": {"first": _verdicts(first), "second": _verdicts(second)},
+        "verdicts": dict(zip(SIDES, map(_verdicts, (first, second)), strict=True)),
         **compared(pairs),
         "questions": len(plans),
         "latency_ms": None,
@@ -134,7 +105,7 @@ async def diff_prompts(
 
 async def diff_decisions(
     questions: StrategistQuestions,
-    askings: tuple[Asking, Asking],
+    askings: tuple[Asking[StrategistQuestion, Decided], Asking[StrategistQuestion, Decided]],
     folder: Path,
     environment: Mapping[str, str],
     *,
@@ -155,13 +126,7 @@ async def diff_decisions(
         ConfigError: the folder or a cassette cannot be used, or no model can be asked.
     """
     asked = questions.asked[:limit]
-
-    def opened(
-        asking: Asking, values: Settings
-    ) -> AbstractAsyncContextManager[Panel[StrategistQuestion, Decided]]:
-        return open_strategist(values, asking.template, asking.wordings, environment)
-
-    first, second = await _both(asked, askings, folder, opened, _has_decision, progress)
+    first, second = await _both(asked, askings, folder, environment, lambda said: said.replied, progress)
     told = list(zip(asked, first, second, strict=True))
     both = [one for one in told if one[1].replied and one[2].replied]
     pairs = [(before.decision, after.decision) for _, before, after in both]
@@ -175,74 +140,54 @@ async def diff_decisions(
         "questions": len(told),
         "compared": len(both),
         "unchanged": sum(before == after for before, after in pairs),
-        "other_plan": sum(_only_plan_differs(before, after) for _, before, after in both),
+        "other_plan": sum(a.decision == b.decision and a.plan != b.plan for _, a, b in both),
         "moved": sum(one["count"] for one in moved),
         "decisions": {
-            "first": distribution([one.decision for one in first]),
-            "second": distribution([one.decision for one in second]),
+            name: tally(one.decision for one in said)
+            for name, said in zip(SIDES, (first, second), strict=True)
         },
         "moves": moved,
         "test": paired_test(pairs),
-        "changed": [_moved(*one) for one in both if one[1].decision != one[2].decision],
+        "changed": [
+            {**about_snapshot(question), "from": before.decision, "to": after.decision}
+            for question, before, after in both
+            if before.decision != after.decision
+        ],
         "missing": sum(not one.replied for one in (*first, *second)),
         "tokens": sum(one.tokens for one in (*first, *second)),
-        "usd": sum(one.usd for one in (*first, *second)),
+        "usd": dollars((*first, *second)) or 0.0,
         "left_out": questions.left_out,
         "without_background": questions.without_background,
     }
 
 
-def _only_plan_differs(before: Decided, after: Decided) -> bool:
-    return before.decision == after.decision and before.plan != after.plan
-
-
-def _moved(question: StrategistQuestion, before: Decided, after: Decided) -> dict[str, Any]:
-    snapshot = question.snapshot
-    return {
-        "seq": question.seq,
-        "known_at": snapshot.known_at,
-        "symbol": snapshot.symbol,
-        "state": str(snapshot.state),
-        "from": before.decision,
-        "to": after.decision,
-    }
-
-
-def _has_verdict(sample: Sample) -> bool:
-    return sample.failure is None
-
-
-def _has_decision(said: Decided) -> bool:
-    return said.replied
-
-
 async def _both(
-    questions: Sequence[Q],
-    askings: Sequence[Asking],
+    asked: Sequence[Q],
+    askings: Sequence[Asking[Q, A]],
     folder: Path,
-    opened: Open[Q, A],
+    environment: Mapping[str, str],
     whole: Callable[[A], bool],
     progress: Progress,
 ) -> tuple[list[A], list[A]]:
     """What both ways of asking got to hear, each from its cassette or asked and kept."""
     said: list[list[A]] = []
     for asking in askings:
-        done = len(said) * len(questions)
+        done = len(said) * len(asked)
 
-        def told(number: int, done: int = done) -> None:
-            progress(done + number, 2 * len(questions))
+        def told(number: int, _: int, done: int = done) -> None:
+            progress(done + number, 2 * len(asked))
 
-        said.append(await _answers(questions, asking, folder, opened, whole, told))
+        said.append(await _answers(asked, asking, folder, environment, whole, told))
     return said[0], said[1]
 
 
 async def _answers(
-    questions: Sequence[Q],
-    asking: Asking,
+    asked: Sequence[Q],
+    asking: Asking[Q, A],
     folder: Path,
-    opened: Open[Q, A],
+    environment: Mapping[str, str],
     whole: Callable[[A], bool],
-    told: Callable[[int], None],
+    told: Progress,
 ) -> list[A]:
     """One answer to each question, played back or asked and kept."""
     kept, part = _files(folder, asking.stem)
@@ -250,21 +195,18 @@ async def _answers(
     source = {"llm": "replay", "cassette": str(kept)} if replay else {"llm": "record", "cassette": str(part)}
     values = asking.settings.payload()
     values["runtime"] |= source
-    answers = []
-    async with opened(asking, Settings.model_validate(values)) as panel:
-        for number, question in enumerate(questions):
-            told(number)
-            try:
-                answers.append(await panel.sample(question))
-            except CassetteMiss as error:
-                raise ConfigError(
-                    f"{str(kept)!r} was made of other questions or settings: delete it, and they are asked "
-                    "anew"
-                ) from error
-        told(len(questions))
-    if not replay and all(whole(one) for one in answers):
+    settings = Settings.model_validate(values)
+    try:
+        found = await study(
+            asking.questions, asked, settings, asking.template, environment, samples=1, progress=told
+        )
+    except CassetteMiss as error:
+        raise ConfigError(
+            f"{str(kept)!r} was made of other questions or settings: delete it, and they are asked anew"
+        ) from error
+    if not replay and all(whole(one) for one in found.every):
         os.replace(part, kept)
-    return answers
+    return found.every
 
 
 def _files(folder: Path, stem: str) -> tuple[Path, Path]:
@@ -281,5 +223,4 @@ def _files(folder: Path, stem: str) -> tuple[Path, Path]:
 
 def _verdicts(samples: Sequence[Sample]) -> dict[str, int]:
     """How often each verdict was given, the rules' floor included."""
-    said = Counter(NO_REPLY if one.final is None else one.final.value for one in samples)
-    return dict(sorted(said.items()))
+    return tally(NO_REPLY if one.final is None else one.final.value for one in samples)

@@ -4,8 +4,8 @@ from schemas.reflection import Finding
 from schemas.vocabulary import CheckName, ReflectionStatus, Severity
 from services.journal.consolidations import AnsweredConsolidation
 from tests.services.policy_checks.plans import right_request
-from worker.studies.models.model_comparison import Pair, compared, sign_test
-from worker.studies.models.model_panel import Sample
+from worker.studies.models.comparison import Pair, compared, sign_test
+from worker.studies.models.second_reader import Sample
 
 PASS, REVISE, BLOCK = ReflectionStatus
 MINOR = Finding(

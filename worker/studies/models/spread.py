@@ -1,8 +1,8 @@
-"""How much do a model's verdicts vary when the same question is asked again? Nothing is stored."""
+"""How much does a model vary when the same question is asked again? Nothing is stored."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agents.language_models.cassette import Cassette
@@ -10,25 +10,30 @@ from prompts import PromptTemplate
 from schemas.errors import ConfigError
 from schemas.settings import Settings
 from schemas.vocabulary import ReflectionStatus
-from services.journal.consolidations import AnsweredConsolidation
 from services.model_calls.record import RecordedCall
-from services.policy_checks.consolidation import finding_ids, stated_verdict
+from services.policy_checks.consolidation import stated_verdict
 from services.policy_level_reflection_service import PROMPT
-from worker.studies.models.model_panel import Sample, open_panel
-from worker.studies.models.model_questions import RecordedQuestions, demand_same_questions, first_of_each
+from worker.studies.models.comparison import about_plan, about_snapshot, late_share
+from worker.studies.models.panel import Progress, dollars, study, tally
+from worker.studies.models.second_reader import (
+    RecordedQuestions,
+    Sample,
+    demand_same_questions,
+    first_of_each,
+)
+from worker.studies.models.strategist import StrategistQuestion, StrategistQuestions
 
-Progress = Callable[[int, int], None]
 MALFORMED = "model_reply_malformed"
 VERDICTS = tuple(status.value for status in ReflectionStatus)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Asked:
     """One question: what it was about, its recorded verdict, and the samples."""
 
     about: dict[str, Any]
     recorded: ReflectionStatus | None
-    samples: list[Sample] = field(default_factory=list)
+    samples: Sequence[Sample]
 
     def document(self) -> dict[str, Any]:
         """The figures of this question."""
@@ -67,19 +72,13 @@ async def spread_of_run(
     """
     demand_same_questions(questions, template)
     plans = first_of_each(questions, template, limit)
-    asked = []
-    async with open_panel(settings, template, questions, environment) as panel:
-        for number, plan in enumerate(plans):
-            progress(number * samples, len(plans) * samples)
-            one = Asked(about_plan(plan), plan.final)
-            for taken in range(samples):
-                one.samples.append(await panel.sample(plan))
-                progress(number * samples + taken + 1, len(plans) * samples)
-            asked.append(one)
-        latency = panel.account.document()["latency_ms"]
+    found = await study(questions, plans, settings, template, environment, samples=samples, progress=progress)
+    asked = [
+        Asked(about_plan(plan), plan.final, said) for plan, said in zip(plans, found.samples, strict=True)
+    ]
     head = {"run_id": questions.run_id, "cassette": None, "basis": "final", "model": settings.llm.fast_model}
     recorded = {"recorded_unanswered": questions.unanswered, "left_out": questions.left_out}
-    return _document(head | {"prompt_hash": template.hash}, asked, latency, samples) | recorded
+    return _document(head | {"prompt_hash": template.hash}, asked, found.latency_ms, samples) | recorded
 
 
 def spread_of_cassette(cassette: Cassette, name: str, limit: int | None) -> dict[str, Any]:
@@ -100,25 +99,60 @@ def spread_of_cassette(cassette: Cassette, name: str, limit: int | None) -> dict
     asked = [_from_calls(key, found) for key, found in sorted(by_key.items())][:limit]
     first = next(iter(by_key.values()))[0]
     head = {"run_id": None, "cassette": name, "basis": "stated", "model": first.model}
-    others = Counter(call.prompt for call in calls if call.prompt != PROMPT)
+    others = tally(call.prompt for call in calls if call.prompt != PROMPT)
     largest = max(len(found) for found in by_key.values()) - 1
-    recorded = {"recorded_unanswered": {}, "left_out": dict(sorted(others.items()))}
+    recorded = {"recorded_unanswered": {}, "left_out": others}
     return _document(head | {"prompt_hash": first.prompt_hash}, asked, None, largest) | recorded
 
 
-def about_plan(plan: AnsweredConsolidation) -> dict[str, Any]:
-    """Where a question comes from."""
-    request = plan.request
+async def spread_of_decisions(
+    questions: StrategistQuestions,
+    settings: Settings,
+    template: PromptTemplate,
+    environment: Mapping[str, str],
+    *,
+    samples: int,
+    limit: int | None,
+    progress: Progress,
+) -> dict[str, Any]:
+    """The document: each snapshot asked about `samples` times.
+
+    Raises:
+        ConfigError: no model can be asked.
+        CassetteMiss: a sample is played back and was not recorded.
+    """
+    asked = questions.asked[:limit]
+    found = await study(questions, asked, settings, template, environment, samples=samples, progress=progress)
+    said = [[sample.decision for sample in samples_of if sample.replied] for samples_of in found.samples]
+    answered = sum(map(len, said))
     return {
-        "seq": plan.seq,
-        "known_at": request.snapshot.known_at,
-        "symbol": request.snapshot.symbol,
-        "playbook_id": request.playbook.id,
-        "direction": request.proposal.direction,
-        "reflection_hash": plan.reflection_hash,
-        "findings": list(finding_ids(plan.findings)),
-        "rules": plan.rules.value,
+        "run_id": questions.run_id,
+        "model": settings.llm.strategist_model,
+        "prompt_hash": template.hash,
+        "samples": samples,
+        "questions": len(asked),
+        "answered": answered,
+        "usual_share": sum(map(_usual, said)) / answered if answered else None,
+        "stable": sum(len(set(names)) == 1 for names in said),
+        "decisions": tally(name for names in said for name in names),
+        "varying": _varying(asked, said),
+        "failed": tally(one.decision for one in found.every if not one.replied),
+        "tokens": sum(one.tokens for one in found.every),
+        "usd": dollars(found.every) or 0.0,
+        "left_out": questions.left_out,
     }
+
+
+def _usual(said: Sequence[str]) -> int:
+    """Answers with the most frequent decision."""
+    return max(Counter(said).values(), default=0)
+
+
+def _varying(asked: Sequence[StrategistQuestion], said: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """Snapshots with more than one decision; those whose usual one has the smallest share first."""
+    found = [(question, names) for question, names in zip(asked, said, strict=True) if len(set(names)) > 1]
+    found.sort(key=lambda pair: (_usual(pair[1]) / len(pair[1]), pair[0].seq))
+    return [{**about_snapshot(question), "decisions": tally(names)} for question, names in found]
 
 
 def _from_calls(key: str, calls: Sequence[RecordedCall]) -> Asked:
@@ -159,26 +193,10 @@ def _figures(samples: Sequence[Sample], agreeing: int) -> dict[str, Any]:
         "answered": answered,
         "agreement": agreeing / len(judged) if judged else None,
         "verdicts": {name: verdicts[name] for name in VERDICTS},
-        "refused": _counted(sample.refused for sample in samples),
-        "failed": _counted(sample.failure for sample in samples),
+        "refused": tally(sample.refused for sample in samples),
+        "failed": tally(sample.failure for sample in samples),
         "malformed_share": malformed / answered if answered else None,
         "late_share": late_share(samples),
         "tokens": sum(sample.tokens for sample in samples),
         "usd": dollars(samples),
     }
-
-
-def _counted(names: Any) -> dict[str, int]:
-    return dict(sorted(Counter(name for name in names if name is not None).items()))
-
-
-def late_share(samples: Sequence[Sample]) -> float | None:
-    """Share of the replies for which a run would not have waited; None where that is not known."""
-    known = [sample.late for sample in samples if sample.failure is None and sample.late is not None]
-    return sum(known) / len(known) if known else None
-
-
-def dollars(samples: Sequence[Sample]) -> float | None:
-    """What the samples cost; None where that is not known."""
-    known = [sample.usd for sample in samples if sample.usd is not None]
-    return sum(known) if known else None

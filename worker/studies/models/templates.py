@@ -17,6 +17,27 @@ CONSOLIDATION = policy_level_reflection_service.PROMPT
 KINDS = (CONSOLIDATION, STRATEGIST)
 
 
+def read_template(path: Path | None, name: str = CONSOLIDATION) -> PromptTemplate:
+    """The template to ask with: the present one of this name, or that of a file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no template of this question.
+    """
+    present = load_prompt(name)
+    if path is None:
+        return present
+    try:
+        template = template_from_text(name, path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--prompt {str(path)!r} cannot be read: {error}") from error
+    except PromptError as error:
+        raise ConfigError(f"--prompt {str(path)!r}: {error}") from error
+    if template.placeholders != present.placeholders:
+        wanted = ", ".join("{{" + name + "}}" for name in sorted(present.placeholders))
+        raise ConfigError(f"--prompt {str(path)!r} must have exactly the placeholders {wanted}")
+    return template
+
+
 def read_pair(first: str, second: str) -> tuple[PromptTemplate, PromptTemplate]:
     """Two templates of the same question, each named after its prompt; a name is a file or `present`.
 

@@ -1,33 +1,68 @@
-"""What the strategist of a stored run was asked: each recorded snapshot with the playbooks of its moment.
+"""What the strategist of a stored run was asked, ready to be asked again, and what each reply comes to.
 
 The question is made of the snapshot, what was gathered beside it, the playbook versions that were active
 when it was taken, and the plans frozen before it. A run by rules holds questions as well as one that asked a
-model, but nothing was gathered there. Revisions are left out: they depend on what was answered first. Called
-by `thinktwice prompts diff`.
+model, but nothing was gathered there. Revisions are left out: they depend on what was answered first. The
+reply takes the way of the running system, through `ModelStrategist`; no two outcomes share a name.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import ClassVar
 
 from pydantic import ValidationError
 
+from agents.language_models.accounted import ReplySource
 from agents.strategies.model_strategist import NOTHING_TO_CHOOSE
 from agents.strategies.plan_bases import plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
+from agents.strategies.strategist_reply import FORM, FaultKind
+from prompts import PromptTemplate
 from schemas.background import DecisionBackground
 from schemas.errors import ConfigError, StoreError
 from schemas.playbook import PlaybookVersion
-from schemas.proposal import PolicyProposal
+from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
-from schemas.vocabulary import VersionState
+from schemas.vocabulary import PlanKind, VersionState
 from services.journal.index import Event, JournalIndex
+from services.model_calls.record import LATE, TIMEOUT
 from services.model_calls.wording import Wordings
 from services.playbooks.registry import RegistryReader
-from worker.studies.models.model_questions import run_wordings
+from worker.bootstrap import model_strategist
+from worker.studies.models.panel import Cost, Panel
+from worker.studies.models.second_reader import run_wordings
 
 Plans = Mapping[str, PolicyProposal]
+# What the model itself did. Any other failure is of the connection, the provider or a limit: no reply.
+SAID_BY_THE_MODEL = frozenset({*map(str, FaultKind), "refusal", "cut", TIMEOUT, LATE})
+
+
+@dataclass(frozen=True)
+class Decided(Cost):
+    """What one asking came to.
+
+    Attributes:
+        decision: `propose PLAYBOOK DIRECTION`, `hold`, `tighten`, `abstain`, or how it failed.
+        replied: whether the model had its say; else the decision is nobody's.
+        plan: content hash of the proposal.
+    """
+
+    decision: str
+    replied: bool
+    plan: str | None = None
+
+
+def decided(answer: StrategistAnswer) -> Decided:
+    """An answer by its name; the rules' answer in the model's place goes by why they gave it."""
+    if answer.fallback is not None:
+        return Decided(answer.fallback, answer.fallback in SAID_BY_THE_MODEL)
+    proposal = answer.proposal
+    if answer.kind is not PlanKind.PROPOSE or proposal is None:
+        return Decided(str(answer.kind), True)
+    name = f"{answer.kind} {proposal.playbook_id} {proposal.direction}"
+    return Decided(name, True, proposal.content_hash)
 
 
 @dataclass(frozen=True)
@@ -63,11 +98,41 @@ class StrategistQuestions:
     asked: tuple[StrategistQuestion, ...]
     left_out: dict[str, int]
     wordings: Wordings = Wordings()
+    seat: ClassVar[str] = "strategist"
+    setting: ClassVar[str] = "the strategist: set policy_loop.strategist"
+
+    def panel(self, settings: Settings, template: PromptTemplate, source: ReplySource) -> "StrategistPanel":
+        """The strategist with a template."""
+        return StrategistPanel(settings, template, self.wordings, source)
 
     @property
     def without_background(self) -> int:
         """Questions beside whose snapshot nothing was gathered."""
         return sum(one.background is None for one in self.asked)
+
+
+class StrategistPanel(Panel[StrategistQuestion, Decided]):
+    """One strategist with one template, and the wordings of its questions."""
+
+    def __init__(
+        self, settings: Settings, template: PromptTemplate, wordings: Wordings, source: ReplySource
+    ) -> None:
+        """Open the account."""
+        super().__init__(settings, template, settings.llm.strategist_model, FORM, source)
+        self._wordings = wordings
+
+    async def _ask(self, question: StrategistQuestion) -> Decided:
+        strategist = model_strategist(
+            self._settings,
+            self._model,
+            question.rules(self._settings),
+            question.playbooks,
+            question.frozen.get,
+            lambda snapshot: question.background,
+            self._wordings,
+            self._template,
+        )
+        return decided(await strategist.answer(question.snapshot, None))
 
 
 def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settings) -> StrategistQuestions:

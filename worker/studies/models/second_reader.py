@@ -1,23 +1,50 @@
-"""What a stored run asked its model about plans, ready to be asked again.
+"""What a stored run asked its second reader about plans, ready to be asked again, and what comes of that.
 
 The question is worded anew from the run's rows; its key says whether it is, byte for byte, the one that was
-asked.
+asked. There is no hurry: a reply that would have come too late for a run is a reply, and its lateness is
+counted.
 """
 
-from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
+from agents.language_models.accounted import ReplySource
 from agents.language_models.cassette import KIND, recorded_call
-from prompts import PromptError, PromptTemplate, load_prompt, template_from_text
+from prompts import PromptTemplate
 from schemas.errors import ConfigError, StoreError
+from schemas.settings import Settings
+from schemas.vocabulary import PolicyEventKind, ReflectionStatus
 from services.journal.consolidations import AnsweredConsolidation, recorded_consolidations
 from services.journal.index import JournalIndex
 from services.journal.kinds import GENESIS
+from services.model_calls.asking import NoReply, ask
 from services.model_calls.record import Caller, Question, RecordedCall
 from services.model_calls.wording import Wordings
-from services.policy_checks.consolidation import FORM, consolidation_question
+from services.policy_checks.consolidation import FORM, consolidation_question, weigh_reply
+from services.policy_checks.findings import status_of
 from services.policy_level_reflection_service import PROMPT
+from worker.studies.models.panel import Cost, Panel, tally
+
+PATIENCE_MS = 60_000.0
+
+
+@dataclass(frozen=True)
+class Sample(Cost):
+    """What one more asking gave.
+
+    Attributes:
+        final: verdict with the reply weighed in; None when there is none to weigh.
+        refused: code of the finding for which the reply counted for nothing.
+        failure: kind of the failure when no reply came.
+        late: whether a run would not have waited for it; None where no budget is known.
+        cited: ids of findings with which the reply lowered the verdict.
+    """
+
+    final: ReflectionStatus | None = None
+    refused: str | None = None
+    failure: str | None = None
+    late: bool | None = None
+    cited: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,10 +64,16 @@ class RecordedQuestions:
     unanswered: dict[str, int]
     left_out: dict[str, int]
     wordings: Wordings = Wordings()
+    seat: ClassVar[str] = "fast"
+    setting: ClassVar[str] = "the fast reflection: set reflection.mode to 'full'"
+
+    def panel(self, settings: Settings, template: PromptTemplate, source: ReplySource) -> "SecondReader":
+        """The model of the fast reflection with a template."""
+        return SecondReader(settings, template, self, source)
 
     def text(self, template: PromptTemplate, plan: AnsweredConsolidation) -> str:
         """The question about a plan in a template's words."""
-        wording = self.wordings.of(plan.request.snapshot)
+        wording = self.wordings.of(plan.snapshot)
         return consolidation_question(template, plan.request, plan.findings, wording)
 
     @property
@@ -57,6 +90,40 @@ class RecordedQuestions:
     def prompt_hash(self) -> str:
         """Content hash of the template that the run asked with."""
         return self.calls[0].prompt_hash
+
+
+class SecondReader(Panel[AnsweredConsolidation, Sample]):
+    """The model of the fast reflection with one template."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        template: PromptTemplate,
+        questions: RecordedQuestions,
+        source: ReplySource,
+    ) -> None:
+        """Open the account; `questions` know how they are worded, and the bound of a reply."""
+        super().__init__(settings, template, settings.llm.fast_model, FORM, source)
+        self._questions = questions
+
+    async def _ask(self, plan: AnsweredConsolidation) -> Sample:
+        reply = await ask(
+            self._model,
+            system=self._template.system,
+            prompt=self._questions.text(self._template, plan),
+            max_tokens=self._questions.max_tokens,
+            deadline_ms=PATIENCE_MS,
+        )
+        if isinstance(reply, NoReply):
+            return Sample(failure=reply.kind)
+        wording = self._questions.wordings.of(plan.snapshot)
+        added = weigh_reply(reply.text, plan.request, plan.findings, wording)
+        final = status_of((*plan.findings, *added.findings))
+        cited = added.findings[0].evidence if final is not plan.rules else ()
+        reflection = self._settings.reflection
+        heartbeat = plan.source == PolicyEventKind.HEARTBEAT
+        budget_ms = reflection.budget_heartbeat_ms if heartbeat else reflection.budget_event_ms
+        return Sample(final=final, refused=added.refused, late=reply.latency_ms > budget_ms, cited=cited)
 
 
 def read_questions(run_id: str, index: JournalIndex, *, anonymise: bool = False) -> RecordedQuestions:
@@ -81,13 +148,12 @@ def read_questions(run_id: str, index: JournalIndex, *, anonymise: bool = False)
             + (f" (asked in vain: {ended})" if ended else "")
             + ": record one with `thinktwice backtest --reflection full`"
         )
-    others = Counter(call.prompt for call in calls if call.prompt != PROMPT)
     return RecordedQuestions(
         run_id,
         plans.answered,
         about_plans,
         dict(sorted(plans.unanswered.items())),
-        dict(sorted(others.items())),
+        tally(call.prompt for call in calls if call.prompt != PROMPT),
         run_wordings(index, anonymise=anonymise),
     )
 
@@ -96,27 +162,6 @@ def run_wordings(index: JournalIndex, *, anonymise: bool) -> Wordings:
     """How the questions of a stored run word their data."""
     symbols = (event.payload["symbols"] for event in index.events if event.row.kind == GENESIS)
     return Wordings.of_run(next(symbols, ()), anonymise=anonymise)
-
-
-def read_template(path: Path | None, name: str = PROMPT) -> PromptTemplate:
-    """The template to ask with: the present one of this name, or that of a file.
-
-    Raises:
-        ConfigError: the file cannot be read, or is no template of this question.
-    """
-    present = load_prompt(name)
-    if path is None:
-        return present
-    try:
-        template = template_from_text(name, path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--prompt {str(path)!r} cannot be read: {error}") from error
-    except PromptError as error:
-        raise ConfigError(f"--prompt {str(path)!r}: {error}") from error
-    if template.placeholders != present.placeholders:
-        wanted = ", ".join("{{" + name + "}}" for name in sorted(present.placeholders))
-        raise ConfigError(f"--prompt {str(path)!r} must have exactly the placeholders {wanted}")
-    return template
 
 
 def demand_same_questions(questions: RecordedQuestions, template: PromptTemplate) -> None:
