@@ -1,6 +1,8 @@
 """`thinktwice model`: ask again what a run asked its model, to see how it varies and what a change does."""
 
 import os
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -84,10 +86,8 @@ def spread(
     """
     if Path(run).is_file():
         document = _spread_of_file(run, limit, (config, prompt, strategist or None, llm, cassette, db))
-    elif strategist:
-        document = run_async(_decision_spread(run, config, samples, limit, prompt, llm, cassette, db))
     else:
-        document = run_async(_spread(run, config, samples, limit, prompt, llm, cassette, db))
+        document = run_async(_spread(run, config, samples, limit, prompt, strategist, llm, cassette, db))
     show(document, "spread", json)
     if document["run_id"] is not None and not document["answered"]:
         complain(f"no sample was answered ({_listed(document['failed'])})")
@@ -149,18 +149,22 @@ def _spread_of_file(name: str, limit: int | None, given: tuple[object, ...]) -> 
 
 
 async def _spread(
-    run: str, config: Path | None, samples: int, limit: int | None, prompt: Path | None, llm: str | None,
-    cassette: str | None, db: str | None,
+    run: str, config: Path | None, samples: int, limit: int | None, prompt: Path | None, strategist: bool,
+    llm: str | None, cassette: str | None, db: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    from worker.studies.models.spread import spread_of_run
-    from worker.studies.models.templates import read_template
+    from worker.studies.models.spread import spread_of_decisions, spread_of_run
+    from worker.studies.models.templates import CONSOLIDATION, STRATEGIST, read_template
 
-    template = read_template(prompt)
-    questions, settings = await recorded_questions(run, db, config, llm, cassette)
-    with progress_bar("spread", Interrupts(), "replies") as progress:
-        return await spread_of_run(
-            questions, settings, template, os.environ, samples=samples, limit=limit, progress=progress
-        )
+    template = read_template(prompt, STRATEGIST if strategist else CONSOLIDATION)
+    ask: Callable[..., Awaitable[dict[str, Any]]]
+    if strategist:
+        decisions, settings = await strategist_questions(run, db, config, llm, cassette)
+        ask = partial(spread_of_decisions, decisions)
+    else:
+        verdicts, settings = await recorded_questions(run, db, config, llm, cassette)
+        ask = partial(spread_of_run, verdicts)
+    with progress_bar("spread", Interrupts(), "answers" if strategist else "replies") as progress:
+        return await ask(settings, template, os.environ, samples=samples, limit=limit, progress=progress)
 
 
 async def _compare(
@@ -174,21 +178,6 @@ async def _compare(
     questions, settings = await recorded_questions(run, db, config, llm, cassette)
     with progress_bar("compare", Interrupts(), "replies") as progress:
         return await compare_run(questions, settings, template, os.environ, limit=limit, progress=progress)
-
-
-async def _decision_spread(
-    run: str, config: Path | None, samples: int, limit: int | None, prompt: Path | None, llm: str | None,
-    cassette: str | None, db: str | None,
-) -> dict[str, Any]:  # fmt: skip
-    from worker.studies.models.spread import spread_of_decisions
-    from worker.studies.models.templates import STRATEGIST, read_template
-
-    template = read_template(prompt, STRATEGIST)
-    questions, settings = await strategist_questions(run, db, config, llm, cassette)
-    with progress_bar("spread", Interrupts(), "answers") as progress:
-        return await spread_of_decisions(
-            questions, settings, template, os.environ, samples=samples, limit=limit, progress=progress
-        )
 
 
 async def _compare_strategists(
