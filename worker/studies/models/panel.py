@@ -30,7 +30,7 @@ from worker.models import Models, caller_of, check_models, configured_cassette, 
 Progress = Callable[[int, int], None]
 
 
-class About(Protocol):
+class RecordedQuestion(Protocol):
     """A question of a run."""
 
     @property
@@ -47,7 +47,7 @@ class Cost:
     usd: float | None = None
 
 
-Q = TypeVar("Q", bound=About)
+Q = TypeVar("Q", bound=RecordedQuestion)
 A = TypeVar("A", bound=Cost)
 
 
