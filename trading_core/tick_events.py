@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import not_
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -41,6 +42,33 @@ class PolicyTag:
     playbook_id: str
 
 
+Detail = dict[str, Any]
+Entries = dict[int, Detail]
+Read = Callable[["TickEventDecoder", EventRow], Any]
+ReadIds = Callable[["TickEventDecoder", EventRow, list[PolicyTag], Entries], Detail]
+OWNER: Final = ("policy_id", "playbook_id")
+ABSENT: Final = object()
+
+
+class Ids(NamedTuple):
+    """Whose an event is: names of the ids, and what finds them."""
+
+    names: tuple[str, ...]
+    read: ReadIds
+
+
+class Fields(NamedTuple):
+    """What an event of one kind says beside its bar: ids, and each further field by name."""
+
+    ids: Ids
+    read: dict[str, Read]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all fields; one that the record leaves out is among them."""
+        return (*self.ids.names, *self.read)
+
+
 class TickEventDecoder:
     """Decoder of one run.
 
@@ -70,7 +98,8 @@ class TickEventDecoder:
         """
         kind = KINDS[e.kind]
         t, s = e.t, e.s
-        detail = _DETAIL[kind](self, e, tags, entries) if kind in _DETAIL else {}
+        ids, fields = EVENT_FIELDS[kind]
+        read = {name: value for name, of in fields.items() if (value := of(self, e)) is not ABSENT}
         # The kernel's own records need no validation, and a live step has no time for it.
         return TickValidationEvent.model_construct(
             kind=kind,
@@ -78,7 +107,7 @@ class TickEventDecoder:
             bar_label=int(self._bars.times[t]),
             ts_event=int(self._bars.close_times[t]) - (self._bar_ns if kind in FILLS else 0),
             known_at=int(self._bars.close_times[t]),
-            detail=detail,
+            detail={**ids.read(self, e, tags, entries), **read},
         )
 
     def no_trade_reasons(self, e: EventRow) -> list[str]:
@@ -96,213 +125,126 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _owner(tags: list[PolicyTag], reference: int) -> dict[str, Any]:
-    if reference < 0:
-        return {"policy_id": None, "playbook_id": None}
-    return {"policy_id": tags[reference].policy_id, "playbook_id": tags[reference].playbook_id}
-
-
 def _side(direction: int) -> str:
     return "long" if direction > 0 else "short"
 
 
-def _transition(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    return {"from": str(STATES[e.a]), "to": str(STATES[e.b])}
+def _policy(decoder: "TickEventDecoder", e: EventRow, tags: list[PolicyTag], entries: Entries) -> Detail:
+    if e.b < 0:
+        return dict.fromkeys(OWNER)
+    return {"policy_id": tags[e.b].policy_id, "playbook_id": tags[e.b].playbook_id}
 
 
-def _armed(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e.x
-    return {
-        **_owner(tags, e.b),
-        "direction": _side(e.a),
-        "setup_high": x[0],
-        "setup_low": x[1],
-        "close": x[2],
-    }
+def _order(decoder: "TickEventDecoder", e: EventRow, tags: list[PolicyTag], entries: Entries) -> Detail:
+    owner = _policy(decoder, e, tags, entries)
+    order_id = decoder.order_id(e.s, e.t, owner["policy_id"], "entry")
+    entries[e.s] = {**owner, "order_id": order_id, "direction": _side(e.a)}
+    return entries[e.s]
 
 
-def _waited(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    return {**_owner(tags, e.b), "bars": e.a}
+def _fill(decoder: "TickEventDecoder", e: EventRow, tags: list[PolicyTag], entries: Entries) -> Detail:
+    return {**entries[e.s], "fill_id": content_id([entries[e.s]["order_id"], "fill"])}
 
 
-def _owned(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    return _owner(tags, e.b)
+def _fill_of(leg: str) -> ReadIds:
+    def ids(decoder: "TickEventDecoder", e: EventRow, tags: list[PolicyTag], entries: Entries) -> Detail:
+        entry = entries.pop(e.s) if leg == "exit" else entries[e.s]
+        order_id = decoder.order_id(e.s, e.t, entry["policy_id"], leg)
+        fill_id = content_id([order_id, "fill"])
+        return {**entry, "order_id": order_id, "entry_order_id": entry["order_id"], "fill_id": fill_id}
+
+    return ids
 
 
-def _invalidated(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    return {**_owner(tags, e.b), "direction": _side(e.a), "close": e.x[0]}
+def _windows(decoder: "TickEventDecoder", e: EventRow) -> Any:
+    refused = REFUSALS[e.a] == "no_trade_window"
+    return (refused and decoder.no_trade_reasons(e)) or ABSENT
 
 
-def _refined(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e.x
-    level = "entry" if x[3] else "stop"
-    return {
-        **_owner(tags, e.b),
-        f"{level}_before": x[0],
-        level: x[1],
-        "close": x[2],
-    }
+def _a(read: Callable[[int], Any]) -> Read:
+    """Of the first whole number of a record."""
+    return lambda decoder, e: read(e.a)
 
 
-def _accepted(decoder: TickEventDecoder, e: EventRow, tags: list[PolicyTag], entries: Any) -> dict[str, Any]:
-    x = e.x
-    s, t = e.s, e.t
-    owner = _owner(tags, e.b)
-    order_id = decoder.order_id(s, t, owner["policy_id"], "entry")
-    entries[s] = {**owner, "order_id": order_id, "direction": _side(e.a)}
-    return {
-        **entries[s],
-        "quantity": x[0],
-        "entry_kind": ENTRY_KINDS[int(x[5])],
-        "signal_close": x[1],
-        "stop": x[2],
-        "target": x[3],
-        "planned_risk": x[4],
-    }
+def _x(place: int, read: Callable[[float], Any] = float, when: Callable[[float], bool] | None = None) -> Read:
+    """Of one float of a record; `when` asks the fourth whether the field is there."""
+    if when is None:
+        return lambda decoder, e: read(e.x[place])
+    return lambda decoder, e: read(e.x[place]) if when(e.x[3]) else ABSENT
 
 
-def _clamped(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    clamps = [name for k, name in enumerate(CLAMPS) if e.a >> k & 1]
-    return {
-        **_owner(tags, e.b),
-        "clamps": clamps,
-        "wanted": e.x[0],
-        "quantity": float(e.x[1]),
-    }
+def _floats(*names: str) -> dict[str, Read]:
+    """The floats of a record from the first on."""
+    return {name: _x(place) for place, name in enumerate(names)}
 
 
-def _refused(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e.x
-    reason = REFUSALS[e.a]
-    windows = decoder.no_trade_reasons(e) if reason == "no_trade_window" else []
-    return {
-        **_owner(tags, e.b),
-        "reason": reason,
-        "close": x[0],
-        "stop": _number(x[1]),
-        "target": _number(x[2]),
-        **({"windows": windows} if windows else {}),
-    }
+NOBODY: Final = Ids((), lambda decoder, e, tags, entries: {})
+POLICY: Final = Ids(OWNER, _policy)
+ENTRY: Final = (*OWNER, "order_id", "direction")
+LEG: Final = (*ENTRY, "entry_order_id", "fill_id")
+_DIRECTION: Final = {"direction": _a(_side)}
+_TOUCHED: Final = Fields(POLICY, _DIRECTION | _floats("level", "price"))
+_WAITED: Final = Fields(POLICY, {"bars": _a(int)})
 
-
-def _entered(
-    decoder: TickEventDecoder, e: EventRow, tags: Any, entries: dict[int, dict[str, Any]]
-) -> dict[str, Any]:
-    x = e.x
-    entry = entries[e.s]
-    return {
-        **entry,
-        "fill_id": content_id([entry["order_id"], "fill"]),
-        "price": x[0],
-        "quantity": x[1],
-        "fee": x[2],
-        "stop": x[3],
-        "target": x[4],
-        "raw_price": x[5],
-    }
-
-
-def _touched(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e.x
-    return {
-        **_owner(tags, e.b),
-        "direction": _side(e.a),
-        "level": x[0],
-        "price": x[1],
-    }
-
-
-def _timed(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    return {**_owner(tags, e.b), "bars": e.a, "price": e.x[0]}
-
-
-def _exited(
-    decoder: TickEventDecoder, e: EventRow, tags: Any, entries: dict[int, dict[str, Any]]
-) -> dict[str, Any]:
-    x = e.x
-    s, t = e.s, e.t
-    entry = entries.pop(s)
-    order_id = decoder.order_id(s, t, entry["policy_id"], "exit")
-    return {
-        **entry,
-        "order_id": order_id,
-        "entry_order_id": entry["order_id"],
-        "fill_id": content_id([order_id, "fill"]),
-        "reason": str(REASONS[e.a]),
-        "price": x[0],
-        "quantity": x[1],
-        "fee": x[2],
-        "pnl": x[3],
-        "r": x[4],
-        "raw_price": x[5],
-    }
-
-
-def _breached(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e.x
-    return {
-        "limit": BREACHES[e.a],
-        "equity": x[0],
-        "peak": x[1],
-        "day_start": x[2],
-        "gross": x[3],
-        "net": x[4],
-        "losses_in_a_row": int(x[5]),
-    }
-
-
-def _released(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    return {"limit": "drawdown" if e.a else "daily_loss", "equity": e.x[0]}
-
-
-def _tightened(decoder: TickEventDecoder, e: EventRow, tags: Any, entries: Any) -> dict[str, Any]:
-    x = e.x
-    return {
-        **_owner(tags, e.b),
-        "stop_before": x[0],
-        "stop": x[1],
-        "by": STOP_SOURCES[int(x[2])],
-    }
-
-
-def _scaled(
-    decoder: TickEventDecoder, e: EventRow, tags: Any, entries: dict[int, dict[str, Any]]
-) -> dict[str, Any]:
-    x = e.x
-    s, t = e.s, e.t
-    entry = entries[s]
-    order_id = decoder.order_id(s, t, entry["policy_id"], "scale_out")
-    return {
-        **entry,
-        "order_id": order_id,
-        "entry_order_id": entry["order_id"],
-        "fill_id": content_id([order_id, "fill"]),
-        "price": x[0],
-        "quantity": x[1],
-        "fee": x[2],
-        "remaining": x[3],
-        "raw_price": x[4],
-    }
-
-
-_DETAIL: Final[dict[TickEventKind, Callable[[TickEventDecoder, EventRow, Any, Any], dict[str, Any]]]] = {
-    TickEventKind.STATE_TRANSITION: _transition,
-    TickEventKind.THESIS_ARMED: _armed,
-    TickEventKind.ACTIVATION_TRIGGERED: _waited,
-    TickEventKind.ENTRY_REFINED: _refined,
-    TickEventKind.THESIS_EXPIRED: _waited,
-    TickEventKind.INVALIDATION_HIT: _invalidated,
-    TickEventKind.ORDER_ACCEPTED: _accepted,
-    TickEventKind.ORDER_CLAMPED: _clamped,
-    TickEventKind.ORDER_REFUSED: _refused,
-    TickEventKind.ENTRY_FILLED: _entered,
-    TickEventKind.STOP_BREACH: _touched,
-    TickEventKind.TARGET_BREACH: _touched,
-    TickEventKind.TIME_STOP: _timed,
-    TickEventKind.EXIT_FILLED: _exited,
-    TickEventKind.POLICY_EXPIRED: _owned,
-    TickEventKind.STOP_TIGHTENED: _tightened,
-    TickEventKind.ENVELOPE_BREACH: _breached,
-    TickEventKind.ENVELOPE_RELEASED: _released,
-    TickEventKind.SCALE_OUT_FILLED: _scaled,
+# What each kind says beside its bar: ids, then what is read from the record as the kernel wrote it.
+EVENT_FIELDS: Final[dict[TickEventKind, Fields]] = {
+    TickEventKind.STATE_TRANSITION: Fields(
+        NOBODY, {"from": _a(lambda a: str(STATES[a])), "to": lambda decoder, e: str(STATES[e.b])}
+    ),
+    TickEventKind.THESIS_ARMED: Fields(POLICY, _DIRECTION | _floats("setup_high", "setup_low", "close")),
+    TickEventKind.ACTIVATION_TRIGGERED: _WAITED,
+    TickEventKind.ENTRY_REFINED: Fields(
+        POLICY,
+        {
+            "entry_before": _x(0, when=bool),
+            "entry": _x(1, when=bool),
+            "stop_before": _x(0, when=not_),
+            "stop": _x(1, when=not_),
+            "close": _x(2),
+        },
+    ),
+    TickEventKind.THESIS_EXPIRED: _WAITED,
+    TickEventKind.INVALIDATION_HIT: Fields(POLICY, _DIRECTION | _floats("close")),
+    TickEventKind.ORDER_ACCEPTED: Fields(
+        Ids(ENTRY, _order),
+        _floats("quantity", "signal_close", "stop", "target", "planned_risk")
+        | {"entry_kind": _x(5, lambda kind: ENTRY_KINDS[int(kind)])},
+    ),
+    TickEventKind.ORDER_CLAMPED: Fields(
+        POLICY,
+        {"clamps": _a(lambda a: [name for k, name in enumerate(CLAMPS) if a >> k & 1])}
+        | _floats("wanted", "quantity"),
+    ),
+    TickEventKind.ORDER_REFUSED: Fields(
+        POLICY,
+        {"reason": _a(REFUSALS.__getitem__), "close": _x(0), "stop": _x(1, _number), "target": _x(2, _number)}
+        | {"windows": _windows},
+    ),
+    TickEventKind.ENTRY_FILLED: Fields(
+        Ids((*ENTRY, "fill_id"), _fill), _floats("price", "quantity", "fee", "stop", "target", "raw_price")
+    ),
+    TickEventKind.STOP_BREACH: _TOUCHED,
+    TickEventKind.TARGET_BREACH: _TOUCHED,
+    TickEventKind.TIME_STOP: Fields(POLICY, {"bars": _a(int), "price": _x(0)}),
+    TickEventKind.EXIT_FILLED: Fields(
+        Ids(LEG, _fill_of("exit")),
+        {"reason": _a(lambda a: str(REASONS[a]))}
+        | _floats("price", "quantity", "fee", "pnl", "r", "raw_price"),
+    ),
+    TickEventKind.POLICY_EXPIRED: Fields(POLICY, {}),
+    TickEventKind.STOP_TIGHTENED: Fields(
+        POLICY, _floats("stop_before", "stop") | {"by": _x(2, lambda source: STOP_SOURCES[int(source)])}
+    ),
+    TickEventKind.ENVELOPE_BREACH: Fields(
+        NOBODY,
+        {"limit": _a(BREACHES.__getitem__)}
+        | _floats("equity", "peak", "day_start", "gross", "net")
+        | {"losses_in_a_row": _x(5, int)},
+    ),
+    TickEventKind.ENVELOPE_RELEASED: Fields(
+        NOBODY, {"limit": _a(lambda a: "drawdown" if a else "daily_loss"), "equity": _x(0)}
+    ),
+    TickEventKind.SCALE_OUT_FILLED: Fields(
+        Ids(LEG, _fill_of("scale_out")), _floats("price", "quantity", "fee", "remaining", "raw_price")
+    ),
 }

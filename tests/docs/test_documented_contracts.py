@@ -13,11 +13,13 @@ import pytest
 from schemas.errors import ModelError
 from schemas.settings import DataSettings, EnvelopeSettings, PolicyLoopSettings, ReflectionSettings, Settings
 from schemas.settings.llm import LlmSettings, RunLimits
+from schemas.vocabulary import TickEventKind
 from services.journal.kinds import INPUT_KINDS, JOURNAL_KINDS, TICK_KINDS
 from services.policy_checks.coherence import LINT_SEVERITY
 from services.ports import ModelReply
 from tests.worker.shared_runs import Run, embedded_bars, embedded_run, planted_run, run_on
 from tools.docs_pages import DOCS, ROOT
+from trading_core.tick_events import EVENT_FIELDS
 from worker.models import Models
 
 REFERENCE = DOCS / "reference"
@@ -181,6 +183,14 @@ def test_journal_payloads_are_those_documented():
                 seen[row.kind].append(keys)
     assert JOURNAL_KINDS - set(seen) <= NEVER_IN_THESE_RUNS
     assert all(len(forms) == len(documented_payloads()[kind]) for kind, forms in seen.items())
+
+
+def test_journal_page_has_the_fields_of_the_table_of_each_tick_event():
+    """`windows` is told in words, and an amendment's id is written by the policy loop, not by the engine."""
+    page = documented_payloads()
+    told = {kind: set().union(*page[kind]) - {"bar_label", "amendment_id"} for kind in EVENT_FIELDS}
+    assert told == {kind: set(fields.names) - {"windows"} for kind, fields in EVENT_FIELDS.items()}
+    assert set(EVENT_FIELDS) == set(TickEventKind)
 
 
 def codes_in_sources() -> set[str]:
