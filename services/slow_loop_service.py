@@ -156,7 +156,7 @@ class SlowLoopService:
         experiments = sum(1 for trial in self._lifecycle.shadows() if trial.kind == "experiment")
         return await self._judge.replan(report, self._definitions(), experiments)
 
-    def hear(
+    def apply_report(
         self,
         request: HighLevelReflectionRequest,
         report: HighLevelReflectionReport,
@@ -252,7 +252,7 @@ class SlowLoopService:
         return request, report
 
     async def replan_now(self, row: int) -> ReplanVerdict | None:
-        """Reflect as of the close of bar `row`, hear the judge and carry out what it decided, out of turn.
+        """Reflect as of the close of bar `row`, ask the judge and carry out what it decided, out of turn.
 
         For an operator who asks a run that goes on. It counts as a run of the slow loop, so the next slot
         keeps its interval from here; the limit on structural changes holds. None when the loop is off.

@@ -1,4 +1,4 @@
-"""L6: a report over ten thousand episodes, made for a desk that goes on taking its bars."""
+"""L6: a report over ten thousand episodes, made for a stepper that goes on taking its bars."""
 
 import asyncio
 import tempfile
@@ -39,19 +39,19 @@ class Tick(NamedTuple):
 
 
 class PacedDesk:
-    """A desk that gets a row every few milliseconds; a tick lasts from when it was due to its end."""
+    """A stepper that gets a row every few milliseconds; a tick lasts from when it was due to its end."""
 
     def __init__(self) -> None:
         series = make_world("random_walk", seed=1, bars=WARM + ROWS, symbols=SYMBOLS, timeframe="1m")
         market = Market(series.symbols, series.timeframe, series.label)
         journal = JournalWriter(MemorySink())
-        self.desk = LiveStepper(Settings(), market, journal, lock_step=False, ask=lambda evaluation: None)
+        self.stepper = LiveStepper(Settings(), market, journal, lock_step=False, ask=lambda evaluation: None)
         self._rows: Iterator[BarRow] = iter(rows_of(series))
 
     async def warm(self) -> None:
         """The rows before the ones that count."""
         for _ in range(WARM):
-            await self.desk.take(next(self._rows))
+            await self.stepper.take(next(self._rows))
 
     async def ticks_ms(self, until: "asyncio.Future[Any] | None" = None) -> "list[Tick]":
         """Ticks while something goes on, or so many where nothing does."""
@@ -61,7 +61,7 @@ class PacedDesk:
             due += APART_S
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             before = time.thread_time()
-            await self.desk.take(next(self._rows))
+            await self.stepper.take(next(self._rows))
             took_ms.append(Tick((time.perf_counter() - due) * 1e3, (time.thread_time() - before) * 1e3))
         return took_ms
 
@@ -124,12 +124,12 @@ async def _beside(paced: PacedDesk, work: Awaitable[Any]) -> tuple[list[Tick], A
 
 async def _heard(address: str, run_id: str, paced: PacedDesk) -> None:
     """The report's way into the run, as the process that trades goes it."""
-    session = paced.desk.session
+    session = paced.stepper.session
     async with await open_store(address, create=False) as store:
         taken = await store.reports.take(run_id, "trader", 60_000)
         if taken is None:
             return
-        hearing.hear(session, await hearing.judge(session, taken.request, taken.report, taken))
+        hearing.apply_report(session, await hearing.judge(session, taken.request, taken.report, taken))
 
 
 def _peak_mb(pid: int | None) -> float:
@@ -146,7 +146,7 @@ def _making(episodes: int, seen: Measured) -> Finding:
     return Finding(
         "L6",
         f"{REPORTS} reports over {episodes:,} episodes each, in a process of their own, started for it; "
-        f"a desk of {SYMBOLS} symbols takes a row every {1e3 * APART_S:.0f} ms",
+        f"a stepper of {SYMBOLS} symbols takes a row every {1e3 * APART_S:.0f} ms",
         f"under {LIMIT_S:.0f} s, under {LIMIT_MB} MB, tick p99 not worse by more than {WORSE:.0%} meanwhile",
         f"{slowest_s:.1f} s with the start of the process and the reading, {seen.peak_mb:.0f} MB; tick p99 "
         f"{calm:.2f} ms alone ({work:.2f} of them work) and {busy:.2f} ms meanwhile ({working:.2f}); longest "
@@ -160,7 +160,7 @@ def _hearing(episodes: int, seen: Measured) -> Finding:
     longest = max(one.took_ms for one in seen.hearing)
     return Finding(
         "L6",
-        f"the desk hears these reports: read from the inbox, judged, journalled with {episodes:,} ids",
+        f"the stepper applies these reports: read from the inbox, judged, journalled with {episodes:,} ids",
         f"the longest tick meanwhile under {HEARING_MS:.0f} ms",
         f"longest tick {longest:.0f} ms of {len(seen.hearing)}",
         longest < HEARING_MS,

@@ -23,25 +23,27 @@ def resumed() -> Finding:
     series = make_world("random_walk", seed=1, bars=scaled(BARS), symbols=1, timeframe="1m")
     market = Market(series.symbols, series.timeframe, series.label)
     sink = MemorySink()
-    desk = LiveStepper(Settings(), market, JournalWriter(sink), lock_step=True, ask=lambda evaluation: None)
+    stepper = LiveStepper(
+        Settings(), market, JournalWriter(sink), lock_step=True, ask=lambda evaluation: None
+    )
     writer, points = SavepointWriter("this program"), list[Savepoint]()
 
     async def trade() -> None:
         for number, row in enumerate(rows_of(series), 1):
-            await desk.take(row)
-            await desk.journal.checkpoint()
+            await stepper.take(row)
+            await stepper.journal.checkpoint()
             if number % EVERY == 0:
-                point, whole = writer.written(desk.session, ResumePoint(number, {}))
+                point, whole = writer.written(stepper.session, ResumePoint(number, {}))
                 writer.stored()
                 points[:] = [point] if whole else [*points, point]
 
     asyncio.run(trade())
-    events, last = desk.journal.events, points[-1]
+    events, last = stepper.journal.events, points[-1]
     added = tuple(one.added[0] for one in points)
     began = time.perf_counter()
     found = restored(replace(last, added=added), market, Settings(), JournalWriter(MemorySink()))
     took_s = time.perf_counter() - began
-    equal = found.session.journal.head_hash == desk.journal.head_hash
+    equal = found.session.journal.head_hash == stepper.journal.head_hash
     million_s = took_s * 1e6 / events
     return Finding(
         "L5",

@@ -35,14 +35,14 @@ MB = 1 << 20
 
 
 def ticks() -> list[Finding]:
-    """L1: 500 symbols, one bar each; nothing but the desk, which has no store."""
+    """L1: 500 symbols, one bar each; nothing but the stepper, which has no store."""
     symbols, warm, measured = 500, 100, 200
     part = make_world("random_walk", seed=1, bars=warm + measured, symbols=symbols // TIMES, timeframe="1m")
     names = tuple(f"W{number:03d}" for number in range(symbols))
     wide: dict[str, Any] = {name: np.tile(getattr(part, name), (1, TIMES)) for name in (*COLUMNS, "present")}
     series = replace(part, symbols=names, **wide)
     market = Market(series.symbols, series.timeframe, series.label)
-    desk = LiveStepper(
+    stepper = LiveStepper(
         Settings(), market, JournalWriter(MemorySink()), lock_step=False, ask=lambda evaluation: None
     )
     took_ms: list[float] = []
@@ -50,11 +50,11 @@ def ticks() -> list[Finding]:
     async def drive() -> None:
         for row in rows_of(series):
             began = time.perf_counter()
-            await desk.take(row)
+            await stepper.take(row)
             took_ms.append((time.perf_counter() - began) * 1e3)
 
     asyncio.run(drive())
-    seen = desk.session.tick_validation()
+    seen = stepper.session.tick_validation()
     reads = seen.llm_calls + seen.memory_reads + seen.policy_writes
     row_ms = quantile(took_ms[warm:], 0.99)
     return [

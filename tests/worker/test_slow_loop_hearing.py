@@ -41,7 +41,7 @@ def heard(made: Session, request: Any, report: Any, *actions: JudgeAction) -> No
         known_at=report.known_at,
     )
     before = made.slow_loop.counters.errors
-    made.slow_loop.hear(request, report, verdict, made.engine.t - 1)
+    made.slow_loop.apply_report(request, report, verdict, made.engine.t - 1)
     assert made.slow_loop.counters.errors == before
 
 
@@ -172,7 +172,7 @@ def test_hear_of_a_report_that_cannot_be_carried_out_consumes_nothing_of_it() ->
         reason="-",
         known_at=report.known_at,
     )
-    loop.hear(request, report, verdict, made.engine.t - 1)
+    loop.apply_report(request, report, verdict, made.engine.t - 1)
     assert loop.counters.errors == 1
     again, _ = asked(made)
     assert loop.facts.cadence(now, now) == replace(before, last_attempt=request.slot)

@@ -157,11 +157,11 @@ async def _judged(
 ) -> dict[str, Any]:
     """The verdict on a report, made now or before, and its effect on the playbooks as they stood then."""
     from worker.review.replan_outcome import outcome
-    from worker.review.replanning import carry_out
+    from worker.review.replanning import apply_verdict
 
     session = rebuilt.session
     verdict, judged = await _verdict(store, rebuilt, found, judge)
-    effects = carry_out(session, verdict, session.bars.timeframe)
+    effects = apply_verdict(session, verdict, session.bars.timeframe)
     versions = session.registry.latest()
     document = outcome(
         verdict, effects, versions, lambda key: session.registry.reader().by_hash(key).definition

@@ -131,7 +131,7 @@ def sections(settings: Settings) -> tuple[BaseModel, ...]:
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """Where a desk stands beside its session.
+    """Where a stepper stands beside its session.
 
     Attributes:
         rows: rows of bars taken.
@@ -408,15 +408,15 @@ class CheckpointSchedule:
             raise NoSavepoint("the stored journal is not the one that it was taken of")
         self._writer = found.writer
 
-    def due(self, desk: LiveStepper) -> bool:
+    def due(self, stepper: LiveStepper) -> bool:
         """Whether enough has happened since the last one."""
         rests = time.monotonic() - self._last_s < self._pace.share * self._cost_s
-        if rests or not self._wanted or not desk.begun:
+        if rests or not self._wanted or not stepper.begun:
             return False
-        events, rows = desk.journal.events - self._writer.events, desk.rows - self._writer.rows
+        events, rows = stepper.journal.events - self._writer.events, stepper.rows - self._writer.rows
         return events >= self._pace.events or rows >= self._pace.rows
 
-    async def take(self, desk: LiveStepper, lease: Lease) -> None:
+    async def take(self, stepper: LiveStepper, lease: Lease) -> None:
         """Write a savepoint; everything before it is stored, and no evaluation is out.
 
         Raises:
@@ -424,7 +424,9 @@ class CheckpointSchedule:
         """
         began = time.monotonic()
         try:
-            point, whole = self._writer.written(desk.session, ResumePoint(desk.rows, dict(desk.blocked)))
+            point, whole = self._writer.written(
+                stepper.session, ResumePoint(stepper.rows, dict(stepper.blocked))
+            )
             self._cost_s = time.monotonic() - began
             await self._store.savepoints.save(lease, self._run_id, point, whole=whole)
         except NoSavepoint as error:

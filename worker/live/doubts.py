@@ -1,4 +1,4 @@
-"""Doubts: between a feed and the trading desk, the bars in doubt are told and taken out of their rows.
+"""Doubts: between a feed and the trading stepper, the bars in doubt are told and taken out of their rows.
 
 What the process before this one doubted stands in its journal, so a restart goes on with the same doubts.
 """
@@ -33,19 +33,24 @@ class Doubts:
 
     @classmethod
     async def of_run(
-        cls, settings: DataSettings, feed: MarketFeed, store: "Store", record: "RunRecord", desk: LiveStepper
+        cls,
+        settings: DataSettings,
+        feed: MarketFeed,
+        store: "Store",
+        record: "RunRecord",
+        stepper: LiveStepper,
     ) -> "Doubts":
-        """As `data.plausibility` says for this feed, standing where the desk stands."""
+        """As `data.plausibility` says for this feed, standing where the stepper stands."""
         wanted = settings.plausibility == "always" or (settings.plausibility == "live" and not feed.lock_step)
         if not wanted:
             return cls(None, blocks=False)
-        guard = PlausibilityGuard(desk.market.symbols, settings)
-        if desk.begun:
+        guard = PlausibilityGuard(stepper.market.symbols, settings)
+        if stepper.begun:
             told = [
                 json.loads(row.payload)
                 async for row in store.journal.rows(record.run_id, kinds={"feed_anomaly"})
             ]
-            guard.remember(desk.session.bars, [one for one in told if one["anomaly"] in TOLD_HERE])
+            guard.remember(stepper.session.bars, [one for one in told if one["anomaly"] in TOLD_HERE])
         return cls(guard, blocks=not feed.lock_step)
 
     async def sifted(self, items: Items) -> AsyncGenerator[BarRow | FeedAnomaly]:

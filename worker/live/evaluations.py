@@ -47,7 +47,7 @@ async def think(session: Session, evaluation: Evaluation, late: Collection[int] 
     return Answer(evaluation, rows, tuple(reads.late))
 
 
-def take_back(session: Session, answer: Answer) -> None:
+def apply_answer(session: Session, answer: Answer) -> None:
     """Carry an answer out at the last validated row, which the journal names."""
     row = session.engine.t - 1
     now = int(session.bars.close_times[row])
@@ -115,7 +115,7 @@ class EvaluationQueue:
             evaluation = await self._waiting.get()
             answer = await think(self._session, evaluation)
             # No await between the answer and its effect: a row comes wholly before or wholly after it.
-            take_back(self._session, answer)
+            apply_answer(self._session, answer)
             self.in_flight -= 1
             self._waiting.task_done()
             self._taken()

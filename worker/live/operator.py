@@ -20,7 +20,7 @@ class OperatorCommands:
     Args:
         operator: where they wait.
         run_id: the run.
-        desk: what they change.
+        stepper: what they change.
         committing: stores what was done before anybody is told.
         note: told of each request that was answered.
         outcomes: of commands that stand in the journal already, by number.
@@ -31,7 +31,7 @@ class OperatorCommands:
         self,
         operator: OperatorRequests,
         run_id: str,
-        desk: LiveStepper,
+        stepper: LiveStepper,
         committing: CommitLoop,
         note: EventSink,
         outcomes: dict[int, dict[str, Any]],
@@ -39,7 +39,7 @@ class OperatorCommands:
     ) -> None:
         self._operator = operator
         self._run_id = run_id
-        self._desk = desk
+        self._stepper = stepper
         self._committing = committing
         self._note = note
         self._outcomes = outcomes
@@ -65,7 +65,7 @@ class OperatorCommands:
         """
         self._waiting = await self._operator.waiting(self._run_id)
 
-    async def carry_out(self, *, ending: bool = False) -> None:
+    async def execute(self, *, ending: bool = False) -> None:
         """Carry out and answer what waits; a request to stop is answered at the end.
 
         Raises:
@@ -76,7 +76,7 @@ class OperatorCommands:
         for one in waiting:
             if self._ends(one) != ending:
                 self._waiting.append(one)
-            elif one.kind not in CHANGES_PLAYBOOKS or not self._desk.session.policy_loop.in_flight:
+            elif one.kind not in CHANGES_PLAYBOOKS or not self._stepper.session.policy_loop.in_flight:
                 await self._answer(one, await self._done(one))
 
     def _ends(self, one: OperatorRequest) -> bool:
@@ -90,7 +90,7 @@ class OperatorCommands:
         self._unanswered.add(one.number)
         command = {"number": one.number, "kind": one.kind, "payload": one.payload}
         self._outcomes[one.number] = BEFORE  # it stands in the journal from here on
-        self._outcomes[one.number] = told = await carry_out(self._desk, command)
+        self._outcomes[one.number] = told = await execute(self._stepper, command)
         if one.kind == "kill_switch" and not one.payload["on"]:
             self._released()
         await self._committing.commit()
@@ -111,37 +111,37 @@ class OperatorCommands:
         self._note("operator_command", {"number": one.number, "kind": one.kind, "outcome": outcome})
 
 
-async def carry_out(desk: LiveStepper, command: dict[str, Any]) -> dict[str, Any]:
+async def execute(stepper: LiveStepper, command: dict[str, Any]) -> dict[str, Any]:
     """Journal a command and do it.
 
     Args:
-        desk: a desk that has begun.
+        stepper: a stepper that has begun.
         command: {number, kind, payload} as the store holds it.
 
     Returns:
         {outcome: done | refused, ...} with what came of it, for the one who asked.
     """
-    session = desk.session
+    session = stepper.session
     now = session.clock.now
-    desk.journal.append("operator_command", ts_event=now, known_at=now, payload=command)
+    stepper.journal.append("operator_command", ts_event=now, known_at=now, payload=command)
     kind, payload = command["kind"], command["payload"]
     if kind == "kill_switch":
         session.engine.set_kill_switch(payload["on"])
         return {"outcome": "done", "kill_switch": payload["on"]}
     if kind == "rollback":
-        return _rolled_back(desk, payload["playbook_id"])
+        return _rolled_back(stepper, payload["playbook_id"])
     if kind == "replan":
-        return await _replanned(desk)
+        return await _replanned(stepper)
     return {"outcome": "done"}
 
 
-async def _replanned(desk: LiveStepper) -> dict[str, Any]:
+async def _replanned(stepper: LiveStepper) -> dict[str, Any]:
     """Reflect and ask the judge out of turn; where a model would keep the bars waiting, that is refused."""
-    settings = desk.settings
+    settings = stepper.settings
     asks_models = settings.reflection.mode == "full" or settings.judge.replan != "rules"
-    if asks_models and not desk.lock_step:
+    if asks_models and not stepper.lock_step:
         return _refused("models judge this run beside its bars: it is replanned on its worker's reports")
-    session = desk.session
+    session = stepper.session
     verdict = await session.slow_loop.replan_now(session.engine.t - 1)
     if verdict is None:
         return _refused("the slow loop of this run is off (high_level.enabled)")
@@ -159,8 +159,8 @@ def _refused(reason: str) -> dict[str, Any]:
     return {"outcome": "refused", "reason": reason}
 
 
-def _rolled_back(desk: LiveStepper, playbook_id: str) -> dict[str, Any]:
-    session = desk.session
+def _rolled_back(stepper: LiveStepper, playbook_id: str) -> dict[str, Any]:
+    session = stepper.session
     try:
         changed = session.lifecycle.rollback(playbook_id, session.clock.now)
     except ThinktwiceError as error:

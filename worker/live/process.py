@@ -185,7 +185,7 @@ class PaperProcess:
         record = await self._store.runs.find(run_id)
         crash_loop = self._crashed_too_often(run_id)
         await self._start(record, lease)
-        self.desk.timing.compile_s = compiled_s
+        self.stepper.timing.compile_s = compiled_s
         async with self._surroundings.around(self.signs, run_id):
             looking = asyncio.create_task(self._look_around(), name="looking around")
             looking.add_done_callback(lambda ended: self._stop.set())  # no bar is waited for after a failure
@@ -239,7 +239,7 @@ class PaperProcess:
         await self._set_up(record, lease, None)
 
     async def _set_up(self, record: RunRecord, lease: Lease, point: Savepoint | None) -> None:
-        """The desk and what surrounds it, where it begins to play.
+        """The stepper and what surrounds it, where it begins to play.
 
         Raises:
             NoSavepoint: the savepoint cannot be used.
@@ -261,7 +261,7 @@ class PaperProcess:
         self._ask: Callable[[Evaluation], None] = self._player.ask
         market = Market(feed.symbols, feed.timeframe, feed.label)
         past = await past_of(store, record, sink) if self._settings.uses_models else None
-        self.desk = LiveStepper(
+        self.stepper = LiveStepper(
             self._settings,
             market,
             journal,
@@ -278,34 +278,34 @@ class PaperProcess:
                 market_waits=self._feed.lock_step,
             )  # fmt: skip
             await self.savepoints.goes_on(found)
-            self.desk.resume(found.session, found.standing.rows, found.standing.blocked)
+            self.stepper.resume(found.session, found.standing.rows, found.standing.blocked)
         self.committing = CommitLoop(journal, self.keeper, self._note, self._save, lambda: self._until)
         self.guard = EntryGuard(feed.symbols, self._note)
         self.requests = OperatorCommands(
-            store.operator, run_id, self.desk, self.committing, self._note, self._script.outcomes,
+            store.operator, run_id, self.stepper, self.committing, self._note, self._script.outcomes,
             self.guard.release,
         )  # fmt: skip
         self.signs = TradingStatus(
-            run_id, self._owner, feed, self.desk, self.keeper, self.committing, self.guard,
+            run_id, self._owner, feed, self.stepper, self.keeper, self.committing, self.guard,
             lambda: self._why,
         )  # fmt: skip
 
     async def _recover(self, record: RunRecord, *, crash_loop: bool) -> None:
-        """Bring the desk to where its run stands; from then on evaluations think beside the bars."""
-        script, desk = self._script, self.desk
-        rows_before, events_before = desk.rows, desk.journal.events
+        """Bring the stepper to where its run stands; from then on evaluations think beside the bars."""
+        script, stepper = self._script, self.stepper
+        rows_before, events_before = stepper.rows, stepper.journal.events
         self._last = await recover(
-            self._store, record, desk, script, self._player, lambda rows: self._progress(rows, 0),
+            self._store, record, stepper, script, self._player, lambda rows: self._progress(rows, 0),
             self._stop.is_set,
         )  # fmt: skip
-        self.recovered = desk.rows
+        self.recovered = stepper.rows
         reconciled = await self.keeper.reconcile()
         if self.recovered:
             told = {
                 "rows": self.recovered,
-                "events": desk.journal.events,
+                "events": stepper.journal.events,
                 "rows_played": self.recovered - rows_before,
-                "events_played": desk.journal.events - events_before,
+                "events_played": stepper.journal.events - events_before,
                 "orders_sent_again": reconciled,
                 "took_s": round(time.perf_counter() - self._began, 3),
             }
@@ -318,20 +318,20 @@ class PaperProcess:
             self.reports = ReportConsumer(self._store.reports, record.run_id, self._owner, known)
         for evaluation in script.unanswered:
             self._ask(evaluation)
-        self._doubts = await Doubts.of_run(self._settings.data, self._feed, self._store, record, desk)
+        self._doubts = await Doubts.of_run(self._settings.data, self._feed, self._store, record, stepper)
         self._recovering = False
 
     def _ask_beside(self, evaluation: Evaluation) -> None:
         if self.answers is None:
-            self.answers = EvaluationQueue(self.desk.session, self.committing.wake)
+            self.answers = EvaluationQueue(self.stepper.session, self.committing.wake)
         self.answers.ask(evaluation)
 
     async def _put_down(self) -> None:
         if self.answers is not None:
             await self.answers.close()
         await self.committing.close()
-        if self.desk.begun:
-            await self.desk.session.models.close()
+        if self.stepper.begun:
+            await self.stepper.session.models.close()
 
     async def _trade(self, looking: "asyncio.Task[None]", began: float) -> PaperOutcome:
         async with aclosing(self._items()) as items:
@@ -339,39 +339,39 @@ class PaperProcess:
                 self._check(looking)
                 if isinstance(item, FeedAnomaly):
                     self.signs.heard(item)
-                    self.desk.note(item)
+                    self.stepper.note(item)
                     await self._keep()
                     continue
                 await self._row(item)
-                if self.desk.lock_step:
-                    await self.requests.carry_out()
+                if self.stepper.lock_step:
+                    await self.requests.execute()
         self._check(looking)
         return await self._end(began)
 
     async def _row(self, row: BarRow) -> None:
-        desk = self.desk
+        stepper = self.stepper
         row = self.guard.guarded(row, store_behind=self._store_behind)
         started = time.perf_counter()
-        await desk.take(row)
+        await stepper.take(row)
         self.signs.latencies_ms.append((time.perf_counter() - started) * 1e3)
         self.signs.last_bar_at = time.time_ns()
-        self.keeper.bar(desk.rows - 1, row)
+        self.keeper.bar(stepper.rows - 1, row)
         await self._keep()
-        self._progress(self.recovered, desk.rows - self.recovered)
+        self._progress(self.recovered, stepper.rows - self.recovered)
 
     @property
     def _store_behind(self) -> bool:
         """Whether entries have to wait for the store; where rows wait for it they need not."""
-        return not self.desk.lock_step and self.committing.behind
+        return not self.stepper.lock_step and self.committing.behind
 
     async def _save(self) -> None:
         """Everything is stored: take a savepoint if one is due and nothing is on its way."""
-        desk, lease = self.desk, self.keeper.lease
-        busy = self.requests.busy or (self.reports is not None and self.reports.busy) or desk.draining
-        if busy or lease is None or self._recovering or not self.savepoints.due(desk):
+        stepper, lease = self.stepper, self.keeper.lease
+        busy = self.requests.busy or (self.reports is not None and self.reports.busy) or stepper.draining
+        if busy or lease is None or self._recovering or not self.savepoints.due(stepper):
             return
-        if not desk.session.policy_loop.in_flight:
-            await self.savepoints.take(desk, lease)
+        if not stepper.session.policy_loop.in_flight:
+            await self.savepoints.take(stepper, lease)
 
     async def _wait_for_store(self, error: StoreError) -> None:
         """The ledger cannot be read before the first row: wait as for a row that is to be stored."""
@@ -382,7 +382,7 @@ class PaperProcess:
 
     async def _keep(self) -> None:
         """Store what has gathered: waited for where the feed waits, beside the bars where it does not."""
-        if self.desk.lock_step:
+        if self.stepper.lock_step:
             await self.committing.commit()
         else:
             self.committing.wake()
@@ -443,10 +443,10 @@ class PaperProcess:
     async def _look(self) -> None:
         await self._say()
         await self.requests.look()
-        if self.requests.asks_to_stop and self.desk.begun:
+        if self.requests.asks_to_stop and self.stepper.begun:
             self.stop("the operator's request")
-        if self.desk.begun and not self.desk.lock_step and not self._recovering:
-            await self.requests.carry_out()
+        if self.stepper.begun and not self.stepper.lock_step and not self._recovering:
+            await self.requests.execute()
             await self._reports()
 
     async def _say(self) -> None:
@@ -465,29 +465,29 @@ class PaperProcess:
     async def _reports(self) -> None:
         if self.reports is None:
             return
-        session = self.desk.session
-        await self.reports.acknowledge(stored=not self.desk.journal.waiting)
+        session = self.stepper.session
+        await self.reports.acknowledge(stored=not self.stepper.journal.waiting)
         await self.reports.look(session)
-        if self.reports.hear(session):
+        if self.reports.apply_report(session):
             self.committing.wake()
             self._note("report_heard", {"reports": session.slow_loop.counters.runs})
 
     async def _end(self, began: float) -> PaperOutcome:
-        run_id, desk = self.keeper.run_id, self.desk
+        run_id, stepper = self.keeper.run_id, self.stepper
         if self.answers is not None and self._why is None:
             await self.answers.settled()
         await self.committing.commit()
-        if desk.begun:
-            await self.requests.carry_out(ending=True)
+        if stepper.begun:
+            await self.requests.execute(ending=True)
         await self._say()
-        if not desk.begun:
+        if not stepper.begun:
             await self._close(Closing("interrupted"))
             return PaperOutcome(await self._store.runs.find(run_id), None, None, self._why)
         closing = Closing("interrupted")
-        desk.timing.total_s = time.perf_counter() - began
-        result = RunResult(desk.session, desk.timing)
+        stepper.timing.total_s = time.perf_counter() - began
+        result = RunResult(stepper.session, stepper.timing)
         if self._why is None:
-            desk.session.finish()
+            stepper.session.finish()
             closing = Closing("finished", result.document(run_id, self._store.url))
         await self._close(closing)
         found = await self._store.runs.find(run_id)

@@ -17,9 +17,9 @@ from services.feeds.port import BarRow
 from services.journal.kinds import INPUT_KINDS
 from services.policy_loop.evaluation import Evaluation
 from services.slow_loop.artefacts import read_request, with_moments
-from worker.live.evaluations import Answer, take_back, think
-from worker.live.operator import carry_out
-from worker.live.reports import hear, judge
+from worker.live.evaluations import Answer, apply_answer, think
+from worker.live.operator import execute
+from worker.live.reports import apply_report, judge
 from worker.live.stepper import LiveStepper
 
 if TYPE_CHECKING:
@@ -91,31 +91,31 @@ async def read_script(store: "Store", run_id: str, start: int = 0) -> Script:
 
 
 class Player:
-    """Plays a script on a desk."""
+    """Plays a script on a stepper."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
         self._asked: list[Evaluation] = []
 
     def ask(self, evaluation: Evaluation) -> None:
-        """Take an evaluation that the desk opened; it thinks after the row."""
+        """Take an evaluation that the stepper opened; it thinks after the row."""
         self._asked.append(evaluation)
 
-    async def play(self, desk: LiveStepper, rows: AsyncIterator[BarRow]) -> AsyncIterator[int]:
+    async def play(self, stepper: LiveStepper, rows: AsyncIterator[BarRow]) -> AsyncIterator[int]:
         """Every row with the inputs behind it; yields the number of rows played.
 
-        A desk that stands at a savepoint may stand between a row and what came behind it.
+        A stepper that stands at a savepoint may stand between a row and what came behind it.
         """
-        if desk.begun:
-            await self._inputs(desk)
+        if stepper.begun:
+            await self._inputs(stepper)
         async for row in rows:
-            await desk.take(row)
-            await self._think(desk)
-            await self._inputs(desk)
-            await desk.journal.checkpoint()
-            yield desk.rows
+            await stepper.take(row)
+            await self._think(stepper)
+            await self._inputs(stepper)
+            await stepper.journal.checkpoint()
+            yield stepper.rows
 
-    async def _think(self, desk: LiveStepper) -> None:
+    async def _think(self, stepper: LiveStepper) -> None:
         asked, self._asked = self._asked, []
         for evaluation in asked:
             arrived = self._script.arrivals.get(evaluation.event_id)
@@ -123,18 +123,21 @@ class Player:
                 self._script.unanswered.append(evaluation)
             else:
                 self._script.answers[evaluation.event_id] = await think(
-                    desk.session, evaluation, arrived["late_retrievals"]
+                    stepper.session, evaluation, arrived["late_retrievals"]
                 )
 
-    async def _inputs(self, desk: LiveStepper) -> None:
-        inputs, now = self._script.inputs, desk.session.clock.now
-        while inputs and (inputs[0].seq, inputs[0].known_at) == (desk.journal.events, now):
+    async def _inputs(self, stepper: LiveStepper) -> None:
+        inputs, now = self._script.inputs, stepper.session.clock.now
+        while inputs and (inputs[0].seq, inputs[0].known_at) == (stepper.journal.events, now):
             one = inputs.popleft()
             if one.kind == "feed_anomaly":
-                desk.heard(one.payload)
+                stepper.heard(one.payload)
             elif one.kind == "answer_arrived":
-                take_back(desk.session, self._script.answers.pop(one.payload["event_id"]))
+                apply_answer(stepper.session, self._script.answers.pop(one.payload["event_id"]))
             elif one.kind == "report_arrived":
-                hear(desk.session, await judge(desk.session, *self._script.reports[one.payload["report_id"]]))
+                apply_report(
+                    stepper.session,
+                    await judge(stepper.session, *self._script.reports[one.payload["report_id"]]),
+                )
             else:
-                self._script.outcomes[one.payload["number"]] = await carry_out(desk, one.payload)
+                self._script.outcomes[one.payload["number"]] = await execute(stepper, one.payload)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StoppedEarly(Exception):
-    """Somebody asked to stop before the desk stood where its run stands."""
+    """Somebody asked to stop before the stepper stood where its run stands."""
 
 
 class RecoveringSink:
@@ -78,13 +78,13 @@ async def past_of(store: "Store", record: "RunRecord", sink: RecoveringSink) -> 
 async def recover(
     store: "Store",
     record: "RunRecord",
-    desk: LiveStepper,
+    stepper: LiveStepper,
     script: Script,
     player: Player,
     progress: Callable[[int], None] = lambda rows: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> int | None:
-    """Bring a desk to where its run stands, from its first row or from the savepoint that it stands at.
+    """Bring a stepper to where its run stands, from its first row or from the savepoint that it stands at.
 
     Returns:
         The label of the last row, ns; None when there is none.
@@ -95,15 +95,15 @@ async def recover(
         StoreError: the store failed, or is damaged.
     """
     await store.seals.demand(record.run_id)
-    async for rows in player.play(desk, store.trading.rows(record.run_id, desk.rows)):
+    async for rows in player.play(stepper, store.trading.rows(record.run_id, stepper.rows)):
         progress(rows)
         await asyncio.sleep(0)  # others say that this process lives, and hear that it shall stop
         if stopped():
             raise StoppedEarly
-    await desk.journal.flush()
-    if desk.journal.events < record.events:
+    await stepper.journal.flush()
+    if stepper.journal.events < record.events:
         raise ConfigError(
-            f"run {record.run_id} comes out with {desk.journal.events} of {record.events} stored rows: its "
-            "bars are incomplete. Restore a backup, or trade a new run with --new"
+            f"run {record.run_id} comes out with {stepper.journal.events} of {record.events} stored rows: "
+            "its bars are incomplete. Restore a backup, or trade a new run with --new"
         )
-    return int(desk.session.bars.times[desk.rows - 1]) if desk.begun else None
+    return int(stepper.session.bars.times[stepper.rows - 1]) if stepper.begun else None

@@ -39,14 +39,14 @@ async def judge(
     return Judged(request, report, verdict, rows, taken)
 
 
-def hear(session: Session, judged: Judged) -> int:
+def apply_report(session: Session, judged: Judged) -> int:
     """Let a judged report arrive at the last validated row; the close of that row, ns."""
     row = session.engine.t - 1
     now = int(session.bars.close_times[row])
     payload = {"report_id": judged.report.content_hash[:16], "slot": judged.request.slot}
     session.journal.append("report_arrived", ts_event=now, known_at=now, payload=payload)
     session.events.deliver(judged.rows, now)
-    session.slow_loop.hear(judged.request, judged.report, judged.verdict, row)
+    session.slow_loop.apply_report(judged.request, judged.report, judged.verdict, row)
     return now
 
 
@@ -96,7 +96,7 @@ class ReportConsumer:
             return
         self._ready = await judge(session, taken.request, taken.report, taken)
 
-    def hear(self, session: Session) -> bool:
+    def apply_report(self, session: Session) -> bool:
         """Let what is ready arrive, unless an evaluation is out: playbooks do not change under it.
 
         Returns:
@@ -106,7 +106,7 @@ class ReportConsumer:
         if judged is None or judged.taken is None or session.policy_loop.in_flight:
             return False
         self._ready = None
-        arrived_at = hear(session, judged)
+        arrived_at = apply_report(session, judged)
         self._known[judged.taken.report_id] = (judged.verdict, arrived_at)
         self._heard = (judged.taken, judged.verdict, arrived_at)
         return True

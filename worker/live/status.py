@@ -19,7 +19,7 @@ MEASURED_ROWS = 1_000
 
 
 class TradingStatus:
-    """Reads a desk and what surrounds it; `stopping` says why the process is about to end, if it is.
+    """Reads a stepper and what surrounds it; `stopping` says why the process is about to end, if it is.
 
     Attributes:
         last_bar_at: wall ns of the last row; None before the first.
@@ -31,7 +31,7 @@ class TradingStatus:
         run_id: str,
         owner: str,
         feed: MarketFeed,
-        desk: LiveStepper,
+        stepper: LiveStepper,
         keeper: BarCommitter,
         committing: CommitLoop,
         guard: EntryGuard,
@@ -40,7 +40,7 @@ class TradingStatus:
         self._run_id = run_id
         self._owner = owner
         self._feed = feed
-        self._desk = desk
+        self._stepper = stepper
         self._keeper = keeper
         self._committing = committing
         self._guard = guard
@@ -52,12 +52,12 @@ class TradingStatus:
 
     def heard(self, anomaly: FeedAnomaly) -> None:
         """The feed told of something; only its connections matter here."""
-        self._links.heard(anomaly, self._desk.rows)
+        self._links.heard(anomaly, self._stepper.rows)
 
     def signs(self) -> ProcessStatus:
         """The present signs."""
         away_s, mode, stopping = self._committing.away_since, self._guard.mode, self._stopping()
-        blocked = self._guard.in_force(self._desk.blocked)
+        blocked = self._guard.in_force(self._stepper.blocked)
         state: State = "safe_mode" if mode.active else "running"
         return ProcessStatus(
             self._run_id,
@@ -72,8 +72,8 @@ class TradingStatus:
             last_bar_at=self.last_bar_at,
             store_ok=away_s is None,
             store_away_since=None if away_s is None else time.time_ns() - _since(away_s),
-            buffered_rows=self._desk.journal.waiting + self._keeper.waiting,
-            feed_ok=self._links.ok(self._desk.rows),
+            buffered_rows=self._stepper.journal.waiting + self._keeper.waiting,
+            feed_ok=self._links.ok(self._stepper.rows),
             feed=self._feed.name,
             stale_symbols=tuple(symbol for symbol, why in blocked.items() if why == BlockReason.STALE),
             blocked=blocked,
@@ -82,9 +82,9 @@ class TradingStatus:
         )
 
     def _of_session(self) -> dict[str, Any]:
-        if not self._desk.begun:
+        if not self._stepper.begun:
             return {}
-        session = self._desk.session
+        session = self._stepper.session
         policy, portfolio = session.policy_loop.counters, session.engine.portfolio[0]
         return {
             "bars_validated": session.bars_validated,

@@ -1,4 +1,4 @@
-"""The trading desk: a session that is fed one row, one anomaly, one answer, one command at a time.
+"""The trading stepper: a session that is fed one row, one anomaly, one answer, one command at a time.
 
 It is the same for a feed that waits and for one that runs on, for the present and for a recovery from what is
 stored: whoever drives it decides where the next input comes from.
@@ -104,10 +104,10 @@ class LiveStepper:
         """Go on with a session that stands behind `rows` rows.
 
         Raises:
-            InvariantViolation: the desk has begun.
+            InvariantViolation: the stepper has begun.
         """
         if self._session is not None:
-            raise InvariantViolation("a desk that has begun cannot resume another session")
+            raise InvariantViolation("a stepper that has begun cannot resume another session")
         self._session, self.rows, self.blocked = session, rows, dict(blocked)
         self._trial.follow(session.slow_loop)
 

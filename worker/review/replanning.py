@@ -93,7 +93,7 @@ async def ask_judge(
     ]
 
 
-def carry_out(session: Session, verdict: ReplanVerdict, timeframe: str) -> tuple[Effect, ...]:
+def apply_verdict(session: Session, verdict: ReplanVerdict, timeframe: str) -> tuple[Effect, ...]:
     """Apply a verdict to the rebuilt session, action by action, and tell what each did."""
     return tuple(_one(session, verdict, action, timeframe) for action in verdict.actions)
 

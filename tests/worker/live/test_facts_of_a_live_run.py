@@ -13,7 +13,7 @@ from services.slow_loop.cadence import Run
 from services.slow_loop.loop_facts import LoopFacts
 from tests.worker.test_session_wires import plans_changed, session
 from trading_core.rules import RuleColumns
-from worker.live.evaluations import Answer, take_back, think
+from worker.live.evaluations import Answer, apply_answer, think
 from worker.session import Session, Timing
 
 LATE = 1
@@ -51,7 +51,7 @@ class Live:
         while made.engine.t < row:
             step = made.validate(Timing(), made.engine.t + 1)
             while self.waiting and self.waiting[0][0] <= step.t:
-                take_back(made, self.waiting.pop(0)[1])
+                apply_answer(made, self.waiting.pop(0)[1])
             for boundary in step.boundaries:
                 evaluation = made.policy_loop.open(boundary)
                 if evaluation is not None:
@@ -71,7 +71,7 @@ class Live:
         assert read.content_hash == request.content_hash
         return request, report
 
-    def hear(self, request: Any, report: Any) -> None:
+    def apply_report(self, request: Any, report: Any) -> None:
         """As of a slot that lies before the clock of the request: the clock says what was told."""
         request = request.model_copy(update={"slot": request.slot - TEN_DAYS})
         verdict = ReplanVerdict(
@@ -80,7 +80,7 @@ class Live:
             reason="-",
             known_at=report.known_at,
         )
-        self.made.slow_loop.hear(request, report, verdict, self.made.engine.t - 1)
+        self.made.slow_loop.apply_report(request, report, verdict, self.made.engine.t - 1)
         assert self.made.slow_loop.counters.errors == 0
 
 
@@ -104,7 +104,7 @@ def test_facts_of_a_live_run_are_told_once_in_the_run_and_from_its_journal() -> 
                 (one.symbol, one.label, one.playbook_id, one.reason) for one in arriving[0].untraded_signals
             ]
         else:
-            live.hear(*arriving)  # some rows after its clock: what came meanwhile is for the next one
+            live.apply_report(*arriving)  # some rows after its clock: what came meanwhile is for the next one
             arriving = None
     written = [
         text

@@ -288,7 +288,7 @@ def test_paper_process_on_a_feed_that_waits_is_stopped_while_its_store_is_away(t
     seen: list[PaperProcess] = []
 
     async def away(closing: Closing | None, commit: Any) -> None:
-        if seen[0].desk.rows < 100:
+        if seen[0].stepper.rows < 100:
             await commit()
             return
         seen[0].stop("SIGTERM")
@@ -321,7 +321,7 @@ def test_paper_process_stopped_while_it_recovers_changes_nothing_and_goes_on_lat
                 progress=lambda recovered, taken: process.stop("SIGTERM") if recovered == 20 else None,
             )  # fmt: skip
             outcome = await process.run("early")
-            return outcome, process.desk.rows
+            return outcome, process.stepper.rows
 
     outcome, rows = asyncio.run(scenario())
     assert (outcome.stopped, outcome.document, rows) == ("SIGTERM", None, 20)
@@ -396,7 +396,7 @@ def test_paper_process_on_a_feed_that_waits_outlives_an_answer_that_cannot_be_st
 
             async def asks(closing: Closing | None, commit: Any) -> None:
                 await commit()
-                if asked_at and process.desk.rows == asked_at[0]:
+                if asked_at and process.stepper.rows == asked_at[0]:
                     asked_at.clear()
                     await put("r0001", "kill_switch", {"on": True})
                 await asyncio.sleep(2 * LOOK_S if not asked_at else 0)
@@ -428,7 +428,7 @@ def test_paper_request_that_changes_playbooks_waits_until_no_evaluation_is_out(t
                 if number == 130:
                     _slow_down(process, thinking)
                     slowed.append(number)
-                if slowed and not process.desk.session.policy_loop.in_flight and not done:
+                if slowed and not process.stepper.session.policy_loop.in_flight and not done:
                     return
                 if slowed and len(slowed) == 1:
                     slowed.append(number)
@@ -455,11 +455,11 @@ def test_paper_request_that_changes_playbooks_waits_until_no_evaluation_is_out(t
 
 def _noted(process: PaperProcess, done: list[tuple[str, int]], kind: str, detail: dict[str, Any]) -> None:
     if kind == "operator_command":
-        done.append((detail["kind"], process.desk.session.policy_loop.in_flight))
+        done.append((detail["kind"], process.stepper.session.policy_loop.in_flight))
 
 
 def _slow_down(process: PaperProcess, until: asyncio.Event) -> None:
-    provider: Any = process.desk.session.policy_loop.provider
+    provider: Any = process.stepper.session.policy_loop.provider
     provide = provider.provide
 
     async def late(*args: Any, **named: Any) -> Any:

@@ -59,7 +59,7 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
     settings = asking(anonymise=anonymise)
     models = [Asked(), Asked()]
 
-    def desk(model: Asked) -> LiveStepper:
+    def stepper(model: Asked) -> LiveStepper:
         journal = JournalWriter(MemorySink(), 10**9)
         given = Models(strategist=model)
         return LiveStepper(settings, MARKET, journal, lock_step=True, ask=lambda one: None, models=given)
@@ -68,7 +68,7 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
         for row in ROWS[start:stop]:
             await one.take(row)
 
-    first, again = desk(models[0]), desk(models[1])
+    first, again = stepper(models[0]), stepper(models[1])
     asyncio.run(take(first, 0, 200))
     point, _ = SavepointWriter("this program").written(first.session, ResumePoint(first.rows, {}))
     found = restored(point, MARKET, settings, again.journal, models=Models(strategist=models[1]))

@@ -63,7 +63,7 @@ class Live:
 
     async def between(self, number: int) -> None:
         """The market goes on by one row; whoever waits for it is told."""
-        if self.later and not self.patched and self.process.desk.begun:
+        if self.later and not self.patched and self.process.stepper.begun:
             self._slow_down()
         self.taken = number
         async with self.rows:
@@ -74,7 +74,7 @@ class Live:
             await self.process.committing.caught_up()  # a real bar takes longer than the store
 
     def _slow_down(self) -> None:
-        provider: Any = self.process.desk.session.policy_loop.provider
+        provider: Any = self.process.stepper.session.policy_loop.provider
         provide = provider.provide
 
         async def late(*args: Any, **named: Any) -> Any:

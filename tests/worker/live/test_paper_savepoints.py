@@ -175,7 +175,7 @@ class Paced(AnsweringModel):
 
     Attributes:
         out: evaluations that were out when each row came.
-        desk, committing: of the run; None before its first row.
+        stepper, committing: of the run; None before its first row.
     """
 
     def __init__(self, rows: int) -> None:
@@ -183,7 +183,7 @@ class Paced(AnsweringModel):
         self._rows = rows
         self._row = 0
         self._next = asyncio.Event()
-        self.desk: LiveStepper | None = None
+        self.stepper: LiveStepper | None = None
         self.committing: CommitLoop | None = None
         self.out: list[int] = []
 
@@ -198,10 +198,10 @@ class Paced(AnsweringModel):
         self._row += 1
         self._next.set()
         self._next = asyncio.Event()
-        if self.desk is None or self.committing is None:
+        if self.stepper is None or self.committing is None:
             return
         await asyncio.wait_for(self.committing.caught_up(), 60)
-        self.out.append(self.desk.session.policy_loop.in_flight)
+        self.out.append(self.stepper.session.policy_loop.in_flight)
 
     def is_over(self) -> None:
         """No row comes any more."""
@@ -217,14 +217,14 @@ def paced(tmp_path: Any, monkeypatch: Any, symbols: tuple[str, ...], every: int,
     keep = SlowLoopService._keep_trials
     model = Paced(every)
 
-    async def seen(desk: CheckpointSchedule, trading: LiveStepper, lease: Any) -> None:
+    async def seen(stepper: CheckpointSchedule, trading: LiveStepper, lease: Any) -> None:
         assert trading.session.policy_loop.in_flight == 0
         taken.append(trading.rows)
-        await take(desk, trading, lease)
+        await take(stepper, trading, lease)
 
-    async def took(desk: LiveStepper, row: Any) -> None:
-        model.desk = desk
-        await came(desk, row)
+    async def took(stepper: LiveStepper, row: Any) -> None:
+        model.stepper = stepper
+        await came(stepper, row)
 
     def woken(committing: CommitLoop) -> None:
         model.committing = committing
@@ -262,16 +262,16 @@ def test_paper_savepoint_is_not_taken_while_no_evaluation_may_begin(draining, ta
     """Whether a run drains is in no savepoint: whoever went on from it would begin what the journal skips."""
     saved: list[Any] = []
 
-    async def take(desk: Any, lease: Any) -> None:
-        saved.append(desk)
+    async def take(stepper: Any, lease: Any) -> None:
+        saved.append(stepper)
 
     quiet = SimpleNamespace(policy_loop=SimpleNamespace(in_flight=0))
     process: Any = SimpleNamespace(
-        desk=SimpleNamespace(draining=draining, session=quiet),
+        stepper=SimpleNamespace(draining=draining, session=quiet),
         keeper=SimpleNamespace(lease=object()),
         requests=SimpleNamespace(busy=False),
         reports=None,
-        savepoints=SimpleNamespace(due=lambda desk: True, take=take),
+        savepoints=SimpleNamespace(due=lambda stepper: True, take=take),
         _recovering=False,
     )
     asyncio.run(PaperProcess._save(process))

@@ -34,9 +34,9 @@ class BarClock:
     def now(self) -> int:
         """Ns."""
         process = self.process
-        if process is None or not hasattr(process, "desk") or not process.desk.begun:
+        if process is None or not hasattr(process, "stepper") or not process.stepper.begun:
             return int(bars().close_times[0])
-        return process.desk.session.clock.now
+        return process.stepper.session.clock.now
 
 
 async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOutcome:
@@ -53,7 +53,7 @@ async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOut
 
     def heard(process: PaperProcess) -> bool:
         written = sum(kind == "report_written" for kind, _ in told)
-        return process.desk.session.slow_loop.counters.runs == written
+        return process.stepper.session.slow_loop.counters.runs == written
 
     async def between(number: int) -> None:
         process = clock.process

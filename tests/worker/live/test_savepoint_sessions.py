@@ -31,14 +31,14 @@ ROWS = rows_of(SERIES)
 
 @dataclass
 class Traded:
-    """A desk behind some rows, with the savepoints that it took on its way."""
+    """A stepper behind some rows, with the savepoints that it took on its way."""
 
-    desk: LiveStepper
+    stepper: LiveStepper
     points: list[Savepoint]
 
     @property
     def session(self) -> Session:
-        return self.desk.session
+        return self.stepper.session
 
     def point(self) -> Savepoint:
         """The newest with what it builds on."""
@@ -48,21 +48,21 @@ class Traded:
 
 
 def traded(rows: int, every: int) -> Traded:
-    """A desk that has taken some rows and a savepoint after each so many."""
-    found = Traded(desk(), [])
+    """A stepper that has taken some rows and a savepoint after each so many."""
+    found = Traded(stepper(), [])
     writer = SavepointWriter("this program")
     for number in range(every, rows + 1, every):
-        go_on(found.desk, number - every, number)
+        go_on(found.stepper, number - every, number)
         if number == every:
             place(found.session, "close > sma_7")  # a rule that nobody had when the session was wired
-        point, whole = writer.written(found.session, ResumePoint(found.desk.rows, {}))
+        point, whole = writer.written(found.session, ResumePoint(found.stepper.rows, {}))
         assert whole == (number == every)
         writer.stored()
         found.points.append(point)
     return found
 
 
-def desk() -> LiveStepper:
+def stepper() -> LiveStepper:
     journal = JournalWriter(MemorySink(), 10**9)
     return LiveStepper(Settings(), MARKET, journal, lock_step=True, ask=lambda evaluation: None)
 
@@ -76,8 +76,8 @@ def go_on(one: LiveStepper, start: int, stop: int) -> None:
 
 
 def resumed(point: Savepoint) -> LiveStepper:
-    """A desk that goes on from a savepoint."""
-    one = desk()
+    """A stepper that goes on from a savepoint."""
+    one = stepper()
     found = restored(point, MARKET, Settings(), one.journal)
     one.resume(found.session, found.standing.rows, found.standing.blocked)
     return one
@@ -106,10 +106,10 @@ def test_session_restored_has_the_state_that_was_written(rows) -> None:
 def test_session_restored_goes_on_to_the_same_rows_of_the_journal() -> None:
     one = traded(240, 60)
     again = resumed(one.point())
-    go_on(one.desk, 240, 420)
+    go_on(one.stepper, 240, 420)
     go_on(again, 240, 420)
-    assert again.journal.events == one.desk.journal.events > 500
-    assert again.journal.head_hash == one.desk.journal.head_hash
+    assert again.journal.events == one.stepper.journal.events > 500
+    assert again.journal.head_hash == one.stepper.journal.head_hash
     assert state(again.session)[1], "there is state to compare"
 
 
@@ -156,9 +156,9 @@ def test_session_restored_between_a_row_and_what_came_behind_it_plays_that_first
         "bar_label": ROWS[119].label,
         "detail": {},
     }
-    behind = RecordedInput(one.desk.journal.events, one.session.clock.now, "feed_anomaly", payload)
-    one.desk.session.note_anomaly(payload)
-    go_on(one.desk, 120, 140)
+    behind = RecordedInput(one.stepper.journal.events, one.session.clock.now, "feed_anomaly", payload)
+    one.stepper.session.note_anomaly(payload)
+    go_on(one.stepper, 120, 140)
     again = resumed(point)
     player = Player(Script(deque([behind]), {}, {}, {}))
 
@@ -170,4 +170,4 @@ def test_session_restored_between_a_row_and_what_came_behind_it_plays_that_first
         return [number async for number in player.play(again, rows())]
 
     assert asyncio.run(play()) == list(range(121, 141))
-    assert again.journal.head_hash == one.desk.journal.head_hash
+    assert again.journal.head_hash == one.stepper.journal.head_hash
