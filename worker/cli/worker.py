@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from worker.operations.monitoring import Prepared
     from worker.slow_worker.ports import Clock
     from worker.slow_worker.service import Looks
-    from worker.slow_worker.status import SlowLoopSigns
+    from worker.slow_worker.status import SlowLoopStatus
 
 QUIET_ONCE = frozenset({"lease_taken", "lease_released"})
 RESULTS = frozenset(
@@ -168,10 +168,10 @@ async def _work(
         made = assemble_worker(store, slots, clock, note, owner=owner, lease_ms=lease_ms, traded=goes_on)
         if once:
             return await _look_once(made, store, record, in_force, clock, note, told)
-        signs = await _signs(store, record, in_force, clock, owner)
-        sinks.append(signs.note)
+        status = await _status(store, record, in_force, clock, owner)
+        sinks.append(status.note)
         note = OncePerOutage(note).hear
-        return await _operate(made, signs, sinks, note, prepared, period_s, store.leases.probe)
+        return await _operate(made, status, sinks, note, prepared, period_s, store.leases.probe)
 
 
 async def _find(address: str, run: str) -> "RunRecord":
@@ -209,20 +209,20 @@ def _settings_of(record: "RunRecord", given: ResolvedSettings) -> Settings:
     return stored.model_copy(update={"high_level": stored.high_level.model_copy(update=changed)})
 
 
-async def _signs(
+async def _status(
     store: "Store", record: "RunRecord", settings: Settings, clock: "Clock", owner: str
-) -> "SlowLoopSigns":
+) -> "SlowLoopStatus":
     from worker.slow_worker.ports import JOB
-    from worker.slow_worker.status import SlowLoopSigns
+    from worker.slow_worker.status import SlowLoopStatus
 
     standing = await store.claims.standing(record.run_id, JOB)
     interval = settings.high_level.interval_for(record.data["timeframe"])
-    return SlowLoopSigns(record.run_id, record.mode, owner, clock, interval, standing.newest)
+    return SlowLoopStatus(record.run_id, record.mode, owner, clock, interval, standing.newest)
 
 
 async def _operate(
     made: "Looks",
-    signs: "SlowLoopSigns",
+    status: "SlowLoopStatus",
     sinks: "list[EventSink]",
     note: "EventSink",
     prepared: "Prepared",
@@ -234,16 +234,16 @@ async def _operate(
     from worker.operations.store_outage import watch_store
     from worker.slow_worker.status import NoticedLooks
 
-    standing = signs.signs()
-    async with operated(prepared, signs, standing.run_id, standing.mode) as operations:
+    standing = status.status()
+    async with operated(prepared, status, standing.run_id, standing.mode) as operations:
 
         def told(name: str, fields: dict[str, Any]) -> None:
             operations.notifier.tell(of_worker(name, fields, time.time_ns()))
 
         sinks.append(told)
-        watching = asyncio.create_task(watch_store(probe, note, lambda: signs.away_since))
+        watching = asyncio.create_task(watch_store(probe, note, lambda: status.away_since))
         try:
-            return await _serve(NoticedLooks(made, signs, note), note, period_s)
+            return await _serve(NoticedLooks(made, status, note), note, period_s)
         except StoreError as error:
             note("worker_died", {"reason": str(error)})
             raise

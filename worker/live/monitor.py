@@ -52,7 +52,7 @@ class NullMonitor:
 
 
 class OperatedMonitor:
-    """Events go to the log, news to a person, signs to the endpoint.
+    """Events go to the log, news to a person, status to the endpoint.
 
     Args:
         prepared: settings and secrets, checked.
@@ -83,7 +83,7 @@ class OperatedMonitor:
         """Endpoint and notifier, open while the block runs."""
         async with operated(self._prepared, source, run_id, "paper") as operations:
             self._notifier = operations.notifier
-            self._changes = WaitingChanges(run_id, lambda: source.signs().playbooks)
+            self._changes = WaitingChanges(run_id, lambda: source.status().playbooks)
             try:
                 yield
             finally:

@@ -186,7 +186,7 @@ class PaperProcess:
         crash_loop = self._crashed_too_often(run_id)
         await self._start(record, lease)
         self.stepper.timing.compile_s = compiled_s
-        async with self._surroundings.around(self.signs, run_id):
+        async with self._surroundings.around(self.status, run_id):
             looking = asyncio.create_task(self._look_around(), name="looking around")
             looking.add_done_callback(lambda ended: self._stop.set())  # no bar is waited for after a failure
             try:
@@ -285,7 +285,7 @@ class PaperProcess:
             store.operator, run_id, self.stepper, self.committing, self._note, self._script.outcomes,
             self.guard.release,
         )  # fmt: skip
-        self.signs = TradingStatus(
+        self.status = TradingStatus(
             run_id, self._owner, feed, self.stepper, self.keeper, self.committing, self.guard,
             lambda: self._why,
         )  # fmt: skip
@@ -338,7 +338,7 @@ class PaperProcess:
             async for item in items:
                 self._check(looking)
                 if isinstance(item, FeedAnomaly):
-                    self.signs.heard(item)
+                    self.status.heard(item)
                     self.stepper.note(item)
                     await self._keep()
                     continue
@@ -353,8 +353,8 @@ class PaperProcess:
         row = self.guard.guarded(row, store_behind=self._store_behind)
         started = time.perf_counter()
         await stepper.take(row)
-        self.signs.latencies_ms.append((time.perf_counter() - started) * 1e3)
-        self.signs.last_bar_at = time.time_ns()
+        self.status.latencies_ms.append((time.perf_counter() - started) * 1e3)
+        self.status.last_bar_at = time.time_ns()
         self.keeper.bar(stepper.rows - 1, row)
         await self._keep()
         self._progress(self.recovered, stepper.rows - self.recovered)
@@ -460,7 +460,7 @@ class PaperProcess:
                 await self._store.trading.say(lease, self.keeper.run_id, self._said())
 
     def _said(self) -> dict[str, Any]:
-        return self.signs.signs().document(time.time_ns())
+        return self.status.status().document(time.time_ns())
 
     async def _reports(self) -> None:
         if self.reports is None:

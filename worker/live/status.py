@@ -1,4 +1,4 @@
-"""The vital signs of a process that trades: what it knows, handed over at once."""
+"""The status of a process that trades: what it knows, handed over at once."""
 
 import time
 from collections import deque
@@ -54,8 +54,8 @@ class TradingStatus:
         """The feed told of something; only its connections matter here."""
         self._links.heard(anomaly, self._stepper.rows)
 
-    def signs(self) -> ProcessStatus:
-        """The present signs."""
+    def status(self) -> ProcessStatus:
+        """The present status."""
         away_s, mode, stopping = self._committing.away_since, self._guard.mode, self._stopping()
         blocked = self._guard.in_force(self._stepper.blocked)
         state: State = "safe_mode" if mode.active else "running"

@@ -20,7 +20,7 @@ from worker.operations.status import ProcessStatus, VitalSource
 from worker.operations.store_outage import OncePerOutage
 from worker.slow_worker.ports import JOB, Clock, SystemClock
 from worker.slow_worker.service import StopSignals, serve
-from worker.slow_worker.status import NoticedLooks, SlowLoopSigns
+from worker.slow_worker.status import NoticedLooks, SlowLoopStatus
 from worker.slow_worker.subprocess import SlowLoopSubprocess
 from worker.slow_worker.subprocess_main import LookingJob
 
@@ -72,15 +72,15 @@ class WithSlowLoop:
         standing = await self._store.claims.standing(run_id, JOB)
         interval = self._settings.high_level.interval_for(record.data["timeframe"])
         clock = self._clock
-        signs = SlowLoopSigns(run_id, "paper", self._owner, clock, interval, standing.newest)
+        status = SlowLoopStatus(run_id, "paper", self._owner, clock, interval, standing.newest)
 
         def note(kind: str, detail: dict[str, Any]) -> None:
-            signs.note(kind, detail)
+            status.note(kind, detail)
             self._once.hear(kind, detail)
 
         stop = StopSignals()
-        looks = NoticedLooks(SlowLoopSubprocess(self._job(run_id), clock, note), signs, note)
-        async with self._inner.around(_Both(source, signs), run_id):
+        looks = NoticedLooks(SlowLoopSubprocess(self._job(run_id), clock, note), status, note)
+        async with self._inner.around(_Both(source, status), run_id):
             serving = asyncio.create_task(serve(looks, stop, note, period_s=self._period_s))
             serving.add_done_callback(self._ended)
             try:
@@ -102,15 +102,15 @@ class WithSlowLoop:
 
 
 class _Both:
-    """The signs of both loops as those of one process."""
+    """The status of both loops as those of one process."""
 
-    def __init__(self, trading: VitalSource, slow: SlowLoopSigns) -> None:
+    def __init__(self, trading: VitalSource, slow: SlowLoopStatus) -> None:
         self._trading = trading
         self._slow = slow
 
-    def signs(self) -> ProcessStatus:
-        """The present signs."""
-        trading, slow = self._trading.signs(), self._slow.signs()
+    def status(self) -> ProcessStatus:
+        """The present status."""
+        trading, slow = self._trading.status(), self._slow.status()
         return replace(
             trading,
             role="both",

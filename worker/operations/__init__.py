@@ -1,1 +1,1 @@
-"""How a running process is looked after: logs, vital signs, endpoint, notifications, safe mode, doctor."""
+"""How a running process is looked after: logs, status, endpoint, notifications, safe mode, doctor."""

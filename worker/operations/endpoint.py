@@ -40,7 +40,7 @@ _Places = dict["_Connection", asyncio.TimerHandle]  # the oldest first
 
 
 class Endpoint:
-    """Serves the signs of one process, as an ASGI application.
+    """Serves the status of one process, as an ASGI application.
 
     Attributes:
         port: where it listens, once it is open.
@@ -130,7 +130,7 @@ class Endpoint:
             "/metrics": self._metrics,
             "/health": self._health,
             "/ready": self._ready,
-            "/status": self._status,
+            "/status": self._document,
         }
         if request.scope["path"] not in answers:
             raise HTTPException(404, f"there are {', '.join(answers)}")
@@ -148,34 +148,34 @@ class Endpoint:
                 raise HTTPException(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer"})
 
     def _health(self) -> Response:
-        signs = self._signs()
-        return PlainTextResponse(f"alive: {signs.run_id} {signs.state}\n")
+        status = self._redacted()
+        return PlainTextResponse(f"alive: {status.run_id} {status.state}\n")
 
     def _ready(self) -> Response:
         reasons = self._reasons()
         said = "".join(f"{reason}\n" for reason in reasons)
         return PlainTextResponse(said or "ready\n", 503 if reasons else 200)
 
-    def _status(self) -> Response:
-        document = {**self._signs().document(self._now()), "not_ready": self._reasons()}
+    def _document(self) -> Response:
+        document = {**self._redacted().document(self._now()), "not_ready": self._reasons()}
         text = json.dumps(self._redactor.value(document), allow_nan=False) + "\n"
         return Response(text, media_type="application/json")
 
     def _metrics(self) -> Response:
-        text = metrics.exposition(self._signs(), self._now(), ready=not self._reasons())
+        text = metrics.exposition(self._redacted(), self._now(), ready=not self._reasons())
         return Response(text, media_type=metrics.CONTENT_TYPE)
 
     def _reasons(self) -> tuple[str, ...]:
-        return not_ready(self._signs(), self._now(), self._settings.ready_lag_bars)
+        return not_ready(self._redacted(), self._now(), self._settings.ready_lag_bars)
 
-    def _signs(self) -> ProcessStatus:
-        """The signs, with the texts that others had a hand in redacted; the rest are names and numbers."""
-        signs, clean = self._source.signs(), self._redactor.text
+    def _redacted(self) -> ProcessStatus:
+        """The status, with the texts that others had a hand in redacted; the rest are names and numbers."""
+        status, clean = self._source.status(), self._redactor.text
         return replace(
-            signs,
-            owner=clean(signs.owner),
-            reason=None if signs.reason is None else clean(signs.reason),
-            feed=None if signs.feed is None else clean(signs.feed),
+            status,
+            owner=clean(status.owner),
+            reason=None if status.reason is None else clean(status.reason),
+            feed=None if status.feed is None else clean(status.feed),
         )
 
 

@@ -1,7 +1,7 @@
 """What surrounds a process while it runs: endpoint and notifications, opened and closed together.
 
 `prepare` refuses everything that is wrong with the settings and the secrets before anything is made;
-`operated` then holds both open. Whoever runs gives its signs and tells its news, and knows nothing else.
+`operated` then holds both open. Whoever runs gives its status and tells its news, and knows nothing else.
 """
 
 import os
@@ -45,8 +45,8 @@ class _WithNotifications:
     source: VitalSource
     notifier: Notifier
 
-    def signs(self) -> ProcessStatus:
-        return replace(self.source.signs(), notifications=dict(self.notifier.counts))
+    def status(self) -> ProcessStatus:
+        return replace(self.source.status(), notifications=dict(self.notifier.counts))
 
 
 def prepare(

@@ -1,7 +1,7 @@
 """What a running process says of itself: read by the endpoint, written by whoever runs.
 
 A `VitalSource` is asked often and must not wait for anything: it hands over what it knows. Whether a process
-is ready is decided here, from its signs and the present, and nowhere else.
+is ready is decided here, from its status and the present, and nowhere else.
 """
 
 from collections.abc import Mapping
@@ -94,39 +94,39 @@ class ProcessStatus:
 class VitalSource(Protocol):
     """Whoever can say how a process is."""
 
-    def signs(self) -> ProcessStatus:
-        """The present signs, at once."""
+    def status(self) -> ProcessStatus:
+        """The present status, at once."""
         ...
 
 
-def not_ready(signs: ProcessStatus, now: int, lag_bars: int) -> tuple[str, ...]:
+def not_ready(status: ProcessStatus, now: int, lag_bars: int) -> tuple[str, ...]:
     """Why a process cannot do its work now; empty when it can.
 
     Args:
-        signs: of the process.
+        status: of the process.
         now: ns.
         lag_bars: bars that may pass without a new one.
     """
     reasons = []
-    if signs.state != "running":
-        reasons.append(f"{signs.state}: {signs.reason or 'no reason given'}")
-    if not signs.store_ok:
-        reasons.append(f"store is away, {signs.buffered_rows} rows wait for it")
-    if signs.role != "slow_loop":
-        reasons += _without_bars(signs, now, lag_bars)
+    if status.state != "running":
+        reasons.append(f"{status.state}: {status.reason or 'no reason given'}")
+    if not status.store_ok:
+        reasons.append(f"store is away, {status.buffered_rows} rows wait for it")
+    if status.role != "slow_loop":
+        reasons += _without_bars(status, now, lag_bars)
     return tuple(reasons)
 
 
-def _without_bars(signs: ProcessStatus, now: int, lag_bars: int) -> list[str]:
-    if signs.feed_ok is False:
-        return [f"feed {signs.feed or ''} is away".replace("  ", " ")]
-    lag = signs.bar_lag_s(now)
+def _without_bars(status: ProcessStatus, now: int, lag_bars: int) -> list[str]:
+    if status.feed_ok is False:
+        return [f"feed {status.feed or ''} is away".replace("  ", " ")]
+    lag = status.bar_lag_s(now)
     if lag is None:
         return ["no bar has come yet"]
-    if signs.bar_seconds is not None and lag > lag_bars * signs.bar_seconds:
-        return [f"no bar for {lag:.0f} s, {lag_bars} bars of {signs.bar_seconds} s are allowed"]
-    if signs.last_bars and set(signs.stale_symbols) >= set(signs.last_bars):
+    if status.bar_seconds is not None and lag > lag_bars * status.bar_seconds:
+        return [f"no bar for {lag:.0f} s, {lag_bars} bars of {status.bar_seconds} s are allowed"]
+    if status.last_bars and set(status.stale_symbols) >= set(status.last_bars):
         return ["every symbol is stale"]
-    if signs.state == "running" and signs.last_bars and set(signs.blocked) >= set(signs.last_bars):
-        return [f"no symbol may enter: {', '.join(sorted(set(signs.blocked.values())))}"]
+    if status.state == "running" and status.last_bars and set(status.blocked) >= set(status.last_bars):
+        return [f"no symbol may enter: {', '.join(sorted(set(status.blocked.values())))}"]
     return []

@@ -128,7 +128,7 @@ def _interval(finding: Finding, y: float, scale: Scale) -> list[Child]:
 
 
 def _numbers(finding: Finding, y: float) -> list[Child]:
-    """Mean and interval in columns of their own, so that signs and points stand under each other."""
+    """Mean and interval in columns of their own, so that status and points stand under each other."""
     mean, lower, upper = finding["mean_r"], finding["lower_r"], finding["upper_r"]
     shapes: list[Child] = [figure(INTERVAL_AT - 106, y + 4, mean, r_multiple(mean))]
     for edge, at, form in ((lower, INTERVAL_AT - 50, "[{},"), (upper, INTERVAL_AT, "{}]")):

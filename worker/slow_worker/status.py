@@ -1,4 +1,4 @@
-"""The vital signs of `thinktwice worker`, read off the events that it notes."""
+"""The status of `thinktwice worker`, read off the events that it notes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ FAILURES = frozenset({"slot_failed", "look_failed", "waker_silent", "worker_died
 DECIDED = frozenset({"slot_skipped", "report_written", "slot_failed"})
 
 
-class SlowLoopSigns:
+class SlowLoopStatus:
     """Told of every event of a worker; says how it is.
 
     Args of the constructor: `interval` is that of the slots, `last` the newest slot that was decided before.
@@ -47,8 +47,8 @@ class SlowLoopSigns:
         if name in DECIDED:
             self._last = max(self._last or 0, int(told["slot"]))
 
-    def signs(self) -> ProcessStatus:
-        """The present signs."""
+    def status(self) -> ProcessStatus:
+        """The present status."""
         standing = self._standing
         return ProcessStatus(
             standing.run_id,
@@ -69,9 +69,9 @@ class SlowLoopSigns:
 class NoticedLooks:
     """A worker whose every look that came to its end is a sign that the store is there."""
 
-    def __init__(self, worker: Looks, signs: SlowLoopSigns, note: EventSink) -> None:
+    def __init__(self, worker: Looks, status: SlowLoopStatus, note: EventSink) -> None:
         self._worker = worker
-        self._signs = signs
+        self._status = status
         self._note = note
 
     async def look(self) -> bool:
@@ -81,8 +81,8 @@ class NoticedLooks:
             StoreError: the store failed.
         """
         worked = await self._worker.look()
-        if self._signs.away_since is not None:
-            self._note("store_back", {"away_since": self._signs.away_since})
+        if self._status.away_since is not None:
+            self._note("store_back", {"away_since": self._status.away_since})
         return worked
 
     async def close(self) -> None:

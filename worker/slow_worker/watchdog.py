@@ -25,7 +25,7 @@ class WorkerSilent(InfrastructureError):
 
 
 def state_of(silent_s: float, busy_s: float | None, period_s: float) -> State:
-    """What the signs of life say.
+    """What the status of life say.
 
     Args:
         silent_s: seconds since the last heartbeat.
@@ -67,7 +67,7 @@ class Watchdog:
             self.check()
 
     def check(self) -> State:
-        """Look at the signs of life once; a silent waker is woken, and given up when that did not help.
+        """Look at the status of life once; a silent waker is woken, and given up when that did not help.
 
         A process that was frozen finds its waker silent for long: that one is woken first, too.
 

@@ -28,8 +28,8 @@ def test_paper_prints_the_document_of_the_backtest_and_status_and_verify_know_th
     status = json.loads(run("status", "r0001", *db, "--json"))
     assert (status["mode"], status["status"]) == ("paper", "finished")
     assert status["head_hash"] == paper["journal"]["head_hash"]
-    signs = status["process"]["signs"]
-    assert (signs["buffered_rows"], signs["bars_validated"]) == (0, paper["data"]["bars"])
+    status = status["process"]["signs"]
+    assert (status["buffered_rows"], status["bars_validated"]) == (0, paper["data"]["bars"])
     assert "no process has traded it" in run("status", "r0002", *db)
     assert re.search(r"replay +same: ", run("verify", "r0001", *db))
     assert "paper" in run("runs", *db, "--json")

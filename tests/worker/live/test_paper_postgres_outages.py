@@ -68,8 +68,8 @@ class BetweenBars(LiveRun):
         await self._until(running, lambda: len(self._taken) > rows + 10)
 
     def _stands(self, state: tuple[bool, str]) -> bool:
-        signs = self._process.signs.signs()
-        return (signs.store_ok, signs.state) == state
+        status = self._process.status.status()
+        return (status.store_ok, status.state) == state
 
 
 @pytest.mark.parametrize("trouble", ["immediate", "freeze"])

@@ -1,4 +1,4 @@
-"""Asks an endpoint over a socket of its own, byte by byte as given; and signs to serve."""
+"""Asks an endpoint over a socket of its own, byte by byte as given; and status to serve."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from worker.secrets.redaction import Redactor
 NOW = 1_700_000_000 * SECOND
 
 
-def signs(**given):
+def status(**given):
     standing: dict[str, Any] = {
         "run_id": "r0001",
         "mode": "paper",
@@ -34,9 +34,9 @@ def signs(**given):
 class Told:
     """A source that says what it was told to."""
 
-    now: ProcessStatus = field(default_factory=signs)
+    now: ProcessStatus = field(default_factory=status)
 
-    def signs(self):
+    def status(self):
         return self.now
 
 

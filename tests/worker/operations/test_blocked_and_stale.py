@@ -24,7 +24,7 @@ FIRST, SECOND = BARS.symbols
 
 
 class Shown(RunningFeed):
-    """A feed whose bars arrive, and that keeps the signs at each of them."""
+    """A feed whose bars arrive, and that keeps the status at each of them."""
 
     def __init__(self, *blocked: dict[str, str]) -> None:
         given = rows_of(BARS)
@@ -40,7 +40,7 @@ class Shown(RunningFeed):
 
     async def _between(self, number: int) -> None:
         if number:
-            self.seen.append(self.process.signs.signs())
+            self.seen.append(self.process.status.status())
 
     async def items(self, after: int | None) -> AsyncIterator[Item]:
         """As they are, then a last look."""
@@ -50,7 +50,7 @@ class Shown(RunningFeed):
 
 
 def traded(folder: Any, *blocked: dict[str, str]) -> list[ProcessStatus]:
-    """The signs behind each of the last rows, blocked so; the run is left behind."""
+    """The status behind each of the last rows, blocked so; the run is left behind."""
     feed = Shown(*blocked)
 
     async def run() -> None:
@@ -67,9 +67,9 @@ def test_conflict_and_safe_mode_are_blocked_with_their_reason_and_not_stale(
     tmp_path: Any, shell: Any
 ) -> None:
     conflict, stale = str(BlockReason.CONFLICT), str(BlockReason.STALE)
-    signs = traded(tmp_path, {FIRST: conflict}, {FIRST: stale, SECOND: conflict}, {FIRST: conflict})
-    assert [one.stale_symbols for one in signs] == [(), (FIRST,), ()]
-    assert [dict(one.blocked) for one in signs] == [
+    status = traded(tmp_path, {FIRST: conflict}, {FIRST: stale, SECOND: conflict}, {FIRST: conflict})
+    assert [one.stale_symbols for one in status] == [(), (FIRST,), ()]
+    assert [dict(one.blocked) for one in status] == [
         {FIRST: conflict},
         {FIRST: stale, SECOND: conflict},
         {FIRST: conflict},
@@ -96,7 +96,7 @@ def test_safe_mode_blocks_everybody_else_while_it_lasts_and_not_until_the_next_b
 
 def test_every_symbol_in_conflict_is_not_ready_and_not_stale() -> None:
     shut = EntryGuard(("A",), lambda kind, detail: None).in_force({"A": str(BlockReason.CONFLICT)})
-    signs = ProcessStatus(
+    status = ProcessStatus(
         "r0001", "paper", "trading", "host:1:a", 0, last_bars={"A": 0}, last_bar_at=0, blocked=shut
     )
-    assert not_ready(signs, 0, 3) == ("no symbol may enter: conflicting bars",)
+    assert not_ready(status, 0, 3) == ("no symbol may enter: conflicting bars",)

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from schemas.settings.live import OperationsSettings
 from tests.agents.language_models.wire_server import answer
-from tests.worker.operations.asking import asked, endpoint, signs
+from tests.worker.operations.asking import asked, endpoint, status
 from tests.worker.operations.receiver import HANG, receiving
 from tests.worker.wire import wire
 from worker.cli import app
@@ -139,10 +139,10 @@ def test_database_that_was_reached_with_a_password_keeps_none(planted, monkeypat
 def test_endpoint_and_webhook_hand_on_no_secret(planted):
     redactor = redactor_of()
     known = [KEY, TOKEN, HOOK, SIGNING]
-    broken = signs(state="safe_mode", reason=f"failed with {KEY}", feed=f"http://x/{HOOK}", owner=SIGNING)
+    broken = status(state="safe_mode", reason=f"failed with {KEY}", feed=f"http://x/{HOOK}", owner=SIGNING)
 
     class Source:
-        def signs(self):
+        def status(self):
             return broken
 
     async def served():

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from schemas.errors import ConfigError
 from schemas.settings.live import OperationsSettings
-from tests.worker.operations.asking import NOW, Told, asked, endpoint, get, parsed, request, sent, signs
+from tests.worker.operations.asking import NOW, Told, asked, endpoint, get, parsed, request, sent, status
 from worker.operations.endpoint import LONGEST_HEAD
 from worker.operations.endpoint_access import MOST_CONNECTIONS, guard_of, is_loopback, most_connections
 from worker.operations.status import SECOND
@@ -36,7 +36,7 @@ def answered(ask):
 
 
 def test_metrics_are_valid_openmetrics_with_every_sign():
-    full = signs(
+    full = status(
         state="safe_mode",
         reason="store_away",
         bars_validated=7,
@@ -126,7 +126,7 @@ def test_metrics_are_valid_openmetrics_with_every_sign():
 )
 def test_ready_answers_200_only_while_bars_flow_and_the_store_is_there(changed, said):
     async def ask():
-        async with endpoint(Told(signs(**changed))) as one:
+        async with endpoint(Told(status(**changed))) as one:
             return await asked(one, "/ready"), await asked(one, "/health")
 
     ready, health = during(ask())
@@ -138,20 +138,20 @@ def test_status_is_one_json_object_and_head_has_no_body():
     async def ask():
         async with endpoint(
             Told(
-                signs(reason="token=c4nary-0123", equity=float("nan")),
+                status(reason="token=c4nary-0123", equity=float("nan")),
             ),
             known=["c4nary-0123"],
         ) as one:
             return await asked(one, "/status?x=1"), await asked(one, "/status", method="HEAD")
 
-    status, head = during(ask())
-    document = json.loads(status.body)
+    told, head = during(ask())
+    document = json.loads(told.body)
     assert document["run_id"] == "r0001"
     assert document["bar_lag_s"] == 5.0
     assert document["not_ready"] == []
-    assert "c4nary" not in status.body
+    assert "c4nary" not in told.body
     assert (head.status, head.body) == (200, "")
-    assert int(head.fields["Content-Length"]) == len(status.body)
+    assert int(head.fields["Content-Length"]) == len(told.body)
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_fewer_connections_are_taken_where_few_files_may_be_open(monkeypatch, so
 
 def test_source_that_fails_is_an_answer_and_not_the_end():
     class Broken:
-        def signs(self):
+        def status(self):
             raise RuntimeError("c4nary")
 
     async def ask():

@@ -19,7 +19,7 @@ from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink, StoreSink
 from services.journal.writer import JournalWriter
 from tests.worker.feeds.growing import HEADER, NS, World, close, line
-from tests.worker.operations.asking import NOW, Told, request, signs
+from tests.worker.operations.asking import NOW, Told, request, status
 from tests.worker.settings_walk.walking import Look
 from tests.worker.shared_runs import embedded_bars
 from worker.bootstrap import assemble, given_playbooks
@@ -168,7 +168,7 @@ def served(settings: Settings) -> Any:
 
     async def asked() -> Any:
         prepared = prepare(operations, Redactor(()), {})
-        late = Told(signs(last_bar_at=NOW - 400 * 10**9, last_bars={"BTC/USDT": NOW - 400 * 10**9}))
+        late = Told(status(last_bar_at=NOW - 400 * 10**9, last_bars={"BTC/USDT": NOW - 400 * 10**9}))
         async with operated(prepared, late, "r0001", "paper") as opened:
             if opened.endpoint is None:
                 return None

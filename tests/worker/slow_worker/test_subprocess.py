@@ -62,7 +62,7 @@ class Told:
 class Source:
     """A trading loop that says nothing."""
 
-    def signs(self) -> ProcessStatus:
+    def status(self) -> ProcessStatus:
         return ProcessStatus("r0001", "paper", "trading", "host:1:a", 0)
 
 
