@@ -269,7 +269,8 @@ def headline(document: dict[str, Any]) -> str:
         told = f"{_percent(worst['rate'])} (se {_percent(worst['se'])}) of its runs"
         parts.append(f"worst null world: {worst['world']}, flagged in {told}")
     missed = len(document["broken"])
-    parts.append(f"{document['targets'] - missed} of {document['targets']} targets hold")
+    held = f"{document['targets'] - missed} of {document['targets']} targets hold"
+    parts.append(held if document["targets"] else "no target is set for this world")
     if missed:
         parts.append("not: " + "; ".join(f"{one['figure']} in {one['world']}" for one in document["broken"]))
     return f"{'; '.join(parts)} ({counted(document['runs'], 'run')} a world, seed {document['seed']})"
