@@ -73,10 +73,11 @@ def test_mean_that_moved_is_told_with_the_interval_of_the_last_look():
     assert interval_text(shown.lower, shown.upper, shown.kind).endswith("] (last look)")
 
 
-def test_mean_that_even_the_last_look_excludes_is_told_as_no_interval_and_not_as_one_that_holds_it():
+@pytest.mark.parametrize("grade", [EvidenceGrade.COUNT_ONLY, EvidenceGrade.SIGNIFICANT])
+def test_mean_that_even_the_last_look_excludes_is_told_as_no_interval_and_not_as_one_that_holds_it(grade):
     """1R a day for 72 weeks, then minus 1R: E without restarts for the gain is far above 40."""
     noise = np.random.default_rng(1).standard_t(3, (143, 7)) / np.sqrt(3.0)
-    seen, shown, reason = told(np.repeat([[1.0], [-1.0]], (72, 71), axis=0) + noise)
+    seen, shown, reason = told(np.repeat([[1.0], [-1.0]], (72, 71), axis=0) + noise, grade)
     assert seen.plain[GAINING] > 40.0
     assert shown.kind == "none"
     assert "no constant mean fits all blocks: there is no interval, the last look alone excludes" in reason
