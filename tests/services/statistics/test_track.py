@@ -252,6 +252,15 @@ def test_claim_stands_again_when_the_stretch_that_spoke_against_it_is_forgotten(
     assert seen.e_value > PROVEN_E
 
 
+def test_claim_outlives_its_mean_by_the_weeks_that_limits_tells_of():
+    """180 weeks around 1R, 12 around -2.5R: nothing proves the loss yet, and the gain is claimed."""
+    noise = t3(np.random.default_rng(11), (192, 5))
+    seen = weekly_track(np.repeat([[1.0], [-2.5]], (180, 12), axis=0) + noise).at(NEVER_NS)
+    family = register_family(["a"], GATE.q)
+    (verdict,) = decide_cases([Case("a", seen, 20, regime_cell=False)], family, GATE)
+    assert (seen.contested, verdict.claim) == (False, "gaining")
+
+
 @pytest.mark.parametrize("reference", [-3.0, 4.0, 5.0])
 def test_reference_outside_the_winsor_bounds_is_refused(reference):
     with pytest.raises(DataError, match="strictly between"):
