@@ -478,11 +478,13 @@ def test_healthy_run_is_not_stopped_by_what_others_do_with_its_file(file, tmp_pa
 
 
 BUSY_PROCESS = """
-import sqlite3, sys
+import pathlib, sqlite3, sys
 store = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
 store.execute("PRAGMA wal_autocheckpoint=3")
 store.execute("CREATE TABLE busy (number INTEGER, text TEXT)")
-for number in range(400):
+for number in range(100_000):
+    if number >= 400 and pathlib.Path(sys.argv[2]).exists():
+        break
     store.execute("INSERT INTO busy VALUES (?, ?)", (number, "x" * 3000))
     if number % 7 == 0:
         store.execute("DELETE FROM busy WHERE number % 3 = 0")
@@ -493,11 +495,14 @@ store.close()
 """
 
 
-def test_healthy_run_is_not_stopped_by_checkpoints_of_a_busy_process(file):
+def test_healthy_run_is_not_stopped_by_checkpoints_of_a_busy_process(file, tmp_path):
+    """The busy process goes on until the run has committed often enough beside it, however slow that is."""
+    enough = tmp_path / "enough"
+
     async def scenario():
         async with await open_store(f"sqlite:///{file}", create=True) as store:
             run_id = (await store.runs.create(new_run())).run_id
-            command = (sys.executable, "-c", BUSY_PROCESS, str(file))
+            command = (sys.executable, "-c", BUSY_PROCESS, str(file), str(enough))
             busy = await asyncio.create_subprocess_exec(*command)
             ended = asyncio.create_task(busy.wait())
             commits = 0
@@ -507,6 +512,8 @@ def test_healthy_run_is_not_stopped_by_checkpoints_of_a_busy_process(file):
                     *(store.runs.find(run_id) for _ in range(3)),
                 )
                 commits += 1
+                if commits > 10:
+                    enough.touch()
             await store.journal.append(run_id, ROWS)
             return ended.result(), commits
 
