@@ -5,6 +5,8 @@ which can only drop what the rules accepted. It writes nothing and applies nothi
 whoever asked, and actions go through the playbook lifecycle.
 """
 
+from typing import ClassVar
+
 from agents.judge_model import Fallback, by_rules, weighed
 from agents.judge_replanning import replan
 from agents.judge_rules import judge_amendment, judge_boundary
@@ -19,17 +21,24 @@ from schemas.reflection import (
 )
 from schemas.settings import GateSettings, JudgeSettings
 from schemas.snapshot import PolicySnapshot
+from schemas.state import Stateful
 from schemas.vocabulary import JudgeDecision, RecommendedAction
 from services.model_calls.wording import Wordings
 from services.ports import LanguageModel
 
 
-class JudgeAgentClient:
+class JudgeAgentClient(Stateful):
     """The judge with counters of what it decided; grades reports again with `gate`.
 
     `reflection_off` is what the settings say: only then the record of a reflection that is off is a result.
     Where the settings ask for a model's opinion on reports and none is given, the verdicts say so.
     """
+
+    STATE: ClassVar = {
+        "boundary_counts": dict[JudgeDecision, int],
+        "replan_counts": dict[RecommendedAction, int],
+    }
+    REBUILT = frozenset({"_settings", "_gate", "_model", "_reflection_off", "_wordings"})
 
     def __init__(
         self,

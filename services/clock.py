@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Literal
+from typing import ClassVar, Literal
 
 from schemas.errors import InvariantViolation
+from schemas.state import Stateful
 
 DAY_NS = 86_400_000_000_000
 INTERVAL_NS: dict[str, int] = {"daily": DAY_NS, "weekly": 7 * DAY_NS}
@@ -16,8 +17,10 @@ Interval = Literal["daily", "weekly"]
 _PINNED: ContextVar[int | None] = ContextVar("pinned_bar_time", default=None)
 
 
-class SimulatedClock:
+class SimulatedClock(Stateful):
     """Bar time in integer ns; set by the runner, never by a reader."""
+
+    STATE: ClassVar = {"_now": int}
 
     def __init__(self, now: int = 0) -> None:
         self._now = now

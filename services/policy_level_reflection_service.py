@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import ClassVar
 
 from prompts import PromptTemplate, load_prompt
 from schemas.errors import ConfigError, InvariantViolation
@@ -24,6 +25,7 @@ from schemas.reflection import (
     ReflectionInvocationMeta,
 )
 from schemas.settings import ReflectionSettings
+from schemas.state import Stateful
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.record import LATE
@@ -66,8 +68,13 @@ class _Checked:
     deferred: tuple[str, ...] = ()
 
 
-class PolicyLevelReflectionService:
+class PolicyLevelReflectionService(Stateful):
     """Reflects on proposals; `overruns` counts reflections that took longer than their budget."""
+
+    STATE: ClassVar = {"overruns": int}
+    REBUILT = frozenset(
+        {"_settings", "_memory", "_model", "_prompt", "_timer", "_recorded", "_market_waits", "_wordings"}
+    )
 
     def __init__(
         self,

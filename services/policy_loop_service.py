@@ -6,7 +6,9 @@ counted, and no order comes from it.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, ClassVar
 
 from schemas.background import DecisionBackground
 from schemas.errors import (
@@ -20,6 +22,7 @@ from schemas.policy import AmendedPolicy, FrozenPolicy
 from schemas.reflection import TickValidationEvent
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
+from schemas.state import PART, Stateful, demand_fields, read_as, written_as
 from schemas.vocabulary import AmendmentKind, EvaluationOutcome, InvocationOutcome
 from services.policy_loop.admission import BoundaryFacts, decide
 from services.policy_loop.background import BackgroundBuilder
@@ -37,7 +40,7 @@ from trading_core.rules import RuleColumns
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
 
-class PolicyLoopService:
+class PolicyLoopService(Stateful):
     """Policy loop of one run.
 
     `on_boundary` waits for the answer. A live feed does not: it takes the three steps apart, `open` at the
@@ -50,6 +53,19 @@ class PolicyLoopService:
         policies: every frozen policy by id.
         counters: what happened; telemetry.
     """
+
+    STATE: ClassVar = {
+        "background": PART,
+        "_last_evaluation": dict[int, int],
+        "provider": PART,
+        "_judge": PART,
+        "counters": PART,
+    }
+    REBUILT = frozenset(
+        {"_settings", "_engine", "_columns", "_builder", "_playbooks", "_journal"}
+        | {"_evaluator", "backgrounds", "_in_flight", "_missed"}  # empty where no evaluation is out
+    )
+    IN_FORCE: ClassVar = {"policies": dict[str, FrozenPolicy], "structures": dict[str, str]}
 
     def __init__(
         self,
@@ -88,6 +104,32 @@ class PolicyLoopService:
             self.policies.get,
             self.counters,
         )
+
+    def state(self) -> dict[str, Any]:
+        """Every field of the state, and the policies that orders or positions still belong to.
+
+        Raises:
+            InvariantViolation: an evaluation is out.
+        """
+        if self._in_flight:
+            raise InvariantViolation("an evaluation is out: what it thinks about is no state")
+        kept = {tag.policy_id for tag in self._engine.tags_in_force().values()}
+        policies = {
+            name: written_as(kind, {key: one for key, one in getattr(self, name).items() if key in kept})
+            for name, kind in self.IN_FORCE.items()
+        }
+        return super().state() | policies
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Stand where the loop stood that wrote this.
+
+        Raises:
+            ValueError: it has other fields, or a value is not of its type.
+        """
+        demand_fields("PolicyLoopService", state, {**self.STATE, **self.IN_FORCE})
+        super().restore({name: state[name] for name in self.STATE})
+        for name, kind in self.IN_FORCE.items():
+            getattr(self, name).update(read_as(kind, state[name]))
 
     async def on_boundary(self, boundary: Boundary, *, history: bool = False) -> None:
         """Gate one boundary and evaluate it when the gate admits it, waiting for the answer; see `open`."""

@@ -8,10 +8,8 @@ next bar. Every skip is an event with its reason, once per slot.
 """
 
 import time
-from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -24,6 +22,7 @@ from schemas.reflection import (
     HighLevelReflectionRequest,
 )
 from schemas.settings import Settings
+from schemas.state import PART, Stateful
 from schemas.trials import TrialCounts
 from schemas.vocabulary import VersionState
 from services.clock import next_slot
@@ -33,6 +32,7 @@ from services.playbooks.renewals import Renewal
 from services.policy_loop_service import PolicyLoopService
 from services.ports import EventJournal, Judge, PlaybookReader
 from services.slow_loop.cadence import CadenceFacts, Run, Skip, due, examine_early, structural_permission
+from services.slow_loop.counters import SlowCounters
 from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.promotion_levels import Key
 from services.slow_loop.shadow_trials import ShadowTrials
@@ -41,25 +41,24 @@ from trading_core.bars import BarSeries
 from trading_core.rules import RuleColumns
 
 
-@dataclass
-class SlowCounters:
-    """What the slow loop did; telemetry, the summary reads it."""
-
-    runs: int = 0
-    skips: Counter[str] = field(default_factory=Counter)
-    findings: Counter[str] = field(default_factory=Counter)
-    recommendations: Counter[str] = field(default_factory=Counter)
-    replans: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
-    applied: Counter[str] = field(default_factory=Counter)
-    reports: list[dict[str, Any]] = field(default_factory=list)
-    run_ms: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-    errors: int = 0
-
-
-class SlowLoopService:
+class SlowLoopService(Stateful):
     """Slow loop of one run over one BarSeries."""
+
+    STATE: ClassVar = {
+        "_next_slot": int,
+        "_last_examined": int | None,
+        "_failed": bool,
+        "_in_hand": str | None,
+        "facts": PART,
+        "last_report": HighLevelReflectionReport | None,
+        "last_verdict": ReplanVerdict | None,
+        "counters": PART,
+        "_trials": PART,
+    }
+    REBUILT = frozenset({
+        "_settings", "_bars", "_columns", "_reflection", "_judge", "_lifecycle", "_playbooks", "_policy_loop",
+        "_journal", "_interval",
+    })  # fmt: skip
 
     def __init__(
         self,
@@ -93,6 +92,15 @@ class SlowLoopService:
         self.last_report: HighLevelReflectionReport | None = None
         self.last_verdict: ReplanVerdict | None = None
         self.counters = SlowCounters()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Stand where the loop stood that wrote this; the policy loop stands there already.
+
+        Raises:
+            ValueError: it has other fields, or a value is not of its type.
+        """
+        super().restore(state)
+        self.facts.in_force(self._policy_loop.policies)
 
     @property
     def proven(self) -> Mapping[Key, Evidence]:

@@ -21,7 +21,7 @@ NO_NOUNS = frozenset({
     "possible", "prepared", "propose", "public", "quiet", "random", "raw", "reads", "rebuilt", "recent",
     "recommended", "recorded", "recovering", "redacted", "redacting", "reflecting", "refused",
     "resolved", "restored", "resume", "retrying", "safe", "sampled", "seen", "shared", "sifted",
-    "silent", "simulated", "slow", "so", "spent", "spliced", "stopped", "stored", "system", "t",
+    "silent", "simulated", "slow", "so", "spent", "spliced", "stateful", "stopped", "stored", "system", "t",
     "taken", "thinktwice", "tighten", "tried", "unkept", "unlocking", "unreadable", "untraded",
     "unusable", "vital", "waiting", "with",
 })  # fmt: skip

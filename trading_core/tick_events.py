@@ -1,6 +1,6 @@
 """Turn the kernel's event records into typed tick-validation events with readable details."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import not_
 from typing import Any, Final, NamedTuple
@@ -45,7 +45,7 @@ class PolicyTag:
 Detail = dict[str, Any]
 Entries = dict[int, Detail]
 Read = Callable[["TickEventDecoder", EventRow], Any]
-ReadIds = Callable[["TickEventDecoder", EventRow, list[PolicyTag], Entries], Detail]
+ReadIds = Callable[["TickEventDecoder", EventRow, Mapping[int, PolicyTag], Entries], Detail]
 OWNER: Final = ("policy_id", "playbook_id")
 ABSENT: Final = object()
 
@@ -87,7 +87,7 @@ class TickEventDecoder:
         self._bar_ns = bars.bar_ns
 
     def decode(
-        self, e: EventRow, tags: list[PolicyTag], entries: dict[int, dict[str, Any]]
+        self, e: EventRow, tags: Mapping[int, PolicyTag], entries: dict[int, dict[str, Any]]
     ) -> TickValidationEvent:
         """One typed event.
 
@@ -129,25 +129,33 @@ def _side(direction: int) -> str:
     return "long" if direction > 0 else "short"
 
 
-def _policy(decoder: "TickEventDecoder", e: EventRow, tags: list[PolicyTag], entries: Entries) -> Detail:
+def _policy(
+    decoder: "TickEventDecoder", e: EventRow, tags: Mapping[int, PolicyTag], entries: Entries
+) -> Detail:
     if e.b < 0:
         return dict.fromkeys(OWNER)
     return {"policy_id": tags[e.b].policy_id, "playbook_id": tags[e.b].playbook_id}
 
 
-def _order(decoder: "TickEventDecoder", e: EventRow, tags: list[PolicyTag], entries: Entries) -> Detail:
+def _order(
+    decoder: "TickEventDecoder", e: EventRow, tags: Mapping[int, PolicyTag], entries: Entries
+) -> Detail:
     owner = _policy(decoder, e, tags, entries)
     order_id = decoder.order_id(e.s, e.t, owner["policy_id"], "entry")
     entries[e.s] = {**owner, "order_id": order_id, "direction": _side(e.a)}
     return entries[e.s]
 
 
-def _fill(decoder: "TickEventDecoder", e: EventRow, tags: list[PolicyTag], entries: Entries) -> Detail:
+def _fill(
+    decoder: "TickEventDecoder", e: EventRow, tags: Mapping[int, PolicyTag], entries: Entries
+) -> Detail:
     return {**entries[e.s], "fill_id": content_id([entries[e.s]["order_id"], "fill"])}
 
 
 def _fill_of(leg: str) -> ReadIds:
-    def ids(decoder: "TickEventDecoder", e: EventRow, tags: list[PolicyTag], entries: Entries) -> Detail:
+    def ids(
+        decoder: "TickEventDecoder", e: EventRow, tags: Mapping[int, PolicyTag], entries: Entries
+    ) -> Detail:
         entry = entries.pop(e.s) if leg == "exit" else entries[e.s]
         order_id = decoder.order_id(e.s, e.t, entry["policy_id"], leg)
         fill_id = content_id([order_id, "fill"])

@@ -8,15 +8,19 @@ The counters are therefore zero because an attempt raises, not because nobody lo
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import ClassVar, Literal
 
 from schemas.errors import InvariantViolation
+from schemas.state import Stateful
 
 Forbidden = Literal["llm_calls", "memory_reads", "policy_writes"]
 
 
-class TickGuard:
+class TickGuard(Stateful):
     """One guard per run, shared by the engine and by every service that could break the rule."""
+
+    STATE: ClassVar = {"attempts": dict[Forbidden, int]}
+    REBUILT = frozenset({"_inside"})
 
     def __init__(self) -> None:
         self._inside = False

@@ -47,6 +47,9 @@ OVERRIDES = {
 }
 
 
+REFERENCES = ("policy", "position_policy")  # fields of the state that say whose something is
+
+
 @dataclass(frozen=True)
 class Boundary:
     """A policy boundary of one symbol at the close of row `t`."""
@@ -187,7 +190,8 @@ class TriggerEngine:
         self.t = 0
         self.columns = columns or RuleBank(rows)
         self._decoder = decoder
-        self._tags: list[PolicyTag] = []
+        self._tags: dict[int, PolicyTag] = {}
+        self._installed = 0
         self._entries: dict[int, dict[str, Any]] = {}
         self._flags = np.require(flags, dtype=np.uint8, requirements=["C", "W"])
         self._known_rows = rows
@@ -316,10 +320,11 @@ class TriggerEngine:
                 f"{self.bars.symbols[s]} holds a position: its exits belong to the policy that opened it"
             )
         events = self.retire(s)
-        self._tags.append(orders.tag)
+        self._tags[self._installed] = orders.tag
+        self._installed += 1
         own = int(st["own"])
         values: dict[str, Any] = {
-            "policy": len(self._tags) - 1,
+            "policy": self._installed - 1,
             "policy_direction": orders.direction,
             "policy_first_t": self.t,
             "policy_expires_own": own + orders.horizon,
@@ -413,6 +418,11 @@ class TriggerEngine:
         """Owner behind a policy reference of the state or of a trade record."""
         return self._tags[reference]
 
+    def tags_in_force(self) -> dict[int, PolicyTag]:
+        """Owners that an order, a position or a policy in force refers to, by reference."""
+        held = np.concatenate([self.state[name] for name in REFERENCES])
+        return {reference: self._tags[reference] for reference in sorted(set(held[held >= 0].tolist()))}
+
     def mark_evaluated(self, s: int) -> None:
         """Restart the heartbeat of symbol `s`; only a real evaluation does this, never a skip."""
         for name in ("last_evaluation", "last_beat"):
@@ -468,7 +478,8 @@ class TriggerEngine:
             "t": self.t,
             "state": self.state.copy(),
             "portfolio": self.portfolio.copy(),
-            "tags": list(self._tags),
+            "tags": self.tags_in_force(),
+            "installed": self._installed,
             "entries": {s: dict(entry) for s, entry in self._entries.items()},
             "columns": self.columns.copy(),
         }
@@ -478,6 +489,7 @@ class TriggerEngine:
         self.t = saved["t"]
         self.state = saved["state"].copy()
         self.portfolio = saved["portfolio"].copy()
-        self._tags = list(saved["tags"])
+        self._tags = dict(saved["tags"])
+        self._installed = saved["installed"]
         self._entries = {s: dict(entry) for s, entry in saved["entries"].items()}
         self.columns = saved["columns"].copy()

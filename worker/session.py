@@ -7,10 +7,12 @@ come from and when to flush. On a feed that runs on, `worker.trading` takes the 
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
+from schemas.episode import Episode
 from schemas.reflection import TickValidationResult
 from schemas.settings import Settings
+from schemas.state import PART, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import TickEventKind
 from services.clock import SimulatedClock
@@ -47,8 +49,25 @@ class Timing:
 
 
 @dataclass
-class Session:
+class Session(Stateful):
     """Everything one run consists of, wired by `bootstrap`."""
+
+    STATE: ClassVar = {
+        "registry": PART,  # first: episodes are remembered under the rules of their version
+        "lifecycle": PART,
+        "journal": PART,
+        "guard": PART,
+        "clock": PART,
+        "memory": PART,
+        "expectations": PART,
+        "policy_loop": PART,
+        "slow_loop": PART,
+        "model_account": PART,
+        "bars_validated": int,
+        "anomalies": Counter[str],
+        "doubted": list[tuple[int, str]],
+    }
+    REBUILT = frozenset({"settings", "bars", "engine", "models", "live", "events", "ledger", "columns_wired"})
 
     settings: Settings
     bars: BarSeries
@@ -71,6 +90,12 @@ class Session:
     columns_wired: int = 0  # columns that every session of these settings has made before its first row
     anomalies: Counter[str] = field(default_factory=Counter)
     doubted: list[tuple[int, str]] = field(default_factory=list)  # label and symbol of each bar in doubt
+
+    def remember(self, episode: Episode) -> None:
+        """An episode joins memory, expectations and the evidence of the slow loop."""
+        self.memory.add(episode)
+        self.expectations.record(episode)
+        self.slow_loop.facts.remember(episode)
 
     def begin(self) -> None:
         """Write the first event and the playbook versions that came in files."""

@@ -8,6 +8,7 @@ switched off each carries the record that says so.
 """
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from schemas.proposal import PolicyProposal, StrategistAnswer
 from schemas.reflection import (
@@ -18,6 +19,7 @@ from schemas.reflection import (
     ReflectionInvocationMeta,
 )
 from schemas.snapshot import PolicySnapshot
+from schemas.state import PART, Stateful
 from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import Plan, PlanEnd, PlanRound, PlaybookReader, Revision, RevisionBudget, Strategist
@@ -26,7 +28,7 @@ from trading_core.rules import LintFinding
 Linter = Callable[[PolicySnapshot, PolicyProposal], Sequence[LintFinding]]
 
 
-class ReflectingPlanProvider:
+class ReflectingPlanProvider(Stateful):
     """The plan provider of backtest and live trading alike.
 
     Args:
@@ -35,6 +37,9 @@ class ReflectingPlanProvider:
         playbooks: read-only registry.
         linter: checks a proposal's rules against the bars known at the snapshot.
     """
+
+    STATE: ClassVar = {"_reflection": PART}
+    REBUILT = frozenset({"_strategist", "_playbooks", "_linter"})
 
     def __init__(
         self,

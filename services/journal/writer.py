@@ -7,10 +7,11 @@ idempotent by sequence number.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from schemas.canonical import canonical_json
 from schemas.errors import InvariantViolation, nearest
+from schemas.state import Stateful
 from services.journal.chain import GENESIS_HASH, JournalRow, link
 from services.journal.kinds import JOURNAL_KINDS
 
@@ -26,13 +27,16 @@ class JournalSink(Protocol):
 RowReader = Callable[[JournalRow, Mapping[str, Any]], None]
 
 
-class JournalWriter:
+class JournalWriter(Stateful):
     """Appends to the chain of one run.
 
     Attributes:
         head_hash: hash of the last appended row; 64 zeros before the first.
         counts: number of appended rows by kind.
     """
+
+    STATE: ClassVar = {"_events": int, "head_hash": str, "counts": Counter[str]}
+    REBUILT = frozenset({"_sink", "_flush_rows", "_buffer", "_reader"})
 
     def __init__(self, sink: JournalSink, flush_rows: int = 2_000) -> None:
         self._sink = sink

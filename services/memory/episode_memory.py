@@ -6,7 +6,7 @@ cases. The fast path gets `reader()`, which cannot add.
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from schemas.episode import Episode
 from schemas.reflection import BUCKETS, MemoryCase, MemorySummary
 from schemas.settings import MemorySettings
 from schemas.snapshot import MemoryBaseRates
+from schemas.state import PART, Stateful
 from schemas.vocabulary import Direction
 from services.clock import SimulatedClock
 from services.memory.deadline import present_retrievals
@@ -34,7 +35,7 @@ def _alike(version_hash: str) -> str:
     return ""
 
 
-class EpisodeMemory:
+class EpisodeMemory(Stateful):
     """The writing side; one per run.
 
     Args:
@@ -45,6 +46,9 @@ class EpisodeMemory:
         rules_of: what decides how trades of the version with a hash end; where that changes, its cases are
             none of the new rules'. Without it all versions of a playbook count as alike.
     """
+
+    STATE: ClassVar = {"_telemetry": PART}
+    REBUILT = frozenset({"_settings", "_clock", "_guard", "_timer", "_rules_of", "_populations", "ignored"})
 
     def __init__(
         self,

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from schemas.reflection import BUCKETS
+from schemas.state import Stateful
 from services.statistics.quantiles import quantiles
 
 REASONS: Final = ("playbook", "direction", "fingerprint", "new_episodes")
 
 
 @dataclass(slots=True)
-class MemoryTelemetry:
+class MemoryTelemetry(Stateful):
     """One per memory, written by its readers.
 
     Attributes:

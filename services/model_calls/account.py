@@ -5,12 +5,13 @@ It joins ledger, breakers and journal; the calls themselves are made elsewhere. 
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from schemas.errors import ConfigError, ModelError
 from schemas.settings.llm import LlmSettings, ModelPrice
+from schemas.state import PART, Stateful, demand_fields, read_as
 from services.model_calls.breaker import UNUSABLE, Breaker, BreakerChange
 from services.model_calls.budget import Ledger, Refusal, used_by
 from services.model_calls.record import Caller, Question, RecordedCall, question_key
@@ -42,7 +43,7 @@ def price_for(settings: LlmSettings, model: str) -> ModelPrice:
     return price
 
 
-class ModelAccount:
+class ModelAccount(Stateful):
     """One account for all models of a run.
 
     Attributes:
@@ -51,6 +52,24 @@ class ModelAccount:
         answered: models that gave at least one reply.
         unusable: replies that no caller could read.
     """
+
+    STATE: ClassVar = {
+        "_asked": Counter[str],
+        "_symbol": str | None,
+        "ledger": PART,
+        "outcomes": Counter[str],
+        "answered": set[str],
+        "unusable": int,
+        "_failures": Counter[str],
+        "cut_overs": Counter[str],
+        "requests": int,
+        "estimated": int,
+        "opened": int,
+        "tokens": Counter[str],
+        "latencies_ms": list[float],
+    }
+    REBUILT = frozenset({"_settings", "_journal", "_clock", "keep"})
+    BREAKERS: ClassVar = {"_breakers": list[tuple[str, str, dict[str, Any]]]}
 
     def __init__(self, settings: LlmSettings, journal: EventJournal, clock: Clock) -> None:
         self._settings = settings
@@ -113,6 +132,22 @@ class ModelAccount:
         change = self._breaker(call.model, call.prompt).note(outcome)
         if change is not None:
             self._turned(call, change, outcome)
+
+    def state(self) -> dict[str, Any]:
+        """Every field of the state, and each breaker with its model and prompt."""
+        breakers = [[*key, one.state()] for key, one in self._breakers.items()]
+        return super().state() | {"_breakers": breakers}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Stand where the account stood that wrote this; limits are those of the settings.
+
+        Raises:
+            ValueError: it has other fields, or a value is not of its type.
+        """
+        demand_fields("ModelAccount", state, {**self.STATE, **self.BREAKERS})
+        super().restore({name: state[name] for name in self.STATE})
+        for model, prompt, breaker in read_as(self.BREAKERS["_breakers"], state["_breakers"]):
+            self._breaker(model, prompt).restore(breaker)
 
     def document(self) -> dict[str, Any]:
         """The `model` part of the JSON document; zeros without a model."""

@@ -7,6 +7,8 @@ account journals what it says.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from schemas.state import Stateful
+
 # A reply came that its caller could not read.
 UNUSABLE = "unusable"
 # The machine failed. A refusal or a cut reply is an answer, and a call that was not made shows nothing.
@@ -26,7 +28,7 @@ class BreakerChange(StrEnum):
 
 
 @dataclass
-class Breaker:
+class Breaker(Stateful):
     """`limit` failures in a row open it for `pause` calls; then one call tries, and decides.
 
     Attributes:
@@ -34,6 +36,8 @@ class Breaker:
         waiting: calls still to be refused; 0 while closed or trying.
         open: whether the last word was a failure at the limit.
     """
+
+    REBUILT = frozenset({"limit", "pause"})
 
     limit: int
     pause: int

@@ -6,9 +6,10 @@ be billed. Pure: time is given, nothing is read or written.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from schemas.settings.llm import LlmSettings, ModelLimits, ModelPrice
+from schemas.state import PART, Stateful
 from services.model_calls.record import UNTOLD, Question, RecordedCall, Usage
 
 DAY_NS = 86_400_000_000_000
@@ -20,7 +21,7 @@ Scope = Literal["event", "day", "run"]
 
 
 @dataclass
-class Spent:
+class Spent(Stateful):
     """What was used within a scope."""
 
     calls: int = 0
@@ -76,8 +77,11 @@ def used_by(call: RecordedCall, question: Question, price: ModelPrice) -> tuple[
 
 
 @dataclass
-class Ledger:
+class Ledger(Stateful):
     """Ledger of one run."""
+
+    STATE: ClassVar = {"run": PART, "event": PART, "day": PART, "_day_number": int | None}
+    REBUILT = frozenset({"settings"})
 
     settings: LlmSettings
     run: Spent = field(default_factory=Spent)

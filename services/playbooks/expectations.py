@@ -16,6 +16,7 @@ from schemas.episode import Episode
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from schemas.snapshot import ExpectationSummary
+from schemas.state import Stateful
 from services.clock import SimulatedClock
 
 
@@ -30,8 +31,10 @@ class ExpectationView:
         return self._summary(definition, known_at)
 
 
-class ExpectationBook:
+class ExpectationBook(Stateful):
     """Resolved trades by playbook and rules, in the order in which they became known."""
+
+    REBUILT = frozenset({"_clock", "_rules_of", "_trades", "_ids", "_cache", "ignored"})
 
     def __init__(
         self, clock: SimulatedClock, rules_of: Callable[[str], str] = lambda version_hash: ""

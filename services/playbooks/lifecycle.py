@@ -7,12 +7,14 @@ Every transition is returned as a `PlaybookVersion` for the journal.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from schemas.canonical import content_id
 from schemas.errors import ConfigError, InvariantViolation
 from schemas.judge import JudgeAction, RefusedAction
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.settings import JudgeSettings
+from schemas.state import Stateful
 from schemas.vocabulary import VersionState
 from services.playbooks.action_effects import (
     PROVEN,
@@ -42,8 +44,16 @@ Transitions = tuple[PlaybookVersion, ...]
 Origin = dict[str, str | None]
 
 
-class PlaybookLifecycle:
+class PlaybookLifecycle(Stateful):
     """Moves versions through their states over one registry; the only writer after the start."""
+
+    STATE: ClassVar = {
+        "_compositions": dict[str, Composition],
+        "_trials": dict[str, OpenTrial],
+        "_applied": set[str],
+        "_refused": list[RefusedAction],
+    }
+    REBUILT = frozenset({"_registry", "_reader", "_settings", "_guard", "_block"})
 
     def __init__(
         self, registry: PlaybookRegistry, settings: JudgeSettings, guard: TickGuard, block: str = ""

@@ -9,10 +9,12 @@ writes (R8).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import ClassVar
 
 from schemas.errors import ConfigError, InvariantViolation, nearest
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.regime import RegimeLabels
+from schemas.state import Stateful
 from schemas.vocabulary import Direction, VersionState
 from services.playbooks.loader import load_playbooks
 from services.playbooks.measures import outcome_rules, revised
@@ -94,8 +96,15 @@ class RegistryReader:
         )
 
 
-class PlaybookRegistry:
+class PlaybookRegistry(Stateful):
     """Every version of every playbook. Only the lifecycle writes, through `record`."""
+
+    STATE: ClassVar = {
+        "_active": dict[str, PlaybookVersion],
+        "_latest": dict[str, PlaybookVersion],
+        "_history": list[PlaybookVersion],
+    }
+    REBUILT = frozenset({"_guard"})
 
     def __init__(self, definitions: Sequence[PlaybookDefinition], guard: TickGuard, known_at: int) -> None:
         """Start with `definitions` active since `known_at` (ns).

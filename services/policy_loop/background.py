@@ -5,7 +5,7 @@ reports there is nothing yet that came later.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from schemas.background import DecisionBackground, FoundLesson, LessonInForce, P
 from schemas.reflection import HighLevelReflectionReport
 from schemas.settings import EnvelopeSettings
 from schemas.snapshot import PolicySnapshot
+from schemas.state import PART, Stateful
 from schemas.vocabulary import Direction, EvidenceGrade
 from services.policy_loop.plan_outcomes import PlanOutcomes
 from services.ports import MemoryQuery, MemoryReader, PlaybookReader
@@ -27,7 +28,7 @@ GRADED = (EvidenceGrade.SUGGESTIVE, EvidenceGrade.SIGNIFICANT)
 LastReport = Callable[[], HighLevelReflectionReport | None]
 
 
-class BackgroundBuilder:
+class BackgroundBuilder(Stateful):
     """Builder of one run.
 
     Args:
@@ -40,6 +41,9 @@ class BackgroundBuilder:
     Attributes:
         plans: what became of frozen plans; told by whoever sees tick events.
     """
+
+    STATE: ClassVar = {"plans": PART}
+    REBUILT = frozenset({"_bars", "_memory", "_playbooks", "_envelope", "_last_report"})
 
     def __init__(
         self,

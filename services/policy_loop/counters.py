@@ -12,6 +12,7 @@ from schemas.proposal import StrategistAnswer
 from schemas.reflection import Finding, PolicyLevelReflectionResult, ReflectionInvocationMeta
 from schemas.regime import RegimeView
 from schemas.settings import ReflectionSettings
+from schemas.state import Stateful
 from schemas.vocabulary import InvocationOutcome, PlanKind, PolicyEventKind, ReflectionStatus, Severity
 from services.policy_loop.admission import Admission
 from services.ports import PlanRound
@@ -29,7 +30,7 @@ class FindingExample:
 
 
 @dataclass
-class PolicyCounters:
+class PolicyCounters(Stateful):
     """One per run; the policy loop writes it, the summary reads it.
 
     Attributes:
@@ -39,6 +40,8 @@ class PolicyCounters:
         examples: the first of each code for each playbook that it met, by code and playbook.
         abstained_in: abstentions by regime (`trend/volatility/structure`).
     """
+
+    REBUILT = frozenset({"budgets"})
 
     budgets: ReflectionSettings = field(default_factory=ReflectionSettings)
     events: Counter[str] = field(default_factory=Counter)

@@ -5,12 +5,15 @@ they are known.
 """
 
 from collections import deque
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator
 
 from schemas.background import ClosedTrade, PlanOutcome
 from schemas.policy import FrozenPolicy
 from schemas.reflection import TickValidationEvent
 from schemas.snapshot import PolicySnapshot
+from schemas.state import Stateful
 from schemas.vocabulary import TickEventKind
 
 LAST = 5
@@ -18,8 +21,14 @@ REPLACED, RETIRED = "replaced", "retired"
 OVER = frozenset({TickEventKind.POLICY_EXPIRED, TickEventKind.EXIT_FILLED, REPLACED})
 
 
-class PlanOutcomes:
+def _last(plans: deque[PlanOutcome]) -> deque[PlanOutcome]:
+    return deque(plans, maxlen=LAST)
+
+
+class PlanOutcomes(Stateful):
     """The last plans of a run, by symbol."""
+
+    STATE: ClassVar = {"_plans": dict[str, Annotated[deque[PlanOutcome], AfterValidator(_last)]]}
 
     def __init__(self) -> None:
         self._plans: dict[str, deque[PlanOutcome]] = {}

@@ -9,8 +9,9 @@ from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
+from schemas.state import Stateful
 from schemas.vocabulary import TickEventKind
 
 WINDOWS_KEPT = 400  # a block of a slow fingerprint holds forty of them, and eight blocks can be permuted
@@ -36,8 +37,13 @@ class Fires:
         return {**self.counts, "r": tuple(self.r)}
 
 
-class DriftWindow:
+class DriftWindow(Stateful):
     """Collector of one run; times in ns."""
+
+    STATE: ClassVar = {
+        "_seen": list[Fired],
+        "_fingerprints": list[tuple[int, tuple[float, ...]]],
+    }
 
     def __init__(self) -> None:
         self._seen: list[Fired] = []

@@ -9,16 +9,18 @@ import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from schemas.canonical import content_id, ns_to_datetime
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
+from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.reflection import DeferredItem, HighLevelReflectionRequest, OpenEntry
 from schemas.settings import Settings
+from schemas.state import PART, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import (
     CheckName,
@@ -51,7 +53,7 @@ class FrozenFacts:
     proposal: PolicyProposal
 
 
-class LoopFacts:
+class LoopFacts(Stateful):
     """Facts of one run, row by row; times in ns.
 
     Attributes:
@@ -60,6 +62,28 @@ class LoopFacts:
         last_seq: of the last row taken; -1 before the first.
         timeframe: of the bars; empty before the first row.
     """
+
+    STATE: ClassVar = {
+        "timeframe": str,
+        "last_seq": int,
+        "_before": TrialLedger,
+        "_first_label": int,
+        "_label": str,
+        "_versions": list[tuple[int, PlaybookVersion]],
+        "_shadow": list[tuple[int, tuple[dict[str, Any], ...]]],
+        "_positions": PART,
+        "_overrides": list[tuple[int, OverrideReason]],
+        "_deferred": list[tuple[int, DeferredItem]],
+        "_drift": PART,
+        "_signals": PART,
+        "_asked": dict[str, dict[str, Any]],
+        "_proposals": dict[str, dict[str, Any] | None],
+        "_blocked": dict[str, dict[str, Any] | None],
+        "runs": PART,
+    }
+    REBUILT = frozenset(
+        {"_settings", "_takers", "_learnable", "_known", "_epochs", "_policies", "episodes"}
+    )  # of the settings, the versions, the episodes and the policies in force
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -98,6 +122,29 @@ class LoopFacts:
             **self.runs.takers,
             **dict.fromkeys((*EVENTS, *COUNTED), self._event),
         }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Stand where the facts stood that wrote this, but for episodes and policies.
+
+        Raises:
+            ValueError: it has other fields, or a value is not of its type.
+        """
+        super().restore(state)
+        for _, version in self._versions:
+            if version.state is VersionState.ACTIVE:
+                self._epochs.entered(version)
+
+    def remember(self, episode: Episode) -> None:
+        """An episode of before; what followed from it is part of the state."""
+        self.episodes.append(episode)
+        if not episode.no_learn:
+            self._learnable.append(episode)
+            self._known.append(episode.known_at)
+
+    def in_force(self, policies: Mapping[str, FrozenPolicy]) -> None:
+        """The policies that rows to come may tell of, by id."""
+        for name, policy in policies.items():
+            self._policies[name] = FrozenFacts(policy.playbook_id, policy.regime_key, policy.proposal)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -180,7 +227,7 @@ class LoopFacts:
         past, since = self.runs.carried_out(slot, clock), self._told_until(slot, clock)
         evidence, epochs = self.learnable(slot), self._epochs_at(clock)
         acted = tuple(action for action in self.runs.judge_history(slot, clock) if action.at >= window_start)
-        tested = [trial for made in self.runs.made(slot, clock) for trial in made.report.grid_trials]
+        tested = [trial for made in self.runs.made(slot, clock) for trial in made.tried]
         closes = [made.read_until for made in past]
         return HighLevelReflectionRequest(
             slot=slot,
@@ -208,7 +255,7 @@ class LoopFacts:
 
     def tested(self) -> list[str]:
         """Every grid value that a report has tried, by its name."""
-        return [trial_key(trial) for run in self.runs.all() for trial in run.report.grid_trials]
+        return [trial_key(trial) for run in self.runs.all() for trial in run.tried]
 
     def evidence(self, episode_ids: Sequence[str]) -> list[Episode]:
         """The episodes of a request, in its order."""
@@ -299,11 +346,9 @@ class LoopFacts:
 
     def _episode(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         episode = Episode.model_validate(payload["episode"])
-        self.episodes.append(episode)
+        self.remember(episode)
         self._positions.resolved(episode)
         if not episode.no_learn:
-            self._learnable.append(episode)
-            self._known.append(episode.known_at)
             rule = rule_name(episode.playbook_id, episode.direction)
             self._drift.fired(row.known_at, rule, episode.r)
 

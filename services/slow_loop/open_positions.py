@@ -4,9 +4,11 @@ Fed by fills and resolved trades, from the run as it goes on and from its journa
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from schemas.episode import Episode
 from schemas.reflection import OpenEntry
+from schemas.state import Stateful
 
 
 @dataclass
@@ -16,23 +18,25 @@ class _Position:
     closed_at: int | None = None
 
 
-class OpenPositions:
+class OpenPositions(Stateful):
     """The positions of one run, one of a symbol at a time."""
 
+    STATE: ClassVar = {"_latest": dict[str, int], "_seen": list[_Position]}
+
     def __init__(self) -> None:
-        self._latest: dict[str, _Position] = {}
+        self._latest: dict[str, int] = {}  # places in `_seen`
         self._seen: list[_Position] = []
 
     def entered(self, symbol: str, entry: OpenEntry, known_at: int) -> None:
         """A position was opened; `known_at` in ns."""
-        self._latest[symbol] = _Position(entry, known_at)
-        self._seen.append(self._latest[symbol])
+        self._latest[symbol] = len(self._seen)
+        self._seen.append(_Position(entry, known_at))
 
     def resolved(self, episode: Episode) -> None:
         """The position of a symbol was closed."""
-        position = self._latest.pop(episode.symbol, None)
-        if position is not None:
-            position.closed_at = episode.known_at
+        place = self._latest.pop(episode.symbol, None)
+        if place is not None:
+            self._seen[place].closed_at = episode.known_at
 
     def at(self, clock: int) -> tuple[OpenEntry, ...]:
         """What was open at a time, ns, by entry and playbook."""

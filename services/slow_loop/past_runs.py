@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from schemas.judge import JudgeAction, ReplanVerdict
-from schemas.reflection import HighLevelReflectionReport, JudgeActionSeen
+from schemas.reflection import GridTrial, JudgeActionSeen
+from schemas.state import Stateful
+from schemas.vocabulary import RecommendedAction
 from services.journal.chain import JournalRow
-from services.slow_loop.artefacts import with_moments
 from services.slow_loop.requests import actions_seen
 
 Taker = Callable[[JournalRow, Mapping[str, Any]], None]
@@ -22,7 +23,9 @@ class PastRun:
         slot: its slot.
         known_at: when its report was known.
         read_until: the clock of its request: what was known later belongs to the next run.
-        report: what it said.
+        report_id: of the report.
+        n_episodes, recommended_action: what it said.
+        tried: grid values that it has tried.
         verdict: the judge's, once there is one, with its id and the time at which its actions were seen.
         refused: those of its actions that the state of the run did not allow.
         failed_at: when it was known that it could not be carried out: then its facts are told again.
@@ -31,17 +34,15 @@ class PastRun:
     slot: int
     known_at: int
     read_until: int
-    report: HighLevelReflectionReport
+    report_id: str
+    n_episodes: int
+    recommended_action: RecommendedAction
+    tried: tuple[GridTrial, ...] = ()
     verdict: ReplanVerdict | None = None
     verdict_id: str = ""
     judged_at: int = 0
     refused: tuple[JudgeAction, ...] = ()
     failed_at: int | None = None
-
-    @property
-    def report_id(self) -> str:
-        """Id of the report's content."""
-        return self.report.content_hash[:16]
 
     @property
     def done(self) -> list[JudgeAction]:
@@ -54,8 +55,11 @@ class PastRun:
         return self.failed_at is not None and self.failed_at <= clock
 
 
-class PastRuns:
+class PastRuns(Stateful):
     """Fold of the journal rows that tell of reports; times in ns."""
+
+    STATE: ClassVar = {"_requests": dict[str, tuple[int, int]], "_journalled": dict[str, PastRun]}
+    REBUILT = frozenset({"_outside", "_all", "takers"})  # a run reads of no other maker
 
     def __init__(self) -> None:
         self._requests: dict[str, tuple[int, int]] = {}  # slot and clock, by request hash
@@ -123,8 +127,12 @@ class PastRuns:
 
     def _report(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         slot, read_until = self._requests.pop(payload["request_hash"])
-        report = HighLevelReflectionReport.model_validate(with_moments(payload["report"]))
-        self._learned(payload["report_id"], PastRun(slot, row.known_at, read_until, report))
+        name, report = payload["report_id"], payload["report"]
+        tried = tuple(GridTrial.model_validate(one) for one in report["grid_trials"])
+        action = RecommendedAction(report["recommended_action"])
+        self._learned(
+            name, PastRun(slot, row.known_at, read_until, name, report["n_episodes"], action, tried)
+        )
 
     def _verdict(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         name, verdict = payload["report_id"], ReplanVerdict.model_validate(payload["verdict"])

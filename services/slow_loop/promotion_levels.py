@@ -4,7 +4,10 @@ All of them share one level (`services.statistics.online_levels`), in the order 
 began together, candidates come before bans, and these before risk cuts.
 """
 
+from typing import ClassVar
+
 from schemas.settings import JudgeSettings
+from schemas.state import Pairs, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
 from services.statistics.online_levels import online_level
 
@@ -14,11 +17,14 @@ Key = tuple[str, str | None]
 KINDS = ("candidate", "banned_cell", "risk_cut", "experiment")  # the order of what began together
 
 
-class PromotionLevels:
+class PromotionLevels(Stateful):
     """The level of everything that has begun, and the promotions so far.
 
     What began and was promoted in other configurations on the same bars, before this run, comes first.
     """
+
+    STATE: ClassVar = {"_levels": Pairs(Key, float), "_begun": int, "_promotions": list[int]}
+    REBUILT = frozenset({"_judge", "_before"})
 
     def __init__(self, judge: JudgeSettings, before: TrialLedger = NO_TRIALS) -> None:
         self._judge = judge

@@ -7,8 +7,8 @@ unit per trade, so that R is all it yields. Shadow trials, disabled cells and gr
 here, and only from bars at or before the clock.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from schemas.episode import Episode
 from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.settings import EnvelopeSettings, ExecutionSettings
+from schemas.state import Stateful, demand_fields, read_as
 from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.clock import SimulatedClock
 from services.memory.episode_builder import EpisodeContext, build_episode
@@ -74,6 +75,17 @@ class ShadowLedgers:
         It trades in one regime cell only when a key is given.
         """
         return ShadowLedger(self, definition, tuple(directions), start_row, regime_key)
+
+    def reopen(self, state: Mapping[str, Any]) -> "ShadowLedger":
+        """The ledger that wrote a state.
+
+        Raises:
+            ValueError: it is the state of no ledger.
+        """
+        demand_fields("ShadowLedger", state, ShadowLedger.STATE)
+        ledger = self.open(read_as(PlaybookDefinition, state["definition"]), (), 0)
+        ledger.restore(state)
+        return ledger
 
     def engines(self, ledger: "ShadowLedger") -> list[TriggerEngine]:
         """The engines of a ledger over the bars that are there."""
@@ -166,7 +178,7 @@ class ShadowLedgers:
         )
 
 
-class ShadowLedger:
+class ShadowLedger(Stateful):
     """One playbook version traded on paper; advanced block by block as time goes on.
 
     Its engines are made when they are needed, over the bars that are there; a live run gains bars, and then
@@ -179,6 +191,15 @@ class ShadowLedger:
         start_row: the first row that it trades.
         regime_key: the one regime cell in which it trades; None: wherever it is eligible.
     """
+
+    STATE: ClassVar = {
+        "definition": PlaybookDefinition,
+        "directions": tuple[Direction, ...],
+        "start_row": int,
+        "regime_key": str | None,
+        "_done": int,
+    }
+    REBUILT = frozenset({"_owner", "_engines", "_rows", "episodes"})  # episodes come out again
 
     def __init__(
         self,
@@ -202,13 +223,16 @@ class ShadowLedger:
         """Validate bars up to row `until` (exclusive); the newly resolved episodes, by exit, then symbol."""
         self._follow()
         self._done = max(self._done, until)
+        new = self._resolved(until)
+        self.episodes += new
+        return tuple(new)
+
+    def _resolved(self, until: int) -> list[Episode]:
         new: list[Episode] = []
         for engine in self._engines:
             while engine.t < until:
                 new += [self._episode(trade) for trade in engine.advance(until).trades]
-        new.sort(key=lambda one: (one.exit_label, one.symbol, one.direction, one.entry_label))
-        self.episodes += new
-        return tuple(new)
+        return sorted(new, key=lambda one: (one.exit_label, one.symbol, one.direction, one.entry_label))
 
     @property
     def open_since(self) -> int | None:
@@ -221,7 +245,9 @@ class ShadowLedger:
         rows = self._owner.bars.shape[0]
         if rows == self._rows:
             return
-        self._rows, self._engines = rows, self._owner.engines(self)
+        restored, self._rows, self._engines = not self._rows, rows, self._owner.engines(self)
+        if restored:
+            self.episodes = self._resolved(self._done)
         for engine in self._engines:
             while engine.t < self._done:
                 engine.advance(self._done)

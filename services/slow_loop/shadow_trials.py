@@ -10,7 +10,8 @@ and cuts come, all of them share one level: each begins with what `online_levels
 levels of their own: what one proves may be recommended as a candidate, which has to be proven again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import OpenEntry
 from schemas.settings import GateSettings, JudgeSettings
+from schemas.state import PART, Pairs, Stateful, demand_fields, read_as, written_as
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import Direction, VersionState
 from services.playbooks.lifecycle import DISCOVERIES, PlaybookLifecycle, ShadowTrial
@@ -30,7 +32,7 @@ from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, 
 TrialKey = tuple[str, str, str | None, tuple[Direction, ...]]
 
 
-class ShadowTrials:
+class ShadowTrials(Stateful):
     """The open trials of one run, each with its ledger, and what speaks for or against its measures.
 
     Attributes:
@@ -38,6 +40,20 @@ class ShadowTrials:
         measured: what the trades since each measure have shown, by its ledger.
         proven: those of them that contradict their measure.
     """
+
+    STATE: ClassVar = {
+        "_told": Pairs(TrialKey, dict[str, Any]),
+        "_spent": set[TrialKey],
+        "_refuted": Pairs(TrialKey, tuple[ShadowTrial, dict[str, Any]]),
+        "_cuts": list[dict[str, Any]],
+        "_levels": PART,
+        "_experiments": PART,
+        "shown": dict[str, dict[str, Any]],
+        "measured": Pairs(Key, dict[str, Any]),
+        "proven": Pairs(Key, dict[str, Any]),
+    }
+    REBUILT = frozenset({"_ledgers", "_lifecycle", "_gate", "_judge", "_journal", "_rules"})
+    LEDGERS: ClassVar = {"_open": Pairs(TrialKey, dict[str, Any]), "_beside": Pairs(TrialKey, dict[str, Any])}
 
     def __init__(
         self,
@@ -65,6 +81,25 @@ class ShadowTrials:
         self.shown: dict[str, Evidence] = {}
         self.measured: dict[Key, Evidence] = {}
         self.proven: dict[Key, Evidence] = {}
+
+    def state(self) -> dict[str, Any]:
+        """Every field of the state, and each ledger under the key of its trial."""
+        ledgers = {}
+        for name, kind in self.LEDGERS.items():
+            ledgers[name] = written_as(kind, {key: one.state() for key, one in getattr(self, name).items()})
+        return super().state() | ledgers
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Stand where the trials stood that wrote this.
+
+        Raises:
+            ValueError: it has other fields, or a value is not of its type.
+        """
+        demand_fields("ShadowTrials", state, {**self.STATE, **self.LEDGERS})
+        super().restore({name: state[name] for name in self.STATE})
+        for name, kind in self.LEDGERS.items():
+            reopened = {key: self._ledgers.reopen(one) for key, one in read_as(kind, state[name]).items()}
+            getattr(self, name).update(reopened)
 
     @property
     def counts(self) -> tuple[int, int]:

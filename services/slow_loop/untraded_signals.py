@@ -10,13 +10,14 @@ waiting for the price would have brought, and assumes nothing about a fill that 
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from schemas.proposal import PolicyProposal
 from schemas.reflection import UntradedSignal
 from schemas.settings import ExecutionSettings
+from schemas.state import Stateful
 from schemas.vocabulary import TickEventKind
 from services.slow_loop.shadow_ledger import paper_execution
 from trading_core.research.counterfactual import bracket_outcome
@@ -40,8 +41,15 @@ class PendingSignal:
     known_at: int
 
 
-class UntradedSignals:
+class UntradedSignals(Stateful):
     """Collector of one run."""
+
+    STATE: ClassVar = {
+        "_signalled": dict[str, int],
+        "_pending": list[PendingSignal],
+        "_resolved": list[UntradedSignal],
+    }
+    REBUILT = frozenset({"_execution"})
 
     def __init__(self, execution: ExecutionSettings) -> None:
         self._execution = paper_execution(execution)

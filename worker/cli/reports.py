@@ -16,7 +16,6 @@ from worker.runs.interrupts import run_async
 
 if TYPE_CHECKING:
     from schemas.judge import ReplanVerdict
-    from schemas.reflection import HighLevelReflectionReport
     from services.slow_loop.past_runs import PastRun
     from services.store import RunRecord, Store
     from services.store.claims import Claim
@@ -87,16 +86,20 @@ async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
 
 def _of_operator(one: "OnDemandReport") -> dict[str, Any]:
     """A report on demand stands at the moment it is about; it is no slot and delays none."""
-    return _of_report("on demand", one.known_at, one.report, one.verdict)
+    report = one.report
+    said = one.report_id, report.n_episodes, str(report.recommended_action)
+    return _of_report("on demand", one.known_at, said, one.verdict)
 
 
 def _of_journal(one: "PastRun") -> dict[str, Any]:
-    return _of_report("run", one.slot, one.report, one.verdict)
+    said = one.report_id, one.n_episodes, str(one.recommended_action)
+    return _of_report("run", one.slot, said, one.verdict)
 
 
 def _of_report(
-    by: str, slot: int, report: "HighLevelReflectionReport", verdict: "ReplanVerdict | None"
+    by: str, slot: int, said: tuple[str, int, str], verdict: "ReplanVerdict | None"
 ) -> dict[str, Any]:
+    report_id, episodes, action = said
     return {
         "slot": slot,
         "by": by,
@@ -105,9 +108,9 @@ def _of_report(
         "facts": {},
         "attempts": 1,
         "epoch": None,
-        "report_id": report.content_hash[:16],
-        "episodes": report.n_episodes,
-        "recommended_action": str(report.recommended_action),
+        "report_id": report_id,
+        "episodes": episodes,
+        "recommended_action": action,
         "delivery": "waiting" if verdict is None else "delivered",
         "verdict": None if verdict is None else str(verdict.decision),
         "actions": None if verdict is None else len(verdict.actions),

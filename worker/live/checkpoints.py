@@ -1,59 +1,40 @@
 """Savepoints of a paper run: how a process goes on without playing its whole run again.
 
-A savepoint is taken between two rows, when everything before it is stored and no evaluation is out. What bars
-alone determine (features, regimes, rule columns) is not in it: it is computed from the bars at once, which
-gives the same bits. Nothing depends on a savepoint: without one, or with one of another program, the run is
+A savepoint is taken between two rows, when everything before it is stored and no evaluation is out. It holds
+the bars, the episodes, and what each service says of its state; columns, regimes and limits are made from the
+bars and the settings. Nothing depends on a savepoint: without one, or with one of another program, the run is
 played from its first bar, and rows played behind one are compared with what is stored either way.
 """
 
 import base64
-import gc
 import hashlib
 import json
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-from pydantic import BaseModel
 
-from agents.judge_agent_client import JudgeAgentClient
-from agents.language_models.accounted import LiveSource, RecordedSource, SplicedSource
-from agents.language_models.cassette import CassetteWriter
-from agents.strategies.model_strategist import ModelStrategist
-from agents.strategies.rule_strategist import RuleStrategist
-from schemas.errors import StoreError
+from schemas.episode import Episode
+from schemas.errors import InvariantViolation, StoreError
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
-from services.high_level_reflection_service import HighLevelReflectionService
+from schemas.state import demand_fields, read_as, written_as
+from schemas.trials import TrialLedger
 from services.journal.writer import JournalWriter
-from services.memory.episode_memory import MemoryView
-from services.policy_level_reflection_service import PolicyLevelReflectionService
-from services.savepoints.forms import OWN, NoSavepoint
-from services.savepoints.reading import Reader
-from services.savepoints.writing import Parts, Writer
-from services.slow_loop.loop_facts import LoopFacts
-from services.slow_loop.past_runs import PastRuns
-from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
-from services.slow_loop.untraded_signals import UntradedSignals
-from services.slow_loop_service import SlowLoopService
 from services.store import RunRecord, Store
 from services.store.checkpoints import DamagedSavepoint, Savepoint
 from services.store.repository import Lease, LeaseLost
 from trading_core.bars import COLUMNS, BarSeries
-from trading_core.features.columns import FeatureColumns
+from trading_core.features.sources import Made
 from trading_core.live.growing_bars import GrowingBars
 from trading_core.live.step import LiveStep
-from trading_core.regime import RegimeColumns, RegimeTracker
-from trading_core.rule_bank import SharedColumns
-from trading_core.rules import RuleColumns
-from trading_core.tick_events import TickEventDecoder
+from trading_core.tick_events import PolicyTag
 from trading_core.trigger_engine import TriggerEngine
 from worker.bootstrap import assemble, given_playbooks
 from worker.live.stepper import LiveStepper, Market
@@ -61,38 +42,34 @@ from worker.models import Models, RecordedPast
 from worker.operations.logs import EventSink
 from worker.session import Session
 
-KEPT = (
-    Settings, Models, GrowingBars, FeatureColumns, RuleColumns, SharedColumns, RegimeTracker, RegimeColumns,
-    LiveStep, TickEventDecoder, LiveSource, RecordedSource, SplicedSource, CassetteWriter,
-)  # fmt: skip
-REMADE: Mapping[type, Mapping[str, Any]] = {
-    TriggerEngine: dict.fromkeys(
-        ("_equity", "_gross", "_flags", "_known_rows", "_events", "_count", "_trades", "_n_trades")
-        + ("parameters",)
-    ),
-    ShadowLedger: {"_engines": [], "_rows": 0},
-    JournalWriter: dict.fromkeys(("_sink", "_buffer", "_flush_rows", "_reader")),
-    LoopFacts: dict.fromkeys(("_takers",)),
-    PastRuns: dict.fromkeys(("takers",)),
-    # What follows from the settings alone is never read back: limits are those of the settings, always.
-    RuleStrategist: dict.fromkeys(("_directions", "_allowed")),
-    MemoryView: dict.fromkeys(("_quotas", "_budget_ms")),
-    ShadowLedgers: dict.fromkeys(("zones", "_execution")),
-    UntradedSignals: dict.fromkeys(("_execution",)),
-    SlowLoopService: dict.fromkeys(("_interval",)),
-    HighLevelReflectionService: dict.fromkeys(("_wordings",)),
-    JudgeAgentClient: dict.fromkeys(("_reflection_off", "_wordings")),
-    ModelStrategist: dict.fromkeys(("_tolerances", "_wordings")),
-    PolicyLevelReflectionService: dict.fromkeys(("_wordings",)),
+LEVEL: Final = 1  # of compression: a savepoint is written far more often than it is read
+ROOM: Final = Path(__file__).resolve().parents[2]
+SOURCES: Final = ("agents", "prompts", "schemas", "services", "trading_core", "worker")
+ENGINE: Final[Mapping[str, Any]] = {
+    "t": int,
+    "state": str,
+    "portfolio": str,
+    "tags": dict[int, PolicyTag],
+    "installed": int,
+    "entries": dict[int, dict[str, Any]],
 }
-LEVEL = 1  # of compression: a savepoint is written far more often than it is read
-ROOM = Path(__file__).resolve().parents[2]
+DOCUMENT: Final[Mapping[str, Any]] = {
+    "session": dict[str, Any],
+    "engine": dict[str, Any],
+    "ledger": TrialLedger,
+    "rows": int,
+    "blocked": dict[str, str],
+}
+
+
+class NoSavepoint(StoreError):
+    """A session cannot be written, or what was written cannot be put back; nothing depends on savepoints."""
 
 
 @cache
 def _sources() -> str:
     """Hash of every source of the program and of its prompts."""
-    files = [path for name in OWN for path in (ROOM / name).rglob("*") if path.suffix in (".py", ".txt")]
+    files = [path for name in SOURCES for path in (ROOM / name).rglob("*") if path.suffix in (".py", ".txt")]
     digest = hashlib.sha256(f"{sys.version} numpy {np.__version__}".encode())
     for path in sorted(files):
         digest.update(path.relative_to(ROOM).as_posix().encode())
@@ -108,25 +85,6 @@ def maker(settings: Settings, definitions: Sequence[PlaybookDefinition] | None) 
     """
     books = sorted(one.content_hash for one in given_playbooks(settings, definitions))
     return hashlib.sha256("\n".join([_sources(), *books]).encode()).hexdigest()[:16]
-
-
-def sections(settings: Settings) -> tuple[BaseModel, ...]:
-    """The parts of the settings that decide, however deep, in the order of their fields."""
-    found: list[BaseModel] = []
-
-    def walk(value: Any) -> None:
-        if isinstance(value, BaseModel):
-            found.append(value)
-            for name in type(value).model_fields:
-                walk(getattr(value, name))
-        elif isinstance(value, tuple):
-            for one in value:
-                walk(one)
-
-    for name in type(settings).model_fields:
-        if name != "runtime":
-            walk(getattr(settings, name))
-    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -151,11 +109,10 @@ class SavepointWriter:
 
     def __init__(self, maker: str) -> None:
         self._maker = maker
-        self._parts = Parts()
         self._number = 0
         self._columns = 0
-        self._whole = True
-        self._standing = 0, 0, 0
+        self._episodes = 0
+        self._written = 0, 0, 0, 0
         self.rows = 0
         self.events = 0
 
@@ -165,36 +122,45 @@ class SavepointWriter:
         Call `stored` once it is stored; otherwise the next one holds its news, too.
 
         Raises:
-            NoSavepoint: something in the session has no form.
+            NoSavepoint: the session has all of its bars, or an evaluation is out.
         """
-        whole = self._whole or self._parts.made > 2 * len(self._parts) + 1_000
+        whole = self._number == 0
         if whole:
-            self._parts, self.rows, self._columns = Parts(), 0, session.columns_wired
-        made = live_step(session).columns.features.made
-        writer = Writer(self._parts, KEPT, REMADE, sections(session.settings))
-        columns = writer.form(made[self._columns :])
-        writer.reached.clear()  # nodes are named once; only the state refers to parts again
-        state = {"session": writer.form(session), "rows": standing.rows, "blocked": standing.blocked}
-        added = {"parts": self._parts.new, "columns": columns, "rows": _rows_from(session, self.rows)}
-        self._parts.drop_all_but(writer.reached)
-        self._standing = standing.rows, session.journal.events, len(made)
-        rows, events, _ = self._standing
-        point = Savepoint(self._number, rows, events, self._maker, (_packed(added),), _packed(state))
-        return point, whole
+            self._columns = session.columns_wired
+        made, episodes = live_step(session).columns.features.made, session.slow_loop.facts.episodes
+        added = {
+            "start": self.rows,
+            "rows": _rows_from(session, self.rows),
+            "columns": written_as(list[Made], list(made[self._columns :])),
+            "episodes": written_as(list[Episode], episodes[self._episodes :]),
+        }
+        try:
+            told = session.state()
+        except (InvariantViolation, ValueError) as error:
+            raise NoSavepoint(str(error)) from error
+        state = {
+            "session": told,
+            "engine": _engine_state(session.engine),
+            "ledger": written_as(TrialLedger, session.ledger),
+            "rows": standing.rows,
+            "blocked": standing.blocked,
+        }
+        self._written = standing.rows, session.journal.events, len(made), len(episodes)
+        rows, events, *_ = self._written
+        return Savepoint(self._number, rows, events, self._maker, (_packed(added),), _packed(state)), whole
 
     def stored(self) -> None:
         """The last savepoint that was written is stored."""
-        self.rows, self.events, self._columns = self._standing
+        self.rows, self.events, self._columns, self._episodes = self._written
         self._number += 1
-        self._whole = False
-        self._parts.new.clear()
 
     @classmethod
-    def behind(cls, point: Savepoint, parts: Parts, columns: int) -> "SavepointWriter":
+    def behind(cls, point: Savepoint, columns: int, episodes: int) -> "SavepointWriter":
         """A writer that goes on where a savepoint was read."""
         made = cls(point.code)
-        made._parts, made._columns, made._whole = parts, columns, False
-        made._number, made.rows, made.events = point.number + 1, point.bars, point.events
+        made._written = point.bars, point.events, columns, episodes
+        made._number = point.number
+        made.stored()
         return made
 
 
@@ -244,67 +210,74 @@ def restored(
     Raises:
         NoSavepoint: the savepoint does not fit the session.
     """
-
-    def wired(bars: BarSeries) -> Session:
-        return assemble(
-            settings, bars, journal, definitions, models, recorded=past, market_waits=market_waits
-        )
-
     try:
-        with _without_collection():
-            return _restored(point, market, wired, settings)
+        added, state = [_unpacked(text) for text in point.added], _unpacked(point.state)
+        demand_fields("a savepoint", state, DOCUMENT)
+        bars, rows = _bars(added, market, point)
+        session = assemble(
+            settings, GrowingBars(bars), journal, definitions, models,
+            recorded=past, market_waits=market_waits, ledger=read_as(TrialLedger, state["ledger"]),
+        )  # fmt: skip
+        _restore(session, added, state)
+        session.engine.take_rows(0, rows)
     except (zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise NoSavepoint(f"savepoint {point.number} cannot be read: {error!r}") from error
-
-
-def _restored(
-    point: Savepoint, market: Market, wired: Callable[[BarSeries], Session], settings: Settings
-) -> Restored:
-    parts = Parts()
-    reader = Reader(parts, REMADE, KEPT, sections(settings))
-    added, columns = [_unpacked(text) for text in point.added], []
-    for one in added:
-        reader.take_parts(one["parts"])
-        columns += reader.read(one["columns"])
-    rows = _joined([one["rows"] for one in added])
-    bars: dict[str, Any] = {name: rows[name] for name in (*COLUMNS, "present")}
-    series = BarSeries(rows["times"], market.symbols, market.timeframe, market.label, **bars)
-    session = wired(GrowingBars(series))
-    features = live_step(session).columns.features
-    features.make_again((*features.made, *columns))
-    state = _unpacked(point.state)
-    buckets = session.engine.state["buckets"].copy()
-    reader.read(state["session"], session)
-    if not np.array_equal(buckets, session.engine.state["buckets"]):
-        raise NoSavepoint(f"savepoint {point.number} has other correlation buckets than the settings")
     if (session.engine.t, session.journal.events, state["rows"]) != (point.bars, point.events, point.bars):
         raise NoSavepoint(f"savepoint {point.number} holds another moment than it says")
-    session.engine.take_rows(0, rows)
     session.listen()
-    standing = ResumePoint(state["rows"], state["blocked"])
-    return Restored(session, standing, SavepointWriter.behind(point, parts, len(features.made)))
+    columns, episodes = len(live_step(session).columns.features.made), len(session.slow_loop.facts.episodes)
+    standing = ResumePoint(state["rows"], read_as(dict[str, str], state["blocked"]))
+    return Restored(session, standing, SavepointWriter.behind(point, columns, episodes))
 
 
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Nothing that is read here is garbage, and looking for some takes longer than reading it."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
+def _bars(
+    added: Sequence[Mapping[str, Any]], market: Market, point: Savepoint
+) -> tuple[BarSeries, dict[str, Any]]:
+    """The bars so far, and every table of their rows."""
+    rows = {name: np.concatenate([_read(part["rows"][name]) for part in added]) for name in added[0]["rows"]}
+    starts = np.cumsum([0, *(_read(part["rows"]["times"]).size for part in added)]).tolist()
+    if [part["start"] for part in added] != starts[:-1]:
+        raise NoSavepoint(f"savepoint {point.number} builds on one that is missing")
+    bars: dict[str, Any] = {name: rows[name] for name in (*COLUMNS, "present")}
+    return BarSeries(rows["times"], market.symbols, market.timeframe, market.label, **bars), rows
+
+
+def _restore(session: Session, added: Sequence[Mapping[str, Any]], state: Mapping[str, Any]) -> None:
+    features = live_step(session).columns.features
+    columns = [one for part in added for one in read_as(list[Made], part["columns"])]
+    features.make_again((*features.made, *columns))
+    session.registry.restore(state["session"]["registry"])  # episodes are kept by the rules of their version
+    for part in added:
+        for episode in read_as(list[Episode], part["episodes"]):
+            session.remember(episode)
+    session.restore(state["session"])
+    _restore_engine(session.engine, state["engine"])
+
+
+def _engine_state(engine: TriggerEngine) -> dict[str, Any]:
+    saved = engine.snapshot()
+    for name in ("state", "portfolio"):
+        saved[name] = base64.b64encode(saved[name].tobytes()).decode()
+    return {name: written_as(kind, saved[name]) for name, kind in ENGINE.items()}
+
+
+def _restore_engine(engine: TriggerEngine, state: Mapping[str, Any]) -> None:
+    """Stand where the engine stood; membership in correlation buckets follows from the settings."""
+    demand_fields("TriggerEngine", state, ENGINE)
+    saved = {name: read_as(kind, state[name]) for name, kind in ENGINE.items()}
+    for name in ("state", "portfolio"):
+        there = getattr(engine, name)
+        cells = np.frombuffer(base64.b64decode(saved[name]), dtype=there.dtype)
+        saved[name] = cells.reshape(there.shape).copy()
+    if not np.array_equal(saved["state"]["buckets"], engine.state["buckets"]):
+        raise NoSavepoint("the savepoint has other correlation buckets than the settings")
+    engine.restore(saved | {"columns": engine.columns})
 
 
 def _rows_from(session: Session, start: int) -> dict[str, Any]:
     bars = session.bars
     tables = {name: getattr(bars, name)[start:] for name in (*COLUMNS, "present", "times")}
     return {name: _written(table) for name, table in (tables | session.engine.rows_from(start)).items()}
-
-
-def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-    return {name: np.concatenate([_read(part[name]) for part in parts]) for name in parts[0]}
 
 
 def _written(table: np.ndarray[Any, Any]) -> list[Any]:

@@ -18,7 +18,6 @@ from schemas.settings import Settings
 from services.feeds.port import BarRow, FeedAnomaly, MarketFeed
 from services.journal.writer import JournalWriter
 from services.policy_loop.evaluation import Evaluation
-from services.savepoints.forms import NoSavepoint
 from services.store import RunRecord, Store
 from services.store.checkpoints import Savepoint
 from services.store.failures import StoreDamaged
@@ -26,7 +25,7 @@ from services.store.file_watch import StoreLost
 from services.store.records import Closing
 from services.store.repository import Lease, LeaseLost
 from worker.bootstrap import given_playbooks
-from worker.live.checkpoints import CheckpointSchedule, Pace, restored
+from worker.live.checkpoints import CheckpointSchedule, NoSavepoint, Pace, restored
 from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter
 from worker.live.doubts import Doubts

@@ -1,7 +1,6 @@
 """Each fact is in exactly one report: the first whose clock is at or past the time when it was known."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from schemas.proposal import PolicyProposal
 from schemas.reflection import HighLevelReflectionRequest, UntradedSignal
 from schemas.settings import Settings
+from schemas.vocabulary import RecommendedAction
 from services.journal.chain import JournalRow
 from services.slow_loop.cadence import Run
 from services.slow_loop.loop_facts import LoopFacts
@@ -20,14 +20,6 @@ from trading_core.rules import RuleColumns
 
 DAY = 86_400 * 10**9
 ROWS, STOPS_TRADING, TRADES_AGAIN = 200, 50, 120
-
-
-@dataclass
-class Read:
-    """A report, as far as it says what was told; it found nothing."""
-
-    content_hash: str
-    grid_trials: tuple[Any, ...] = ()
 
 
 def day(number: int) -> int:
@@ -41,7 +33,7 @@ def row(
 
 
 def report(clock: int) -> PastRun:
-    return PastRun(clock, clock, clock, Read(str(clock)))  # type: ignore[arg-type]
+    return PastRun(clock, clock, clock, str(clock), 0, RecommendedAction.HOLD)
 
 
 def bars() -> BarSeries:

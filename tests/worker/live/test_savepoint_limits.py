@@ -4,7 +4,7 @@ import base64
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,14 @@ import pytest
 from schemas.settings import Settings
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
-from services.savepoints.forms import kind_of
-from services.savepoints.writing import Parts, Writer
 from services.store.checkpoints import sealed, unseal
 from tests.worker.live.paper_runs import rows_of, waiting_feed
 from tests.worker.live.test_paper_savepoints import Process, few
 from trading_core.kernel.fresh import parameter_record
+from trading_core.kernel.records import SYMBOL
 from trading_core.live.growing_bars import GrowingBars
 from worker.bootstrap import assemble
 from worker.feeds.files.rows import series_of
-from worker.live.checkpoints import KEPT, REMADE, sections
 
 LOOSE = {
     "envelope": {
@@ -44,64 +42,37 @@ LOOSE = {
 Edit = Callable[[dict[str, Any]], None]
 
 
-def objects(form: Any, name: str) -> Iterator[dict[str, Any]]:
-    """The attributes of every object of a class in a form."""
-    if isinstance(form, list):
-        if form[:1] == ["object"] and form[2].endswith(f":{name}"):
-            yield form[3]
-        for one in form:
-            yield from objects(one, name)
-    elif isinstance(form, dict):
-        for one in form.values():
-            yield from objects(one, name)
-
-
-def array(number: int, cells: np.ndarray[Any, Any]) -> list[Any]:
-    """An array as a savepoint writes it."""
-    return ["array", number, kind_of(cells), list(cells.shape), base64.b64encode(cells.tobytes()).decode()]
-
-
 def raised_parameters(state: dict[str, Any]) -> None:
     loose = Settings.model_validate(LOOSE)
     record = parameter_record(loose.execution, loose.envelope, heartbeat=1, emit_events=True)
-    [engine] = objects(state, "TriggerEngine")
-    engine["parameters"] = array(10**6, record)
+    state["engine"]["parameters"] = base64.b64encode(record.tobytes()).decode()
 
 
 def own_envelope(state: dict[str, Any]) -> None:
-    [ledgers] = objects(state, "ShadowLedgers")
     given = Settings.model_validate(LOOSE).envelope.model_dump(mode="json")
-    ledgers["_envelope"] = ["object", 10**6, "schemas.settings.envelope:EnvelopeSettings", given]
+    state["session"]["slow_loop"]["_trials"]["_ledgers"] = {"_envelope": given}
 
 
 def own_settings(state: dict[str, Any]) -> None:
-    [session] = objects(state, "Session")
-    session["settings"] = ["object", 10**6, "schemas.settings:Settings", {"seed": 7}]
+    state["session"]["settings"] = {"seed": 7}
 
 
 def other_section(state: dict[str, Any]) -> None:
-    [ledgers] = objects(state, "ShadowLedgers")
-    ledgers["_envelope"] = ["given", 0]
+    state["session"]["model_account"]["ledger"]["settings"] = {"per_run": {"usd": 99.0}}
 
 
 def no_section(state: dict[str, Any]) -> None:
-    [client] = objects(state, "JudgeAgentClient")
-    client["_settings"] = None
+    state["session"]["policy_loop"]["_judge"]["_settings"] = None
 
 
 def other_directions(state: dict[str, Any]) -> None:
-    for strategist in objects(state, "RuleStrategist"):
-        strategist["_directions"] = ["tuple", ["long", "short"]]
+    state["session"]["policy_loop"]["provider"]["_strategist"] = {"_directions": ["long", "short"]}
 
 
 def other_buckets(state: dict[str, Any]) -> None:
-    [engine] = objects(state, "TriggerEngine")
-    tag, number, kind, shape, text = engine["state"]
-    assert tag == "array"
-    dtype = np.dtype([tuple(field) for field in kind])
-    cells = np.frombuffer(base64.b64decode(text), dtype=dtype).reshape(shape).copy()
+    cells = np.frombuffer(base64.b64decode(state["engine"]["state"]), dtype=SYMBOL).copy()
     cells["buckets"] = 1
-    engine["state"] = array(number, cells)
+    state["engine"]["state"] = base64.b64encode(cells.tobytes()).decode()
 
 
 def edited(folder: Path, edit: Edit) -> None:
@@ -142,16 +113,13 @@ def test_paper_savepoint_that_was_edited_to_raise_a_limit_and_sealed_again_is_no
     assert recovered["rows_played"] == recovered["rows"] == 169
 
 
-def form_of(settings: Settings) -> tuple[str, str]:
-    """A session behind its first row, and what is stored once, as a savepoint would write them."""
+def state_of(settings: Settings) -> dict[str, Any]:
+    """The state of a session behind its first row."""
     bars = few()
     first = series_of(bars.symbols, bars.timeframe, bars.label, rows_of(bars)[:1])
     journal = JournalWriter(MemorySink(), 10**9)
-    session = assemble(settings, GrowingBars(first), journal, None, None)
-    parts = Parts()
-    form = Writer(parts, KEPT, REMADE, sections(settings)).form(session)
-    return json.dumps(form), json.dumps(parts.new)
+    return assemble(settings, GrowingBars(first), journal, None, None).state()
 
 
 def test_paper_savepoint_holds_nothing_that_the_settings_say() -> None:
-    assert form_of(Settings.model_validate(LOOSE)) == form_of(Settings())
+    assert state_of(Settings.model_validate(LOOSE)) == state_of(Settings())

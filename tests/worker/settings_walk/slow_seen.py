@@ -127,7 +127,10 @@ def permission(settings: Settings) -> Any:
         reason="-",
         known_at=past,
     )
-    made.slow_loop.facts.runs.add_outside([PastRun(past, past, past, report, verdict)])
+    name, said = verdict.report_id, report.recommended_action
+    made.slow_loop.facts.runs.add_outside(
+        [PastRun(past, past, past, name, report.n_episodes, said, verdict=verdict)]
+    )
     request, _ = asyncio.run(made.slow_loop.reflect_now(row))
     return request.structural_allowed
 

@@ -1,0 +1,24 @@
+"""Counters of the slow loop."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.state import Stateful
+
+
+@dataclass
+class SlowCounters(Stateful):
+    """What the slow loop did; telemetry, the summary reads it."""
+
+    runs: int = 0
+    skips: Counter[str] = field(default_factory=Counter)
+    findings: Counter[str] = field(default_factory=Counter)
+    recommendations: Counter[str] = field(default_factory=Counter)
+    replans: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    applied: Counter[str] = field(default_factory=Counter)
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    run_ms: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    errors: int = 0
