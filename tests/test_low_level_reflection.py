@@ -9,6 +9,7 @@ import pytest
 from schemas.errors import ConfigError, InvariantViolation, ModelError
 from schemas.reflection import MemorySummary, PolicyLevelReflectionRequest
 from schemas.settings import ReflectionSettings
+from schemas.state import Stateful
 from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.policy_checks.findings import status_of
 from services.policy_level_reflection_service import PolicyLevelReflectionService
@@ -237,7 +238,8 @@ def test_low_level_reflection_holds_no_way_to_write():
     assert readers == {"base_rates", "retrieve"}
     service = PolicyLevelReflectionService(ReflectionSettings(), memory=CountingMemory(LOST))
     public = {name for name in dir(service) if not name.startswith("_")}
-    assert public == {"overruns", "reflect", "reflect_amendment"}
+    assert public - set(dir(Stateful)) == {"overruns", "reflect", "reflect_amendment"}
+    assert set(service.state()) == {"overruns"}, "a savepoint puts back its own count and nothing else"
 
 
 def test_low_level_reflection_model_agreeing_is_consolidated():
