@@ -5,6 +5,7 @@ question and sample by sample. Spread, comparison and diff are views of such stu
 within the budget; nothing is written to a run.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -51,7 +52,7 @@ Q = TypeVar("Q", bound=RecordedQuestion)
 A = TypeVar("A", bound=Cost)
 
 
-class Panel(Generic[Q, A]):
+class Panel(ABC, Generic[Q, A]):
     """One model with one template; `account` has counted what was asked."""
 
     def __init__(
@@ -91,8 +92,9 @@ class Panel(Generic[Q, A]):
         sample = await self._ask(question)
         return replace(sample, tokens=spent.tokens - before.tokens, usd=spent.usd - before.usd)
 
+    @abstractmethod
     async def _ask(self, question: Q) -> A:
-        raise NotImplementedError
+        """What came of one asking, but for its cost."""
 
 
 class Questions(Protocol[Q, A]):
