@@ -16,6 +16,7 @@ from schemas.canonical import canonical_json
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import EvidenceGrade
 from services.high_level.interval_text import interval_text
+from services.high_level.report_lines import excluded_line, ledger_line, recommendation_line, trial_line
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.quoting import quoted_json
 from services.model_calls.reply_format import ReplyFormat
@@ -104,28 +105,14 @@ def write_narrative(report: HighLevelReflectionReport) -> str:
     lines = [f"{report.n_episodes} resolved trades, {window}."]
     if report.insufficient_sample:
         lines.append("insufficient_sample: no cluster has enough trades; what follows is monitoring only.")
-    told = None if report.ledger is None else report.ledger.line()
-    if told is not None:
-        lines.append(f"{told[0].upper()}{told[1:]}.")
-    if report.excluded:
-        counted = ", ".join(f"{reason} {count}" for reason, count in sorted(report.excluded.items()))
-        lines.append(f"Counted but not tested: {counted}.")
+    lines += [line for line in (ledger_line(report), excluded_line(report)) if line is not None]
     shown = [finding for finding in report.clusters if finding.timeframe is None]
     lines += _section("Clusters", [_line(finding) for finding in sorted(shown, key=_order)[:SHOWN]])
     lines += _section("Failure modes", _failures(report.failure_modes))
     lines += _section("Expectation misses", report.expectation_misses)
     lines += _section("Drift", report.drift_findings)
-    lines += _section(
-        "Grid trials",
-        [
-            f"{trial.playbook_id} {trial.parameter} {trial.value:g}: n {trial.n}, "
-            + ("no trades" if trial.mean_r is None else f"mean {trial.mean_r:+.2f}R")
-            for trial in report.grid_trials
-        ],
-    )
-    lines += _section(
-        "Recommendations", [f"{item.action} ({item.grade}): {item.reason}" for item in report.recommendations]
-    )
+    lines += _section("Grid trials", [trial_line(trial) for trial in report.grid_trials])
+    lines += _section("Recommendations", [recommendation_line(item) for item in report.recommendations])
     return "\n".join(lines)
 
 

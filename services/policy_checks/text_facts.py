@@ -13,6 +13,7 @@ from typing import Any
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, Severity
 from services.policy_checks.plan_levels import PlanLevels
+from services.text.claims import sentences
 from services.text.dates import days_in
 
 NUMBER = r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
@@ -39,7 +40,6 @@ PRICE = re.compile(
     rf"(?:[$€£]\s?|(?<!\d\s)\b(?:{PLACE}|{LEVEL})\s+[$€£]?){NUMBER}(?![\d:%/]|[.,]\d|\s?{OTHER_UNIT})",
     re.IGNORECASE,
 )
-SENTENCE = re.compile(r"(?:[^.!?;\n]|\.(?=\d))+")
 OSCILLATOR = re.compile(r"\b(?:rsi|adx|rank|percentile|score|index|efficiency|year|volume)\b", re.IGNORECASE)
 NEAR_THE_MARKET = 5.0  # times the close, or its share, within which a number may be a price
 ROUNDING = 0.005  # share of itself by which a price may be rounded on its own
@@ -101,7 +101,7 @@ class _Held:
 
 def _claims(text: str, held: _Held) -> Iterator[tuple[str, bool]]:
     """Each number that a text claims, with its words, and whether the request holds it."""
-    for sentence in SENTENCE.findall(text):
+    for sentence in (span.text for span in sentences(text, parts=True)):
         for found in COUNT.finditer(sentence):
             counts = [n for n in (found["number"], found["part"], found["whole"]) if n is not None]
             yield found[0], all(held.holds(count) for count in counts)

@@ -17,7 +17,12 @@ WRITES = "thinktwice_writes"
 
 
 def build_engine(
-    url: StoreUrl, *, create: bool, timeout_s: float, command_s: float | None = None
+    url: StoreUrl,
+    *,
+    create: bool,
+    timeout_s: float,
+    command_s: float | None = None,
+    read_only: bool = False,
 ) -> AsyncEngine:
     """Engine of a store; nothing is opened yet.
 
@@ -26,15 +31,17 @@ def build_engine(
         create: whether a missing SQLite file may be made.
         timeout_s: longest wait for a lock (SQLite) or for a connection (PostgreSQL).
         command_s: longest wait for the answer to one command (PostgreSQL); None: twelve times `timeout_s`.
+        read_only: the database refuses every statement that writes.
     """
-    address = url.engine_url(create=create)
+    address = url.engine_url(create=create, read_only=read_only)
     if url.dialect == "postgresql":
         command_s = command_s or 12 * timeout_s
         engine = create_async_engine(
             address,
             pool_pre_ping=True,  # a server that was started again meanwhile costs no failed command
             pool_timeout=timeout_s,
-            connect_args={"timeout": min(timeout_s, command_s), "command_timeout": command_s},
+            connect_args={"timeout": min(timeout_s, command_s), "command_timeout": command_s}
+            | ({"server_settings": {"default_transaction_read_only": "on"}} if read_only else {}),
         )
         event.listen(engine.sync_engine, "handle_error", _leave_a_standby)
         return engine
@@ -44,7 +51,8 @@ def build_engine(
     factory = partial(_opened, watch, url.path if create else None)
     file_args = {"timeout": timeout_s, "isolation_level": None, "factory": factory}
     engine = create_async_engine(address, connect_args=file_args)
-    event.listen(engine.sync_engine, "connect", _journal_mode if create else _foreign_keys)
+    prepared = _reading_only if read_only else _journal_mode if create else _foreign_keys
+    event.listen(engine.sync_engine, "connect", prepared)
     event.listen(engine.sync_engine, "begin", _begin)
     return engine
 
@@ -107,6 +115,11 @@ def _opened(watch: FileWatch, new: Path | None, *args: Any, **named: Any) -> Unl
 
 def _foreign_keys(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _reading_only(connection: Any, record: Any) -> None:
+    _foreign_keys(connection, record)
+    connection.execute("PRAGMA query_only=ON")
 
 
 def _journal_mode(connection: Any, record: Any) -> None:

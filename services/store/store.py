@@ -76,7 +76,12 @@ class Store:
 
 
 async def open_store(
-    address: str, *, create: bool, timeout_s: float = 5.0, command_s: float | None = None
+    address: str,
+    *,
+    create: bool,
+    timeout_s: float = 5.0,
+    command_s: float | None = None,
+    read_only: bool = False,
 ) -> Store:
     """The store at `sqlite:///PATH` or `postgresql://...`.
 
@@ -86,6 +91,7 @@ async def open_store(
             false opens for reading what is there.
         timeout_s: longest wait for a lock or a connection.
         command_s: longest wait for the answer of a server to one command; None leaves it time for long ones.
+        read_only: on connections that the database itself keeps from writing.
 
     Raises:
         ConfigError: the address is not one.
@@ -94,7 +100,7 @@ async def open_store(
     """
     url = parse_url(address)
     check_file(url, create=create)
-    engine = build_engine(url, create=create, timeout_s=timeout_s, command_s=command_s)
+    engine = build_engine(url, create=create, timeout_s=timeout_s, command_s=command_s, read_only=read_only)
     try:
         async with transaction(engine, url, writes=create) as connection:
             found, upgraded = await connection.run_sync(_checked, url, create)

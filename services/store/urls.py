@@ -24,11 +24,11 @@ class StoreUrl:
     path: Path | None = None
     server: URL | None = None
 
-    def engine_url(self, *, create: bool) -> URL:
+    def engine_url(self, *, create: bool, read_only: bool = False) -> URL:
         """The address for the engine; a SQLite file is made only when `create` is true."""
         if self.server is not None:
             return self.server
-        mode = "rwc" if create else "rw"
+        mode = "ro" if read_only else "rwc" if create else "rw"
         return URL.create(
             "sqlite+aiosqlite", database=f"file:{quote(str(self.path))}", query={"mode": mode, "uri": "true"}
         )

@@ -6,14 +6,15 @@ Single words are separated by blanks; all lower case. No word here has a directi
 import re
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """The words of a list that is written as a text."""
     return frozenset(text.split())
 
 
 # From the first word of a sentence on, these make all of it a case that is only supposed.
-SUPPOSING = _words("if unless should were had suppose assuming provided once whenever until otherwise")
+SUPPOSING = words("if unless should were had suppose assuming provided once whenever until otherwise")
 # Elsewhere in a sentence they do so from there on.
-CONDITIONAL = _words("if unless until otherwise invalidated invalidates invalidation invalid exit exits")
+CONDITIONAL = words("if unless until otherwise invalidated invalidates invalidation invalid exit exits")
 # A sentence that says what would end the plan, when it also supposes something.
 ENDS_THE_PLAN = re.compile(
     r"\b(?:wrong|mistaken|invalid\w*|disprov\w+|prov\w+|change my (?:mind|view|opinion)|rethink|reconsider"
@@ -25,22 +26,20 @@ SUPPOSES = re.compile(
     r"|in the event|takes|needs|requires|what|dies|ends|upon|(?:on|with|at|after) (?:a|an|any))\b"
 )
 # Words of the plan's own risk: what stands against the plan beside them is what may happen to it.
-OWN_RISK = _words("stop loss losses damage invalidation misread misjudged premise thesis")
+OWN_RISK = words("stop loss losses damage invalidation misread misjudged premise thesis")
 # A sentence about what may go wrong.
 RISK_NAMED = re.compile(
     r"^\W*(?:some|sceptics|skeptics|critics|others|people|many|most|commentators)\b"
     r"|^\W*(?:(?:the|my|its|one|another|key|main|biggest|principal|chief|only|obvious|real) )*"
     r"(?:risks?|danger|worry|concern|threat|caveat|failure|scenario)\b"
 )
-CONCESSIVE = _words("despite although though notwithstanding albeit while granted admittedly whereas")
-BACKGROUND = _words("after following before since")
-TURNS = _words("but yet however nevertheless nonetheless still")
+CONCESSIVE = words("despite although though notwithstanding albeit while granted admittedly whereas")
+BACKGROUND = words("after following before since")
+TURNS = words("but yet however nevertheless nonetheless still")
 # A clause ends at these.
-JOINTS = (
-    TURNS | BACKGROUND | _words("and nor or so because as which who that's while whereas then when where")
-)
+JOINTS = TURNS | BACKGROUND | words("and nor or so because as which who that's while whereas then when where")
 # "That" behind these begins what is thought or said; behind another word it tells more of the word.
-THAT_IS_SAID = _words(
+THAT_IS_SAID = words(
     "think thinks believe believes suggest suggests say says show shows mean means evidence sign signs fear"
     " hope see sees expect expects feel feels sure clear idea view claim claims fact so imply implies"
     " indicate indicates confirm confirms know certain unlikely likely doubt case reason not is was certainly"
@@ -48,9 +47,9 @@ THAT_IS_SAID = _words(
 )
 # A sentence that says the opposite of its words.
 IRONY = re.compile(r"\basif\b|\b(?:good luck|so much for|yeah right|dream on|keep dreaming|in your dreams)\b")
-PRONOUNS = _words("i we it they this that he she")
-HEDGES = _words("may might could perhaps maybe possibly seemingly")
-DENIALS = _words("no not hardly never nowhere nope wrong barely scarcely nothing")
+PRONOUNS = words("i we it they this that he she")
+HEDGES = words("may might could perhaps maybe possibly seemingly")
+DENIALS = words("no not hardly never nowhere nope wrong barely scarcely nothing")
 # Said in more than one word, read as one of the words above, or as nothing.
 REWRITES = tuple(
     (re.compile(pattern), put)

@@ -6,6 +6,7 @@ who would, claims the opposite. No word here has a direction.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -28,6 +29,13 @@ from services.text.claim_words import (
     TURNS,
 )
 
+# A point between digits, and those of "e.g.", "i.e." and "vs.", end no sentence.
+INNER = r"\.(?=\d)|(?<=\b[eEiI])\.(?=[gGeE]\.)|(?<=\b[eE]\.[gG])\.|(?<=\b[iI]\.[eE])\.|(?<=\bvs)\."
+WHOLE_SENTENCE = re.compile(rf"(?:[^.!?\n]|{INNER})+(?:[.!?]+|\n)?")
+PART_OF_SENTENCE = re.compile(rf"(?:[^.!?;\n]|{INNER})+(?:[.!?;]+|\n)?")
+CASES_ONLY = SUPPOSING - {"had", "once", "until", "whenever"}
+CONDITION = re.compile(r"\b(?:if|unless|otherwise)\b", re.IGNORECASE)
+MODAL = re.compile(r"\b(?:would|should|could|may|might|will|must|then)\b", re.IGNORECASE)
 SENTENCE = re.compile(r"[^.!?;\n]+[.!?;\n]?")
 TOKEN = re.compile(r"[a-z][a-z']*|[,:()\"]")
 BREAKS = frozenset(',:()"')
@@ -63,6 +71,41 @@ class Sentence:
 
     clauses: tuple[Clause, ...]
     denied: bool = False
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of a text with its place, in characters of the text."""
+
+    start: int
+    end: int
+    text: str
+
+
+def sentences(text: str, *, parts: bool = False) -> Iterator[Span]:
+    """The sentences of a text in order, with their end marks; a line ends one, and `;` for `parts`."""
+    for found in (PART_OF_SENTENCE if parts else WHOLE_SENTENCE).finditer(text):
+        if found[0].strip():
+            yield Span(found.start(), found.end(), found[0])
+
+
+def asserted(sentence: str) -> tuple[int, int]:
+    """From where to where a sentence says what is so, in its own characters; a question says nothing.
+
+    A case that opens it ("if ..., ") ends at its comma, and takes in what follows only where that is said to
+    be possible; a condition further on takes in the rest.
+    """
+    stripped = sentence.rstrip()
+    if stripped.endswith("?"):
+        return 0, 0
+    first = TOKEN.search(sentence.casefold())
+    if first is not None and first[0] in CASES_ONLY:
+        comma = sentence.find(",")
+        if comma < 0 or MODAL.search(sentence, comma):
+            return 0, 0
+        return comma + 1, len(stripped)
+    condition = CONDITION.search(sentence)
+    return 0, len(stripped) if condition is None else condition.start()
 
 
 @lru_cache(maxsize=1024)

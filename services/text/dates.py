@@ -31,6 +31,12 @@ FORMS = tuple(
 
 def days_in(text: str) -> Iterator[tuple[str, int, int]]:
     """Each day that a text names, as (the words, first ns of the day, first ns of the next one)."""
+    for place, start, following in places_of_days(text):
+        yield text[slice(*place)], start, following
+
+
+def places_of_days(text: str) -> Iterator[tuple[tuple[int, int], int, int]]:
+    """As `days_in`, with the place of the words (start, end) instead of the words."""
     for form in FORMS:
         for found in form.finditer(text):
             month = found["month"]
@@ -40,4 +46,4 @@ def days_in(text: str) -> Iterator[tuple[str, int, int]]:
             except ValueError:
                 continue  # no such day
             start = datetime_to_ns(first)
-            yield found[0], start, start + DAY_NS
+            yield found.span(), start, start + DAY_NS

@@ -22,6 +22,7 @@ from worker.cli import (
     data,
     db,
     doctor,
+    factcheck,
     gate,
     journal,
     model,
@@ -124,6 +125,7 @@ app.command("requests")(requests.requests)
 app.command("scenarios")(scenarios.scenarios)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
+app.command("factcheck")(factcheck.factcheck)
 app.command("gate")(gate.gate)
 app.command("worlds")(worlds.worlds)
 app.command("ablate")(ablate.ablate)

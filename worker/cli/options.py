@@ -32,15 +32,17 @@ def store_address(db: str | None) -> str:
     return load_settings(flags={"runtime.db": ("--db", db)}).settings.runtime.db
 
 
-async def open_to_read(address: str) -> "Store":
+async def open_to_read(address: str, *, read_only: bool = False) -> "Store":
     """The store at an address; one of an older revision is told of on stderr, with the next step.
+
+    With `read_only` the database itself refuses whatever would write.
 
     Raises:
         StoreMissing: there is none.
     """
     from services.store import open_store
 
-    store = await open_store(address, create=False)
+    store = await open_store(address, create=False, read_only=read_only)
     if store.outdated is not None:
         complain(store.outdated)
     return store
@@ -56,10 +58,12 @@ async def open_for_writing(address: str, command_s: float | None = None) -> "Sto
     return store
 
 
-async def open_for_run(db: str | None, run: str, *, upgrades: bool = False) -> tuple["Store", "RunRecord"]:
+async def open_for_run(
+    db: str | None, run: str, *, upgrades: bool = False, read_only: bool = False
+) -> tuple["Store", "RunRecord"]:
     """The store and the named run in it; close the store.
 
-    Its age is not told where the command `upgrades` the store next.
+    Its age is not told where the command `upgrades` the store next; with `read_only` nothing can write to it.
 
     Raises:
         ConfigError: there is no such store, or no such run in it.
@@ -68,7 +72,8 @@ async def open_for_run(db: str | None, run: str, *, upgrades: bool = False) -> t
 
     address = store_address(db)
     try:
-        store = await (open_store(address, create=False) if upgrades else open_to_read(address))
+        opened = open_store(address, create=False) if upgrades else open_to_read(address, read_only=read_only)
+        store = await opened
     except StoreMissing as error:
         raise ConfigError(f"no run {run!r}: {error}") from error
     try:

@@ -5,11 +5,10 @@ checks find what is wrong with them.
 """
 
 import json
-import sys
 import types
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -17,9 +16,9 @@ from pydantic_core import ErrorDetails
 from schemas.errors import ConfigError, DataError, RuleError, nearest
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
+from worker.studies.given_text import given_bytes, source_of
 from worker.studies.plan_check.strict_json import MAX_BYTES, Steps, read_json, refused, shown
 
-STDIN = "-"
 NEXT = (
     f"See `thinktwice schema {PolicyLevelReflectionRequest.__name__}`, or start from `thinktwice check "
     "--example`."
@@ -33,7 +32,9 @@ def read_request(file: str) -> PolicyLevelReflectionRequest:
     Raises:
         DataError: it cannot be read, or holds no request.
     """
-    return parse_request(_bytes_of(file), "standard input" if file == STDIN else file)
+    hint = ", or make one with `thinktwice check --example > plan.json`"
+    data = given_bytes(file, MAX_BYTES, wanted="a request", hint=hint)
+    return parse_request(data, source_of(file))
 
 
 def parse_request(data: bytes, source: str) -> PolicyLevelReflectionRequest:
@@ -46,24 +47,6 @@ def parse_request(data: bytes, source: str) -> PolicyLevelReflectionRequest:
         return _request(read_json(data, source), source)
     except DataError as error:
         raise DataError(f"{str(error).rstrip('.')}. {NEXT}", **error.context) from error
-
-
-def _bytes_of(file: str) -> bytes:
-    try:
-        if file == STDIN:
-            stream: BinaryIO | None = getattr(sys.stdin, "buffer", None)
-            if stream is None:
-                raise DataError("standard input is closed: pipe a request into it, or name a file")
-            return stream.read(MAX_BYTES + 1)
-        with Path(file).open("rb") as opened:
-            return opened.read(MAX_BYTES + 1)
-    except FileNotFoundError as error:
-        raise DataError(
-            f"file {file!r} does not exist: check the path, or make one with "
-            "`thinktwice check --example > plan.json`"
-        ) from error
-    except OSError as error:
-        raise DataError(f"file {file!r} cannot be read: {error.strerror or error}") from error
 
 
 def _request(document: Any, source: str) -> PolicyLevelReflectionRequest:

@@ -1,0 +1,68 @@
+"""How a sentence is laid out: its pieces between marks and joints, its clauses, what stands beside what."""
+
+import re
+from bisect import bisect_left, bisect_right
+
+from services.deliberation.claim_words import FILLERS, NEGATIONS
+from services.deliberation.mentions import Mention
+from services.text.claim_words import HEDGES, words
+from services.text.claims import Span
+
+BREAK = re.compile(
+    r"[;:()]|,(?=\s)|\s[-–—]+\s|\b(?:and|but|while|whereas|although|though|against|versus|vs)\b", re.I
+)
+CLAUSE = re.compile(r"[;()]|\s[-–—]+\s|\b(?:but|while|whereas|although|though)\b", re.I)
+NEGATED = re.compile(rf"\b(?:{'|'.join(sorted(NEGATIONS))})\b|n['’]t\b", re.I)
+BESIDE = FILLERS | words("resolved closed past complete such trades")
+MARKS = re.compile(r"[,;:()]")
+
+
+class SentenceLayout:
+    """One sentence with its mentions; places are characters of the sentence."""
+
+    def __init__(self, sentence: Span, mentions: list[Mention]) -> None:
+        self.sentence = sentence
+        self.text = sentence.text
+        self.mentions = mentions
+        breaks = [found.span() for found in BREAK.finditer(self.text)]
+        self._starts, self._stops = [begin for begin, _ in breaks], [stop for _, stop in breaks]
+        self._clauses = [found.start() for found in CLAUSE.finditer(self.text)]
+
+    def piece(self, start: int, end: int) -> tuple[int, int]:
+        """The piece between two marks or joints that holds a place."""
+        before, after = bisect_right(self._stops, start), bisect_left(self._starts, end)
+        left = self._stops[before - 1] if before else 0
+        right = self._starts[after] if after < len(self._starts) else len(self.text)
+        return left, right
+
+    def beside(self, mention: Mention, *kinds: str) -> list[Mention]:
+        """The mentions of these kinds in the piece of a mention, in order."""
+        left, right = self.piece(mention.start, mention.end)
+        return [m for m in self.mentions if left <= m.start < right and m.kind in kinds and m is not mention]
+
+    def clause_of(self, place: int) -> int:
+        """Number of the clause that holds a place."""
+        return bisect_left(self._clauses, place)
+
+    def next(self, index: int) -> Mention | None:
+        """The mention behind this one."""
+        return self.mentions[index + 1] if index + 1 < len(self.mentions) else None
+
+    def previous(self, index: int) -> Mention | None:
+        """The mention before this one."""
+        return self.mentions[index - 1] if index else None
+
+    def is_near(self, end: int, start: int) -> bool:
+        """Whether nothing but small words stands between two places."""
+        between = self.text[end:start].casefold()
+        return MARKS.search(between) is None and set(re.findall(r"[a-z]+", between)) <= BESIDE
+
+    def is_negated(self, place: int) -> bool:
+        """Whether the piece denies what stands at a place."""
+        left, _ = self.piece(place, place)
+        return NEGATED.search(self.text[left:place]) is not None
+
+    def is_hedged(self, place: int) -> bool:
+        """Whether the piece says that it may be so."""
+        left, _ = self.piece(place, place)
+        return not HEDGES.isdisjoint(re.findall(r"[a-z]+", self.text[left:place].casefold()))

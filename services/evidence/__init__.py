@@ -1,0 +1,1 @@
+"""What a run can answer: a closed catalogue of questions over its rows as of one moment."""

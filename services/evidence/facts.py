@@ -1,0 +1,48 @@
+"""A fact of a run, and what it is about."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from schemas.fact_check import FactRow
+
+Unit = Literal["r", "count", "share", "bars", "price", "money", "score"]
+WHOLE_RUN = "the run"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a claim is about; a field that is None leaves it open, and the empty subject is the whole run."""
+
+    playbook: str | None = None
+    regime: str | None = None
+    timeframe: str | None = None
+    symbol: str | None = None
+    direction: str | None = None
+    failure_mode: str | None = None
+    parameter: str | None = None
+    episode: str | None = None
+    exit_reason: str | None = None
+
+    def joined(self, other: "Subject") -> "Subject":
+        """This subject with every field that the other one names."""
+        return replace(self, **{name: value for name, value in vars(other).items() if value is not None})
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it names nothing."""
+        return all(value is None for value in vars(self).values())
+
+    @property
+    def text(self) -> str:
+        """The subject in words."""
+        named = [str(value) for value in vars(self).values() if value is not None]
+        return ", ".join(named) or WHOLE_RUN
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One stored or derived value: R multiples, counts, shares 0 to 1, bars, prices or scores by unit."""
+
+    value: float
+    unit: Unit
+    rows: tuple[FactRow, ...] = ()

@@ -1,0 +1,263 @@
+"""The facts of one run as of one moment: what its report, its trades and its playbooks say of a subject."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from schemas.episode import Episode
+from schemas.fact_check import FactRow
+from schemas.reflection import ClusterFinding, HighLevelReflectionReport
+from schemas.vocabulary import EvidenceGrade, ExitReason, FailureMode, RecommendedAction
+from services.evidence.catalogue import CATALOGUE
+from services.evidence.facts import Fact, Subject
+
+EXPECTED = {
+    "expected_hold_p50": "expected_hold_p50_bars",
+    "expected_hold_p90": "expected_hold_p90_bars",
+    "expected_mae_p80": "expected_winner_mae_p80_r",
+    "expected_mfe_p50": "expected_mfe_p50_r",
+}
+IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+")
+CLOSED_NAMES = frozenset(
+    member.value for group in (EvidenceGrade, RecommendedAction, FailureMode, ExitReason) for member in group
+)
+
+
+@dataclass(frozen=True)
+class KnownEpisode:
+    """A resolved trade with its row."""
+
+    episode: Episode
+    row: FactRow
+
+
+@dataclass(frozen=True)
+class KnownPlaybook:
+    """A playbook's version in force: its definition as plain data, with its row."""
+
+    id: str
+    version: int
+    parameters: Mapping[str, float]
+    row: FactRow
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """Answers questions of the catalogue; holds nothing that was not known at `known_at`.
+
+    Attributes:
+        known_at: ns.
+        episodes: resolved trades of the account, oldest first.
+        report: the newest one; None before the first.
+        report_row: where it stands.
+        playbooks: versions in force.
+        ids: what a short id in a text may name, with its row.
+        named: symbols and further names of the run.
+        texts: lines that the run itself wrote, which a text may quote whole.
+    """
+
+    known_at: int
+    episodes: tuple[KnownEpisode, ...] = ()
+    report: HighLevelReflectionReport | None = None
+    report_row: FactRow = FactRow(seq=None, kind="high_level_report")
+    reports: int = 0
+    playbooks: tuple[KnownPlaybook, ...] = ()
+    ids: Mapping[str, FactRow] = field(default_factory=dict)
+    symbols: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    first_label: int | None = None
+
+    @cached_property
+    def _chosen(self) -> dict[Subject, list[KnownEpisode]]:
+        """Trades that were asked for before."""
+        return {}
+
+    @cached_property
+    def _graded(self) -> dict[tuple[str, str | None, str | None], ClusterFinding]:
+        return {(c.playbook_id, c.regime, c.timeframe): c for c in reversed(self._clusters)}
+
+    @cached_property
+    def playbook_ids(self) -> tuple[str, ...]:
+        """Every playbook that the run names, in order of name."""
+        of_report = [finding.playbook_id for finding in self._clusters]
+        of_trades = [known.episode.playbook_id for known in self.episodes]
+        return tuple(sorted({*of_report, *of_trades, *(playbook.id for playbook in self.playbooks)}))
+
+    @cached_property
+    def parameters(self) -> frozenset[str]:
+        """Names of parameters of the playbooks."""
+        return frozenset(name for playbook in self.playbooks for name in playbook.parameters)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Identifiers that the run uses anywhere in its report and its closed sets."""
+        found = set(CLOSED_NAMES) | set(self.playbook_ids) | set(self.symbols) | set(self.parameters)
+        if self.report is not None:
+            found |= _identifiers(self.report.payload(), leave_out=("narrative", "deferred_seen"))
+        return frozenset(found)
+
+    @cached_property
+    def _clusters(self) -> tuple[ClusterFinding, ...]:
+        return () if self.report is None else self.report.clusters
+
+    def facts(self, question: str, subject: Subject) -> tuple[Fact, ...]:
+        """Answers to a question of the catalogue, the one that a report states first; none without rows."""
+        known = CATALOGUE[question]
+        if question in EXPECTED:
+            values = self._expected(EXPECTED[question], subject)
+        elif question == "failures":
+            values = self._failures(subject)
+        elif question == "parameter":
+            values = self._parameter(subject)
+        elif question == "version":
+            values = [(float(p.version), p.row) for p in self.playbooks if subject.playbook in (None, p.id)]
+        elif question == "price":
+            values = self._prices(subject)
+        elif question in ("playbooks", "symbols", "clusters", "recommendations", "reports"):
+            values = self._totals(question)
+        else:
+            values = [*self._of_clusters(known.cluster, subject), *self._of_report(question, subject)]
+            values += self._of_regime(known.marginal, subject)
+            chosen = self.trades(subject) if known.episodes is not None else []
+            if known.episodes is not None and chosen:
+                values.append((self._of_trades(question, subject), chosen[-1].row))
+            elif known.episodes is not None and known.unit == "count" and self._names(subject):
+                values.append((0.0, self.report_row))
+        return tuple(Fact(value, known.unit, (row,)) for value, row in values)
+
+    def trades(self, subject: Subject) -> list[KnownEpisode]:
+        """The resolved trades that a subject names, oldest first."""
+        if subject not in self._chosen:
+            self._chosen[subject] = [known for known in self.episodes if _is_of(known.episode, subject)]
+        return self._chosen[subject]
+
+    def cluster(self, subject: Subject) -> ClusterFinding | None:
+        """The graded cluster that is exactly this subject."""
+        if subject != Subject(subject.playbook, subject.regime, subject.timeframe):
+            return None
+        return self._graded.get((subject.playbook or "", subject.regime, subject.timeframe))
+
+    def grades(self, *, of_playbooks: bool = False) -> tuple[EvidenceGrade, ...]:
+        """Grades of all clusters, or of those that are one playbook in every regime and timeframe."""
+        return tuple(
+            finding.grade
+            for finding in self._clusters
+            if not of_playbooks or finding.regime is None and finding.timeframe is None
+        )
+
+    def _of_trades(self, question: str, subject: Subject) -> float:
+        """What the trades of a subject answer; reckoned once."""
+        measure = CATALOGUE[question].episodes
+        if (question, subject) not in self._reckoned and measure is not None:
+            self._reckoned[question, subject] = measure([known.episode for known in self.trades(subject)])
+        return self._reckoned[question, subject]
+
+    @cached_property
+    def _reckoned(self) -> dict[tuple[str, Subject], float]:
+        return {}
+
+    def _names(self, subject: Subject) -> bool:
+        """Whether every part of a subject is one that the run has."""
+        return subject.playbook in (None, *self.playbook_ids) and subject.symbol in (None, *self.symbols)
+
+    def _of_clusters(self, fields: Sequence[str], subject: Subject) -> list[tuple[float, FactRow]]:
+        found = self.cluster(subject)
+        if found is None:
+            return []
+        stated = [getattr(found, name) for name in fields]
+        return [(float(value), self.report_row) for value in stated if value is not None]
+
+    def _of_report(self, question: str, subject: Subject) -> list[tuple[float, FactRow]]:
+        if self.report is None:
+            return []
+        if question == "trades" and subject.is_empty:
+            return [(float(self.report.n_episodes), self.report_row)]
+        if question == "losers" and (
+            subject.is_empty or subject == Subject(failure_mode=subject.failure_mode)
+        ):
+            return [(float(sum(self.report.failure_modes.values())), self.report_row)]
+        return []
+
+    def _of_regime(self, name: str | None, subject: Subject) -> list[tuple[float, FactRow]]:
+        if self.report is None or name is None or subject != Subject(regime=subject.regime):
+            return []
+        of_regime = [row for row in self.report.regime_cluster_summary if row["regime"] == subject.regime]
+        return [(float(row[name]), self.report_row) for row in of_regime if row.get(name) is not None]
+
+    def _failures(self, subject: Subject) -> list[tuple[float, FactRow]]:
+        mode = subject.failure_mode
+        if mode is None:
+            return []
+        values: list[tuple[float, FactRow]] = []
+        if self.report is not None and subject == Subject(failure_mode=mode):
+            values.append((float(self.report.failure_modes.get(mode, 0)), self.report_row))
+        chosen = self.trades(subject)
+        counted = sum(known.episode.failure_mode == mode for known in chosen)
+        return [*values, (float(counted), chosen[-1].row if chosen else self.report_row)]
+
+    def _expected(self, name: str, subject: Subject) -> list[tuple[float, FactRow]]:
+        """What a playbook's file expects of its holds and excursions."""
+        checks = () if self.report is None else self.report.expectations
+        of_playbook = [check for check in checks if subject == Subject(playbook=check.playbook_id)]
+        return [(float(getattr(check, name)), self.report_row) for check in of_playbook]
+
+    def _parameter(self, subject: Subject) -> list[tuple[float, FactRow]]:
+        name = subject.parameter
+        return [
+            (playbook.parameters[name], playbook.row)
+            for playbook in self.playbooks
+            if name is not None and name in playbook.parameters and subject.playbook in (None, playbook.id)
+        ]
+
+    def _prices(self, subject: Subject) -> list[tuple[float, FactRow]]:
+        if subject.is_empty:
+            return []
+        chosen = self.trades(subject)
+        return [
+            (price, known.row)
+            for known in chosen
+            for price in (known.episode.entry_price, known.episode.exit_price)
+        ]
+
+    def _totals(self, question: str) -> list[tuple[float, FactRow]]:
+        report = self.report
+        traded = {known.episode.symbol for known in self.episodes}
+        counts: dict[str, tuple[int, ...]] = {
+            "playbooks": (len(self.playbook_ids),),
+            "symbols": (len(self.symbols), len(traded)),
+            "clusters": (len(self._clusters),) if report else (),
+            "recommendations": (len(report.recommendations),) if report else (),
+            "reports": (self.reports,),
+        }
+        return [(float(value), self.report_row) for value in counts[question]]
+
+
+def _is_of(episode: Episode, subject: Subject) -> bool:
+    return (
+        subject.playbook in (None, episode.playbook_id)
+        and subject.regime in (None, episode.regime)
+        and subject.timeframe in (None, episode.timeframe)
+        and subject.symbol in (None, episode.symbol)
+        and subject.direction in (None, episode.direction)
+        and subject.failure_mode in (None, episode.failure_mode)
+        and subject.exit_reason in (None, episode.exit_reason)
+        and (subject.episode is None or episode.episode_id.startswith(subject.episode))
+    )
+
+
+def _identifiers(value: Any, *, leave_out: Iterable[str] = ()) -> set[str]:
+    """Every identifier among the keys and the short texts of plain data."""
+    found: set[str] = set()
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            if key not in leave_out:
+                found.add(str(key))
+                found |= _identifiers(part)
+    elif isinstance(value, str):
+        found |= set(IDENTIFIER.findall(value))
+    elif isinstance(value, Sequence):
+        for part in value:
+            found |= _identifiers(part)
+    return found

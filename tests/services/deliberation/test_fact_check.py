@@ -1,0 +1,156 @@
+"""Claims of a text against a recorded run: places, verdicts, values that would pass, what is struck."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.fact_check import FactRow
+from services.deliberation.fact_check import check_facts
+from services.evidence.run_facts import RunFacts
+from tests.services.deliberation.recorded import recorded, recorded_report
+
+LIE = (
+    "All 60 trades of channel_breakout won and squeeze_breakout earned +0.96R a trade, which is significant."
+)
+WIN_RATE = "channel_breakout has a win rate of {}."
+EMPTY = RunFacts(known_at=0)
+
+
+def verdicts(text, facts=None):
+    return {claim.said: claim.verdict for claim in check_facts(text, facts or recorded()).claims}
+
+
+def test_rule_narrative_of_the_report_holds():
+    checked = check_facts(recorded_report().narrative, recorded())
+    assert checked.counts == {"verified": len(checked.claims), "contradicted": 0, "unverifiable": 0}
+    assert len(checked.claims) > 100
+    assert checked.struck_text == recorded_report().narrative
+
+
+def test_every_changed_figure_of_the_rule_narrative_is_found():
+    text, passed = recorded_report().narrative, []
+    for row in (line for line in text.splitlines() if re.match(r"- \w+(?: in \w+/\w+)?: \w+, n ", line)):
+        for found in re.finditer(r"(?<=[ +-])\d+(?:\.\d+)?(?=[R,])", row):
+            digit = str((int(found[0][-1]) + 5) % 10)
+            changed = row[: found.end() - 1] + digit + row[found.end() :]
+            if check_facts(changed, recorded()).holds:
+                passed.append(changed)
+    assert passed == []
+
+
+def test_lying_model_is_struck_whole():
+    checked = check_facts(LIE, recorded())
+    assert checked.struck_text == ""
+    assert checked.count("contradicted") >= 3
+    assert {claim.kind for claim in checked.failures} >= {"quantifier", "number", "grade"}
+
+
+def test_claim_tells_its_place_its_rows_and_what_would_pass():
+    text = "Then: channel_breakout earned +0.28R a trade."
+    claim = next(found for found in check_facts(text, recorded()).claims if found.kind == "number")
+    assert text[claim.start : claim.end] == claim.said == "+0.28R"
+    assert claim.verdict == "contradicted"
+    assert claim.would_pass[0] == "+0.18R"
+    assert claim.rows == (recorded().report_row,)
+    assert claim.confidence == 1.0
+    passing = check_facts(text.replace("+0.28R", claim.would_pass[0]), recorded())
+    assert passing.holds
+
+
+@pytest.mark.parametrize(
+    ("share", "holds"),
+    [("42 %", True), ("41.8 %", True), ("0.42", True), ("0.418", True), ("43 %", False), ("0.42 %", False)],
+)
+def test_given_decimals_and_unit_decide(share, holds):
+    assert check_facts(WIN_RATE.format(share), recorded()).holds is holds
+
+
+def test_sentence_that_fails_is_struck_whole_and_the_others_stay():
+    true = "channel_breakout earned +0.18R a trade."
+    checked = check_facts(f"{true} It won 99 of its trades. {true}", recorded())
+    assert checked.struck_text == f"{true} {true}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If the mean of channel_breakout falls below -0.5R, it should be retired.",
+        "Is channel_breakout significant?",
+        "Retire channel_breakout unless it earns 3R.",
+    ],
+)
+def test_case_and_question_claim_no_figure(text):
+    assert {claim.kind for claim in check_facts(text, recorded()).claims} <= {"name"}
+
+
+def test_line_of_the_report_may_be_quoted_whole_but_not_changed():
+    line = recorded_report().drift_findings[0]
+    assert check_facts(f"Drift: {line}.", recorded()).holds
+    assert not check_facts(line.replace("400", "900"), recorded()).holds
+
+
+def test_text_of_a_model_in_the_report_is_no_source():
+    report = recorded_report().model_copy(
+        update={"deferred_seen": ("the drawdown was 12 %",), "narrative": "the drawdown was 12 %"}
+    )
+    assert not check_facts("the drawdown was 12 %", replace(recorded(), report=report)).holds
+
+
+def test_run_without_trades_and_without_a_report_answers_nothing():
+    assert verdicts("trend_pullback earned +0.10R over 7 trades.", EMPTY)["+0.10R"] == "unverifiable"
+    assert check_facts("Nothing happened.", EMPTY).claims == ()
+
+
+def test_claim_of_the_future_of_the_text_is_contradicted():
+    early = replace(recorded(), known_at=recorded().episodes[9].episode.known_at)
+    cut = replace(early, episodes=recorded().episodes[:10], report=None, texts=())
+    assert verdicts("The run closed 262 trades.", cut)["262"] == "contradicted"
+    assert verdicts("The run closed 10 trades.", cut)["10"] == "verified"
+    assert verdicts("It ended on 2012-07-20.", cut)["2012-07-20"] == "contradicted"
+
+
+def test_names_with_marks_of_a_pattern_are_names():
+    odd = replace(recorded(), symbols=("A+B(", "[x]*", "BTC/USDT"))
+    assert verdicts("BTC/USDT and A+B( are traded.", odd) == {"BTC/USDT": "verified", "A+B(": "verified"}
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=400))
+def test_any_text_is_read_and_claims_stand_where_they_say(text):
+    checked = check_facts(text, recorded())
+    for claim in checked.claims:
+        assert 0 <= claim.start < claim.end <= len(text)
+        assert text[claim.start : claim.end].strip() == claim.said
+    if checked.holds:
+        assert checked.struck_text == text
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            LIE.split()
+            + ["more", "than", "3", "of", "0.2R", "44", "%", "E", "n", "in", "it", "no", ",", ";", ":", "."]
+        ),
+        max_size=60,
+    )
+)
+def test_any_order_of_the_words_is_read(words):
+    text = " ".join(words)
+    again = check_facts(check_facts(text, recorded()).struck_text, recorded())
+    assert again.counts["contradicted"] <= len(again.claims)
+
+
+@pytest.mark.parametrize(
+    "word", ["more ", "1 ", "1 of ", "channel_breakout ", "[-1, ", "of the ", "a" * 9 + " "]
+)
+def test_long_text_of_one_word_is_read_in_time(word):
+    text = (word * (51_200 // len(word) + 1))[:51_200]
+    assert check_facts(text, recorded()).known_at == recorded().known_at
+
+
+def test_rows_name_where_a_fact_stands():
+    claims = check_facts("AAPL won 43 of its 74 trades.", recorded()).claims
+    rows = {claim.said: claim.rows for claim in claims}
+    assert all(isinstance(row, FactRow) and row.kind == "episode" for row in rows["43"])

@@ -1,0 +1,123 @@
+"""`thinktwice factcheck`: every claim of a text held against the rows of a run."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.errors import ConfigError
+from worker.cli.console import print_json, stdout_console, time_option
+from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run
+from worker.runs.interrupts import run_async
+
+if TYPE_CHECKING:
+    from schemas.fact_check import CheckedClaim, FactCheck
+
+HOLDS, FAILS = 0, 1
+MARKS = {"verified": "ok", "contradicted": "FALSE", "unverifiable": "?"}
+SHOWN_ROWS = 5
+
+
+def factcheck(
+    run: RunArgument,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.", show_default=False
+        ),
+    ],
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", help="As of this report, which the text is about. [the newest]", show_default=False
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="As of TIME (ISO, UTC), with the report of then. [the end]",
+            show_default=False,
+        ),
+    ] = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Check what a text claims about a run: figures, names, dates, grades, comparisons.
+
+    Exit 0: every claim is verified. 1: a claim is contradicted, or the run cannot answer it. 2: bad input.
+    The store is opened so that nothing can be written to it.
+    """
+    from worker.studies.given_text import given_text
+
+    if report is not None and at is not None:
+        raise ConfigError("--report names a report, which has its own time: leave out --at")
+    text = given_text(file)
+    moment = None if at is None else time_option(at, "--at")
+    run_id, checked = run_async(_checked(run, text, report, moment, db))
+    document = {"run_id": run_id, **document_of(checked)}
+    if json:
+        print_json(document)
+    else:
+        _print(run_id, checked)
+    raise typer.Exit(HOLDS if checked.holds else FAILS)
+
+
+def document_of(checked: "FactCheck") -> dict[str, Any]:
+    """The JSON of a check, times in ns."""
+    return {
+        "known_at": checked.known_at,
+        "claims": [claim.payload() for claim in checked.claims],
+        "counts": checked.counts,
+        "struck_text": checked.struck_text,
+    }
+
+
+async def _checked(
+    run: str, text: str, report: str | None, at: int | None, db: str | None
+) -> tuple[str, "FactCheck"]:
+    from services.deliberation.fact_check import check_facts
+    from worker.review.run_facts import read_facts
+
+    store, record = await open_for_run(db, run, read_only=True)
+    async with store:
+        facts = await read_facts(store, record, report=report, at=at)
+    return record.run_id, check_facts(text, facts)
+
+
+def _print(run_id: str, checked: "FactCheck") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from worker.pages.figures import shown_time
+
+    console = stdout_console()
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in checked.counts.items())
+    console.print(f"run {run_id} as of {shown_time(checked.known_at)}: {counts}")
+    if not checked.claims:
+        console.print(
+            "The text claims nothing that a run could answer: no figure, name, date, grade or comparison."
+        )
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "kind", "said", "the run has", "would pass", "rows"):
+        table.add_column(column, overflow="fold")
+    for claim in checked.claims:
+        table.add_row(*(Text(cell) for cell in _cells(claim)))
+    if checked.claims:
+        console.print(table)
+    if not checked.holds:
+        console.print()
+        console.print("What holds:" if checked.struck_text else "Nothing of the text holds.")
+        for line in checked.struck_text.splitlines():
+            console.print(line)
+
+
+def _cells(claim: "CheckedClaim") -> tuple[str, ...]:
+    rows = " ".join("?" if row.seq is None else str(row.seq) for row in claim.rows[:SHOWN_ROWS])
+    return (
+        MARKS[claim.verdict],
+        claim.kind,
+        claim.said,
+        claim.found or "",
+        " or ".join(claim.would_pass),
+        rows,
+    )
