@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from schemas.contract import Contract
+from schemas.fact_check import FactCheck
 from schemas.fast_reflection import DeferredItem, ReflectionInvocationMeta
 from schemas.trials import TrialLedger
 from schemas.vocabulary import Claim, EvidenceGrade, OverrideReason, RecommendedAction
@@ -306,10 +307,15 @@ class HighLevelReflectionReport(Contract):
     ledger: TrialLedger | None = Field(
         default=None, description="of the request: the judge shares with the same trials"
     )
+    fact_check: FactCheck | None = Field(
+        default=None, description="of the text of a model, kept or not; in a journal row of its own"
+    )
 
     def payload(self) -> dict[str, Any]:
         """As ever where nothing was tried before: such a report keeps the id that it had."""
-        return _without_empty_ledger(super().payload())
+        payload = super().payload()
+        del payload["fact_check"]
+        return _without_empty_ledger(payload)
 
 
 def _without_empty_ledger(payload: dict[str, Any]) -> dict[str, Any]:

@@ -57,6 +57,7 @@ from services.high_level.recommendations import (
     recommend,
     strongest,
 )
+from services.high_level.report_facts import report_facts
 from services.model_calls.wording import Wordings
 from services.ports import LanguageModel
 from services.statistics.multiplicity import Family, register_family
@@ -118,7 +119,11 @@ class HighLevelReflectionService:
         _check_point_in_time(request, episodes, definitions)
         population = split_population(episodes, definitions, request.epoch_starts, request.same_rules)
         report = self._report(request, population, {item.id: item for item in definitions})
-        told = await tell(report, self._prompt, self._model, self._wordings.at(request.known_at))
+        wording = self._wordings.at(request.known_at)
+        facts = report_facts(report, episodes, definitions, wording.symbols)
+        told = await tell(
+            report, self._prompt, self._model, facts, self._settings.deliberation.quality, wording
+        )
         latency = (self._timer() - started) * 1_000.0
         meta = ReflectionInvocationMeta(
             cadence="high_level",
@@ -129,7 +134,14 @@ class HighLevelReflectionService:
             tier="consolidated" if told.by_model else "deterministic",
             latency_ms=latency,
         )
-        return report.model_copy(update={"narrative": told.text, "meta": meta, "latency_ms": int(latency)})
+        return report.model_copy(
+            update={
+                "narrative": told.text,
+                "meta": meta,
+                "latency_ms": int(latency),
+                "fact_check": told.checked,
+            }
+        )
 
     def _report(
         self,

@@ -26,6 +26,7 @@ from schemas.state import PART, Stateful
 from schemas.trials import TrialCounts
 from schemas.vocabulary import VersionState
 from services.clock import next_slot
+from services.high_level.narrative import fact_check_row
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.renewals import Renewal
@@ -317,6 +318,8 @@ class SlowLoopService(Stateful):
             {"report_id": report_id, "request_hash": request.content_hash, "report": report.payload()},
             report.telemetry(),
         )
+        if report.fact_check is not None:
+            self._append(now, "fact_check", fact_check_row(report, report_id))
         self._count_report(report, report_id, now)
 
     def _count_report(self, report: HighLevelReflectionReport, report_id: str, now: int) -> None:

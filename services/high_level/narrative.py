@@ -1,20 +1,24 @@
 """The readable part of a report: written by rules from computed numbers, optionally retold by a model.
 
-Numbers never come from a model. A model's text stands only when every number in it occurs in the report it
-was given and every id it cites was offered; otherwise the rule text stands and the reason is kept. Called
-last by the service.
+Numbers never come from a model. Every claim of a model's text is held against the report and its trades; the
+model is told what does not hold and asked again, and what is left after the last round is struck. Where
+nothing is left, or an id is cited that was not offered, the rule text stands and the reason is kept.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from schemas.canonical import canonical_json
+from schemas.fact_check import FactCheck
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport
+from schemas.settings.reflection import QualitySettings
 from schemas.vocabulary import EvidenceGrade
+from services.deliberation.fact_check import check_facts
+from services.evidence.run_facts import RunFacts
 from services.high_level.interval_text import interval_text
 from services.high_level.report_lines import excluded_line, ledger_line, recommendation_line, trial_line
 from services.model_calls.asking import NoReply, ask
@@ -31,6 +35,10 @@ MAX_CHARACTERS = 4_000
 DEADLINE_MS = 60_000.0
 SHOWN = 12
 QUOTED = "deferred_seen"
+CORRECTION = (
+    "\n\nYour last answer was not kept: these claims of it do not stand in the report (JSON). `would_pass` "
+    "lists values that do.\n{claims}\nAnswer again without them."
+)
 
 
 class Prompt(Protocol):
@@ -65,11 +73,12 @@ _REPLY = TypeAdapter(NarrativeReply)
 
 @dataclass(frozen=True)
 class Narrative:
-    """The text that stands; `refused` says why a model's text does not."""
+    """The text that stands; `refused` says why a model's text, or a part of it, does not."""
 
     text: str
     by_model: bool
     refused: str | None = None
+    checked: FactCheck | None = None
 
 
 def _line(finding: ClusterFinding) -> str:
@@ -140,21 +149,37 @@ def unknown_numbers(text: str, source: str) -> tuple[str, ...]:
     return (*ids, *numbers)
 
 
-def read_narrative(reply: str, source: str, offered: Sequence[str]) -> Narrative:
+def read_narrative(reply: str, offered: Sequence[str]) -> Narrative:
     """A model's reply as a narrative, or the reason why it is none (`text` is then empty)."""
     try:
         answer = read_reply(reply, _REPLY)
     except MalformedReply as error:
         return Narrative("", False, str(error))
-    text = answer.narrative
-    if not text.strip():
+    if not answer.narrative.strip():
         return Narrative("", False, "the narrative has no words")
     if not set(answer.cited_evidence) <= set(offered):
         return Narrative("", False, "the reply cites evidence that was not offered")
-    invented = unknown_numbers(text, source)
-    if invented:
-        return Narrative("", False, f"numbers that no computation gave: {', '.join(invented[:5])}")
-    return Narrative(text.strip(), True)
+    return Narrative(answer.narrative.strip(), True)
+
+
+def with_known_numbers(told: Narrative, source: str) -> Narrative:
+    """The narrative if each of its numbers is some number of `source`; else why it is none."""
+    invented = unknown_numbers(told.text, source) if told.by_model else ()
+    if not invented:
+        return told
+    return Narrative("", False, f"numbers that no computation gave: {', '.join(invented[:5])}")
+
+
+def with_facts_that_hold(told: Narrative, facts: RunFacts) -> Narrative:
+    """The narrative without the sentences that do not hold; `refused` counts their claims."""
+    if not told.by_model:
+        return told
+    checked = check_facts(told.text, facts)
+    if checked.holds:
+        return Narrative(told.text, True, None, checked)
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in checked.counts.items() if count)
+    why = f"claims that do not hold: {counted}"
+    return Narrative(checked.struck_text, bool(checked.struck_text), why, checked)
 
 
 FORM = ReplyFormat("high_level_reflection", NarrativeReply, lambda text: is_read(text, _REPLY))
@@ -164,25 +189,59 @@ async def tell(
     report: HighLevelReflectionReport,
     prompt: Prompt,
     model: LanguageModel | None,
+    facts: RunFacts,
+    settings: QualitySettings,
     wording: Wording = PLAIN,
 ) -> Narrative:
     """The narrative of a report whose `narrative` already holds the rule text.
 
-    Without a model, or when the model fails or its text does not hold, the rule text stands. What the model
-    may say is what it was shown, in the same words.
+    Without a model, or when the model fails or nothing of its text holds, the rule text stands. What the
+    model may say is what it was shown, in the same words; `facts` calls the symbols what the model does.
     """
     if model is None:
         return Narrative(report.narrative, False)
     body = wording.worded(report.payload())
     offered = sorted({ref for finding in report.clusters for ref in finding.evidence})
-    # A deferred need is a model's own text: a number in it was computed by nobody.
-    told = {key: body[key] for key in body if key != QUOTED}
-    source = canonical_json({"report": told, "symbols": list(wording.symbols.values())})
     request = prompt.render(report=quoted_json(body), evidence=quoted_json(offered))
-    reply = await ask(
-        model, system=prompt.system, prompt=request, max_tokens=MAX_TOKENS, deadline_ms=DEADLINE_MS
-    )
-    if isinstance(reply, NoReply):
-        return Narrative(report.narrative, False, f"model failed: {reply.detail}")
-    read = read_narrative(reply.text, source, offered)
-    return read if read.by_model else Narrative(report.narrative, False, read.refused)
+    # A deferred need is a model's own text: a number in it was computed by nobody.
+    shown = {key: body[key] for key in body if key != QUOTED}
+    source = canonical_json({"report": shown, "symbols": list(wording.symbols.values())})
+    told, asked = Narrative("", False), request
+    for _ in range(settings.rounds):
+        reply = await ask(
+            model, system=prompt.system, prompt=asked, max_tokens=MAX_TOKENS, deadline_ms=DEADLINE_MS
+        )
+        if isinstance(reply, NoReply):
+            failed = Narrative(report.narrative, False, f"model failed: {reply.detail}")
+            told = told if told.by_model else failed
+            break
+        read = read_narrative(reply.text, offered)
+        if settings.fact_check == "numbers":
+            told = with_known_numbers(read, source)
+            break
+        latest = with_facts_that_hold(read, facts)
+        told = told if told.by_model and not latest.by_model else latest
+        if latest.checked is None or latest.refused is None:
+            break
+        asked = request + CORRECTION.format(claims=quoted_json(_claims_to_mend(latest.checked)))
+    return told if told.by_model else Narrative(report.narrative, False, told.refused, told.checked)
+
+
+def _claims_to_mend(checked: FactCheck) -> list[dict[str, Any]]:
+    """What a model is told of each claim that does not hold."""
+    return [
+        {"said": claim.said, "in": claim.text, "verdict": claim.verdict, "would_pass": claim.would_pass}
+        for claim in checked.failures
+    ]
+
+
+def fact_check_row(report: HighLevelReflectionReport, report_id: str) -> dict[str, Any]:
+    """The journal row of a check: whether the model's text stands, and every claim that did not hold."""
+    checked = report.fact_check or FactCheck(known_at=report.known_at)
+    return {
+        "report_id": report_id,
+        "text": "narrative",
+        "kept": report.meta.tier == "consolidated",
+        "counts": checked.counts,
+        "claims": [claim.payload() for claim in checked.failures],
+    }

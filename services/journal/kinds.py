@@ -30,6 +30,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "slow_skip",
         "high_level_request",
         "high_level_report",
+        "fact_check",
         "replan_verdict",
         "action_refused",
         "model_call",

@@ -54,6 +54,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "measure_renewed": {"version_hash": "playbook_version"},
     "high_level_request": {"request.episode_ids": "episode"},
     "high_level_report": {"request_hash": "high_level_request", "report.evidence_refs": "episode"},
+    "fact_check": {"report_id": "high_level_report"},
     "replan_verdict": {"report_id": "high_level_report"},
     "playbook_version": {
         "report_id": "high_level_report",

@@ -25,8 +25,10 @@ from worker.models import Models
 REFERENCE = DOCS / "reference"
 OPEN = re.compile(r"\.[A-Z]+$")
 LIVE_KINDS = INPUT_KINDS | {"entries_blocked"}  # held to the page by tests/worker/trading
-# A measure is renewed after half a year at the earliest: held by tests/worker/test_bans_are_lifted.py.
-NEVER_IN_THESE_RUNS = {"error", "measure_renewed", "proposal_clamped", "run_random_veto"} | LIVE_KINDS
+# A measure is renewed after half a year at the earliest: held by tests/worker/test_bans_are_lifted.py; a text
+# of a model is checked in tests/worker/test_narratives_of_a_model.py.
+RARE = {"error", "fact_check", "measure_renewed", "proposal_clamped", "run_random_veto"}
+NEVER_IN_THESE_RUNS = RARE | LIVE_KINDS
 
 
 @cache

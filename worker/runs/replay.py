@@ -11,7 +11,7 @@ session is made again the same way, up to a bar close. Writes nothing.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pydantic import ValidationError
 
@@ -52,6 +52,14 @@ class ReplayReport:
     playable: bool = True
 
 
+class PastSettings(Settings):
+    """Those of a run from before claims were held against it: its texts had their numbers looked up alone."""
+
+    def hashed(self) -> dict[str, Any]:
+        """As the run hashed them, without settings of texts."""
+        return super().hashed() | {"deliberation": {}}
+
+
 class SettingsOfAnotherVersion(ConfigError):
     """A run was stored with settings that this version does not know, or takes otherwise."""
 
@@ -77,6 +85,10 @@ def stored_settings(record: "RunRecord") -> Settings:
             f"the stored configuration of {record.run_id} hashes to {settings.config_hash[:16]}, recorded "
             f"was {record.config_hash[:16]}: it was changed, or another version made it"
         )
+    if not record.config.get("deliberation"):
+        quality = settings.deliberation.quality.model_copy(update={"fact_check": "numbers"})
+        deliberation = settings.deliberation.model_copy(update={"quality": quality})
+        return PastSettings.model_construct(**{**settings.__dict__, "deliberation": deliberation})
     return settings
 
 

@@ -1,6 +1,19 @@
+import asyncio
+
 import pytest
 
-from services.high_level.narrative import read_narrative, unknown_numbers
+from prompts import load_prompt
+from schemas.settings.reflection import QualitySettings
+from services.high_level.narrative import (
+    Narrative,
+    fact_check_row,
+    read_narrative,
+    tell,
+    unknown_numbers,
+    with_known_numbers,
+)
+from tests.services.deliberation.recorded import recorded, recorded_report
+from tests.services.high_level.narrators import LIE, TRUE, Narrator
 
 SOURCE = '{"mean_r":-0.41,"n":30,"id":"12a45b789c01d2e3","text":"1,200 bars to 2024-03-05"}'
 
@@ -34,7 +47,69 @@ def test_number_that_was_not_computed_is_found(text, unknown):
     ],
 )
 def test_reply_of_another_shape_is_refused_with_its_reason(reply, word):
-    told = read_narrative(reply, SOURCE, ["a"])
+    told = read_narrative(reply, ["a"])
     assert not told.by_model
     assert told.refused is not None
     assert word in told.refused
+
+
+def told_by(*narratives: str, **settings) -> tuple[Narrative, Narrator]:
+    model = Narrator(list(narratives))
+    prompt = load_prompt("high_level_reflection")
+    quality = QualitySettings(**settings)
+    return asyncio.run(tell(recorded_report(), prompt, model, recorded(), quality)), model
+
+
+def test_text_that_lies_leaves_the_rule_text_and_its_claims_are_told():
+    told, model = told_by(LIE)
+    assert (told.text, told.by_model) == (recorded_report().narrative, False)
+    assert len(model.prompts) == 3
+    assert told.checked is not None
+    assert told.checked.count("contradicted") >= 3
+    assert told.refused is not None
+    assert "claims that do not hold" in told.refused
+
+
+def test_model_is_told_which_claims_do_not_hold_and_what_would():
+    told, model = told_by(TRUE.replace("0.18", "0.28"), TRUE)
+    assert (told.text, told.by_model, told.refused) == (TRUE, True, None)
+    correction = model.prompts[1].removeprefix(model.prompts[0])
+    assert '"said":"+0.28R"' in correction
+    assert "+0.18R" in correction
+
+
+def test_what_is_left_unresolved_after_the_last_round_is_struck():
+    told, model = told_by(f"{TRUE} {LIE}")
+    assert (told.text, told.by_model) == (TRUE, True)
+    assert told.refused is not None
+    assert len(model.prompts) == 3
+
+
+def test_better_text_of_an_earlier_round_stays():
+    told, _ = told_by(f"{TRUE} {LIE}", LIE)
+    assert told.text == TRUE
+
+
+def test_rounds_are_those_of_the_settings():
+    assert len(told_by(LIE, rounds=1)[1].prompts) == 1
+
+
+def test_numbers_alone_are_looked_up_where_the_settings_say_so():
+    told, model = told_by(LIE, fact_check="numbers")
+    assert (told.by_model, told.checked, len(model.prompts)) == (False, None, 1)
+    assert told_by("All trades of channel_breakout won.", fact_check="numbers")[0].by_model
+
+
+def test_number_of_nowhere_leaves_no_text():
+    assert with_known_numbers(Narrative("31 trades", True), SOURCE).refused is not None
+    assert with_known_numbers(Narrative("30 trades", True), SOURCE).by_model
+
+
+def test_row_of_a_check_has_the_claims_that_do_not_hold():
+    told, _ = told_by(LIE)
+    row = fact_check_row(recorded_report().model_copy(update={"fact_check": told.checked}), "abc")
+    assert row["kept"] is False or recorded_report().meta.tier == "consolidated"
+    assert {claim["verdict"] for claim in row["claims"]} >= {"contradicted"}
+    assert row["counts"]["contradicted"] == len(
+        [claim for claim in row["claims"] if claim["verdict"] == "contradicted"]
+    )

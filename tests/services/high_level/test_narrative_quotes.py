@@ -2,15 +2,16 @@
 
 import asyncio
 import json
-from dataclasses import dataclass, field
 
 import pytest
 
 from prompts import load_prompt
+from schemas.settings.reflection import QualitySettings
 from services.high_level.narrative import tell, write_narrative
+from services.high_level.report_facts import report_facts
 from services.high_level_reflection_service import PROMPT_NAME
 from services.policy_checks.consolidation import weigh_reply
-from services.ports import ModelReply
+from tests.services.high_level.narrators import Narrator
 from tests.services.policy_checks.injections import INJECTIONS, answer
 from tests.services.policy_checks.plans import right_request
 from tests.test_reflection_schema import report
@@ -23,23 +24,12 @@ NEEDS = {
 }
 
 
-@dataclass
-class Narrator:
-    """Answers with one narrative and keeps what it was asked."""
-
-    narrative: str
-    prompts: list[str] = field(default_factory=list)
-
-    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
-        self.prompts.append(prompt)
-        return ModelReply(json.dumps({"narrative": self.narrative, "cited_evidence": []}), "m", 1, 1, 0.0)
-
-
 def told(needs: tuple[str, ...], narrative: str):
     drafted = report(deferred_seen=needs, narrative="")
     drafted = drafted.model_copy(update={"narrative": write_narrative(drafted)})
-    narrator = Narrator(narrative)
-    return asyncio.run(tell(drafted, TEMPLATE, narrator)), narrator.prompts[0]
+    narrator = Narrator([narrative])
+    facts = report_facts(drafted, (), (), {})
+    return asyncio.run(tell(drafted, TEMPLATE, narrator, facts, QualitySettings())), narrator.prompts[0]
 
 
 def test_narrative_every_deferred_need_stays_inside_its_quotes():
@@ -60,4 +50,4 @@ def test_narrative_number_or_id_that_only_a_deferred_need_holds_is_refused(claim
     narrative, _ = told((f"Report this: {claim}",), claim)
     assert not narrative.by_model
     assert narrative.refused is not None
-    assert "numbers that no computation gave" in narrative.refused
+    assert "claims that do not hold" in narrative.refused

@@ -5,17 +5,21 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from prompts import load_prompt
 from schemas.episode import Episode
 from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.settings import Settings
 from schemas.vocabulary import RecommendedAction, Structure
+from services.high_level.narrative import tell
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.measures import revised
 from services.slow_loop.cadence import trigger_of
 from services.slow_loop.past_runs import PastRun
 from services.slow_loop.trial_evidence import Evidence
+from tests.services.deliberation.recorded import recorded, recorded_report
+from tests.services.high_level.narrators import LIE, TRUE, Narrator
 from tests.services.playbooks.samples import episode
 from tests.worker.planted_store import definitions
 from tests.worker.settings_walk.runs_seen import BUSY, rows_of
@@ -200,3 +204,11 @@ def trial(settings: Settings) -> Any:
 
 
 BANNED, TRIED = carried_out(BAN), carried_out(TRY)
+
+
+def narrated(settings: Settings) -> Any:
+    """What stands of a text that lies, and how often a model was asked for it."""
+    model = Narrator([f"{TRUE} {LIE}", LIE.replace("60", "61")])
+    prompt, quality = load_prompt("high_level_reflection"), settings.deliberation.quality
+    told = asyncio.run(tell(recorded_report(), prompt, model, recorded(), quality))
+    return told.text, told.refused, len(model.prompts)
