@@ -39,7 +39,7 @@ def report_facts(
             known_playbook(item, FactRow(seq=None, kind="playbook_version")) for item in definitions
         ),
         ids={item.episode_id: FactRow(seq=None, kind="episode") for item in called},
-        symbols=tuple(sorted({item.symbol for item in called})),
+        symbols=tuple(sorted({*symbols.values(), *(item.symbol for item in called)})),
         texts=report_lines(report),
     )
 
