@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from worker.start import COLLECT_AT
+
 pytest_plugins = ["tests.postgres.fixtures"]
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -53,6 +55,7 @@ def pytest_collection_finish() -> None:
     """Keep the collector of garbage from walking over ten thousand tests again and again: they all stay."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(COLLECT_AT)
 
 
 @pytest.fixture(autouse=True, scope="session")
