@@ -5,12 +5,10 @@ value is null), times as integer nanoseconds.
 """
 
 import hashlib
-import json
-import math
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from enum import Enum, StrEnum
+from enum import Enum
+from json.encoder import encode_basestring as _quoted
 from typing import Any
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,81 +33,83 @@ def ns_to_datetime(ns: int) -> datetime:
     return datetime.fromtimestamp(seconds, tz=UTC).replace(microsecond=rest // 1_000)
 
 
-PLAIN = frozenset({type(None), bool, int, str})
-# One encoder for all: `json.dumps` makes a new one for every call with settings of its own.
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _TEXT = frozenset({str})
-_WRITTEN_AS_IT_IS = PLAIN | {float}
-_NEGATIVE_ZERO = re.compile(r"-0\.0(?![0-9])")
 
 
-def _encodable(value: Any) -> bool:
-    """Whether the encoder alone writes the value canonically, but for -0.0 and numbers that it refuses."""
-    kind = type(value)
-    if kind is dict:
-        if not _TEXT.issuperset(map(type, value)):
-            return False
-        value = value.values()
-    elif kind is not list and kind is not tuple:
-        return kind in _WRITTEN_AS_IT_IS or isinstance(value, StrEnum)
-    for item in value:
-        if type(item) not in _WRITTEN_AS_IT_IS and not _encodable(item):
-            break
-    else:
-        return True
-    return False
+def _number(value: float) -> str:
+    if value == 0.0:
+        return "0.0"
+    text = float.__repr__(value)
+    if text[-1] in "nf":
+        raise ValueError(f"non-finite number {value!r} has no canonical form: write null for unknown")
+    return text
 
 
-def _quickly(value: Any) -> str | None:
-    """Canonical JSON of a value that needs no rewriting; None of any other."""
-    if not _encodable(value):
-        return None
-    try:
-        text = _ENCODER.encode(value)
-    except ValueError:  # a number that is not finite: the other way names it
-        return None
-    return None if "-0.0" in text and _NEGATIVE_ZERO.search(text) else text
+def _object(value: Mapping[Any, Any]) -> str:
+    if not _TEXT.issuperset(map(type, value)):
+        value = {str(key): item for key, item in value.items()}
+    parts = [f"{_quoted(key)}:{WRITERS[type(item := value[key])](item)}" for key in sorted(value)]
+    return "{" + ",".join(parts) + "}"
 
 
-def _plain(value: Any) -> Any:
-    """The value in plain types; the exact types that need nothing are answered first, because most are."""
-    kind = type(value)
-    if kind in PLAIN:
-        return value
-    if kind is dict:
-        return {key if type(key) is str else str(key): _plain(item) for key, item in value.items()}
-    if kind is tuple or kind is list:
-        return [_plain(item) for item in value]
-    if isinstance(value, Enum):
-        return _plain(value.value)
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError(f"non-finite number {value!r} has no canonical form: write null for unknown")
-        return 0.0 if value == 0.0 else float(value)
-    if isinstance(value, datetime):
-        return datetime_to_ns(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted(_plain(item) for item in value)
+def _array(value: Iterable[Any]) -> str:
+    return "[" + ",".join([WRITERS[type(item)](item) for item in value]) + "]"
+
+
+def _set(value: Iterable[Any]) -> str:
+    return _array(sorted(item.value if isinstance(item, Enum) else item for item in value))
+
+
+class _Writers(dict[type, Callable[[Any], str]]):
+    """How a value of each type is written; a type is asked for its kind once, at its first value."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], str]:
+        if hasattr(kind, "canonical_text"):
+            self[kind] = kind.canonical_text
+        else:
+            self[kind] = next((writer for wide, writer in _WIDE if issubclass(kind, wide)), _refused)
+        return self[kind]
+
+
+def _refused(value: Any) -> str:
     raise TypeError(f"no canonical form for {type(value).__name__} {value!r}")
+
+
+WRITERS = _Writers(
+    {
+        type(None): lambda _: "null",
+        bool: lambda value: "true" if value else "false",
+        int: int.__repr__,
+        float: _number,
+        str: _quoted,
+        dict: _object,
+        list: _array,
+        tuple: _array,
+    }
+)
+# Of types that are not exactly one of those, the first that fits.
+_WIDE: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
+    (Enum, lambda value: canonical_json(value.value)),
+    (str, lambda value: _quoted(str(value))),
+    (int, int.__repr__),
+    (float, _number),
+    (datetime, lambda value: int.__repr__(datetime_to_ns(value))),
+    (Mapping, _object),
+    ((list, tuple), _array),
+    ((set, frozenset), _set),
+)
 
 
 def canonical_json(value: Any) -> str:
     """Canonical JSON text of plain data (mappings, sequences, numbers, strings, enums, aware datetimes).
 
+    A contract among them writes its own hashed part.
+
     Raises:
         ValueError: a number is not finite, or a time is naive.
         TypeError: a value has no canonical form.
     """
-    text = _quickly(value)
-    return _ENCODER.encode(_plain(value)) if text is None else text
+    return WRITERS[type(value)](value)
 
 
 def content_hash(value: Any) -> str:

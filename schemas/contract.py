@@ -1,5 +1,6 @@
 """The shape every contract shares: frozen, closed, split into what is hashed and what is recorded."""
 
+import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache, cached_property
@@ -8,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
-from schemas.canonical import content_hash, datetime_to_ns
+from schemas.canonical import WRITERS, canonical_json, datetime_to_ns
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -47,6 +48,7 @@ class Contract(BaseModel):
     # of a surrogate pair, which no store and no hash takes, is refused with the name of its field.
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,), str_min_length=0)
     telemetry_fields: ClassVar[frozenset[str]] = frozenset()
+    keeps_its_text: ClassVar[bool] = False
 
     def payload(self) -> dict[str, Any]:
         """The hashed part as plain data, nested contracts included."""
@@ -61,6 +63,14 @@ class Contract(BaseModel):
     def _hashed_fields(cls) -> tuple[str, ...]:
         return tuple(name for name in cls.model_fields if name not in cls.telemetry_fields)
 
+    def __getitem__(self, name: str) -> Any:
+        """A field: readers of rows take a contract as they take one that was read from text."""
+        return getattr(self, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A field, or the default where there is none of the name."""
+        return self.__dict__.get(name, default)
+
     def telemetry(self) -> dict[str, Any]:
         """The measured part: never hashed, stored beside the payload."""
         return {name: getattr(self, name) for name in sorted(self.telemetry_fields)}
@@ -69,14 +79,40 @@ class Contract(BaseModel):
         """A copy with its own hash: the one already computed belongs to the original."""
         copied = super().model_copy(update=update, deep=deep)
         copied.__dict__.pop("content_hash", None)
+        copied.__dict__.pop(TEXT, None)
         return copied
 
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 over the whole payload in canonical JSON."""
-        return content_hash(self.payload())
+        text = self.__dict__[TEXT] = self.canonical_text()
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def canonical_text(self) -> str:
+        """Canonical JSON of the payload; what was written for the hash is handed out once more."""
+        if self.keeps_its_text:
+            if TEXT not in self.__dict__:
+                self.__dict__[TEXT] = self._written()
+            return str(self.__dict__[TEXT])
+        return self.__dict__.pop(TEXT, None) or self._written()
+
+    def _written(self) -> str:
+        layout, values = self._layout(), self.__dict__
+        if layout is None:
+            return canonical_json(self.payload())
+        written = [start + WRITERS[type(value := values[name])](value) for start, name in layout]
+        return "{" + ",".join(written) + "}"
+
+    @classmethod
+    @cache
+    def _layout(cls) -> tuple[tuple[str, str], ...] | None:
+        """How the text of each field begins, and its name, in order; None where the payload is not theirs."""
+        if cls.payload is not Contract.payload:
+            return None
+        return tuple((f"{canonical_json(name)}:", name) for name in sorted(cls._hashed_fields()))
 
 
+TEXT = "_text"  # of what was hashed, beside the fields
 SIMPLE = frozenset({type(None), bool, int, float, str})
 
 

@@ -122,6 +122,7 @@ class ExpectationSummary(Contract):
     """
 
     model_config = FINITE
+    keeps_its_text = True
 
     playbook_id: str
     playbook_version: int = Field(ge=1)

@@ -304,7 +304,7 @@ class SlowLoopService(Stateful):
 
     def _asked(self, request: HighLevelReflectionRequest, now: int) -> None:
         self._append(
-            now, "high_level_request", {"request_hash": request.content_hash, "request": request.payload()}
+            now, "high_level_request", {"request_hash": request.content_hash, "request": request}
         )
 
     def _answered(
@@ -315,7 +315,7 @@ class SlowLoopService(Stateful):
         self._append(
             now,
             "high_level_report",
-            {"report_id": report_id, "request_hash": request.content_hash, "report": report.payload()},
+            {"report_id": report_id, "request_hash": request.content_hash, "report": report},
             report.telemetry(),
         )
         if report.fact_check is not None:
@@ -346,7 +346,7 @@ class SlowLoopService(Stateful):
         self._append(
             now,
             "replan_verdict",
-            {"verdict_id": verdict_id, "report_id": verdict.report_id, "verdict": verdict.payload()},
+            {"verdict_id": verdict_id, "report_id": verdict.report_id, "verdict": verdict},
         )
         self._apply(verdict, verdict_id, now)
 

@@ -201,7 +201,7 @@ class Session(Stateful):
             ts_event=episode.known_at,
             known_at=episode.known_at,
             symbol=episode.symbol,
-            payload={"episode_id": episode.episode_id, "episode": episode.payload()},
+            payload={"episode_id": episode.episode_id, "episode": episode},
         )
         self.memory.add(episode)
         self.expectations.record(episode)

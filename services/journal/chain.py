@@ -7,10 +7,10 @@ the tests.
 """
 
 import hashlib
-import json
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
 
+from schemas.canonical import canonical_json
 from services.model_calls.quoting import visible
 
 GENESIS_HASH = "0" * 64
@@ -46,7 +46,7 @@ def link(
     prev_hash: str, *, seq: int, ts_event: int, known_at: int, kind: str, symbol: str | None, payload: str
 ) -> str:
     """SHA-256 (64 hex digits) over previous hash, header and payload text, each on its own line."""
-    header = json.dumps([seq, ts_event, known_at, kind, symbol], separators=(",", ":"), ensure_ascii=False)
+    header = canonical_json([seq, ts_event, known_at, kind, symbol])
     return hashlib.sha256(f"{prev_hash}\n{header}\n{payload}".encode()).hexdigest()
 
 
@@ -67,7 +67,7 @@ def damage(row: JournalRow) -> str | None:
     """What is wrong with a row by itself: its hash is not that of its stored bytes. None when nothing is."""
     try:
         intact = relink(row) == row.hash
-    except (TypeError, UnicodeEncodeError):  # something else than text and numbers lies there
+    except (TypeError, ValueError):  # something else than text and numbers lies there
         intact = False
     if intact:
         return None

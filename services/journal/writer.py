@@ -86,11 +86,12 @@ class JournalWriter(Stateful):
         if known_at < ts_event:
             raise InvariantViolation(f"{kind} is known at {known_at}, before it happened at {ts_event}")
         text = canonical_json(payload)
-        header: dict[str, Any] = {"seq": self._events, "ts_event": ts_event, "known_at": known_at}
-        header |= {"kind": kind, "symbol": symbol, "payload": text}
-        digest = link(self.head_hash, **header)
+        before, seq = self.head_hash, self._events
+        digest = link(
+            before, seq=seq, ts_event=ts_event, known_at=known_at, kind=kind, symbol=symbol, payload=text
+        )
         measured = None if telemetry is None else canonical_json(telemetry)
-        row = JournalRow(**header, telemetry=measured, prev_hash=self.head_hash, hash=digest)
+        row = JournalRow(seq, ts_event, known_at, kind, symbol, text, measured, before, digest)
         self._buffer.append(row)
         self._events += 1
         self.head_hash = digest

@@ -109,7 +109,7 @@ class PolicyJournal:
             {
                 "snapshot_hash": snapshot.content_hash,
                 "event_id": self.event_id,
-                "snapshot": snapshot.payload(),
+                "snapshot": snapshot,
             },
         )
 
@@ -117,7 +117,7 @@ class PolicyJournal:
         """What a model strategist is shown beside the snapshot."""
         self._append(
             "strategist_background",
-            {"snapshot_hash": background.snapshot_hash, "background": background.payload()},
+            {"snapshot_hash": background.snapshot_hash, "background": background},
         )
 
     def round(self, number: int, snapshot: PolicySnapshot, answered: PlanRound) -> None:
@@ -154,8 +154,8 @@ class PolicyJournal:
                 "model": model,
                 "fallback": fallback,
                 "prompt_hash": prompt_hash,
-                "proposal": None if proposal is None else proposal.payload(),
-                "amendment": None if amendment is None else amendment.payload(),
+                "proposal": proposal,
+                "amendment": amendment,
             },
         )
 
@@ -169,7 +169,7 @@ class PolicyJournal:
                 "proposal_hash": subject_hash,
                 "snapshot_hash": snapshot.content_hash,
                 "amendment": amendment,
-                "result": reflection.payload(),
+                "result": reflection,
             },
             reflection.telemetry(),
         )
@@ -206,7 +206,7 @@ class PolicyJournal:
                 "proposal_hash": verdict.proposal_hash,
                 "snapshot_hash": verdict.snapshot_hash,
                 "reflection_hash": verdict.reflection_hash,
-                "verdict": verdict.payload(),
+                "verdict": verdict,
             },
         )
 
@@ -214,7 +214,7 @@ class PolicyJournal:
         """A policy in force from the next bar."""
         self._append(
             "policy_frozen",
-            {"policy_id": policy.policy_id, "policy_hash": policy.content_hash, "policy": policy.payload()},
+            {"policy_id": policy.policy_id, "policy_hash": policy.content_hash, "policy": policy},
         )
 
     def amended(self, amended: AmendedPolicy) -> None:
@@ -224,7 +224,7 @@ class PolicyJournal:
             {
                 "amendment_id": amended.amendment_id,
                 "policy_id": amended.policy_id,
-                "amended": amended.payload(),
+                "amended": amended,
             },
         )
 
@@ -243,7 +243,7 @@ class PolicyJournal:
                 "rounds": revisions,
                 "policy_id": None if ending.policy is None else ending.policy.policy_id,
                 "amendment_id": ending.amendment_id,
-                "invocations": [met.payload() for met in invocations],
+                "invocations": list(invocations),
             },
             {"latency_ms": latency_ms, "reflections_ms": [met.latency_ms for met in invocations]},
         )

@@ -2,7 +2,7 @@
 
 import json
 
-from schemas.canonical import canonical_json, ns_to_datetime
+from schemas.canonical import ns_to_datetime
 from schemas.contract import Contract
 from schemas.judge import ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
@@ -12,7 +12,7 @@ MOMENTS = ("window_start", "window_end")
 
 def stored_text(artefact: Contract) -> str:
     """Canonical JSON of the hashed part."""
-    return canonical_json(artefact.payload())
+    return artefact.canonical_text()
 
 
 def read_request(text: str) -> HighLevelReflectionRequest:

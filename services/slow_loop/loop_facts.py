@@ -77,8 +77,8 @@ class LoopFacts(Stateful):
         "_drift": PART,
         "_signals": PART,
         "_asked": dict[str, dict[str, Any]],
-        "_proposals": dict[str, dict[str, Any] | None],
-        "_blocked": dict[str, dict[str, Any] | None],
+        "_proposals": dict[str, PolicyProposal | None],
+        "_blocked": dict[str, PolicyProposal | None],
         "runs": PART,
     }
     REBUILT = frozenset(
@@ -102,8 +102,8 @@ class LoopFacts(Stateful):
         self._drift = DriftWindow()
         self._signals = UntradedSignals(settings.execution)
         self._asked: dict[str, dict[str, Any]] = {}  # the latest snapshot of a symbol
-        self._proposals: dict[str, dict[str, Any]] = {}
-        self._blocked: dict[str, dict[str, Any]] = {}
+        self._proposals: dict[str, PolicyProposal | None] = {}
+        self._blocked: dict[str, PolicyProposal | None] = {}
         self.runs = PastRuns()
         self.episodes: list[Episode] = []
         self.last_seq = -1
@@ -159,7 +159,7 @@ class LoopFacts(Stateful):
     def add(self, row: JournalRow, payload: Mapping[str, Any] | None = None) -> None:
         """Take one row, in order of sequence; a kind that teaches nothing is passed over.
 
-        `payload` is what the row's text was written from; None reads the text.
+        `payload` is what the row's text was written from, contracts and all; None reads the text.
         """
         self.last_seq = row.seq
         taker = self._takers.get(row.kind)
@@ -378,7 +378,8 @@ class LoopFacts(Stateful):
             self._drift.decided_in(row.known_at, snapshot["regime"]["fingerprint"])
 
     def _proposal(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        self._proposals[str(row.symbol)] = payload["proposal"]
+        given = payload["proposal"]
+        self._proposals[str(row.symbol)] = None if given is None else PolicyProposal.model_validate(given)
 
     def _reflection(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         symbol, result = str(row.symbol), payload["result"]
@@ -394,8 +395,7 @@ class LoopFacts(Stateful):
         symbol = str(row.symbol)
         blocked = self._blocked.pop(symbol, None)
         if blocked is not None and payload["outcome"] != EvaluationOutcome.STALE:
-            proposal, label = PolicyProposal.model_validate(blocked), self._asked[symbol]["bar_label"]
-            self._signals.blocked(symbol, label, proposal, row.known_at)
+            self._signals.blocked(symbol, self._asked[symbol]["bar_label"], blocked, row.known_at)
 
     def _breach(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         killed = payload["limit"] == "kill_switch"

@@ -282,7 +282,7 @@ class ShadowTrials(Stateful):
                 "version_hash": trial.version_hash,
                 "kind": trial.kind,
                 **cell,
-                "episode": episode.payload(),
+                "episode": episode,
             },
         )
 
