@@ -6,6 +6,7 @@ Pure text work; whether a rendered rule parses is the loader's question.
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Literal
 
 from schemas.errors import ConfigError, nearest
@@ -81,5 +82,9 @@ def render_rules(
     values = {name: parameter.value for name, parameter in definition.parameters.items()} | dict(
         overrides or {}
     )
-    texts = rule_texts(definition.rules[direction])
-    return DirectionRules(**{role: render_text(text, values) for role, text in texts.items()})
+    return _rendered(tuple(rule_texts(definition.rules[direction]).items()), tuple(values.items()))
+
+
+@lru_cache(maxsize=1024)
+def _rendered(texts: tuple[tuple[str, str], ...], values: tuple[tuple[str, float], ...]) -> DirectionRules:
+    return DirectionRules(**{role: render_text(text, dict(values)) for role, text in texts})

@@ -5,7 +5,6 @@ Each critic is one question; levels are read once and shared.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
@@ -25,7 +24,7 @@ from services.policy_checks.remedies import own_rule, own_term
 from services.policy_checks.stated_stance import terms_stated, words_against
 from services.policy_checks.text_facts import text_cites_the_future, text_claims_unknown_fact
 from trading_core.rules import LintFinding, parse
-from trading_core.rules.bounds import possible
+from trading_core.rules.bounds import possible_of
 
 LINT_SEVERITY = {
     "unknown_feature": Severity.MAJOR,
@@ -195,9 +194,8 @@ COHERENCE_CRITICS: tuple[LevelCritic, ...] = (
 )
 
 
-@lru_cache(maxsize=1024)
 def _constant(text: str) -> str | None:
-    can_be = possible(parse(text).tree)
+    can_be = possible_of(parse(text).text)
     if not can_be.true:
         return "unreachable"
     return None if can_be.false else "tautology"

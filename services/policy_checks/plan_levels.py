@@ -7,6 +7,7 @@ reflection, used by the coherence and expectation checks.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from math import nan
 from typing import cast
 
@@ -94,19 +95,20 @@ def read_levels(request: PolicyLevelReflectionRequest) -> PlanLevels:
         role: reason for role in KIND_OF_ROLE if (reason := _why_broken(role, rule_text(proposal, role)))
     }
     own_rules = render_rules(request.playbook, proposal.direction)
+
+    @cache  # a plan mostly says what its playbook says
+    def price(text: str | None) -> float | None:
+        return snapshot.close if text is None else price_of(text, snapshot, tick)
+
     return PlanLevels(
         close=snapshot.close,
-        entry=None if "entry" in broken else _entry(proposal.entry, snapshot, tick),
-        stop=None if "stop" in broken else price_of(proposal.stop, snapshot, tick),
-        target=None if "target" in broken else price_of(proposal.target, snapshot, tick),
-        playbook_entry=_entry(own_rules.entry, snapshot, tick),
-        playbook_stop=price_of(own_rules.stop, snapshot, tick),
+        entry=None if "entry" in broken else price(proposal.entry),
+        stop=None if "stop" in broken else price(proposal.stop),
+        target=None if "target" in broken else price(proposal.target),
+        playbook_entry=price(own_rules.entry),
+        playbook_stop=price(own_rules.stop),
         broken=broken,
     )
-
-
-def _entry(text: str | None, snapshot: PolicySnapshot, tick: float) -> float | None:
-    return snapshot.close if text is None else price_of(text, snapshot, tick)
 
 
 def rule_text(proposal: PolicyProposal, role: str) -> str | None:
@@ -137,7 +139,9 @@ def read_invalidation(request: PolicyLevelReflectionRequest, levels: PlanLevels)
     lead = rule.tree.shift + 1
     adverse = _path(levels.close, levels.entry, levels.stop, LOWEST if long else HIGHEST, lead)
     favourable = _path(levels.close, levels.entry, levels.target, HIGHEST if long else LOWEST, lead)
-    against, along = _fires(rule, request.snapshot, adverse), _fires(rule, request.snapshot, favourable)
+    # One walk over both: the bars that lead in are as many as the rule looks back, so the first is forgotten.
+    fires = _fires(rule, request.snapshot, np.concatenate((adverse, favourable)))
+    against, along = fires[: len(adverse)], fires[len(adverse) :]
     at_stop = lead + STEPS - 1
     return InvalidationReach(
         now=None if against[lead - 1] < 0 else bool(against[lead - 1]),

@@ -6,7 +6,6 @@ is quoted, reported, denied, or taken back by a "but" says nothing. Everything f
 """
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 
 from schemas.vocabulary import Direction
@@ -75,6 +74,7 @@ _OWN_VERDICT = _whole(*(rf"{_OPENER}(?:please )?{form}" for form in _VERDICTS), 
 _FIRST_PERSON_VERDICT = _whole(*(rf"{_OPENER}{_FIRST_PERSON} {form}" for form in _VERDICTS))
 
 
+@lru_cache(maxsize=1024)
 def words_against(text: str, direction: Direction) -> tuple[str, ...]:
     """The clauses in which a text tells to do the opposite of a plan of `direction`, or not to do it."""
     return tuple(
@@ -85,7 +85,8 @@ def words_against(text: str, direction: Direction) -> tuple[str, ...]:
     )
 
 
-def terms_stated(text: str, terms: Iterable[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=1024)
+def terms_stated(text: str, terms: tuple[str, ...]) -> tuple[str, ...]:
     """The terms that a text names in any form, not behind a negation of its clause; in their order."""
     plain = text.casefold().replace("’", "'").replace("n't", " not")
     parts = [_stems(part) for part in CLAUSE.findall(plain)]

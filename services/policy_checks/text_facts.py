@@ -7,8 +7,8 @@ written. What is found is minor: a text may round on its own, and the second rea
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 from schemas.reflection import Finding, PolicyLevelReflectionRequest
 from schemas.vocabulary import CheckName, Severity
@@ -101,17 +101,29 @@ class _Held:
 
 def _claims(text: str, held: _Held) -> Iterator[tuple[str, bool]]:
     """Each number that a text claims, with its words, and whether the request holds it."""
+    for kind, words, numbers in _numbers_claimed(text):
+        if kind == "count":
+            yield words, all(held.holds(number) for number in numbers)
+        elif kind == "rate":
+            yield words, held.holds(numbers[0], scale=100.0) or held.holds(numbers[0])
+        elif held.may_be_price(numbers[0]):
+            yield words, held.holds(numbers[0], share=ROUNDING)
+
+
+@lru_cache(maxsize=1024)
+def _numbers_claimed(text: str) -> tuple[tuple[Literal["count", "rate", "price"], str, tuple[str, ...]], ...]:
+    """What a text claims, as (kind, words, numbers as they are written)."""
+    claimed: list[tuple[Literal["count", "rate", "price"], str, tuple[str, ...]]] = []
     for sentence in (span.text for span in sentences(text, parts=True)):
         for found in COUNT.finditer(sentence):
-            counts = [n for n in (found["number"], found["part"], found["whole"]) if n is not None]
-            yield found[0], all(held.holds(count) for count in counts)
+            counts = (found["number"], found["part"], found["whole"])
+            claimed.append(("count", found[0], tuple(count for count in counts if count is not None)))
         if OF_WINNING.search(sentence):
-            for found in RATE.finditer(sentence):
-                yield found[0], held.holds(found["number"], scale=100.0) or held.holds(found["number"])
+            claimed += (("rate", found[0], (found["number"],)) for found in RATE.finditer(sentence))
         for found in PRICE.finditer(sentence):
-            named = OSCILLATOR.search(sentence[: found.start()])
-            if named is None and held.may_be_price(found["number"]):
-                yield found[0].strip(), held.holds(found["number"], share=ROUNDING)
+            if OSCILLATOR.search(sentence[: found.start()]) is None:
+                claimed.append(("price", found[0].strip(), (found["number"],)))
+    return tuple(claimed)
 
 
 def _texts(request: PolicyLevelReflectionRequest) -> tuple[tuple[str, str], ...]:

@@ -8,6 +8,7 @@ out. A date is a day of UTC as written.
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from schemas.canonical import datetime_to_ns
 
@@ -29,10 +30,10 @@ FORMS = tuple(
 )
 
 
-def days_in(text: str) -> Iterator[tuple[str, int, int]]:
+@lru_cache(maxsize=1024)
+def days_in(text: str) -> tuple[tuple[str, int, int], ...]:
     """Each day that a text names, as (the words, first ns of the day, first ns of the next one)."""
-    for place, start, following in places_of_days(text):
-        yield text[slice(*place)], start, following
+    return tuple((text[slice(*place)], start, following) for place, start, following in places_of_days(text))
 
 
 def places_of_days(text: str) -> Iterator[tuple[tuple[int, int], int, int]]:

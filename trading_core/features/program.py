@@ -15,6 +15,8 @@ from trading_core.features.registry import resolve
 
 FloatArray = npt.NDArray[np.float64]
 _NO_TRUTHS = np.empty((0, 0), dtype=np.int8)
+_NO_BARS = np.empty((0, 1))
+_NONE_OF_FIVE = (_NO_BARS,) * 5
 
 
 class NodeProgram:
@@ -56,10 +58,9 @@ class NodeProgram:
         total, program = columns.shape[1], self._program
         out, values = np.empty((self._count, total)), program.scratch(total)
         read = np.require(columns, dtype=np.float64, requirements=["C", "W"])
-        none = np.empty((0, 1))
         self._advance(
             program.code, program.factors, state, program.inputs, program.outputs, values,
-            np.empty(values.shape[1], dtype=np.int64), (none,) * 5, none, (read, _NO_TRUTHS),
+            np.empty(values.shape[1], dtype=np.int64), _NONE_OF_FIVE, _NO_BARS, (read, _NO_TRUTHS),
             (out, _NO_TRUTHS), np.ones((total, 1), dtype=np.bool_), 0, 0, total, 0,
         )  # fmt: skip
         return out

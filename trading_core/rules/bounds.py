@@ -7,9 +7,11 @@ happen. No bar is read.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from trading_core.features.families import ANY
 from trading_core.features.registry import resolve
+from trading_core.rules.grammar import parse
 from trading_core.rules.tree import Expression, canonical_text
 
 Bounds = tuple[float, float]
@@ -62,6 +64,16 @@ def bounds(node: Expression) -> Bounds:
         smaller_or_larger = min if node.op == "min" else max
         return smaller_or_larger(low for low, _ in parts), smaller_or_larger(high for _, high in parts)
     return _ARITHMETIC[node.op](parts[0], parts[1])
+
+
+@lru_cache(maxsize=1_024)
+def possible_of(text: str) -> Possible:
+    """Truth values that the condition a text says can take.
+
+    Raises:
+        RuleError: the text is no rule.
+    """
+    return possible(parse(text).tree)
 
 
 def possible(node: Expression) -> Possible:

@@ -3,6 +3,8 @@
 A column at a bar is final: later bars never change it.
 """
 
+import numpy as np
+
 from schemas.errors import RuleError
 from trading_core.bars import BarSeries
 from trading_core.features.bank import ColumnBank
@@ -14,6 +16,8 @@ from trading_core.rules.compile import node_of
 from trading_core.rules.evaluate import Column, FloatArray, TruthArray
 from trading_core.rules.grammar import Rule, parse
 from trading_core.rules.tree import Kind
+
+MOST_COUNTS = 4_096  # conditions whose past is kept counted
 
 
 class RuleColumns:
@@ -27,6 +31,7 @@ class RuleColumns:
         self.features = features or FeatureColumns(bars)
         self._places: dict[tuple[str, int], Place] = {}
         self._views: dict[tuple[str, int], tuple[int, Column]] = {}
+        self._counts: dict[tuple[str, int], tuple[int, int, int]] = {}  # up to which row, fires, known
 
     @property
     def bars(self) -> BarSeries:
@@ -86,19 +91,28 @@ class RuleColumns:
         node = node_of(rule.tree, stored)
         return self.features.window(node, rule.kind == "boolean", rule.tree.shift, s, start, stop)
 
-    def past(self, text: str, s: int, upto: int) -> TruthArray:
-        """A condition of symbol s in the rows before `upto`: of its column where there is one, else computed.
+    def counts(self, text: str, s: int, upto: int) -> tuple[int, int]:
+        """In how many rows before `upto` a condition of symbol s was true, and in how many it was known.
 
-        For a reader that asks once, such as the linter: what a strategist writes makes no column until it is
-        frozen.
+        Counted on from where the last reader stopped, over its column where there is one: what a strategist
+        writes makes no column until it is frozen.
 
         Raises:
             RuleError: the text is no rule, or a number.
         """
         rule = _of_kind(text, "boolean")
+        start, fires, known = self._counts.get((rule.text, s), (0, 0, 0))
+        if start > upto:
+            start, fires, known = 0, 0, 0
         if (rule.text, s) in self._places:
-            return self._column(rule, s)[:upto]
-        return self.window(text, s, 0, upto)
+            rows = self._column(rule, s)[start:upto]
+        else:
+            rows = self.window(text, s, start, upto)
+        fires, known = fires + int(np.count_nonzero(rows == 1)), known + int(np.count_nonzero(rows >= 0))
+        if len(self._counts) >= MOST_COUNTS:
+            self._counts.clear()
+        self._counts[rule.text, s] = start + len(rows), fires, known
+        return fires, known
 
     def own(self, rule: Rule, s: int) -> Column:
         """The rule on symbol s's present bars only."""

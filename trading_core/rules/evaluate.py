@@ -16,7 +16,7 @@ from schemas.errors import RuleError
 from trading_core.features.nodes import stored
 from trading_core.features.program import NodeProgram
 from trading_core.rules.compile import node_of
-from trading_core.rules.grammar import Rule
+from trading_core.rules.grammar import Rule, parse
 
 FloatArray = npt.NDArray[np.float64]
 TruthArray = npt.NDArray[np.int8]
@@ -37,12 +37,12 @@ def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray], size: int
     Raises:
         RuleError: a feature has no column.
     """
-    missing = sorted(rule.features - set(columns))
+    missing = rule.features.difference(columns)
     if missing:
-        raise RuleError(f"rule {rule.text!r}: no column for {', '.join(missing)}")
+        raise RuleError(f"rule {rule.text!r}: no column for {', '.join(sorted(missing))}")
     if size is None:
         size = next(iter(columns.values())).size if columns else 1
-    program = _program(rule)
+    program = _program(rule.text)
     inputs = np.empty((len(program.inputs), size))
     for k, name in enumerate(program.inputs):
         inputs[k] = columns[name]
@@ -54,9 +54,9 @@ def evaluate_for_symbol(rule: Rule, columns: Mapping[str, FloatArray], size: int
 
 
 @lru_cache(maxsize=1024)
-def _program(rule: Rule) -> NodeProgram:
+def _program(text: str) -> NodeProgram:
     """The compiled rule; a program holds no state, so one serves every reader of a rule."""
-    return NodeProgram([node_of(rule.tree, stored)])
+    return NodeProgram([node_of(parse(text).tree, stored)])
 
 
 def evaluate(

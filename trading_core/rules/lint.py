@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from schemas.errors import RuleError
 from trading_core.features.registry import check_timeframes
-from trading_core.rules.bounds import possible
+from trading_core.rules.bounds import possible_of
 from trading_core.rules.columns import RuleColumns
 from trading_core.rules.grammar import Rule, parse
 
@@ -63,8 +61,7 @@ def fire_rate(text: str, columns: RuleColumns, s: int, upto: int) -> FireRate:
     Raises:
         RuleError: the text is no rule, or a number.
     """
-    past = columns.past(text, s, upto)
-    return FireRate(fires=int(np.count_nonzero(past == 1)), known=int(np.count_nonzero(past >= 0)))
+    return FireRate(*columns.counts(text, s, upto))
 
 
 def _lint_one(role: str, text: str, columns: RuleColumns, s: int, upto: int) -> LintFinding | None:
@@ -79,7 +76,7 @@ def _lint_one(role: str, text: str, columns: RuleColumns, s: int, upto: int) -> 
 
 
 def _impossible(role: str, rule: Rule) -> LintFinding | None:
-    can_be = possible(rule.tree)
+    can_be = possible_of(rule.text)
     if not can_be.true:
         return LintFinding("unreachable", role, f"{rule.text!r} can never be true")
     if not can_be.false:
