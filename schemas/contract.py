@@ -46,7 +46,7 @@ class Contract(BaseModel):
 
     # A bound on the length, even one that every text keeps, makes the validator read texts as Unicode: half
     # of a surrogate pair, which no store and no hash takes, is refused with the name of its field.
-    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,), str_min_length=0)
+    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,), str_min_length=0, defer_build=True)
     telemetry_fields: ClassVar[frozenset[str]] = frozenset()
     keeps_its_text: ClassVar[bool] = False
 

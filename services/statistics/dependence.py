@@ -14,7 +14,6 @@ cluster is measured.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaincc
 
 from services.statistics.blocks import Floats
 
@@ -51,6 +50,8 @@ def autocorrelations(values: Floats, lags: int) -> Floats:
 
 def ljung_box(values: Floats, lags: int = LAGS) -> tuple[Floats, Floats]:
     """Q and its p-value along the last axis; needs more observations than lags."""
+    from scipy.special import gammaincc  # loaded where it is used, see `Track.fixed_time`
+
     n = values.shape[-1]
     weights = 1.0 / (n - np.arange(1, lags + 1))
     q = n * (n + 2.0) * (autocorrelations(values, lags) ** 2 * weights).sum(axis=-1)
