@@ -46,7 +46,9 @@ class Contract(BaseModel):
 
     # A bound on the length, even one that every text keeps, makes the validator read texts as Unicode: half
     # of a surrogate pair, which no store and no hash takes, is refused with the name of its field.
-    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,), str_min_length=0, defer_build=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", ignored_types=(cached_property,), str_min_length=0, defer_build=True
+    )
     telemetry_fields: ClassVar[frozenset[str]] = frozenset()
     keeps_its_text: ClassVar[bool] = False
 
@@ -62,6 +64,10 @@ class Contract(BaseModel):
     @cache
     def _hashed_fields(cls) -> tuple[str, ...]:
         return tuple(name for name in cls.model_fields if name not in cls.telemetry_fields)
+
+    def __hash__(self) -> int:
+        """By content, mappings included: a contract may be the key of what is kept of it."""
+        return hash(self.content_hash)
 
     def __getitem__(self, name: str) -> Any:
         """A field: readers of rows take a contract as they take one that was read from text."""

@@ -303,9 +303,7 @@ class SlowLoopService(Stateful):
         self.counters.run_ms.append((time.perf_counter() - started) * 1e3)
 
     def _asked(self, request: HighLevelReflectionRequest, now: int) -> None:
-        self._append(
-            now, "high_level_request", {"request_hash": request.content_hash, "request": request}
-        )
+        self._append(now, "high_level_request", {"request_hash": request.content_hash, "request": request})
 
     def _answered(
         self, request: HighLevelReflectionRequest, report: HighLevelReflectionReport, now: int

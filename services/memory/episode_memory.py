@@ -20,7 +20,7 @@ from services.clock import SimulatedClock
 from services.memory.deadline import present_retrievals
 from services.memory.reuse import Answers
 from services.memory.scan import DISTANCE_UNIT, LOSERS, NONE, WINNERS, Found, IntArray
-from services.memory.store import Population, Populations
+from services.memory.store import Population, Populations, counts_of
 from services.memory.telemetry import MemoryTelemetry
 from services.ports import MemoryQuery
 from trading_core.tick_guard import TickGuard
@@ -189,8 +189,7 @@ class MemoryView:
         """
         self._admit(known_at)
         started = self._timer()
-        counts = [one.counts(known_at) for one in self._populations.chosen(playbook_id, direction)]
-        rates = _rates(*(sum(count[k] for count in counts) for k in range(3)))
+        rates = _rates(*counts_of(self._populations.chosen(playbook_id, direction), known_at))
         self._note(started)
         return rates
 

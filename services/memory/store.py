@@ -4,7 +4,7 @@ Fingerprints are float32 and as wide as the first episode's; nothing here decide
 or who may read (`episode_memory` does).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -139,10 +139,16 @@ class Population:
 
     def counts(self, known_at: int) -> tuple[int, int, int]:
         """Population, winners and losers known at `known_at`."""
-        counts = np.zeros(3, dtype=np.int64)
-        count(self._cases, counts, known_at, 0, self.size)
-        population, winners, losers = counts.tolist()
-        return population, winners, losers
+        return counts_of([self], known_at)
+
+
+def counts_of(populations: Iterable[Population], known_at: int) -> tuple[int, int, int]:
+    """Episodes, winners and losers of all of them known at `known_at`."""
+    counts = np.zeros(3, dtype=np.int64)
+    for one in populations:
+        count(one._cases, counts, known_at, 0, one.size)
+    population, winners, losers = counts.tolist()
+    return population, winners, losers
 
 
 class Populations:

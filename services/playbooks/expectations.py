@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-import numpy as np
-
 from schemas.episode import Episode
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from schemas.snapshot import ExpectationSummary
 from schemas.state import Stateful
 from services.clock import SimulatedClock
+from services.statistics.quantiles import quantile
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +108,12 @@ def summarise(definition: PlaybookDefinition, trades: Sequence[Episode]) -> Expe
         prior=prior,
         expectancy_r=blend(prior.expectancy_r, _mean([episode.r for episode in trades]), n),
         hit_rate=blend(prior.hit_rate, len(winners) / n if n else 0.0, n),
-        hold_p50_bars=blend(prior.hold_p50_bars, _quantile(holds, 0.5), n),
-        hold_p90_bars=blend(prior.hold_p90_bars, _quantile(holds, 0.9), n),
+        hold_p50_bars=blend(prior.hold_p50_bars, quantile(holds, 0.5), n),
+        hold_p90_bars=blend(prior.hold_p90_bars, quantile(holds, 0.9), n),
         winner_mae_p80_r=blend(
-            prior.winner_mae_p80_r, _quantile([e.mae_r for e in winners], 0.2), len(winners)
+            prior.winner_mae_p80_r, quantile([e.mae_r for e in winners], 0.2), len(winners)
         ),
-        mfe_p50_r=blend(prior.mfe_p50_r, _quantile([e.mfe_r for e in trades], 0.5), n),
+        mfe_p50_r=blend(prior.mfe_p50_r, quantile([e.mfe_r for e in trades], 0.5), n),
     )
 
 
@@ -124,7 +123,3 @@ def _order(episode: Episode) -> tuple[int, str]:
 
 def _mean(values: Sequence[float]) -> float:
     return fsum(values) / len(values) if values else 0.0
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    return float(np.quantile(np.array(values), share)) if values else 0.0

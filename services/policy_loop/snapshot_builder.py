@@ -59,10 +59,15 @@ class SnapshotBuilder:
         self._playbooks = playbooks
         self._clock = clock
         self._first_rows: dict[int, int] = {}
+        self._regime_seen: dict[int, tuple[int, RegimeView | None]] = {}  # latest, by symbol
 
     def regime(self, t: int, s: int) -> RegimeView | None:
-        """Regime of symbol `s` at row `t`, None while warming up."""
-        return regime_view(self._regimes, t, s)
+        """Regime of symbol `s` at row `t`, None while warming up; final once the row is there."""
+        row, view = self._regime_seen.get(s, (-1, None))
+        if row != t:
+            view = regime_view(self._regimes, t, s)
+            self._regime_seen[s] = t, view
+        return view
 
     def build(
         self, boundary: Boundary, policy: FrozenPolicy | None, opened_by: FrozenPolicy | None

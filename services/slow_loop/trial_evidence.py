@@ -1,6 +1,7 @@
 """What the paper trades of a trial have shown: for its promotion or end, and for the next report."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,13 +17,14 @@ from services.statistics.track import Bounds, Track
 Evidence = dict[str, float | int | str | None]
 
 
+@lru_cache(maxsize=64)
 def trial_track(
-    episodes: Sequence[Episode],
+    episodes: tuple[Episode, ...],
     gate: GateSettings,
     definition: PlaybookDefinition | None = None,
     open_since: int | None = None,
 ) -> Track | None:
-    """The blocks of a trial's trades; None without any.
+    """The blocks of a trial's trades; None without any. Kept, because most slots bring a trial no trade.
 
     Episodes of no-learn zones teach nothing here either.
     """
@@ -41,7 +43,7 @@ def trial_evidence(
     open_since: int | None = None,
 ) -> Evidence:
     """Trades, complete blocks, means, and e-values of both claims without restarts, at a time."""
-    track = trial_track(episodes, gate, definition, open_since)
+    track = trial_track(tuple(episodes), gate, definition, open_since)
     if track is None:
         nothing: Evidence = {
             "n": 0,

@@ -150,7 +150,7 @@ class PlaybookHistory:
         if self._settings is None:
             return {"n": len(learnable)} if learnable else None
         gate, alpha = self._settings.gate, self._settings.judge.promotion_alpha
-        track = trial_track(learnable, gate)
+        track = trial_track(tuple(learnable), gate)
         if track is None:
             return None
         last = max(one.known_at for one in learnable)
