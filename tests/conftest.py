@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from worker.start import COLLECT_AT
+from worker.runs.garbage import COLLECT_AT
 
 pytest_plugins = ["tests.postgres.fixtures"]
 

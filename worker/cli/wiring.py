@@ -9,6 +9,7 @@ from schemas.canonical import content_id
 from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from worker.cli.progress import step
+from worker.runs.garbage import all_is_loaded
 from worker.runs.store_run import BacktestRunner
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def ready_engine() -> None:
 
     with step("loading the compiled engine" if compiled else COMPILING, at_once=not compiled):
         compile_engine()
+    all_is_loaded()
 
 
 def _is_compiled() -> bool:
