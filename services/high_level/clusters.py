@@ -23,6 +23,7 @@ from services.statistics.blocks import Blocks, Trades, winsorise
 from services.statistics.calendar_units import unit_of_timeframe
 from services.statistics.drift import hold_calibration_z
 from services.statistics.multiplicity import WHOLE
+from services.statistics.quantiles import quantile
 from services.statistics.track import Bounds, Sample, Track
 
 RECURRENCE = 2
@@ -196,19 +197,19 @@ def describe(episodes: Sequence[Episode], definition: PlaybookDefinition | None)
     """Win rate, hold quantiles, excursions and failure modes of a cluster: shown, never tested."""
     if not episodes:
         return {}
-    holds = np.array([item.hold_bars for item in episodes], dtype=np.float64)
-    winners = np.array([item.mae_r for item in episodes if item.r > 0])
+    holds = [float(item.hold_bars) for item in episodes]
+    winners = [item.mae_r for item in episodes if item.r > 0]
     z = None
     if definition is not None:
         z = hold_calibration_z(
-            holds, definition.expectation.hold_p50_bars, definition.expectation.hold_p90_bars
+            np.array(holds), definition.expectation.hold_p50_bars, definition.expectation.hold_p90_bars
         )
     return {
         "win_rate": round(float(np.mean([item.r > 0 for item in episodes])), 9),
-        "hold_p50_bars": round(float(np.quantile(holds, 0.5)), 9),
-        "hold_p90_bars": round(float(np.quantile(holds, 0.9)), 9),
+        "hold_p50_bars": round(quantile(holds, 0.5), 9),
+        "hold_p90_bars": round(quantile(holds, 0.9), 9),
         "hold_calibration_z": None if z is None else round(z, 9),
-        "mae_p80_r": round(float(np.quantile(winners, 0.2)), 9) if len(winners) else None,
+        "mae_p80_r": round(quantile(winners, 0.2), 9) if winners else None,
         "mfe_p50_r": round(float(np.median([item.mfe_r for item in episodes])), 9),
         "failure_modes": count_failures(episodes),
     }
