@@ -141,14 +141,18 @@ class Population:
         """Population, winners and losers known at `known_at`."""
         return counts_of([self], known_at)
 
+    def count_into(self, counts: IntArray, known_at: int) -> None:
+        """Add population, winners and losers known at `known_at` to `counts`, int64 (3,)."""
+        count(self._cases, counts, known_at, 0, self.size)
+
 
 def counts_of(populations: Iterable[Population], known_at: int) -> tuple[int, int, int]:
     """Episodes, winners and losers of all of them known at `known_at`."""
     counts = np.zeros(3, dtype=np.int64)
-    for one in populations:
-        count(one._cases, counts, known_at, 0, one.size)
-    population, winners, losers = counts.tolist()
-    return population, winners, losers
+    for population in populations:
+        population.count_into(counts, known_at)
+    total, winners, losers = counts.tolist()
+    return total, winners, losers
 
 
 class Populations:
