@@ -22,7 +22,7 @@ def items_of(market: PlannedMarket) -> list[BarRow | FeedAnomaly]:
 
 def test_outage_is_mended_in_time_however_many_bars_of_a_symbol_never_came_before_it() -> None:
     lost = dict.fromkeys([(row, 0) for row in range(20, 40, 2)], Fault.LOST)
-    market = PlannedMarket(Plan(SERIES, 10, lost, outages={12, 44}))  # REST is away in the second alone
+    market = PlannedMarket(Plan(SERIES, 10, lost, outages={12, 44}))
     items = items_of(market)
     told = Counter((item.kind, item.symbol, item.label) for item in items if isinstance(item, FeedAnomaly))
     assert told == market.told()
@@ -31,8 +31,18 @@ def test_outage_is_mended_in_time_however_many_bars_of_a_symbol_never_came_befor
     )
 
 
-def test_bar_that_stands_twice_in_an_answer_is_one_bar_of_the_refill() -> None:
+def test_bar_that_stands_twice_in_an_answer_is_told_once() -> None:
     market = PlannedMarket(Plan(SERIES, 10, {(20, 0): Fault.TWICE}))
     told = [item for item in items_of(market) if isinstance(item, FeedAnomaly)]
-    assert [item.kind for item in told] == [Kind.DUPLICATE, Kind.REFILLED]
-    assert told[1].detail["bars"] == 1
+    assert [item.kind for item in told] == [Kind.DUPLICATE]
+
+
+def test_bar_that_stands_twice_in_an_answer_is_one_bar_of_the_refill() -> None:
+    market = PlannedMarket(Plan(SERIES, 10, {(20, 0): Fault.TWICE}, outages={18}), outage_s=200.0)
+    told = [item for item in items_of(market) if isinstance(item, FeedAnomaly)]
+    refilled = [
+        item.detail["bars"]
+        for item in told
+        if item.kind is Kind.REFILLED and item.symbol == SERIES.symbols[0]
+    ]
+    assert refilled == [3], "of rows 19 to 21"

@@ -1,8 +1,7 @@
-"""CcxtFeed: closed bars of an exchange, by websocket where it has one, by REST where it has not or in doubt.
+"""CcxtFeed: closed bars of an exchange, asked for one by one as they are over.
 
-Candles gather while they run; a bar is taken when it is over and has settled. What the websocket cannot vouch
-for (the first candle of a connection, a silent symbol, everything that was missed) is asked for by REST,
-beside the feed: rows never wait for an answer longer than `grace_s`. Public data only: nothing here trades.
+Requests run beside the feed: rows never wait for an answer longer than `grace_s`. Public data only: nothing
+here trades.
 """
 
 import asyncio
@@ -115,8 +114,7 @@ class CcxtFeed:
         running = start - start % self._grid.bar_ns
         back = self._settings.history_bars * self._grid.bar_ns
         first = running - back if after is None else after + self._grid.bar_ns
-        live_from = running if after is None else first
-        live = LiveBars(self._exchange, assembler, self._settings, self._clock, first, live_from, self._wake)
+        live = LiveBars(self._exchange, assembler, self._settings, self._clock, first, self._wake)
         try:
             async for item in self._past(live, first, patience, refill=after is not None):
                 yield item
@@ -139,7 +137,7 @@ class CcxtFeed:
             for symbol in self.symbols:
                 labels: set[int] = set()
                 async for page in self._pages(symbol, first, last, patience):
-                    labels |= {one.label for one in page.bars if self._grid.has(one.label)}
+                    labels |= {candle.label for candle in page.bars if self._grid.has(candle.label)}
                     for wrong in live.past(symbol, (*page.bars, *page.future)):
                         yield wrong
                 came[symbol] += len(labels)
