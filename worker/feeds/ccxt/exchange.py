@@ -69,12 +69,7 @@ class PublicExchange:
         """
         await self._call(self._driver.load_markets, "markets", factor=_MARKETS_DEADLINE)
         if not self._driver.markets:
-            raise FeedError(
-                f"{self.name}: markets: the answer holds none",
-                retryable=True,
-                failure=Failure.MALFORMED,
-                retry_after_s=None,
-            )
+            raise self._malformed("markets", self._driver.markets)
 
     def check(self, symbols: Iterable[str], timeframe: str) -> None:
         """Refuse what the exchange does not offer.

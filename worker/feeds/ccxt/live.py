@@ -18,7 +18,7 @@ from worker.feeds.ccxt.asker import Asker, Question
 from worker.feeds.ccxt.exchange import Candle, PublicExchange
 from worker.feeds.ccxt.source_clock import SourceClock
 
-MOST_GIVEN = 1_024
+MOST_GIVEN = 1_024  # bars of a symbol that are remembered when their rows have gone
 RECHECKED_BARS = 5  # asked for again with each new bar: one that came late or was corrected is told
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.02, 1.0
 
@@ -51,7 +51,7 @@ class LiveBars:
         self._grace_ns = int(settings.grace_s * NS)
         self._slack_ns = int(settings.clock_jump_s * NS)
         self._first, self._row = first, first - self._grid.bar_ns
-        self._given: dict[str, dict[int, set[Bar]]] = {symbol: {} for symbol in assembler.symbols}
+        self._given: dict[str, dict[int, tuple[Bar, ...]]] = {symbol: {} for symbol in assembler.symbols}
         self._open = SeenOnce()
         self._hole_since: int | None = None
         timeframe, most_s = self._grid.timeframe, settings.exchange.backoff_max_s
@@ -79,6 +79,10 @@ class LiveBars:
         """The rows that are due."""
         items = self._assembler.rows(self._clock.now(), hold=hold, blocked=self._clock.blocked)
         self._row = max((item.label for item in items if isinstance(item, BarRow)), default=self._row)
+        oldest = self._row - RECHECKED_BARS * self._grid.bar_ns
+        for symbol, given in self._given.items():
+            if len(given) > MOST_GIVEN:
+                self._given[symbol] = {label: said for label, said in given.items() if label >= oldest}
         return items
 
     def past(self, symbol: str, bars: Iterable[Candle]) -> list[FeedAnomaly]:
@@ -116,36 +120,30 @@ class LiveBars:
     def _answered(self, question: Question, bars: list[Candle], now: int) -> list[FeedAnomaly]:
         """Bars of one symbol that are new or others than before; those of a gap are a refill."""
         symbol, latest = question.symbol, now + self._slack_ns
-        known = {label: frozenset(said) for label, said in self._given[symbol].items()}
+        before = {candle.label: self._given[symbol].get(candle.label, ()) for candle in bars}
         newest = max((candle.label for candle in bars if candle.label <= latest), default=0)
         items = self._clock.heard(newest, self._grid.bar_ns)
         open_from = newest if question.in_doubt or self._clock.jumped else latest
         filled = set()  # an answer may hold a bar twice
         for label, bar in bars:
             is_over = label < open_from and self._settled(label, min(question.asked_at, now))
-            if bar in known.get(label, ()) or not (is_over or label > latest):
+            if bar in before[label] or not (is_over or label > latest):
                 continue
             items += self._take(symbol, Candle(label, bar), now)
-            if label not in known and self._row < label < self.newest_settled() and self._grid.has(label):
+            if not before[label] and self._row < label < self.newest_settled() and self._grid.has(label):
                 filled.add(label)
         wanted = self._next_missing(symbol, now)
         if wanted is not None and wanted <= question.wanted:
             self._asker.postpone(symbol)
         else:
             self._asker.satisfied(symbol)
-        if filled:
-            detail = {"bars": len(filled), "to": max(filled)}
-            items.append(FeedAnomaly(FeedAnomalyKind.REFILLED, symbol, min(filled), detail))
-        return items
+        return items + refill(symbol, filled)
 
     def _take(self, symbol: str, candle: Candle, now: int) -> list[FeedAnomaly]:
         label, bar = candle
         closed = label <= now + self._slack_ns
         if closed:
-            given = self._given[symbol]
-            given.setdefault(label, set()).add(bar)
-            if len(given) > MOST_GIVEN:
-                del given[min(given)]
+            self._given[symbol][label] = (*self._given[symbol].get(label, ()), bar)
         elif not self._open.first((symbol, label)):
             return []
         return self._assembler.take(RawBar(symbol, label, bar, closed), now)
@@ -170,3 +168,11 @@ class LiveBars:
         if self._hole_since is None:
             self._hole_since = steady
         return steady - self._hole_since < self._grace_ns
+
+
+def refill(symbol: str, labels: set[int]) -> list[FeedAnomaly]:
+    """Bars that came when newer ones were over; none where there are no labels."""
+    if not labels:
+        return []
+    detail = {"bars": len(labels), "to": max(labels)}
+    return [FeedAnomaly(FeedAnomalyKind.REFILLED, symbol, min(labels), detail)]
