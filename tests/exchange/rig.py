@@ -12,7 +12,7 @@ from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from worker.feeds.ccxt.feed import CcxtFeed
 
 NS_PER_MS = 1_000_000
-PATIENCE_S = 5.0  # real time in which loopback answers, or the test has failed
+PATIENCE_S = 30.0  # real time in which loopback answers on a busy machine, or the test has failed
 
 
 @dataclass
