@@ -40,6 +40,11 @@ class ClockWatch:
         """Why no symbol may enter at present."""
         return BlockReason.CLOCK if self._doubt else None
 
+    @property
+    def jumped(self) -> bool:
+        """Whether the wall clock jumped since the source was heard."""
+        return self._jumped
+
     def observe(self, wall: int, monotonic: int) -> list[FeedAnomaly]:
         """Note both of our clocks; an anomaly if the wall clock jumped since the last time.
 

@@ -1,17 +1,15 @@
 """An exchange on loopback that speaks Binance's public spot protocol, and misbehaves on command.
 
-REST: exchangeInfo, time, klines with limit and paging. Websocket: subscriptions to klines, candles with the
-closed flag. ccxt's own classes talk to it unchanged; nothing happens on it that the test did not ask for.
+It answers exchangeInfo, time, and klines with limit and paging. ccxt's own classes talk to it unchanged;
+nothing happens on it that the test did not ask for.
 """
 
-import asyncio
-import json
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp import web
 
 from tests.exchange.faults import Fault
 
@@ -41,11 +39,8 @@ class ExchangeServer:
         omit_running: REST leaves out the candle that is not over.
         strays: open times, ms, of candles that every answer of REST holds beside what was asked for.
         inactive: markets that are not traded any more.
-        refuse_sockets: a websocket gets a 503.
-        subscriptions: every stream that was subscribed to, in order.
         port: where it listens; 0: any free one.
         hanging: requests that get no answer.
-        refused: websockets that were refused.
     """
 
     symbols: dict[str, tuple[str, str]] = field(
@@ -59,20 +54,13 @@ class ExchangeServer:
     omit_running: bool = False
     strays: tuple[int, ...] = ()
     inactive: set[str] = field(default_factory=set)
-    refuse_sockets: bool = False
-    subscriptions: list[str] = field(default_factory=list)
     port: int = 0
     hanging: int = 0
-    refused: int = 0
 
     async def __aenter__(self) -> Self:
         """Listen on a free port of loopback."""
         app = web.Application()
-        app.router.add_get("/ws/{number}", self._socket)
-        app.router.add_get("/stream/ws/{number}", self._socket)
         app.router.add_get("/{path:.*}", self._rest)
-        self._sockets: list[tuple[web.WebSocketResponse, web.Request]] = []
-        self._subscribed = asyncio.Condition()
         self._runner = web.AppRunner(app, shutdown_timeout=0.01, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port)
@@ -82,23 +70,12 @@ class ExchangeServer:
 
     async def __aexit__(self, *_: object) -> None:
         """Cut every connection and stop."""
-        self.abort()
         await self._runner.cleanup()
 
     @property
     def rest_url(self) -> str:
         """For `runtime.feed.exchange.rest_url`."""
         return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def ws_url(self) -> str:
-        """For `runtime.feed.exchange.ws_url`; ccxt tells spot candles by the word `stream`."""
-        return f"ws://127.0.0.1:{self.port}/stream"
-
-    @property
-    def connected(self) -> int:
-        """Websocket connections."""
-        return len(self._sockets)
 
     def fill(self, market: str, interval: str, first_ms: int, count: int, base: float = 100.0) -> None:
         """Put a run of possible candles into the history."""
@@ -109,64 +86,6 @@ class ExchangeServer:
     def fail(self, path: str, *faults: Fault | None) -> None:
         """The next requests to a path meet these, one each; None lets one pass."""
         self.faults.setdefault(path, deque()).extend(faults)
-
-    # --- websocket, driven by the test
-
-    async def subscribed(self, count: int) -> None:
-        """Wait until so many subscriptions have come in all."""
-        async with self._subscribed:
-            await self._subscribed.wait_for(lambda: len(self.subscriptions) >= count)
-
-    async def publish(
-        self, market: str, interval: str, open_ms: int, values: Candle, *, closed: bool = False
-    ) -> None:
-        """Send one candle to whoever is connected; history is left as it is."""
-        await self.send(json.dumps(kline_message(market, interval, open_ms, values, closed, self.now_ms)))
-
-    async def send(self, text: str) -> None:
-        """Send one message as it stands."""
-        for socket, _ in self._sockets:
-            await socket.send_str(text)
-
-    async def disconnect(self) -> None:
-        """Close every websocket in order."""
-        for socket, _ in list(self._sockets):
-            await socket.close(code=WSCloseCode.GOING_AWAY, drain=False)
-
-    def abort(self) -> None:
-        """Cut every websocket off."""
-        for _, request in self._sockets:
-            if request.transport is not None:
-                request.transport.abort()
-
-    def cut_inside_a_message(self) -> None:
-        """Send the beginning of a frame, then cut off."""
-        for _, request in self._sockets:
-            if request.transport is not None:
-                request.transport.write(b"\x81\x7e\x01\x00" + b'{"e":"kline","k":{')
-                request.transport.close()
-
-    async def _socket(self, request: web.Request) -> web.StreamResponse:
-        if self.refuse_sockets:
-            self.refused += 1
-            return web.Response(status=503, text="no sockets today")
-        socket = web.WebSocketResponse(compress=False)
-        await socket.prepare(request)
-        self._sockets.append((socket, request))
-        try:
-            async for message in socket:
-                if message.type == WSMsgType.TEXT:
-                    await self._heard(socket, json.loads(message.data))
-        finally:
-            self._sockets = [entry for entry in self._sockets if entry[0] is not socket]
-        return socket
-
-    async def _heard(self, socket: web.WebSocketResponse, message: dict[str, Any]) -> None:
-        if message.get("method") == "SUBSCRIBE":
-            await socket.send_json({"result": None, "id": message["id"]})
-            async with self._subscribed:
-                self.subscriptions.extend(message["params"])
-                self._subscribed.notify_all()
 
     # --- REST
 
@@ -238,25 +157,3 @@ def rest_row(open_ms: int, values: Iterable[float], step: int) -> list[Any]:
     """One row of klines."""
     o, h, low, c, v = (repr(value) for value in values)
     return [open_ms, o, h, low, c, v, open_ms + step - 1, "0", 0, "0", "0", "0"]
-
-
-def kline_message(
-    name: str, interval: str, open_ms: int, values: Candle, closed: bool, now_ms: int
-) -> dict[str, Any]:
-    """One kline event."""
-    o, h, low, c, v = (repr(value) for value in values)
-    kline = {"t": open_ms, "T": open_ms + INTERVAL_MS[interval] - 1, "s": name, "i": interval, "f": 1, "L": 2}
-    kline |= {
-        "o": o,
-        "c": c,
-        "h": h,
-        "l": low,
-        "v": v,
-        "n": 1,
-        "x": closed,
-        "q": "0",
-        "V": "0",
-        "Q": "0",
-        "B": "0",
-    }
-    return {"e": "kline", "E": now_ms, "s": name, "k": kline}

@@ -33,8 +33,7 @@ def bars() -> BarSeries:
 def check() -> list[Finding]:
     """One night of twelve days."""
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
-    exchange = planted_exchange.SETTINGS.exchange.model_copy(update={"silence_s": HOUR_S})
-    feed_settings = planted_exchange.SETTINGS.model_copy(update={"exchange": exchange})
+    feed_settings = planted_exchange.SETTINGS
     weekly = SETTINGS.high_level.model_copy(update={"interval": "weekly"})
     settings = SETTINGS.model_copy(update={"high_level": weekly})
     plan = Plan(bars(), HISTORY)

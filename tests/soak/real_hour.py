@@ -30,7 +30,6 @@ symbols = {symbols}
 timeframe = "1m"
 [runtime.feed.exchange]
 rest_url = "{rest}"
-ws_url = "{ws}"
 markets = ["spot"]
 [runtime.operations]
 log_format = "json"
@@ -141,7 +140,7 @@ async def _lived(folder: Path, address: str, length_s: float) -> Lived:
 
 
 def _config(server: ExchangeServer) -> str:
-    return CONFIG.format(symbols=list(symbols()), rest=server.rest_url, ws=server.ws_url)
+    return CONFIG.format(symbols=list(symbols()), rest=server.rest_url)
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -56,9 +56,7 @@ async def _trade(server: ExchangeServer, candles: dict[str, dict[int, Candle]]) 
             shown = server.history[(market, "1m")]
             if this_ms != open_ms:
                 shown[open_ms] = rows[open_ms]
-                await server.publish(market, "1m", open_ms, rows[open_ms], closed=True)
             shown[this_ms] = _so_far(rows[this_ms], (server.now_ms - this_ms) / MINUTE_MS)
-            await server.publish(market, "1m", this_ms, shown[this_ms])
         open_ms = this_ms
         await asyncio.sleep(BEAT_S)
 

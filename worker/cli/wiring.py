@@ -151,5 +151,5 @@ def start_notes(settings: Settings, run_id: str) -> Path:
 
     url = parse_url(settings.runtime.db)
     if url.path is not None:
-        return url.path.with_name(f"{url.path.name}.{run_id}.starts.json")
-    return user_state_path("thinktwice") / f"{content_id([url.text])}.{run_id}.starts.json"
+        return url.path.with_name(f"{url.path.name}.{run_id}.starts")
+    return user_state_path("thinktwice") / f"{content_id([url.text])}.{run_id}.starts"

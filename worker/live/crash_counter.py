@@ -1,23 +1,23 @@
 """Counts the processes of a run that crashed, so that a run whose processes keep dying ends in safe mode.
 
-Each process notes its start as soon as it holds the run, and takes its own note back when it ends and says
-why: a stop, or an error that the operator, a machine or a service has to mend. What is left of processes that
-are gone are crashes: killed, or ended by a mistake of this program. The notes lie in a small file of their
-own, because the store may be what is broken; where they cannot be kept the run trades on, and that is said.
+Each process keeps a locked file as soon as it holds the run, and removes it when it ends and says why: a
+stop, or an error that the operator, a machine or a service has to mend. The system lets go of a lock when its
+process is gone, whatever ended it, so a file that nobody holds is a crash: killed, or ended by a mistake of
+this program. The files do not lie in the store, because that may be what is broken; where they cannot be kept
+the run trades on, and that is said.
 """
 
 import asyncio
-import json
+import fcntl
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from schemas.errors import InfrastructureError, OperatorError, StoreError
 from schemas.settings.live import OperationsSettings
-from worker.live.process_identity import ProcessIdentity, is_gone
 from worker.operations.status import SECOND
 
 MOST_KEPT = 1_000
@@ -38,29 +38,21 @@ def crash_loop(crashes: Sequence[int], now: int, settings: OperationsSettings) -
     return sum(start >= earliest for start in crashes) > settings.start_limit
 
 
-@dataclass(frozen=True)
-class Start:
-    """A start that had no orderly end yet: ns, and of which process."""
-
-    at: int
-    process: ProcessIdentity
-
-
 class StartNotes:
-    """The file of starts of one run on one machine.
+    """The starts of one run on one machine, each an empty file named by its time in ns.
 
     Attributes:
-        damaged: whether the file could not be read; then nothing is known of earlier starts.
+        damaged: whether not all of them could be read; then what could not is no crash.
     """
 
-    def __init__(self, path: Path, process: ProcessIdentity | None = None) -> None:
-        self._path = path
-        self._process = process or ProcessIdentity.own()
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._own: tuple[Path, int] | None = None  # and the descriptor that holds its lock
         self.damaged = False
 
     def crashes(self) -> tuple[int, ...]:
-        """Starts of processes that are gone without an orderly end, ns."""
-        return tuple(one.at for one in self._read() if is_gone(one.process))
+        """Starts of processes that are gone without an orderly end, ns, ascending."""
+        return tuple(at for at, _ in self._left())
 
     def begin(self, now: int) -> None:
         """Note the present start; one of the future is of a clock that was set back, and counts from now on.
@@ -68,66 +60,70 @@ class StartNotes:
         Raises:
             StoreError: the file cannot be written.
         """
-        others = [Start(min(one.at, now), one.process) for one in self._others()]
-        self._write([*others, Start(now, self._process)])
+        left = self._left()
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for _, path in left[:-MOST_KEPT]:
+                path.unlink(missing_ok=True)
+            for at, path in left[-MOST_KEPT:]:
+                if at > now:
+                    path.rename(self._named(now))
+            path = self._named(now)
+            held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            self._own = path, held
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise self._not_written(error) from error
 
     def end(self) -> None:
         """The present process ends orderly; crashes before it stay until their time is over.
 
         Raises:
-            StoreError: the file cannot be written.
+            StoreError: the file cannot be removed.
         """
-        others = self._others()
+        if self._own is None:
+            return
+        (path, held), self._own = self._own, None
         try:
-            self._write(others)
-        except StoreError:
-            # A disk without room for a new file has room for less in the old one.
-            self._shorten(others)
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise self._not_written(error) from error
+        finally:
+            os.close(held)
+        with suppress(OSError):  # others are left
+            self._folder.rmdir()
 
-    def _others(self) -> list[Start]:
-        return [one for one in self._read() if one.process != self._process]
+    def _named(self, at: int) -> Path:
+        return self._folder / f"{at}.{secrets.token_hex(8)}"
 
-    def _read(self) -> list[Start]:
+    def _left(self) -> list[tuple[int, Path]]:
+        """Starts whose process is gone, in their order."""
+        found = []
         try:
-            starts = json.loads(self._path.read_text("utf-8"))["starts"]
-            return [Start(_time(one["at"]), ProcessIdentity.read(one["process"])) for one in starts]
+            for path in self._folder.iterdir():
+                at = path.name.partition(".")[0]
+                if not at.isdecimal():
+                    self.damaged = True
+                elif not _is_held(path):
+                    found.append((int(at), path))
         except FileNotFoundError:
-            return []
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            pass
+        except OSError:
             self.damaged = True
-            return []
-
-    def _write(self, starts: list[Start]) -> None:
-        # Whole or not at all: a crash while writing must not lose the count of crashes.
-        scratch = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
-        try:
-            if not starts:
-                self._path.unlink(missing_ok=True)
-                return
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            private = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(private, "w", encoding="utf-8") as file:
-                file.write(_text(starts))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(scratch, self._path)
-        except OSError as error:
-            with suppress(OSError):
-                scratch.unlink(missing_ok=True)
-            raise self._not_written(error) from error
-
-    def _shorten(self, starts: list[Start]) -> None:
-        try:
-            with self._path.open("r+", encoding="utf-8") as file:
-                file.write(_text(starts))
-                file.truncate()
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise self._not_written(error) from error
+        return sorted(found)
 
     def _not_written(self, error: OSError) -> StoreError:
-        return StoreError(f"start notes {str(self._path)!r} cannot be written: {error.strerror}")
+        return StoreError(f"start notes {str(self._folder)!r} cannot be written: {error.strerror}")
+
+
+def _is_held(path: Path) -> bool:
+    """Whether a process holds the lock of a start; one that ended in the meantime is no crash."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (BlockingIOError, FileNotFoundError):
+        return True
+    return False
 
 
 class StartLimit:
@@ -148,6 +144,7 @@ class StartLimit:
     def crashed_too_often(self, run_id: str) -> bool:
         """Note that this process trades the run; whether those before it crashed too often."""
         now = time.time_ns()
+        self.end()
         self._notes = StartNotes(self._place(run_id))
         crashes = self._notes.crashes()
         if self._notes.damaged:
@@ -178,13 +175,3 @@ class StartLimit:
             step(self._notes)
         except StoreError as error:
             self._note("start_notes_failed", {"reason": f"{error}; crashes are not counted"})
-
-
-def _text(starts: Sequence[Start]) -> str:
-    return json.dumps({"starts": [asdict(one) for one in starts[-MOST_KEPT:]]})
-
-
-def _time(value: object) -> int:
-    if type(value) is not int:
-        raise ValueError("a start is no time")
-    return value

@@ -8,8 +8,9 @@ What is asked about a run that is over needs more than its journal holds: featur
 session is made again the same way, up to a bar close. Writes nothing.
 """
 
+import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -72,7 +73,7 @@ def stored_settings(record: "RunRecord") -> Settings:
         ConfigError: they are not what the run recorded as hashed.
     """
     try:
-        settings = Settings.model_validate(record.config)
+        settings = Settings.model_validate(_without_sockets(record.config))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -90,6 +91,15 @@ def stored_settings(record: "RunRecord") -> Settings:
         deliberation = settings.deliberation.model_copy(update={"quality": quality})
         return PastSettings.model_construct(**{**settings.__dict__, "deliberation": deliberation})
     return settings
+
+
+def _without_sockets(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored configuration without the websocket that exchange feeds had; it was never hashed."""
+    kept = copy.deepcopy(dict(config))
+    exchange = kept.get("runtime", {}).get("feed", {}).get("exchange", {})
+    for name in ("websocket", "ws_url", "silence_s"):
+        exchange.pop(name, None)
+    return kept
 
 
 class NotPlayable(ConfigError):

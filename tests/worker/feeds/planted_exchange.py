@@ -1,12 +1,12 @@
-"""An exchange without a network that shows candles as a plan says, in virtual time, and the real feed on it.
+"""An exchange without a network that answers as a plan says, in virtual time, and the real feed on it.
 
-Everything of the feed runs but the calls of ccxt: connection, refill, clocks, candles, rows.
+Everything of the feed runs but the calls of ccxt: requests, refill, clocks, rows.
 """
 
 import asyncio
 import math
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
 from typing import Literal
 
 import numpy as np
@@ -29,10 +29,9 @@ OUTAGE_AT_S, OUTAGE_S = 20.0, 60.0
 ANSWER_S = 0.2
 LOOK_S = 4.0
 FIRST_LOOK_S = 3.5  # virtual time 0 lies so long after a close: the history is read
-BY_REST = (Fault.WITHHELD, Fault.TWICE, Fault.DISPUTED)  # never shown by the websocket
+SLOWEST_S = 3.5  # after its close, when a bar that its row waits for is there
 Sleep = tuple[float, float]
 AWAKE: Sleep = (math.inf, 0.0)
-Message = tuple[int, int, Candle]
 
 
 class PlannedExchange:
@@ -44,7 +43,7 @@ class PlannedExchange:
         sleep: when our machine falls asleep and for how long, seconds; its steady clock stands still.
     """
 
-    has_clock = has_candles = many_at_once = True
+    has_clock = True
     page_bars = 1_000
 
     def __init__(self, plan: Plan, outage_s: float = OUTAGE_S, sleep: Sleep = AWAKE) -> None:
@@ -53,13 +52,9 @@ class PlannedExchange:
         self.closes: list[int] = series.close_times.tolist()
         self.begin: int = self.closes[plan.history - 1] + round(FIRST_LOOK_S * NS)
         self._names = {symbol: column for column, symbol in enumerate(series.symbols)}
-        self._messages = deque(sorted(self._sent(), key=lambda one: one[:2]))
-        self._shown: dict[str, dict[int, Candle]] = {symbol: {} for symbol in series.symbols}
+        self._later = np.random.default_rng(len(self.closes)).random(series.shape)
         starts = [self.closes[row] + round(OUTAGE_AT_S * NS) for row in sorted(plan.outages)]
-        self._away = [(at, at + round(outage_s * NS), number % 2) for number, at in enumerate(starts)]
-        if sleep is not AWAKE:
-            falls = self.begin + round(sleep[0] * NS)
-            self._away.append((falls, falls + round(sleep[1] * NS), 1))
+        self._away = [(at, at + round(outage_s * NS)) for at in starts]
 
     @property
     def now(self) -> int:
@@ -93,92 +88,48 @@ class PlannedExchange:
 
     async def clock_ns(self) -> int:
         """Its time."""
-        self._reach(rest=True)
+        self._reach()
         return self.now
 
     async def bars(self, symbol: str, timeframe: str, since_ns: int, limit: int) -> list[Candle]:
-        """What REST knows; a bar that comes twice, the same or with other values, comes so in the answer."""
+        """What it knows by now; a bar that comes twice stands twice in the answer."""
         await asyncio.sleep(ANSWER_S)
-        self._reach(rest=True)
+        self._reach()
         column, now, found = self._names[symbol], self.now, []
         series = self._plan.series
         first = int(np.searchsorted(series.times, since_ns))
         for row in range(first, min(first + limit, len(self.closes))):
             if int(series.times[row]) > now:
                 break
-            fault = self._plan.at(row, column)
-            if fault not in (Fault.LATE, Fault.LOST):
-                found += [self._candle(row, column)] * (2 if fault is Fault.TWICE else 1)
-            if fault is Fault.DISPUTED:
-                found.append(self._candle(row, column, 1.01))
+            found += self._known(row, column, now)
         return found
 
-    async def next_message(self, symbols: tuple[str, ...], timeframe: str) -> None:
-        """Wait for a candle."""
-        self._reach()
-        slept = self.has_slept
-        upcoming = next((at for at, _, _ in self._messages if at > self.now), None)
-        if upcoming is None:
-            await asyncio.Event().wait()
-            return
-        ending = min((begin for begin, _, _ in self._away if begin > self.now), default=math.inf)
-        await asyncio.sleep((min(upcoming, ending) - self.now) / NS + 1e-6)
-        self._reach()
-        if self.has_slept is not slept:
-            raise FeedError("cut off", retryable=True, failure=Failure.NETWORK, retry_after_s=None)
+    def _known(self, row: int, column: int, now: int) -> list[Candle]:
+        """What it says of a bar at a time: nothing yet, so far, as it ended, or with other values."""
+        fault, later = self._plan.at(row, column), float(self._later[row, column])
+        bar_ns, since = self._plan.series.bar_ns, now - self.closes[row]
+        candle = self._candle(row, column)
+        if fault is Fault.LOST or (fault is Fault.LATE and since < (0.3 + 2.5 * later) * bar_ns):
+            return []
+        if fault in (Fault.WITHHELD, Fault.DISORDERED) and since < (1.0 + later) / 2 * SLOWEST_S * NS:
+            return []
+        if since < 0:
+            o, h, low, _, v = candle.bar
+            return [Candle(candle.label, Bar(o, max(o, (o + h) / 2), min(o, (o + low) / 2), o, v / 2))]
+        wrong = self._candle(row, column, 1.01)
+        if fault is Fault.CONTRADICTED and since >= (0.1 + 0.8 * later) * bar_ns:
+            return [wrong]
+        again = {Fault.TWICE: candle, Fault.DISPUTED: wrong}
+        return [candle] if fault is None or fault not in again else [candle, again[fault]]
 
-    def candles(self, symbol: str, timeframe: str) -> list[Candle]:
-        """The newest candles of the connection."""
-        now = self.now
-        while self._messages and self._messages[0][0] <= now:
-            at, column, candle = self._messages.popleft()
-            if not self._is_away(at):
-                shown = self._shown[self._plan.series.symbols[column]]
-                shown[candle.label] = candle
-                while len(shown) > 8:
-                    del shown[min(shown)]
-        return list(self._shown[symbol].values())
-
-    def let_go(self) -> "asyncio.Future[None]":
-        """Forget the candles of the connection."""
-        for shown in self._shown.values():
-            shown.clear()
-        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        gone.set_result(None)
-        return gone
-
-    def _reach(self, *, rest: bool = False) -> None:
-        if self._is_away(self.now, rest=rest):
+    def _reach(self) -> None:
+        if any(begin <= self.now < end for begin, end in self._away):
             raise FeedError("away", retryable=True, failure=Failure.UNAVAILABLE, retry_after_s=None)
-
-    def _is_away(self, at: int, *, rest: bool = False) -> bool:
-        """Every second outage is one of the whole network, the others of the websocket alone."""
-        return any(begin <= at < end and (whole or not rest) for begin, end, whole in self._away)
 
     def _candle(self, row: int, column: int, wrong: float = 1.0) -> Candle:
         series = self._plan.series
         bar = Bar(*(float(getattr(series, name)[row, column]) * wrong for name in Bar._fields))
         return Candle(int(series.times[row]), bar)
-
-    def _sent(self) -> Iterator[Message]:
-        """When each candle is shown: while it runs, and as it ended."""
-        rng = np.random.default_rng(len(self.closes))
-        bar_ns = self._plan.series.bar_ns
-        for row in range(self._plan.history, len(self.closes)):
-            for column in range(len(self._names)):
-                fault, later = self._plan.at(row, column), float(rng.random())
-                close, candle = self.closes[row], self._candle(row, column)
-                if fault is Fault.LATE:
-                    yield close + round((0.3 + 2.5 * later) * bar_ns), column, candle
-                if fault in (Fault.LATE, Fault.LOST, *BY_REST):
-                    continue
-                o, h, low, c, v = candle.bar
-                running = Candle(candle.label, Bar(o, max(o, (o + h) / 2), min(o, (o + low) / 2), o, v / 2))
-                yield close - bar_ns + NS // 2, column, running
-                yield close + round((0.8 if fault is Fault.DISORDERED else -0.5) * NS), column, candle
-                if fault is Fault.CONTRADICTED:
-                    at = close + round((0.1 + 0.8 * later) * bar_ns)
-                    yield at, column, self._candle(row, column, 1.01)
 
 
 class PlannedMarket:
@@ -226,15 +177,9 @@ class PlannedMarket:
     def told(self) -> Counter[Key]:
         """The anomalies that have to come."""
         found = self._plan.told(self.settings)
-        series, labels = self._plan.series, self._plan.series.times.tolist()
-        for (row, column), fault in self._plan.faults.items():
-            if fault in BY_REST:
-                found[Kind.REFILLED, series.symbols[column], labels[row]] += 1
-        for number, row in enumerate(sorted(self._plan.outages)):
-            for symbol in series.symbols:
-                found[Kind.REFILLED, symbol, labels[row + 1]] += 1
+        if self._plan.outages:
             for kind in (Kind.DISCONNECTED, Kind.RECONNECTED):
-                found[kind, None, None] += 1 + number % 2  # the websocket, and where all is away REST
+                found[kind, None, None] = len(self._plan.outages)
         return found
 
     async def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from schemas.settings import DataSettings, Settings
 from services.store import open_store
+from tests.exchange import faults
 from tests.exchange.rig import rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer
 from tests.worker.live.paper_runs import KillAt, Killed, address, process_in, replayed, rows_stored
@@ -38,8 +39,7 @@ def test_paper_on_an_exchange_that_drops_out_journals_it_and_replays_to_its_hash
         async with rig(server=long_history(), history_bars=300, reader=reader(tmp_path)) as r:
             await r.ready()
             await r.trade(1, 3)
-            await r.server.disconnect()
-            await r.to(3, 8.0)
+            r.server.fail("klines", faults.reset(), faults.server_error())
             await r.trade(4, 6)
             await r.feed.close()
             return r.minutes(), await r.task

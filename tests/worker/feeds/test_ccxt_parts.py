@@ -1,4 +1,4 @@
-"""The pieces of the exchange feed by themselves: names, addresses, failures, waits, candles."""
+"""The pieces of the exchange feed by themselves: names, addresses, failures, waits."""
 
 import asyncio
 import logging
@@ -15,9 +15,8 @@ from services.feeds.port import FeedAnomalyKind
 from tests.exchange.rig import NS_PER_MS, rig
 from tests.exchange.server import MINUTE_MS, START_MS, ExchangeServer, candle
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.candles import MOST_KNOWN, CandleBook
 from worker.feeds.ccxt.errors import MOST_TEXT, shortened
-from worker.feeds.ccxt.exchange import Candle, PublicExchange
+from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.feed import CcxtFeed
 from worker.feeds.ccxt.history import Patience
 from worker.feeds.ccxt.open import open_driver
@@ -32,14 +31,12 @@ def leaves(urls: object) -> list[str]:
 
 @pytest.mark.parametrize("name", ["binance", "bybit", "coinbase", "kraken", "kucoin", "okx"])
 def test_open_driver_with_a_gateway_reaches_no_other_host(name: str) -> None:
-    settings = ExchangeSettings(rest_url="http://gateway.test:8080/rest", ws_url="ws://gateway.test:9090/ws")
-    driver = open_driver(name, settings)
+    driver = open_driver(name, ExchangeSettings(rest_url="http://gateway.test:8080/rest"))
     now = [urlsplit(url) for url in leaves(driver.urls["api"])]
     then = [urlsplit(url) for url in leaves(open_driver(name, ExchangeSettings()).urls["api"])]
-    gateways = {"http": ("gateway.test:8080", "/rest"), "ws": ("gateway.test:9090", "/ws")}
-    assert {url.scheme for url in now} == {"http", "ws"}
+    assert now
     for here, there in zip(now, then, strict=True):
-        assert (here.netloc, here.path) == (gateways[here.scheme][0], gateways[here.scheme][1] + there.path)
+        assert (here.scheme, here.netloc, here.path) == ("http", "gateway.test:8080", "/rest" + there.path)
 
 
 @pytest.mark.parametrize("name", ["binance", "kraken"])
@@ -54,20 +51,7 @@ def test_open_driver_has_no_credentials_and_keeps_quiet(name: str) -> None:
 
 def test_public_exchange_offers_nothing_that_trades() -> None:
     offered = [name for name in dir(PublicExchange) if not name.startswith("_")]
-    assert offered == [
-        "bars",
-        "candles",
-        "check",
-        "clock_ns",
-        "close",
-        "has_candles",
-        "has_clock",
-        "let_go",
-        "load",
-        "many_at_once",
-        "next_message",
-        "page_bars",
-    ]
+    assert offered == ["bars", "check", "clock_ns", "close", "has_clock", "load", "page_bars"]
 
 
 @pytest.mark.parametrize(
@@ -139,52 +123,6 @@ def test_system_time_waits_for_the_event_or_the_end() -> None:
     asyncio.run(run())
 
 
-def bar(value: float) -> Bar:
-    return Bar(value, value, value, value, 1.0)
-
-
-def test_candle_book_vouches_only_for_candles_it_saw_begin_and_end() -> None:
-    book = CandleBook()
-    assert book.observe([Candle(8, bar(1)), Candle(9, bar(1)), Candle(10, bar(1))]) == []
-    assert book.final() == []
-    assert book.observe([Candle(11, bar(2))]) == [Candle(11, bar(2))]
-    assert book.final() == []  # 10 was running already when the connection began
-    book.observe([Candle(11, bar(3)), Candle(12, bar(4))])
-    assert book.final() == [Candle(11, bar(3))]
-    assert book.observe([Candle(11, bar(3))]) == []
-    book.rejoin()
-    assert (book.final(), book.has(11), book.newest) == ([], False, None)
-
-
-@given(st.lists(st.tuples(st.integers(0, 400), st.integers(1, 3)), max_size=400))
-def test_candle_book_stays_small_and_its_newest_is_never_final(arrivals: list[tuple[int, int]]) -> None:
-    book = CandleBook()
-    for label, value in arrivals:
-        book.observe([Candle(label, bar(float(value)))])
-        assert all(one.label < (book.newest or 0) for one in book.final())
-        assert len(book.final()) < MOST_KNOWN
-
-
-def test_ccxt_feed_on_an_exchange_with_one_subscription_a_symbol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PublicExchange, "many_at_once", property(lambda self: False))
-
-    async def run() -> None:
-        async with rig() as r:
-            await r.ready()
-            await r.trade(1, 2)
-            before = len(r.server.requests)
-            await r.trade(3, 4)
-            assert r.minutes() == [0, 1, 2, 3]
-            assert len(r.server.requests) == before
-            r.server.abort()
-            await r.trade(5, 8)
-            assert r.minutes() == list(range(8))
-            channels = [item.kind for item in r.told if "channel" in item.detail]
-            assert channels == [FeedAnomalyKind.DISCONNECTED, FeedAnomalyKind.RECONNECTED]
-
-    asyncio.run(run())
-
-
 def test_ccxt_feed_on_an_exchange_without_clock_goes_by_its_candles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PublicExchange, "has_clock", property(lambda self: False))
 
@@ -220,33 +158,5 @@ def test_ccxt_feed_history_longer_than_a_page_is_read_in_pages() -> None:
             assert [row.label for row in r.rows] == [first + k * 60 * 10**9 for k in range(1_251)]
             assert r.rows[0].bars["BTC/USDT"] == Bar(*candle(50))
             assert r.told == []
-
-    asyncio.run(run())
-
-
-def test_public_exchange_connection_that_closes_late_leaves_its_successor_alone() -> None:
-    async def run() -> None:
-        async with ExchangeServer() as server:
-            settings = ExchangeSettings(
-                rest_url=server.rest_url, ws_url=server.ws_url, request_interval_ms=0.0
-            )
-            exchange = PublicExchange("binance", settings)
-            await exchange.load()
-            first = asyncio.ensure_future(exchange.next_message(("BTC/USDT",), "1m"))
-            await server.subscribed(1)
-            (old,) = exchange._driver.clients.values()
-            first.cancel()
-            await asyncio.gather(first, return_exceptions=True)
-            closing = exchange.let_go()
-            second = asyncio.ensure_future(exchange.next_message(("BTC/USDT",), "1m"))
-            await server.subscribed(2)
-            old.on_close(1006)
-            await closing
-            await server.publish("BTCUSDT", "1m", START_MS, candle(0))
-            async with asyncio.timeout(5.0):
-                await second
-            assert [one.label for one in exchange.candles("BTC/USDT", "1m")] == [START_MS * NS_PER_MS]
-            assert len(exchange._driver.clients) == 1
-            await exchange.close()
 
     asyncio.run(run())

@@ -110,12 +110,12 @@ def test_paper_rows_that_come_long_after_an_outage_are_traded_by_exits_alone() -
     run = traded(PlannedMarket(plan, outage_s=LONG_OUTAGE_S))
     assert [(row.label, row.bars) for row in run.rows] == [(row.label, row.bars) for row in clean().rows]
     shut = [number for number, row in enumerate(run.rows) if row.blocked]
-    away = sorted(plan.outages)[1::2]  # of these REST was away as well
+    away = sorted(plan.outages)
     assert away
     assert shut == [row + behind for row in away for behind in (1, 2, 3)]
     assert {reason for number in shut for reason in run.rows[number].blocked.values()} == {LATE}
     assert run.blocked("order_accepted") == []
     assert run.decisions() == clean_run(series(), run.rows).decisions(), "at once or one a minute"
     told = [one["anomaly"] for one in run.of("feed_anomaly")]
-    assert told.count("disconnected") == told.count("reconnected") == len(plan.outages) + len(away)
+    assert told.count("disconnected") == told.count("reconnected") == len(away)
     assert told.count("stale") == told.count("fresh") == len(away) * len(series().symbols)

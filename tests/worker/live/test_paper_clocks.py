@@ -161,8 +161,7 @@ def hours() -> BarSeries:
 
 def test_paper_machine_that_sleeps_for_twelve_days_stops_at_its_stop_and_decides_one_slot(tmp_path) -> None:
     history = 100
-    exchange = planted_exchange.SETTINGS.exchange.model_copy(update={"silence_s": HOUR_S})
-    settings = planted_exchange.SETTINGS.model_copy(update={"exchange": exchange})
+    settings = planted_exchange.SETTINGS
     plan = Plan(hours(), history)
     rows = plan.rows(settings)
     awake = clean_run(hours(), rows[: len(rows) - ASLEEP_ROWS])

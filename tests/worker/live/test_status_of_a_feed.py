@@ -1,4 +1,4 @@
-"""When a feed counts as away: its file or all of its exchange, not one symbol and not a websocket alone."""
+"""When a feed counts as away: its file or all of its exchange, not one symbol."""
 
 import pytest
 
@@ -15,13 +15,9 @@ LOST, BACK, STALE = FeedAnomalyKind.DISCONNECTED, FeedAnomalyKind.RECONNECTED, F
         ([(LOST, None)], 5, False),
         ([(LOST, None)], 6, False),  # a row that waited is no sign of a file
         ([(LOST, None), (BACK, None)], 5, True),
-        ([(LOST, "websocket")], 5, True),
         ([(LOST, "rest")], 5, False),
         ([(LOST, "rest")], 6, True),
         ([(LOST, "rest"), (BACK, "rest")], 5, True),
-        ([(LOST, "websocket"), (LOST, "rest")], 6, False),
-        ([(LOST, "websocket"), (LOST, "rest"), (BACK, "websocket")], 5, True),
-        ([(LOST, "websocket"), (LOST, "rest"), (BACK, "rest")], 5, True),
         ([(STALE, None)], 5, True),
     ],
 )

@@ -105,6 +105,6 @@ def told(job: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    importlib.import_module("ccxt.pro")  # loaded before the forks
+    importlib.import_module("ccxt.async_support")  # loaded before the forks
     load()
     sys.stdout.write(json.dumps([told(job) for job in json.loads(sys.argv[1])]))

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import os
-import platform
 import signal
 import socket
 import time
@@ -34,7 +33,6 @@ from worker.feeds.sample_data.worlds import make_world
 from worker.live.crash_counter import StartNotes
 from worker.live.monitor import OperatedMonitor
 from worker.live.process import PaperProcess
-from worker.live.process_identity import ProcessIdentity
 from worker.operations.event_levels import LEVELS
 from worker.operations.logs import configure_logging
 from worker.operations.metrics import PREFIX
@@ -45,16 +43,16 @@ BARS = ("--symbols", "AAPL", "--from", "2000-03-01", "--to", "2000-03-31")
 CRASHES = 6
 
 
-def crashed(path):
-    """Notes of processes that crashed just now."""
+def crashed(folder):
+    """Notes of processes that crashed just now: nobody holds them any more."""
+    folder.mkdir()
     for number in range(CRASHES):
-        gone = ProcessIdentity(platform.node(), os.getpid(), f"another boot {number}")
-        StartNotes(path, gone).begin(time.time_ns())
+        (folder / f"{time.time_ns()}.{number}").touch()
 
 
 def test_run_whose_processes_crashed_is_told_to_be_in_safe_mode_and_the_next_run_is_not(tmp_path):
     settings = settings_of(tmp_path, data={"symbols": ["AAPL"]}, runtime=MONTH)
-    notes = tmp_path / "store.db.r0001.starts.json"
+    notes = tmp_path / "store.db.r0001.starts"
     crashed(notes)
 
     async def play():
@@ -80,11 +78,11 @@ def test_refused_second_process_leaves_the_crashes_of_the_run_as_they_are(shell,
         raise ConfigError(f"run {record.run_id} is being traded by another process")
 
     monkeypatch.setattr(PaperProcess, "_lease", taken)
-    notes = shell.folder / "thinktwice.db.r0001.starts.json"
+    notes = shell.folder / "thinktwice.db.r0001.starts"
     crashed(notes)
-    before = notes.read_bytes()
+    before = sorted(notes.iterdir())
     assert "is being traded" in shell.complaint("paper", *BARS)
-    assert notes.read_bytes() == before
+    assert sorted(notes.iterdir()) == before
 
 
 def test_process_that_dies_while_it_recovers_has_begun_before(tmp_path):
@@ -106,13 +104,13 @@ def test_process_that_dies_while_it_recovers_has_begun_before(tmp_path):
 
 def test_paper_trades_to_its_end_although_its_start_notes_cannot_be_kept(shell, monkeypatch):
     monkeypatch.setattr(wiring, "playbooks", lambda settings: definitions())
-    (shell.folder / "thinktwice.db.r0001.starts.json" / "in the way").mkdir(parents=True)
+    (shell.folder / "thinktwice.db.r0001.starts").touch()
     done = shell.run("paper", *BARS, "--log-format", "json", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["run_id"] == "r0001"
     said = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [(one["event"], one["level"]) for one in said] == [("start_notes_failed", "warning")] * 3
-    assert "cannot be written: Is a directory; crashes are not counted" in said[1]["reason"]
+    assert [(one["event"], one["level"]) for one in said] == [("start_notes_failed", "warning")] * 2
+    assert "cannot be written: File exists; crashes are not counted" in said[1]["reason"]
 
 
 def test_state_folder_that_cannot_be_made_stops_no_run_on_a_server(shell, monkeypatch, postgres_url):

@@ -46,7 +46,6 @@ log_format = "json"
 history_bars = 60
 [runtime.feed.exchange]
 rest_url = "{rest}"
-websocket = false
 backoff_max_s = 0.05
 request_interval_ms = 0.0
 """

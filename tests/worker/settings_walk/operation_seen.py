@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -150,12 +149,10 @@ def exchange(settings: Settings) -> Any:
         grid, wake = feed._grid, asyncio.Event()
         feed._clock.now = lambda: NOW + 10 * NS
         assembler = RowAssembler(feed.symbols, grid, feed._settings, start=0, after=None)
-        live: Any = LiveBars(feed._exchange, assembler, feed._settings, feed._clock, 0, 0, wake)
-        link, patience = live._link, []
-        if link is not None:
-            link._stream = SimpleNamespace(heard_at=0)
-            patience = [link.next_look, max(link._backoff.next_s(None) for _ in range(20))]
-        seen = [driver.urls["api"]["public"], str(driver.urls["api"]["ws"]), driver.timeout, driver.rateLimit]
+        live: Any = LiveBars(feed._exchange, assembler, feed._settings, feed._clock, 0, wake)
+        backoff = live._asker._line("BTC/USDT").backoff
+        patience = max(backoff.next_s(None) for _ in range(20))
+        seen = [driver.urls["api"]["public"], driver.timeout, driver.rateLimit]
         await feed.close()
         return [*seen, str(driver.options.get("fetchMarkets")), live.newest_settled(), patience]
 

@@ -12,26 +12,49 @@ from schemas.errors import FeedError
 from services.feeds.port import FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt.errors import Failure
 from worker.feeds.ccxt.exchange import Candle, PublicExchange
-from worker.feeds.ccxt.link import link_anomaly
-from worker.feeds.ccxt.time import Backoff
+from worker.feeds.ccxt.time import NS, Backoff
 
-NS = 1_000_000_000
 AT_ONCE = 4  # more would wait in ccxt's queue while their deadlines run
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came of one request.
+class Question:
+    """One request for bars.
 
     Attributes:
-        symbol: asked for.
-        since: ns, the label asked for first.
-        bars: in the order in which they came; None when the request failed.
+        symbol: whose.
+        wanted: ns, the label for which it is sent.
+        since: ns, the first label that is asked for.
+        limit: bars at most.
+        asked_at: ns, time at the exchange when it is sent: a bar that ends later may lack its end.
+        in_doubt: that time is not sure.
     """
 
     symbol: str
+    wanted: int
     since: int
-    bars: list[Candle] | None
+    limit: int
+    asked_at: int
+    in_doubt: bool
+
+
+@dataclass
+class _Line:
+    """The requests of one symbol.
+
+    Attributes:
+        backoff: between requests that brought nothing.
+        not_before: steady ns of the next request.
+        task: the one that runs.
+        failing: the last one failed.
+        refused: the exchange does not answer for the symbol any more, and that was told.
+    """
+
+    backoff: Backoff
+    not_before: int = 0
+    task: asyncio.Task[None] | None = None
+    failing: bool = False
+    refused: bool = False
 
 
 class Asker:
@@ -58,88 +81,87 @@ class Asker:
         self._exchange, self._timeframe, self._most_s = exchange, timeframe, most_s
         self._steady, self._wake = steady, wake
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._backoffs: dict[str, Backoff] = {}
-        self._not_before: dict[str, int] = {}
+        self._lines: dict[str, _Line] = {}
         self._pause_until = 0
-        self._answers: list[Answer] = []
+        self._answers: list[tuple[Question, list[Candle]]] = []
         self._anomalies: list[FeedAnomaly] = []
         self._down = False
-        self._refused: set[str] = set()
-        self._failing: set[str] = set()
 
-    def ask(self, symbol: str, since: int, bars: int) -> None:
-        """Ask for some bars of a symbol from a label on, unless it is asked for or has to wait."""
-        earliest = max(self._pause_until, self._not_before.get(symbol, 0))
-        if symbol not in self._tasks and self._steady() >= earliest:
-            self._tasks[symbol] = asyncio.create_task(self._request(symbol, since, bars))
+    def ask(self, question: Question) -> None:
+        """Send a request, unless one of the symbol runs or has to wait."""
+        line = self._line(question.symbol)
+        if line.task is None and self._steady() >= max(self._pause_until, line.not_before):
+            line.task = asyncio.create_task(self._request(question, line))
+
+    def attempts(self, symbol: str) -> int:
+        """How often what is wanted of a symbol was asked for in vain."""
+        return self._line(symbol).backoff.failures
 
     def satisfied(self, symbol: str) -> None:
-        """An answer held what was asked for."""
-        self._backoffs.pop(symbol, None)
-        self._not_before.pop(symbol, None)
-
-    def given_up(self, symbol: str) -> None:
-        """Nothing of a symbol is wanted any more: the next hole begins anew, unless requests fail."""
-        if symbol not in self._failing:
-            self.satisfied(symbol)
+        """An answer held what was asked for, or nothing is wanted any more: the next hole begins anew."""
+        line = self._line(symbol)
+        if not line.failing:
+            line.backoff.succeeded()
+            line.not_before = 0
 
     def postpone(self, symbol: str, asked_s: float | None = None) -> None:
         """An answer did not hold what was asked for: wait before the next."""
-        wait = self._backoffs.setdefault(symbol, Backoff(self._most_s)).next_s(asked_s)
-        self._not_before[symbol] = self._steady() + int(wait * NS)
+        line = self._line(symbol)
+        line.not_before = self._steady() + int(line.backoff.next_s(asked_s) * NS)
 
-    def answers(self) -> tuple[list[FeedAnomaly], list[Answer]]:
-        """What has come since the last time."""
+    def answers(self) -> tuple[list[FeedAnomaly], list[tuple[Question, list[Candle]]]]:
+        """What has come since the last time, bars in the order in which they came."""
         found = self._anomalies, self._answers
         self._anomalies, self._answers = [], []
         return found
 
     async def stop(self) -> None:
         """Ask no more."""
-        for task in self._tasks.values():
+        tasks = [line.task for line in self._lines.values() if line.task is not None]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _request(self, symbol: str, since: int, bars: int) -> None:
+    def _line(self, symbol: str) -> _Line:
+        return self._lines.setdefault(symbol, _Line(Backoff(self._most_s)))
+
+    async def _request(self, question: Question, line: _Line) -> None:
+        symbol, timeframe = question.symbol, self._timeframe
         try:
             async with self._room:
-                found = await self._exchange.bars(symbol, self._timeframe, since, bars)
-            self._answers.append(Answer(symbol, since, found))
-            self._up(symbol)
+                found = await self._exchange.bars(symbol, timeframe, question.since, question.limit)
+            self._answers.append((question, found))
+            self._answered(symbol, line)
         except FeedError as error:
-            self._failed(symbol, since, error)
+            self._failed(symbol, line, error)
         finally:
-            self._tasks.pop(symbol, None)
+            line.task = None
             self._wake.set()
 
-    def _failed(self, symbol: str, since: int, error: FeedError) -> None:
-        asked = error.context.get("retry_after_s")
-        self._failing.add(symbol)
-        self.postpone(symbol, asked)
-        if error.context["failure"] == Failure.RATE_LIMITED:
-            self._pause_until = max(self._pause_until, self._not_before[symbol])
-        self._answers.append(Answer(symbol, since, None))
-        reason, cut_short = str(error.context["failure"]), error.context.get("cut_short")
-        if not error.retryable:
-            self._refuse(symbol, reason)
-        elif not self._down or cut_short is not None:
-            self._down = True
-            self._anomalies.append(
-                link_anomaly(FeedAnomalyKind.DISCONNECTED, "rest", reason, cut_short=cut_short)
-            )
-
-    def _refuse(self, symbol: str, reason: str) -> None:
-        """A symbol that the exchange does not answer for any more: the others go on, so stops are seen."""
-        if symbol not in self._refused:
-            self._refused.add(symbol)
-            self._anomalies.append(link_anomaly(FeedAnomalyKind.DISCONNECTED, "rest", reason, symbol=symbol))
-
-    def _up(self, symbol: str) -> None:
-        self._failing.discard(symbol)
-        if symbol in self._refused:
-            self._refused.remove(symbol)
-            self._anomalies.append(link_anomaly(FeedAnomalyKind.RECONNECTED, "rest", symbol=symbol))
+    def _answered(self, symbol: str, line: _Line) -> None:
+        line.failing = False
+        if line.refused:
+            line.refused = False
+            self._tell(FeedAnomalyKind.RECONNECTED, symbol)
         if self._down:
             self._down = False
-            self._anomalies.append(link_anomaly(FeedAnomalyKind.RECONNECTED, "rest"))
+            self._tell(FeedAnomalyKind.RECONNECTED)
+
+    def _failed(self, symbol: str, line: _Line, error: FeedError) -> None:
+        """Told once; a symbol that is refused by itself, since the others go on and stops are seen."""
+        line.failing = True
+        self.postpone(symbol, error.context.get("retry_after_s"))
+        reason, cut_short = str(error.context["failure"]), error.context.get("cut_short")
+        if reason == Failure.RATE_LIMITED:
+            self._pause_until = max(self._pause_until, line.not_before)
+        if not error.retryable:
+            if not line.refused:
+                line.refused = True
+                self._tell(FeedAnomalyKind.DISCONNECTED, symbol, reason=reason)
+        elif not self._down or cut_short is not None:
+            self._down = True
+            self._tell(FeedAnomalyKind.DISCONNECTED, reason=reason, pause=cut_short)
+
+    def _tell(self, kind: FeedAnomalyKind, symbol: str | None = None, **said: str | None) -> None:
+        detail = {"channel": "rest"} | {name: word for name, word in said.items() if word}
+        self._anomalies.append(FeedAnomaly(kind, symbol, None, detail))

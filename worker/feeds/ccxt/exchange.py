@@ -1,4 +1,4 @@
-"""The public data of one exchange: markets, its clock, bars by REST, candles by websocket; every call ends.
+"""The public data of one exchange: markets, its clock and its bars; every call ends.
 
 A failure is a `FeedError` that says whether to try again; what the operator must mend is an `OperatorError`.
 There is no way from here to an account or an order.
@@ -13,7 +13,7 @@ from schemas.errors import ConfigError, DataError, FeedError, nearest
 from schemas.settings.live import ExchangeSettings
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from trading_core.live.growing_bars import Bar
-from worker.feeds.ccxt.errors import SHAPE_ERRORS, Failure, raise_feed_error
+from worker.feeds.ccxt.errors import Failure, raise_feed_error
 from worker.feeds.ccxt.open import open_driver
 
 T = TypeVar("T")
@@ -21,7 +21,6 @@ NS_PER_MS = 1_000_000
 DEFAULT_PAGE = 500
 # Markets come in several answers; beside its own time a request waits for its turn.
 _MARKETS_DEADLINE, _REQUEST_DEADLINE = 6, 2
-_CLOSE_S = 3.0  # for the farewell of a websocket whose other side may hang
 
 
 class Candle(NamedTuple):
@@ -49,17 +48,11 @@ class PublicExchange:
         self._settings = settings
         self._driver = open_driver(name, settings)
         self._shut = False
-        _guard_sockets(self._driver)
 
     @property
     def has_clock(self) -> bool:
         """Whether it tells its time."""
         return bool(self._driver.has.get("fetchTime"))
-
-    @property
-    def has_candles(self) -> bool:
-        """Whether candles come by websocket."""
-        return self._settings.websocket and bool(self._driver.has.get("watchOHLCV"))
 
     @property
     def page_bars(self) -> int:
@@ -76,12 +69,7 @@ class PublicExchange:
         """
         await self._call(self._driver.load_markets, "markets", factor=_MARKETS_DEADLINE)
         if not self._driver.markets:
-            raise FeedError(
-                f"{self.name}: markets: the answer holds none",
-                retryable=True,
-                failure=Failure.MALFORMED,
-                retry_after_s=None,
-            )
+            raise self._malformed("markets", self._driver.markets)
 
     def check(self, symbols: Iterable[str], timeframe: str) -> None:
         """Refuse what the exchange does not offer.
@@ -136,72 +124,20 @@ class PublicExchange:
         found = _candles(rows)
         if found is None:
             raise self._malformed(doing, rows)
-        return [one for one in found if one.label >= since_ns]
-
-    @property
-    def many_at_once(self) -> bool:
-        """Whether one wait hears the candles of several symbols."""
-        return bool(self._driver.has.get("watchOHLCVForSymbols"))
-
-    async def next_message(self, symbols: tuple[str, ...], timeframe: str) -> None:
-        """Wait until a candle of one of the symbols has come by websocket, subscribing where needed.
-
-        Args:
-            symbols: exactly one, unless `many_at_once`.
-            timeframe: of the candles.
-
-        Raises:
-            FeedError: the connection failed.
-        """
-        driver = self._driver
-        driver.ws_dial_backoff = {}  # whoever calls waits between two attempts
-        if self.many_at_once:
-            pairs = [[symbol, timeframe] for symbol in symbols]
-            await self._call(lambda: driver.watch_ohlcv_for_symbols(pairs), "candles", factor=None)
-        else:
-            await self._call(lambda: driver.watch_ohlcv(symbols[0], timeframe), "candles", factor=None)
-
-    def candles(self, symbol: str, timeframe: str) -> list[Candle]:
-        """The newest candles that came by websocket since the last connection began, ascending by arrival."""
-        by_timeframe = (self._driver.ohlcvs or {}).get(symbol) or {}
-        return _candles(list(by_timeframe.get(timeframe) or ())) or []
-
-    def let_go(self) -> Awaitable[None]:
-        """Forget every websocket and its candles at once; the way to close them, which may take its time."""
-        driver = self._driver
-        old = list((driver.clients or {}).values())
-        driver.clients, driver.ohlcvs = {}, {}
-        for client in old:
-            # A connection that is closed late must not take away its successor.
-            client.on_close_callback = client.on_error_callback = _ignored
-        return _closed(old)
+        return [candle for candle in found if candle.label >= since_ns]
 
     async def close(self) -> None:
         """Give back every connection; a second time does nothing."""
-        if self._shut:
-            return
-        self._shut = True
-        driver = self._driver
-        session, driver.session = driver.session, None
-        if session is not None:
-            await session.close()
-        await self.let_go()
-        await driver.close()
+        if not self._shut:
+            self._shut = True
+            await self._driver.close()
 
-    async def _call(
-        self, ask: Callable[[], Awaitable[T]], what: str, factor: int | None = _REQUEST_DEADLINE
-    ) -> T:
+    async def _call(self, ask: Callable[[], Awaitable[T]], what: str, factor: int = _REQUEST_DEADLINE) -> T:
         driver = self._driver
         driver.last_response_headers = None
         try:
-            async with asyncio.timeout(factor and factor * self._settings.request_timeout_s):
+            async with asyncio.timeout(factor * self._settings.request_timeout_s):
                 return await ask()
-        except asyncio.CancelledError:
-            # ccxt cancels whoever waits for a message when it closes a connection of its own accord.
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            raise_feed_error(ConnectionError("connection closed"), self._doing(what))
         except Exception as error:  # noqa: BLE001 - ccxt raises its own tree, and whatever its parsers meet
             raise_feed_error(error, self._doing(what), driver.last_response_headers)
 
@@ -215,45 +151,6 @@ class PublicExchange:
             failure=Failure.MALFORMED,
             retry_after_s=None,
         )
-
-
-async def _closed(clients: list[Any]) -> None:
-    if clients:
-        tasks = [asyncio.ensure_future(client.close()) for client in clients]
-        await asyncio.wait(tasks, timeout=_CLOSE_S)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _ignored(*_: Any) -> None:
-    return None
-
-
-def _guard_sockets(driver: Any) -> None:
-    """A message that cannot be read ends its connection; ccxt would stop reading and say nothing."""
-    make = driver.client
-
-    def client(url: str) -> Any:
-        made = make(url)
-        if "handle_message" not in vars(made):
-            made.handle_message = _guarded(made)
-        return made
-
-    if hasattr(driver, "handle_message"):
-        driver.client = client
-
-
-def _guarded(client: Any) -> Callable[[Any], None]:
-    read = client.handle_message
-
-    def handle_message(message: Any) -> None:
-        try:
-            read(message)
-        except SHAPE_ERRORS as error:
-            client.on_error(ValueError(f"unreadable message ({type(error).__name__})"))
-
-    return handle_message
 
 
 def _candles(rows: Any) -> list[Candle] | None:

@@ -1,8 +1,7 @@
-"""CcxtFeed: closed bars of an exchange, by websocket where it has one, by REST where it has not or in doubt.
+"""CcxtFeed: closed bars of an exchange, asked for one by one as they are over.
 
-Candles gather while they run; a bar is taken when it is over and has settled. What the websocket cannot vouch
-for (the first candle of a connection, a silent symbol, everything that was missed) is asked for by REST,
-beside the feed: rows never wait for an answer longer than `grace_s`. Public data only: nothing here trades.
+Requests run beside the feed: rows never wait for an answer longer than `grace_s`. Public data only: nothing
+here trades.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from services.feeds.label_grid import LabelGrid
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import Page, Patience, pages
-from worker.feeds.ccxt.live import LiveBars
+from worker.feeds.ccxt.live import LiveBars, refill
 from worker.feeds.ccxt.source_clock import SourceClock
 from worker.feeds.ccxt.time import FeedTime, SystemTime
 
@@ -115,10 +114,9 @@ class CcxtFeed:
         running = start - start % self._grid.bar_ns
         back = self._settings.history_bars * self._grid.bar_ns
         first = running - back if after is None else after + self._grid.bar_ns
-        live_from = running if after is None else first
-        live = LiveBars(self._exchange, assembler, self._settings, self._clock, first, live_from, self._wake)
+        live = LiveBars(self._exchange, assembler, self._settings, self._clock, first, self._wake)
         try:
-            async for item in self._past(live, first, patience, refill=after is not None):
+            async for item in self._past(live, first, patience, is_refill=after is not None):
                 yield item
             while not self._closing.is_set():
                 self._wake.clear()
@@ -129,7 +127,7 @@ class CcxtFeed:
             await live.stop()
 
     async def _past(
-        self, live: LiveBars, first: int, patience: Patience, *, refill: bool
+        self, live: LiveBars, first: int, patience: Patience, *, is_refill: bool
     ) -> AsyncIterator[Item]:
         """Rows from `first` to the present, some at a time; after a restart they are a refill."""
         window = HELD_BARS // len(self.symbols)
@@ -139,17 +137,16 @@ class CcxtFeed:
             for symbol in self.symbols:
                 labels: set[int] = set()
                 async for page in self._pages(symbol, first, last, patience):
-                    labels |= {one.label for one in page.bars if self._grid.has(one.label)}
+                    labels |= {candle.label for candle in page.bars if self._grid.has(candle.label)}
                     for wrong in live.past(symbol, (*page.bars, *page.future)):
                         yield wrong
                 came[symbol] += len(labels)
-                if refill and labels:
-                    detail = {"bars": len(labels), "to": max(labels)}
-                    yield FeedAnomaly(FeedAnomalyKind.REFILLED, symbol, min(labels), detail)
+                for filled in refill(symbol, labels) if is_refill else ():
+                    yield filled
             for item in live.rows():
                 yield item
             first = last + self._grid.bar_ns
-        if not refill:  # of a refill the rows tell what is missing
+        if not is_refill:  # of a refill the rows tell what is missing
             for wrong in self._fewer(begin, first, came):
                 yield wrong
 

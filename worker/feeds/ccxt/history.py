@@ -18,10 +18,6 @@ ASKED = 2  # times, before an answer without a usable bar is believed
 SLACK_NS = 60 * NS  # by which a label may seem to lie beyond the present: clocks differ
 
 
-def _silent(error: FeedError, seconds: float) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class Patience:
     """How often a request is tried, and how long is waited in between.
@@ -36,7 +32,7 @@ class Patience:
     attempts: int = ATTEMPTS
     most_s: float = 60.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    tell: Callable[[FeedError, float], None] = _silent
+    tell: Callable[[FeedError, float], None] = lambda error, seconds: None
 
     async def ask(self, request: Callable[[], Awaitable[T]]) -> T:
         """The answer of one of the attempts.

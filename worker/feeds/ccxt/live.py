@@ -1,28 +1,25 @@
-"""LiveBars: looks at what has come from an exchange and gives the bars that are over to the assembler.
+"""LiveBars: asks an exchange for every bar that is over, and gives the answers to the assembler.
 
-One look never waits: candles of the websocket lie in the exchange object, answers of REST in the asker. Every
-bar is given once, so what the assembler calls a duplicate or a conflict is the exchange's doing.
+One look never waits: answers lie in the asker. Every bar is given once, and again where the exchange says it
+otherwise, so what the assembler calls a duplicate or a conflict is the exchange's doing.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
 
 from schemas.settings.live import FeedSettings
 from services.feeds.assembler import Item, RowAssembler
-from services.feeds.label_grid import NS, LabelGrid
+from services.feeds.label_grid import NS
 from services.feeds.port import BarRow, FeedAnomaly, FeedAnomalyKind
 from services.feeds.raw_bar import RawBar
 from services.feeds.seen_once import SeenOnce
-from worker.feeds.ccxt.asker import Answer, Asker
-from worker.feeds.ccxt.candles import CandleBook
+from trading_core.live.growing_bars import Bar
+from worker.feeds.ccxt.asker import Asker, Question
 from worker.feeds.ccxt.exchange import Candle, PublicExchange
-from worker.feeds.ccxt.link import SocketLink
 from worker.feeds.ccxt.source_clock import SourceClock
 
-MOST_GIVEN = 1_024
-# Bars of a symbol that only REST had, after which its subscription is taken for dead; doubled each time.
-MUTE_BARS = 3
+MOST_GIVEN = 1_024  # bars of a symbol that are remembered when their rows have gone
+RECHECKED_BARS = 5  # asked for again with each new bar: one that came late or was corrected is told
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.02, 1.0
 
 
@@ -36,10 +33,9 @@ class LiveBars:
         settings: FeedSettings,
         clock: SourceClock,
         first: int,
-        live_from: int,
         wake: asyncio.Event,
     ) -> None:
-        """Nothing is connected yet; the first look does it.
+        """Nothing is asked yet.
 
         Args:
             exchange: loaded.
@@ -47,68 +43,52 @@ class LiveBars:
             settings: of the feed.
             clock: compared with the exchange.
             first: label of the first bar that is wanted.
-            live_from: label from which on a bar that only REST had is told as a refill.
             wake: set when something came that is worth a look.
         """
-        self._exchange, self._assembler, self._clock = exchange, assembler, clock
-        self._grid: LabelGrid = assembler.grid
-        self._settings = settings
+        self._exchange, self._assembler = exchange, assembler
+        self._clock, self._grid = clock, assembler.grid
         self._settle_ns = int(settings.exchange.settle_s * NS)
         self._grace_ns = int(settings.grace_s * NS)
         self._slack_ns = int(settings.clock_jump_s * NS)
-        self._row = first - self._grid.bar_ns
-        self._live_from = live_from
-        self._books = {symbol: CandleBook() for symbol in assembler.symbols}
-        self._given: dict[str, dict[int, None]] = {symbol: {} for symbol in assembler.symbols}
-        self._odd = SeenOnce()
-        self._mute: Counter[str] = Counter()
-        self._mute_limit = dict.fromkeys(assembler.symbols, MUTE_BARS)
+        self._first, self._row = first, first - self._grid.bar_ns
+        self._given: dict[str, dict[int, tuple[Bar, ...]]] = {symbol: {} for symbol in assembler.symbols}
+        self._open = SeenOnce()
         self._hole_since: int | None = None
         timeframe, most_s = self._grid.timeframe, settings.exchange.backoff_max_s
         self._asker = Asker(exchange, timeframe, most_s, steady=clock.steady, wake=wake)
-        self._link = None
-        if exchange.has_candles:
-            self._link = SocketLink(
-                exchange, assembler.symbols, timeframe, settings.exchange, steady=clock.steady, wake=wake
-            )
 
     def look(self) -> list[Item]:
         """Everything that can be handed over now."""
-        newest = max((book.newest for book in self._books.values() if book.newest is not None), default=None)
-        items: list[Item] = [*self._clock.look(newest, self._grid.bar_ns)]
+        items: list[Item] = [*self._clock.look()]
         now = self._clock.now()
-        for symbol, book in self._books.items():
-            items += self._heard(symbol, book, now)
-        items += self._connected()
         told, answers = self._asker.answers()
         items += told
-        for answer in answers:
-            items += self._answered(answer, now)
-        for symbol in self._books:
+        if any(item.kind is FeedAnomalyKind.RECONNECTED and item.symbol is None for item in told):
+            self._clock.check_soon()
+        for question, bars in answers:
+            items += self._answered(question, bars, now)
+        for symbol in self._given:
             wanted = self._next_missing(symbol, now)
             if wanted is None:
-                self._asker.given_up(symbol)
-                continue
-            bars = (now - wanted) // self._grid.bar_ns + 1
-            self._asker.ask(symbol, wanted, min(bars, self._exchange.page_bars))
+                self._asker.satisfied(symbol)
+            else:
+                self._asker.ask(self._question(symbol, wanted, now))
         return items + self.rows(hold=self._holds(now))
 
     def rows(self, *, hold: bool = False) -> list[Item]:
         """The rows that are due."""
         items = self._assembler.rows(self._clock.now(), hold=hold, blocked=self._clock.blocked)
-        for item in items:
-            if isinstance(item, BarRow):
-                self._row = item.label
+        self._row = max((item.label for item in items if isinstance(item, BarRow)), default=self._row)
+        oldest = self._row - RECHECKED_BARS * self._grid.bar_ns
+        for symbol, given in self._given.items():
+            if len(given) > MOST_GIVEN:
+                self._given[symbol] = {label: said for label, said in given.items() if label >= oldest}
         return items
 
     def past(self, symbol: str, bars: Iterable[Candle]) -> list[FeedAnomaly]:
         """Take bars of the history that was read before the first look; none of the future is a bar yet."""
         now = self._clock.now()
-        return [
-            item
-            for one in bars
-            for item in self._take(symbol, one, now, closed=one.label <= now + self._slack_ns)
-        ]
+        return [item for candle in bars for item in self._take(symbol, candle, now)]
 
     def newest_settled(self) -> int:
         """Label of the newest bar that is over and has settled."""
@@ -128,92 +108,48 @@ class LiveBars:
         """Give back what runs beside the feed."""
         await self._asker.stop()
         await self._clock.stop()
-        if self._link is not None:
-            await self._link.stop()
 
-    def _connected(self) -> list[FeedAnomaly]:
-        if self._link is None:
-            return []
-        told, begins = self._link.step()
-        if begins:
-            self._mute.clear()
-            for book in self._books.values():
-                book.rejoin()
-        if any(item.kind is FeedAnomalyKind.RECONNECTED for item in told):
-            self._clock.check_soon()
-        return told
+    def _question(self, symbol: str, wanted: int, now: int) -> Question:
+        """The first attempt asks for the bars before as well; a refill goes straight on."""
+        bar_ns = self._grid.bar_ns
+        before = 0 if self._asker.attempts(symbol) else min(RECHECKED_BARS, (wanted - self._first) // bar_ns)
+        since = wanted - before * bar_ns
+        limit = min((now - since) // bar_ns + 1, self._exchange.page_bars)
+        return Question(symbol, wanted, since, limit, now, self._clock.jumped)
 
-    def _heard(self, symbol: str, book: CandleBook, now: int) -> list[FeedAnomaly]:
-        """What the websocket brought of one symbol."""
-        items: list[FeedAnomaly] = []
-        possible = []
-        for one in self._exchange.candles(symbol, self._grid.timeframe):
-            if self._grid.has(one.label) and one.label <= now + self._slack_ns:
-                possible.append(one)
-            elif self._odd.first((symbol, one.label)):
-                items += self._take(symbol, one, now, closed=False)
-        given = self._given[symbol]
-        for one in book.observe(possible):
-            if one.label in given or one.label <= self._row:
-                items += self._take(symbol, one, now)
-        for one in book.final(self._row):
-            if one.label not in given and self._settled(one.label, now):
-                items += self._take(symbol, one, now)
-                self._mute.pop(symbol, None)
-                self._mute_limit[symbol] = MUTE_BARS
-        return items
-
-    def _answered(self, answer: Answer, now: int) -> list[FeedAnomaly]:
-        """What REST brought of one symbol; bars that the websocket should have brought are a refill."""
-        if answer.bars is None:
-            return []
-        symbol, book = answer.symbol, self._books[answer.symbol]
-        known = set(self._given[symbol])
-        items: list[FeedAnomaly] = []
-        missed = []
-        for one in answer.bars:
-            if one.label > now + self._slack_ns:
-                items += self._take(symbol, one, now, closed=False)
-            elif self._settled(one.label, now) and one.label not in known:
-                items += self._take(symbol, one, now)
-                if not book.has(one.label) and self._was_expected(one.label):
-                    missed.append(one)
+    def _answered(self, question: Question, bars: list[Candle], now: int) -> list[FeedAnomaly]:
+        """Bars of one symbol that are new or others than before; those of a gap are a refill."""
+        symbol, latest = question.symbol, now + self._slack_ns
+        before = {candle.label: self._given[symbol].get(candle.label, ()) for candle in bars}
+        newest = max((candle.label for candle in bars if candle.label <= latest), default=0)
+        items = self._clock.heard(newest, self._grid.bar_ns)
+        open_from = newest if question.in_doubt or self._clock.jumped else latest
+        filled = set()  # an answer may hold a bar twice
+        for label, bar in bars:
+            is_over = label < open_from and self._settled(label, min(question.asked_at, now))
+            if bar in before[label] or not (is_over or label > latest):
+                continue
+            items += self._take(symbol, Candle(label, bar), now)
+            if not before[label] and self._row < label < self.newest_settled() and self._grid.has(label):
+                filled.add(label)
         wanted = self._next_missing(symbol, now)
-        if wanted is not None and wanted <= answer.since:
+        if wanted is not None and wanted <= question.wanted:
             self._asker.postpone(symbol)
         else:
             self._asker.satisfied(symbol)
-        return [*items, *self._refilled(symbol, missed)]
+        return items + refill(symbol, filled)
 
-    def _was_expected(self, label: int) -> bool:
-        """Whether a bar should have come before REST was asked for it."""
-        if label < self._live_from:
-            return False
-        return self._link is not None or label < self.newest_settled()
-
-    def _refilled(self, symbol: str, missed: list[Candle]) -> list[FeedAnomaly]:
-        if not missed:
-            return []
-        labels = {one.label for one in missed}  # an answer may hold a bar twice
-        detail = {"bars": len(labels), "to": max(labels)}
-        items = [FeedAnomaly(FeedAnomalyKind.REFILLED, symbol, min(labels), detail)]
-        if self._link is not None and self._books[symbol].newest is None and missed[-1].bar.volume > 0.0:
-            self._mute[symbol] += 1
-            if self._mute[symbol] >= self._mute_limit[symbol]:
-                self._mute_limit[symbol] *= 2
-                items += self._link.lose(f"no candles of {symbol}")
-        return items
-
-    def _take(self, symbol: str, one: Candle, now: int, *, closed: bool = True) -> list[FeedAnomaly]:
+    def _take(self, symbol: str, candle: Candle, now: int) -> list[FeedAnomaly]:
+        label, bar = candle
+        closed = label <= now + self._slack_ns
         if closed:
-            given = self._given[symbol]
-            given[one.label] = None
-            if len(given) > MOST_GIVEN:
-                del given[min(given)]
-        return self._assembler.take(RawBar(symbol, one.label, one.bar, closed), now)
+            self._given[symbol][label] = (*self._given[symbol].get(label, ()), bar)
+        elif not self._open.first((symbol, label)):
+            return []
+        return self._assembler.take(RawBar(symbol, label, bar, closed), now)
 
-    def _settled(self, label: int, now: int) -> bool:
-        return self._grid.close(label) + self._settle_ns <= now
+    def _settled(self, label: int, at: int) -> bool:
+        return self._grid.close(label) + self._settle_ns <= at
 
     def _next_missing(self, symbol: str, now: int) -> int | None:
         """The first label of a symbol that is over, was not given, and whose row has not gone."""
@@ -224,7 +160,7 @@ class LiveBars:
 
     def _holds(self, now: int) -> bool:
         """Whether rows wait for a refill: only for gaps of several bars, and no longer than `grace_s`."""
-        wanted = [label for symbol in self._books if (label := self._next_missing(symbol, now)) is not None]
+        wanted = [label for symbol in self._given if (label := self._next_missing(symbol, now)) is not None]
         if not wanted or self._grid.close(min(wanted)) + self._grid.bar_ns > now:
             self._hole_since = None
             return False
@@ -232,3 +168,11 @@ class LiveBars:
         if self._hole_since is None:
             self._hole_since = steady
         return steady - self._hole_since < self._grace_ns
+
+
+def refill(symbol: str, labels: set[int]) -> list[FeedAnomaly]:
+    """Bars that came when newer ones were over; none where there are no labels."""
+    if not labels:
+        return []
+    detail = {"bars": len(labels), "to": max(labels)}
+    return [FeedAnomaly(FeedAnomalyKind.REFILLED, symbol, min(labels), detail)]

@@ -5,7 +5,6 @@ Only the few methods that `ccxt_exchange` calls are used; nothing here or there 
 
 import importlib
 import logging
-import math
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,52 +12,44 @@ from schemas.errors import ConfigError, nearest
 from schemas.settings.live import ExchangeSettings
 
 INSTALL = "pip install 'thinktwice[live]'"
-CACHED_CANDLES = 64  # of each symbol: every message is compared with all of them
 _SECURE_CLOSE_MS = 250  # ccxt's own pause, so that TLS connections end in order
 
 
 def open_driver(name: str, settings: ExchangeSettings) -> Any:
-    """A ccxt exchange, with websocket where ccxt knows one.
+    """A ccxt exchange.
 
     Raises:
         ConfigError: ccxt is not installed, or knows no such exchange.
     """
-    rest, sockets = _libraries()
+    rest = _library()
     if name not in rest.exchanges:
         raise ConfigError(
             f"exchange {name!r} is not one of the {len(rest.exchanges)} that ccxt {rest.__version__} knows."
             f"{nearest(name, rest.exchanges)}"
         )
-    room = sockets if name in sockets.exchanges else rest
-    driver = getattr(room, name)(_configuration(settings))
+    driver = getattr(rest, name)(_configuration(settings))
     _silence(driver)
     _expect_json(driver, rest.BadResponse)
-    redirect(driver.urls, "http", settings.rest_url)
-    redirect(driver.urls, "ws", settings.ws_url)
+    if settings.rest_url is not None:
+        _redirect(driver.urls, settings.rest_url)
     return driver
 
 
-def _libraries() -> tuple[Any, Any]:
+def _library() -> Any:
     try:
-        return importlib.import_module("ccxt.async_support"), importlib.import_module("ccxt.pro")
+        return importlib.import_module("ccxt.async_support")
     except ModuleNotFoundError as error:
         raise ConfigError(f"an exchange needs ccxt, which is not installed: run {INSTALL}") from error
 
 
 def _configuration(settings: ExchangeSettings) -> dict[str, Any]:
     plain = settings.rest_url is not None and settings.rest_url.startswith("http://")
-    seconds = settings.request_timeout_s
     found: dict[str, Any] = {
         "enableRateLimit": True,
-        "timeout": seconds * 1_000,
+        "timeout": settings.request_timeout_s * 1_000,
         "timeout_on_exit": 0 if plain else _SECURE_CLOSE_MS,
-        "newUpdates": True,
         "verbose": False,
-        "options": {
-            "OHLCVLimit": CACHED_CANDLES,
-            # ccxt cuts it to whole seconds.
-            "ws": {"connectionTimeout": math.ceil(seconds) * 1_000},
-        },
+        "options": {},
     }
     if settings.markets:
         found["options"]["fetchMarkets"] = {"types": list(settings.markets)}
@@ -92,18 +83,10 @@ def _expect_json(driver: Any, malformed: type[Exception]) -> None:
     driver.on_rest_response, driver.parse_json = on_rest_response, parse_json
 
 
-def redirect(urls: Any, scheme: str, target: str | None) -> None:
-    """Put another scheme, host and leading path before the path of every address of one kind.
-
-    Args:
-        urls: nested addresses of a ccxt exchange, changed in place.
-        scheme: `http` for http and https, `ws` for ws and wss.
-        target: the gateway; None changes nothing.
-    """
-    if target is None:
-        return
+def _redirect(urls: Any, gateway: str) -> None:
+    """Put the gateway before the path of every address, nested as ccxt has them; changed in place."""
     for key, value in urls.items():
         if isinstance(value, dict):
-            redirect(value, scheme, target)
-        elif isinstance(value, str) and value.split("://")[0] in (scheme, f"{scheme}s"):
-            urls[key] = target + urlsplit(value).path
+            _redirect(value, gateway)
+        elif isinstance(value, str) and value.split("://")[0] in ("http", "https"):
+            urls[key] = gateway + urlsplit(value).path

@@ -33,6 +33,11 @@ class SourceClock:
         """Why no symbol may enter at present."""
         return self._watch.blocked
 
+    @property
+    def jumped(self) -> bool:
+        """Whether our clock jumped since the exchange was heard: what it says is over may not be."""
+        return self._watch.jumped
+
     def now(self) -> int:
         """Time at the exchange, ns."""
         return self._watch.now(self._time.wall(), self._time.steady())
@@ -60,20 +65,20 @@ class SourceClock:
         """Ask again with the next look."""
         self._check_at = 0
 
-    def look(self, newest: int | None, bar_ns: int) -> list[FeedAnomaly]:
-        """Note the time; ask for that of the exchange, beside the feed, when it is due or in doubt.
+    def heard(self, newest: int, bar_ns: int) -> list[FeedAnomaly]:
+        """Note the newest candle of an answer: where an exchange tells no time, it can end a doubt."""
+        if self._exchange.has_clock:
+            return []
+        said = SourceTime(newest, newest + bar_ns)
+        return self._watch.confirm(said, self._time.wall(), self._time.steady())
 
-        Args:
-            newest: label of the newest candle that is running, where there is one.
-            bar_ns: its length.
-        """
+    def look(self) -> list[FeedAnomaly]:
+        """Note the time; ask for that of the exchange, beside the feed, when it is due or in doubt."""
         wall, steady = self._time.wall(), self._time.steady()
         found = self._watch.observe(wall, steady)
         if found:
             self._check_at = 0
         if not self._exchange.has_clock:
-            if newest is not None:
-                found += self._watch.confirm(SourceTime(newest, newest + bar_ns), wall, steady)
             return found
         if self._task is not None and self._task.done():
             found += self._task.result()

@@ -4,6 +4,8 @@ import asyncio
 import time
 from typing import Protocol
 
+NS = 1_000_000_000
+
 
 class FeedTime(Protocol):
     """What a feed knows of time."""

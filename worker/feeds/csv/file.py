@@ -41,9 +41,7 @@ class GrowingFile:
     def look(self) -> Piece:
         """The next piece, or what happened to the file."""
         try:
-            if self._file is None:
-                self._open()
-            return self._next()
+            return self._next((self._file or self._open()).fileno())
         except OSError as error:
             self.close()
             return Piece(gone=error.strerror or type(error).__name__)
@@ -52,26 +50,22 @@ class GrowingFile:
         """Let go of the file; another look begins at its first byte."""
         if self._file is not None:
             self._file.close()
-        self._file = None
+        self._file, self._offset, self._memory = None, 0, b""
 
-    def _open(self) -> None:
+    def _open(self) -> BinaryIO:
         if not stat.S_ISREG(os.stat(self._path).st_mode):
             raise OSError(0, "no regular file")
         self._file = self._path.open("rb", buffering=0)
-        self._begin()
+        return self._file
 
-    def _begin(self) -> None:
-        self._offset, self._memory = 0, b""
-
-    def _next(self) -> Piece:
-        assert self._file is not None  # noqa: S101 - opened by the only caller
-        descriptor = self._file.fileno()
-        if os.fstat(descriptor).st_size < self._offset:
-            self._begin()
-            return Piece(restart="truncated")
-        if os.pread(descriptor, len(self._memory), self._offset - len(self._memory)) != self._memory:
-            self._begin()
-            return Piece(restart="rewritten")
+    def _next(self, descriptor: int) -> Piece:
+        truncated = os.fstat(descriptor).st_size < self._offset
+        if (
+            truncated
+            or os.pread(descriptor, len(self._memory), self._offset - len(self._memory)) != self._memory
+        ):
+            self.close()
+            return Piece(restart="truncated" if truncated else "rewritten")
         data = os.pread(descriptor, self._piece, self._offset)
         self._offset += len(data)
         self._memory = (self._memory + data)[-_MEMORY:]

@@ -41,23 +41,19 @@ def settled_shape(
     """
     path, zone = Path(path), zone_named(tz)
     wanted = tuple(sorted(set(symbols)))
-    rows = CsvRows(path, wanted[0] if len(wanted) == 1 else _stem(path), zone)
+    name = wanted[0] if len(wanted) == 1 else _stem(path)
+    rows = CsvRows(path, name, zone)
     found = rows.read(_beginning(path))
-    bars = [one for one in found if isinstance(one, RawBar)]
+    bars = [bar for bar in found if isinstance(bar, RawBar)]
     if rows.layout is None:
         raise DataError(f"{path.name} has no header yet: its first line must name the columns")
     there = _symbols(path, rows.layout, bars, wanted)
-    labels = [one for one in bars if one.symbol in there]
-    spacing, name = _timeframe(path, timeframe, labels), _stem_or(wanted, path)
+    spacing = _timeframe(path, timeframe, [bar for bar in bars if bar.symbol in there])
     return CsvShape(path, there, spacing, label, zone, name, read_off=not wanted)
 
 
 def _stem(path: Path) -> str:
     return path.name.split(".")[0].upper() or path.name
-
-
-def _stem_or(wanted: tuple[str, ...], path: Path) -> str:
-    return wanted[0] if len(wanted) == 1 else _stem(path)
 
 
 def _beginning(path: Path) -> bytes:

@@ -7,7 +7,7 @@ cannot be read is told with its number and passed over.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -75,31 +75,19 @@ class CsvTailFeed:
             monotonic: our monotonic clock, ns.
             sleep: waits for so many seconds.
         """
-        self._shape = shape
-        self._symbols = shape.symbols
-        self._settings = settings
-        self._name = name
+        self.name, self.symbols = name, shape.symbols
+        self.timeframe, self.label = shape.timeframe, shape.label
+        self._shape, self._settings = shape, settings
         self._wall, self._monotonic, self._sleep = wall, monotonic, sleep
         self._grid = LabelGrid(shape.timeframe, shape.label, bool(settings.continuous))
         self._clock = ClockWatch(settings.clock_jump_s)
         self._file = GrowingFile(shape.path)
         self._assembler: RowAssembler | None = None
         self._closed = False
+        self._is_lost = False
         self._gone_since: int | None = None
-        self._restarted = False
-        self._unreadable = 0
         self._floor: int | None = None  # labels up to it were handed over before the file began anew
         self._begin_file()
-
-    @property
-    def name(self) -> str:
-        """As given by the user."""
-        return self._name
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Sorted."""
-        return self._symbols
 
     @property
     def symbols_found(self) -> tuple[str, ...] | None:
@@ -108,17 +96,7 @@ class CsvTailFeed:
 
     def follow(self, symbols: tuple[str, ...]) -> None:
         """Make rows of these symbols, before the first is made: a run that goes on keeps its own."""
-        self._symbols = tuple(sorted(symbols))
-
-    @property
-    def timeframe(self) -> str:
-        """Of the bars."""
-        return self._shape.timeframe
-
-    @property
-    def label(self) -> Literal["open", "close"]:
-        """What a label is of its bar."""
-        return self._shape.label
+        self.symbols = tuple(sorted(symbols))
 
     async def items(self, after: int | None) -> AsyncIterator[BarRow | FeedAnomaly]:
         """Rows of bars that are over, and anomalies; ends when the feed is closed.
@@ -158,24 +136,29 @@ class CsvTailFeed:
                 yield item
             async for item in self._appended(assembler):
                 yield item
-            for item in assembler.rows(self._now(), blocked=self._clock.blocked):
+            for item in self._due(assembler):
                 yield item
             await self._sleep(self._pause(assembler))
 
     async def _present(self, assembler: RowAssembler, start: int | None) -> AsyncIterator[Item]:
         """What the file holds at the beginning; of a first start only the newest rows."""
-        recent = _Recent(self._settings.history_bars)
+        recent: dict[int, list[RawBar]] = {}
+        most = self._settings.history_bars
         async for found in self._bars():
             if isinstance(found, FeedAnomaly):
                 yield found
             elif start is not None and self._grid.close(found.label) <= start:
-                recent.keep(found)
+                recent.setdefault(found.label, []).append(found)
+                if len(recent) > 2 * most + 1:
+                    recent = {label: recent[label] for label in sorted(recent)[len(recent) - most :]}
             else:
-                for item in self._taken(assembler, [found]):
+                for item in self._taken(assembler, found):
                     yield item
-        for item in self._taken(assembler, recent.bars()):
-            yield item
-        for item in assembler.rows(self._now(), blocked=self._clock.blocked):
+        for label in sorted(recent)[max(0, len(recent) - most) :]:
+            for bar in recent[label]:
+                for item in self._taken(assembler, bar):
+                    yield item
+        for item in self._due(assembler):
             yield item
 
     async def _appended(self, assembler: RowAssembler) -> AsyncIterator[Item]:
@@ -184,7 +167,7 @@ class CsvTailFeed:
             if isinstance(found, FeedAnomaly):
                 yield found
                 continue
-            for item in self._taken(assembler, [found]):
+            for item in self._taken(assembler, found):
                 yield item
             newest = max(newest or found.label, found.label)
         if newest is not None:
@@ -193,14 +176,19 @@ class CsvTailFeed:
             for item in self._clock.confirm(source, self._wall(), self._monotonic()):
                 yield item
 
-    def _taken(self, assembler: RowAssembler, bars: Iterable[RawBar]) -> Iterable[Item]:
-        for one in bars:
-            again = self._floor is not None and one.label <= self._floor
-            if again and not assembler.lacks(one.symbol, one.label):
-                continue
-            yield from assembler.take(one, self._now())
-            if assembler.waiting >= _PAGE:
-                yield from assembler.rows(self._now(), blocked=self._clock.blocked)
+    def _taken(self, assembler: RowAssembler, bar: RawBar) -> list[Item]:
+        """Keep a bar, unless an earlier reading of the file handed it over."""
+        if (
+            self._floor is not None
+            and bar.label <= self._floor
+            and not assembler.lacks(bar.symbol, bar.label)
+        ):
+            return []
+        told = assembler.take(bar, self._now())
+        return [*told, *self._due(assembler)] if assembler.waiting >= _PAGE else [*told]
+
+    def _due(self, assembler: RowAssembler) -> list[Item]:
+        return assembler.rows(self._now(), blocked=self._clock.blocked)
 
     async def _bars(self) -> AsyncIterator[RawBar | FeedAnomaly]:
         """Everything up to the present end of the file."""
@@ -228,39 +216,32 @@ class CsvTailFeed:
 
     def _happened(self, piece: Piece) -> list[FeedAnomaly]:
         """What became of the file, told once when it goes and once when it is back."""
+        reason = piece.gone or piece.restart
+        if reason is None:
+            was_lost, self._is_lost, self._gone_since = self._is_lost, False, None
+            return [self._told(FeedAnomalyKind.RECONNECTED, "read from its beginning")] if was_lost else []
+        items = [] if self._is_lost else [self._told(FeedAnomalyKind.DISCONNECTED, reason)]
+        self._is_lost = True
         if piece.gone is not None:
-            return self._away(piece.gone)
-        items = []
-        if piece.restart is not None:
-            if self._gone_since is None and not self._restarted:
-                items.append(self._file_anomaly(FeedAnomalyKind.DISCONNECTED, piece.restart))
-            self._restarted = True
-            items += self._new_file()
-        elif self._restarted or self._gone_since is not None:
-            self._restarted, self._gone_since = False, None
-            items.append(self._file_anomaly(FeedAnomalyKind.RECONNECTED, "read from its beginning"))
-        return items
+            self._give_up(piece.gone)
+        return items + self._new_file()
 
-    def _away(self, reason: str) -> list[FeedAnomaly]:
+    def _give_up(self, reason: str) -> None:
+        """End the feed when the file has been away for too long."""
         now = self._monotonic()
         if self._gone_since is None:
             self._gone_since = now
-            told = not self._restarted
-            items = self._new_file()
-            return [*([self._file_anomaly(FeedAnomalyKind.DISCONNECTED, reason)] if told else []), *items]
-        if now - self._gone_since >= self._settings.gone_s * NS:
+        elif now - self._gone_since >= self._settings.gone_s * NS:
             raise FeedError(
                 f"{str(self._shape.path)!r} has been away for {self._settings.gone_s:g} s ({reason}): put it "
                 "back, or name another file with --data",
                 retryable=True,
             )
-        return []
 
     def _new_file(self) -> list[FeedAnomaly]:
         """Begin a file anew; the half line at the end of the old one is told."""
         items = [item for line in self._rows.end() for item in self._complaint(line)]
-        labels = self.last_labels().values()
-        self._floor = max(labels, default=None)
+        self._floor = max(self.last_labels().values(), default=None)
         self._begin_file()
         return items
 
@@ -276,7 +257,7 @@ class CsvTailFeed:
         detail = {"line": found.line, "reason": reason}
         return [FeedAnomaly(FeedAnomalyKind.INVALID, None, None, detail)]
 
-    def _file_anomaly(self, kind: FeedAnomalyKind, reason: str) -> FeedAnomaly:
+    def _told(self, kind: FeedAnomalyKind, reason: str) -> FeedAnomaly:
         return FeedAnomaly(kind, None, None, {"file": self._shape.path.name, "reason": reason})
 
     def _now(self) -> int:
@@ -288,23 +269,3 @@ class CsvTailFeed:
         if due is None or due <= self._now():
             return self._settings.poll_s
         return min(self._settings.poll_s, (due - self._now()) / NS)
-
-
-class _Recent:
-    """The bars of the newest labels, of however many are shown."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._rows: dict[int, list[RawBar]] = {}
-
-    def keep(self, found: RawBar) -> None:
-        self._rows.setdefault(found.label, []).append(found)
-        if len(self._rows) > 2 * self._most + 1:
-            self._rows = {label: self._rows[label] for label in self._newest()}
-
-    def bars(self) -> Iterable[RawBar]:
-        for label in self._newest():
-            yield from self._rows[label]
-
-    def _newest(self) -> list[int]:
-        return sorted(self._rows)[-self._most :] if self._most else []

@@ -5,19 +5,18 @@ checks find what is wrong with them.
 """
 
 import json
-import types
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from schemas.contract_keys import Steps, choices, known_keys
 from schemas.errors import ConfigError, DataError, RuleError, nearest
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
 from worker.studies.given_text import given_bytes, source_of
-from worker.studies.plan_check.strict_json import MAX_BYTES, Steps, read_json, refused, shown
+from worker.studies.plan_check.strict_json import MAX_BYTES, read_json, refused, shown
 
 NEXT = (
     f"See `thinktwice schema {PolicyLevelReflectionRequest.__name__}`, or start from `thinktwice check "
@@ -102,7 +101,7 @@ def _check_version(request: PolicyLevelReflectionRequest, source: str) -> None:
 def _explained(error: ValidationError, source: str) -> DataError:
     problems = error.errors(include_url=False)
     # A misspelt key is missing under its right name too; the misspelling is what to say.
-    first = next((one for one in problems if one["type"] == "extra_forbidden"), problems[0])
+    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     steps = tuple(step for step in first["loc"] if step != "[key]")
     more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
     return refused(source, steps, _reason(first, steps) + more)
@@ -110,7 +109,7 @@ def _explained(error: ValidationError, source: str) -> DataError:
 
 def _reason(problem: ErrorDetails, steps: Steps) -> str:
     if problem["type"] == "extra_forbidden":
-        known = _known_names(steps[:-1])
+        known = sorted(known_keys(PolicyLevelReflectionRequest, steps[:-1]))
         some = ", ".join(known[:LONGEST_KNOWN]) + (", ..." if len(known) > LONGEST_KNOWN else "")
         return "unknown key." + (nearest(str(steps[-1]), known) or f" Known here: {some}.")
     if problem["type"] == "missing":
@@ -120,37 +119,6 @@ def _reason(problem: ErrorDetails, steps: Steps) -> str:
     message = message[:1].lower() + message[1:]
     if problem["type"] == "value_error" or isinstance(given, dict | list):
         return message
-    expected = str(problem.get("ctx", {}).get("expected", ""))
-    options = expected.replace("'", "").replace(" or ", ", ").split(", ")
-    guess = nearest(given, options) if isinstance(given, str) else ""
-    return f"{_value(given)}: {message}.{guess}".removesuffix(".")
-
-
-def _value(given: Any) -> str:
-    """As JSON writes it, which is how it stands in the file."""
-    return shown(json.dumps(given, ensure_ascii=False, default=str))
-
-
-def _known_names(steps: Steps) -> tuple[str, ...]:
-    """Keys that the request allows below a path."""
-    kind: Any = PolicyLevelReflectionRequest
-    for step in steps:
-        kind = _inside(kind, step)
-    if _is_model(kind):
-        return tuple(sorted(kind.model_fields))
-    return tuple(get_args(get_args(kind)[0])) if get_origin(kind) is Mapping else ()
-
-
-def _inside(kind: Any, step: int | str) -> Any:
-    if _is_model(kind):
-        field = kind.model_fields.get(str(step))
-        found = None if field is None else field.annotation
-    elif isinstance(step, int):
-        found = (get_args(kind) or (None,))[0]
-    else:
-        found = (get_args(kind) or (None,))[-1]
-    return get_args(found)[0] if get_origin(found) in (Union, types.UnionType) else found
-
-
-def _is_model(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
+    guess = nearest(given, choices(problem)) if isinstance(given, str) else ""
+    as_written = shown(json.dumps(given, ensure_ascii=False, default=str))
+    return f"{as_written}: {message}.{guess}".removesuffix(".")

@@ -6,10 +6,10 @@ document.
 """
 
 import json
-import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
+from schemas.contract_keys import Steps
 from schemas.errors import DataError
 from services.model_calls.quoting import visible
 
@@ -19,8 +19,7 @@ LARGEST = 2**63 - 1
 LONGEST_INTEGER = 20
 SHOWN = 60
 LONGEST_REASON = 400
-
-Steps = tuple[int | str, ...]
+T = TypeVar("T", int, float)
 
 
 class _Refused:
@@ -52,7 +51,7 @@ def read_json(data: bytes, source: str) -> Any:
             object_pairs_hook=_object,
             parse_constant=lambda name: _Refused(f"{name} is no number of JSON: write null for unknown"),
             parse_int=_integer,
-            parse_float=_float,
+            parse_float=lambda text: _bounded(float(text), text),
         )
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
@@ -107,14 +106,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(text: str) -> int | _Refused:
-    if len(text) <= LONGEST_INTEGER and abs(int(text)) <= LARGEST:
-        return int(text)
-    return _Refused(f"{shown(text)} is beyond {LARGEST}, the largest number")
+    return _bounded(int(text) if len(text) <= LONGEST_INTEGER else LARGEST + 1, text)
 
 
-def _float(text: str) -> float | _Refused:
-    value = float(text)
-    if math.isfinite(value) and abs(value) <= LARGEST:
+def _bounded(value: T, text: str) -> T | _Refused:
+    if abs(value) <= LARGEST:
         return value
     return _Refused(f"{shown(text)} is beyond {LARGEST}, the largest number")
 

@@ -37,25 +37,12 @@ def test_ccxt_feed_first_start_gives_history_then_live_rows_without_news() -> No
     asyncio.run(run())
 
 
-def test_ccxt_feed_with_an_unbroken_websocket_asks_rest_for_nothing_more() -> None:
-    async def run() -> None:
-        async with rig() as r:
-            await r.ready()
-            await r.trade(1, 2)
-            before = len(r.server.requests)
-            await r.trade(3, 6)
-            assert r.minutes() == [0, 1, 2, 3, 4, 5]
-            assert len(r.server.requests) == before
-
-    asyncio.run(run())
-
-
 def test_ccxt_feed_only_reads_public_data() -> None:
     async def run() -> None:
         async with rig() as r:
             await r.ready()
             await r.trade(1, 3)
-            await r.server.disconnect()
+            r.server.fail("klines", faults.reset())
             await r.trade(4, 5)
             public = {"/api/v3/exchangeInfo", "/fapi/v1/exchangeInfo", "/dapi/v1/exchangeInfo"}
             assert {path for path, _ in r.server.requests} <= public | {"/api/v3/time", "/api/v3/klines"}
@@ -67,14 +54,14 @@ def test_ccxt_feed_only_reads_public_data() -> None:
 def test_ccxt_feed_a_running_candle_waits_for_its_end_and_its_last_values() -> None:
     async def run() -> None:
         async with rig(symbols=("BTC/USDT",)) as r:
-            await r.ready(1)
+            await r.ready()
             await r.trade(1, 2)
             for second, shift in ((10.0, 1.0), (30.0, 2.0), (59.5, 3.0)):
                 await r.to(2, second)
                 await r.candles(2, shift, "BTCUSDT")
             assert r.minutes() == [0, 1]
             await r.to(3)
-            await r.candles(2, 4.0, "BTCUSDT", closed=True)
+            await r.candles(2, 4.0, "BTCUSDT")
             await r.candles(3, 0.0, "BTCUSDT")
             assert r.minutes() == [0, 1]  # it may still be corrected
             await r.to(3, 1.5)
@@ -84,44 +71,17 @@ def test_ccxt_feed_a_running_candle_waits_for_its_end_and_its_last_values() -> N
     asyncio.run(run())
 
 
-def test_ccxt_feed_the_first_candle_of_a_connection_is_confirmed_by_rest() -> None:
-    async def run() -> None:
-        async with rig(symbols=("BTC/USDT",)) as r:
-            await r.ready(1)
-            # The websocket missed the end of minute 0; REST knows it.
-            r.server.history["BTCUSDT", "1m"][START_MS] = candle(0, 105.0)
-            await r.trade(1, 1)
-            assert r.live[0].bars["BTC/USDT"] == Bar(*candle(0, 105.0))
-            assert r.told == []
-
-    asyncio.run(run())
-
-
-def test_ccxt_feed_a_silent_symbol_is_confirmed_by_rest_within_the_grace() -> None:
+def test_ccxt_feed_asks_once_for_each_symbol_after_every_bar() -> None:
     async def run() -> None:
         async with rig() as r:
             await r.ready()
-            await r.trade(1, 2)
-            await r.to(3)
-            await r.candles(3, 0.0, "BTCUSDT")  # ETH has not traded yet: no newer candle says that 2 is over
-            await r.to(3, 2.0)
-            assert r.minutes() == [0, 1, 2]
-            assert set(r.live[-1].bars) == {"BTC/USDT", "ETH/USDT"}
-            assert r.told == []
-
-    asyncio.run(run())
-
-
-def test_ccxt_feed_without_websocket_polls_after_every_bar() -> None:
-    async def run() -> None:
-        async with rig(exchange={"websocket": False}) as r:
-            await r.until(lambda: r.time.idle, "running")
+            begun = r.asked("/api/v3/klines")
             for minute in range(1, 4):
                 for market in r.server.symbols:
                     r.server.fill(market, "1m", START_MS + minute * MINUTE_MS, 1)
                 await r.to(minute, 2.0)
             assert r.minutes() == [0, 1, 2]
-            assert r.server.subscriptions == []
+            assert r.asked("/api/v3/klines") == begun + 4 * 2  # the bar that ended at the start, too
             assert r.told == []
 
     asyncio.run(run())
@@ -136,7 +96,7 @@ def test_ccxt_feed_restart_refills_what_was_missed_and_repeats_nothing() -> None
             assert not any(row.history for row in r.rows)
             refilled = [item for item in r.told if item.kind is Kind.REFILLED]
             assert {item.symbol for item in refilled} == set(r.feed.symbols)
-            assert [item.label for item in refilled] == [label(-5)] * 2 + [label(-1)] * 2
+            assert [item.label for item in refilled] == [label(-5)] * 2
             assert all(row.blocked for row in r.live if row.label < label(-2))  # too old to be traded
 
     asyncio.run(run())
@@ -147,7 +107,7 @@ def test_ccxt_feed_same_happenings_give_the_same_items() -> None:
         async with rig() as r:
             await r.ready()
             await r.trade(1, 2)
-            await r.server.disconnect()
+            r.server.fail("klines", faults.reset(), faults.server_error())
             await r.trade(3, 5)
             return list(r.items)
 
@@ -161,13 +121,13 @@ def test_ccxt_feed_close_ends_the_items_and_the_connections() -> None:
             await r.feed.close()
             async with asyncio.timeout(5.0):
                 await r.task
-            await r.until(lambda: r.server.connected == 0, "disconnected")
+            assert r.feed._exchange._driver.session is None
 
     asyncio.run(run())
 
 
 def feed_on(server: ExchangeServer, symbols: tuple[str, ...], timeframe: str = "1m") -> CcxtFeed:
-    exchange = ExchangeSettings(rest_url=server.rest_url, ws_url=server.ws_url, request_interval_ms=0.0)
+    exchange = ExchangeSettings(rest_url=server.rest_url, request_interval_ms=0.0)
     return CcxtFeed("binance", symbols, timeframe, FeedSettings(exchange=exchange))
 
 
@@ -252,7 +212,7 @@ class Hurried:
 def test_ccxt_feed_rows_of_one_symbol_alone_carry_only_it() -> None:
     async def run() -> None:
         async with rig(symbols=("ETH/USDT", "ETH/USDT")) as r:
-            await r.ready(1)
+            await r.ready()
             await r.trade(1, 2)
             assert r.feed.symbols == ("ETH/USDT",)
             assert all(isinstance(item, BarRow) and set(item.bars) == {"ETH/USDT"} for item in r.items)
