@@ -56,10 +56,14 @@ def _conviction(index: JournalIndex, event: Event) -> tuple[float, bool]:
 
 
 def _critiques(critiques: list[dict[str, Any]]) -> Iterator[tuple[float, bool]]:
-    """Of models alone, where they stated a confidence and rules had a verdict to compare."""
+    """Of models alone, where one gave a verdict with its confidence and rules had a verdict to compare.
+
+    A critique that is a score (`overall`) is no verdict: a threshold of ours decides what follows from it.
+    """
     for critique in critiques:
         agreed, confidence = critique["agreed"], critique["confidence"]
-        if critique["source"] == "model" and agreed is not None and confidence is not None:
+        scored = critique.get("overall") is not None
+        if critique["source"] == "model" and not scored and agreed is not None and confidence is not None:
             yield _probability(confidence), bool(agreed)
 
 

@@ -73,11 +73,13 @@ def test_confidence_of_model_critics_is_held_against_the_verdict_of_rules():
             critique(source="rule", confidence=1.0),
             critique(agreed=None),
             critique(confidence=None),
+            critique(overall=0.9, verdict="accept"),
+            critique(overall=None, confidence=0.7),
         ),
         deliberation(),
         deliberation(critique(confidence=0)),
     )
-    assert found == {"conviction": [], "critic": [(0.8, True), (0.6, False), (0.0, True)]}
+    assert found == {"conviction": [], "critic": [(0.8, True), (0.6, False), (0.7, True), (0.0, True)]}
 
 
 def test_run_without_rows_has_every_source_without_labels():
