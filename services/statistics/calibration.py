@@ -17,7 +17,7 @@ less than their number.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import copysign, inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,10 +171,10 @@ def _ece(stated: Floats, came: NDArray[np.bool_] | Floats, starts: NDArray[np.in
 
 
 def _excess(stated: Floats, came: Floats) -> float:
-    """Spiegelhalter's comparison of sums (Statistics in Medicine 5, 1986); 0 where nothing differs."""
+    """What was promised less what came true, corrected for continuity; 0 where that is all of it."""
     beyond, spread = float((stated - came).sum()), sqrt(float((stated * (1.0 - stated)).sum()))
     if spread > 0.0:
-        return beyond / spread
+        return copysign(max(0.0, abs(beyond) - 0.5), beyond) / spread
     return inf * beyond if beyond else 0.0
 
 

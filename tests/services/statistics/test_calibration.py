@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import DataError
 from services.statistics.calibration import (
+    BEYOND_CHANCE,
     BINS,
     MINIMUM_FOR_ECE,
     Calibration,
@@ -118,7 +119,7 @@ def test_figures_of_four_labels_by_hand():
     assert found.reliability == pytest.approx((0.3**2 + 0.2**2) / 2)
     assert found.resolution == pytest.approx(0.25**2)
     assert found.within_bin == 0.0
-    assert found.excess == pytest.approx((2.0 - 3.0) / sqrt(4 * 0.16))
+    assert found.excess == pytest.approx((2.0 - 3.0 + 0.5) / sqrt(4 * 0.16))
     assert found.association == pytest.approx(sqrt(1 / 3) * sqrt(3))
 
 
@@ -197,6 +198,23 @@ def test_certain_forecasts_that_come_true_are_perfect_and_such_that_do_not_are_t
     wrong = found_of([(1.0, False)] * 200)
     assert (wrong.brier, error_of(wrong).ece, wrong.excess) == (1.0, 1.0, inf)
     assert found_of([(0.0, True)]).excess == -inf
+
+
+@pytest.mark.parametrize(("stated", "beyond"), [(0.01, True), (0.1, False), (0.4, False)])
+def test_one_label_is_beyond_chance_only_where_it_was_nearly_ruled_out(stated, beyond):
+    assert (found_of([(stated, True)]).excess < -BEYOND_CHANCE) == beyond
+    assert (found_of([(1.0 - stated, False)]).excess > BEYOND_CHANCE) == beyond
+
+
+def test_calibrated_forecaster_is_beyond_chance_in_one_of_twenty():
+    beyond = sum(abs(measured(*calibrated(60, seed)).excess) > BEYOND_CHANCE for seed in range(400))
+    assert 5 <= beyond <= 30
+
+
+def test_outcomes_without_a_link_to_the_forecasts_are_associated_in_one_of_twenty():
+    random = np.random.default_rng(4)
+    many = [measured(random.random(60), random.random(60) < 0.4).association for _ in range(400)]
+    assert 8 <= sum(abs(one) > BEYOND_CHANCE for one in many) <= 32
 
 
 def test_forecasts_that_promise_too_much_have_a_positive_excess_and_sorted_ones_an_association():
