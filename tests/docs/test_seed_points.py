@@ -86,9 +86,12 @@ def is_setting(path: str) -> bool:
 
 @cache
 def documented(page: str) -> dict[str, str]:
-    """The first name of each row of a page, with the whole row."""
-    lines = (DOCS / "reference" / page).read_text("utf-8").splitlines()
-    return {found[1]: line for line in lines if (found := re.match(r"\| `([^`]+)` \|", line))}
+    """The first name of each row of a page, with its rows: a kind that comes in several forms has several."""
+    found: dict[str, str] = {}
+    for line in (DOCS / "reference" / page).read_text("utf-8").splitlines():
+        if name := re.match(r"\| `([^`]+)` \|", line):
+            found[name[1]] = found.get(name[1], "") + line
+    return found
 
 
 def is_journalled(name: str) -> bool:
