@@ -119,15 +119,27 @@ def written_names(command: str) -> frozenset[str]:
     )
 
 
+@cache
+def contract(command: str) -> frozenset[str]:
+    """Names on the page of a command's document, or in its section of the page of documents; none without."""
+    folder = DOCS / "reference"
+    own = folder / f"{command}-document.md"
+    if own.is_file():
+        return frozenset(part for key in documented(own.name) for part in key.replace("[]", "").split("."))
+    section = re.search(
+        rf"^## {command}\n(.*?)(?=^## |\Z)", (folder / "json-document.md").read_text("utf-8"), re.M | re.S
+    )
+    return frozenset(NAMED.findall(section[1])) if section else frozenset()
+
+
 def is_printed(name: str) -> bool:
-    """A field of a command's JSON: `backtest` by its page, the others by what makes them."""
+    """A field of a command's JSON: of `backtest` by its page, else by what makes it and its contract."""
     command, _, path = name.partition(".")
     if command == "backtest":
-        return any(
-            key == path or key.startswith((f"{path}.", f"{path}[")) for key in documented("json-document.md")
-        )
+        return any(re.match(rf"{re.escape(path)}(?![\w])", key) for key in documented("json-document.md"))
     made = (ROOT / JSON_SOURCES[command][0]).is_file()
-    return made and all(part in written_names(command) for part in path.replace("[]", "").split("."))
+    known = [names for names in (written_names(command), contract(command)) if names]
+    return made and all(part in names for part in path.replace("[]", "").split(".") for names in known)
 
 
 def is_command(words: str) -> bool:
