@@ -17,6 +17,7 @@ from services.store.open_files import too_few_files
 from worker.cli import (
     ablate,
     backtest,
+    calibration,
     check,
     config,
     data,
@@ -126,6 +127,7 @@ app.command("scenarios")(scenarios.scenarios)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.command("factcheck")(factcheck.factcheck)
+app.command("calibration")(calibration.calibration)
 app.command("gate")(gate.gate)
 app.command("worlds")(worlds.worlds)
 app.command("ablate")(ablate.ablate)

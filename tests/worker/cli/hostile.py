@@ -97,6 +97,8 @@ def walk() -> dict[tuple[str, ...], int]:
         ("factcheck", "latest", REQUEST): 1,
         ("factcheck", bad, REQUEST): 2,
         ("factcheck", "latest", bad): 2,
+        ("calibration", "r0001"): 0,
+        ("calibration", bad): 2,
         ("gate", "trades.csv"): 0,
         ("gate", bad): 2,
         ("worlds", "--world", bad): 2,

@@ -1,0 +1,168 @@
+"""`thinktwice calibration`: stated confidence of a stored run against what came true."""
+
+import json
+import re
+import sqlite3
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from services.statistics.calibration import CalibrationBin, CalibrationError, calibrate
+from tests.worker.cli.terminals import in_terminal
+from tools.docs_pages import DOCS
+from worker.cli.calibration import bar, meaning, source_of
+
+PAGE = DOCS / "reference" / "calibration-document.md"
+
+
+def calibrated(shell):
+    result = shell.run("calibration", "latest", "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def stored_labels(folder):
+    """Conviction and R of every episode, joined by SQLite alone."""
+    with sqlite3.connect(folder / "thinktwice.db") as store:
+        return np.array(
+            store.execute(
+                """
+                select json_extract(f.payload, '$.policy.proposal.conviction'),
+                       json_extract(e.payload, '$.episode.r') > 0
+                from journal e join journal f on f.kind = 'policy_frozen'
+                 and json_extract(f.payload, '$.policy_id') = json_extract(e.payload, '$.episode.policy_id')
+                where e.kind = 'episode'
+                """
+            ).fetchall()
+        )
+
+
+def changed(statement):
+    with sqlite3.connect("thinktwice.db") as store:
+        store.execute(statement)
+
+
+def test_every_episode_of_a_run_is_a_label_of_its_conviction(planted):
+    document = calibrated(planted)
+    assert list(document) == ["run_id", "sources"]
+    conviction, critic = document["sources"]
+    stated, came = stored_labels(planted.folder).T
+    assert conviction["name"] == "conviction"
+    assert conviction["n"] == len(stated) > 30
+    assert conviction["base_rate"] == pytest.approx(came.mean())
+    assert conviction["mean_forecast"] == pytest.approx(stated.mean())
+    assert conviction["brier"] == pytest.approx(((stated - came) ** 2).mean())
+    parts = (
+        conviction["reliability"]
+        - conviction["resolution"]
+        + conviction["uncertainty"]
+        + conviction["within_bin"]
+    )
+    assert parts == pytest.approx(conviction["brier"], abs=1e-15)
+    assert sum(one["n"] for one in conviction["bins"]) == conviction["n"]
+    assert critic == source_of("critic", None)
+    assert (critic["n"], critic["bins"], critic["brier"], critic["ece"]) == (0, [], None, None)
+
+
+def test_document_has_the_keys_of_its_page_and_no_other(planted):
+    document = calibrated(planted)
+    source = document["sources"][0]
+    present = {"run_id", *(f"sources[].{name}" for name in source if name != "bins")}
+    present |= {f"sources[].bins[].{name}" for name in source["bins"][0]}
+    documented = re.findall(r"^\| `([^`]+)` \|", PAGE.read_text("utf-8"), re.M)
+    assert set(documented) == present
+    assert len(documented) == len(present)
+
+
+def figures(**changes):
+    random = np.random.default_rng(3)
+    stated = random.uniform(0.1, 0.9, 300)
+    found = calibrate(list(stated), list(random.random(300) < stated))
+    assert found is not None
+    return replace(found, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"brier": 0.26, "uncertainty": 0.25}, "No skill: Brier 0.2600 against 0.2500 of whoever says"),
+        ({"association": 1.9}, "No skill beyond chance: Brier"),
+        ({}, "Some skill: Brier"),
+        ({"uncertainty": 0.0}, "Nothing can be told apart: all 300 came out alike."),
+        ({"excess": 2.0, "mean_forecast": 0.7, "base_rate": 0.5}, "Overconfident: 70.0 % stated on average"),
+        ({"excess": -2.0}, "Underconfident: "),
+        ({"excess": 1.9}, "Neither over- nor underconfident beyond chance: "),
+        ({"error": None}, "No calibration error below 200 labels"),
+    ],
+)  # fmt: skip
+def test_sentence_says_what_the_figures_mean(changes, said):
+    assert said in meaning(figures(**changes))
+
+
+def test_sentence_holds_the_calibration_error_against_chance():
+    assert "0.050, within chance: a calibrated forecaster shows 0.060 on average, below 0.090 in" in meaning(
+        figures(error=CalibrationError(0.05, 0.06, 0.09))
+    )
+    assert "Calibration error 0.100, beyond chance" in meaning(
+        figures(error=CalibrationError(0.1, 0.06, 0.09))
+    )
+    assert meaning(None) == "no label yet."
+
+
+@pytest.mark.parametrize(
+    ("rate", "stated", "drawn"),
+    [
+        (0.5, 0.2, "==|==     "),
+        (0.2, 0.8, "==      | "),
+        (0.0, 0.0, "|         "),
+        (1.0, 1.0, "=========|"),
+    ],
+)
+def test_bar_is_filled_to_what_came_true_and_marked_at_what_was_stated(rate, stated, drawn):
+    assert bar(CalibrationBin(stated, stated, 3, stated, rate), 10) == drawn
+
+
+def test_page_has_a_line_for_each_bin(planted):
+    bins = calibrated(planted)["sources"][0]["bins"]
+    printed = planted.run("calibration", "latest").stdout
+    for one in bins:
+        line = rf"{one['lower']:.2f} to {one['upper']:.2f} +{one['n']} .*%  [=|]"
+        assert re.search(line, printed), line
+    assert "critic: no label yet." in printed
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+def test_table_in_a_terminal_is_clean(planted, columns):
+    words = [sys.executable, "-m", "worker.cli", "calibration", "latest"]
+    seen = in_terminal(words, planted.folder, columns=columns)
+    seen.demand_clean()
+    assert seen.code == 0, seen.end
+    assert max(map(len, seen.lines)) <= columns
+    assert "uncertainty" in seen.text
+    assert re.search(r"=.*\||\|=", seen.text)
+
+
+def test_bad_input_is_one_line(planted):
+    assert "no run 'r0009'" in planted.complaint("calibration", "r0009")
+    assert "there is no store at" in planted.complaint("calibration", "latest", "--db", "sqlite:///none.db")
+    assert "RUN" in planted.complaint("calibration")
+
+
+def test_run_without_episodes_says_where_the_reason_is(shell):
+    shell.backtest()
+    told = shell.complaint("calibration", "latest")
+    assert "run r0001 has no episode and no text that a model criticised" in told
+    assert "thinktwice journal r0001 --kind policy_skip" in told
+
+
+@pytest.mark.parametrize("kind", ["episode", "policy_frozen"])
+def test_damaged_row_is_named(planted, kind):
+    changed(
+        f"update journal set payload = substr(payload, 1, 20) where seq = "
+        f"(select min(seq) from journal where kind = '{kind}')"
+    )
+    told = planted.complaint("calibration", "latest")
+    assert "is damaged: row" in told
+    assert "thinktwice db restore" in told
