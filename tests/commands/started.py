@@ -33,7 +33,7 @@ def send(number):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 
-for number in set(TOLD) - set(ignored):
+for number in TOLD:
     signal.signal(number, tell)
 umask = os.umask(0)
 os.umask(umask)

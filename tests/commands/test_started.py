@@ -135,3 +135,20 @@ def test_shell_finds_the_forked_commands_and_its_terminal_is_theirs(tmp_path):
     seen = in_terminal(words, tmp_path)
     assert "True" in seen.lines, seen.end
     assert shell_environment(on_path())["PATH"].startswith(str(Path(thinktwice()).parent))
+
+
+def test_forked_command_hears_a_signal_that_it_was_started_to_ignore_if_it_asks_for_it(tmp_path):
+    """As of a job that a shell has put behind itself."""
+    heard = "import signal, sys, time; signal.signal(signal.SIGINT, lambda *_: sys.exit(9)); "
+    wait = "print('on', flush=True); time.sleep(60)"
+    for first, asked, code in (
+        (heard, [signal.SIGINT], 9),
+        ("import time; ", [signal.SIGINT, signal.SIGTERM], -15),
+    ):
+        words = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", python(), "-c", first + wait]
+        with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "on\n"
+            for number in asked:
+                process.send_signal(number)
+        assert process.returncode == code
