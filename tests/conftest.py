@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.scheduling import scheduler
+
 pytest_plugins = ["tests.postgres.fixtures"]
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -38,6 +40,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Begin with the files that take longest, so that no process is left alone with one at the end."""
     ranks = {config.rootpath / "tests" / name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Let files that look at the same long runs go to one process."""
+    return scheduler(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:
