@@ -5,7 +5,7 @@ Each process makes such a run once, for all its files; two processes with one fi
 
 from typing import Any
 
-from xdist.scheduler import LoadFileScheduling
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # ships no types
 
 SAME_RUNS = {
     "embedded and losing runs": (
@@ -28,7 +28,7 @@ SAME_RUNS = {
 _SCOPES = {f"tests/{name}": runs for runs, names in SAME_RUNS.items() for name in names}
 
 
-class LoadRunScheduling(LoadFileScheduling):
+class LoadRunScheduling(LoadFileScheduling):  # type: ignore[misc]  # as above
     """File by file, as `--dist loadfile`, and files that share runs as if they were one."""
 
     def _split_scope(self, nodeid: str) -> str:
