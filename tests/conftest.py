@@ -3,8 +3,10 @@
 import gc
 import os
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 
 from tests.scheduling import scheduler
@@ -80,6 +82,14 @@ def _slow_machine_is_not_told() -> Iterator[None]:
     """Commands in the process of the tests are silent however long they take."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("worker.cli.progress.EVERY_S", 3_600.0)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _tree_of_commands_is_built_once() -> Iterator[None]:
+    """As in any process that runs one command; the runner of the tests would build it for each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(typer.main.get_command))
         yield
 
 
