@@ -3,10 +3,13 @@
 import gc
 import os
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 
+from tests.scheduling import scheduler
 from worker.runs.garbage import COLLECT_AT
 
 pytest_plugins = ["tests.postgres.fixtures"]
@@ -17,22 +20,30 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 LONGEST = (
+    "worker/settings_walk/test_decisions.py",
+    "docs/test_documented_contracts.py",
+    "worker/cli/test_replan.py",
+    "worker/test_risk_is_raised.py",
     "docs/test_examples.py",
     "worker/live/test_paper_doubts.py",
-    "worker/studies/ablation/test_worth.py",
-    "worker/cli/test_replan.py",
     "worker/live/test_paper_savepoints.py",
-    "services/memory/test_diversity.py",
-    "worker/settings_walk/test_decisions.py",
-    "worker/live/test_paper_clocks.py",
-    "worker/test_risk_is_raised.py",
-    "worker/operations/test_starts_that_say_why.py",
-    "services/policy_checks/test_injection.py",
-    "worker/cli/test_lost_store.py",
-    "worker/live/test_paper_running_feed.py",
-    "docs/test_documented_contracts.py",
-    "worker/test_planted_world.py",
+    "worker/test_slow_loop_gates.py",
     "worker/test_bans_are_lifted.py",
+    "worker/studies/ablation/test_worth.py",
+    "worker/test_model_strategist.py",
+    "worker/test_providers_in_runs.py",
+    "worker/test_execution_settings.py",
+    "worker/test_anonymised_runs.py",
+    "services/policy_checks/test_right_plans_and_faults.py",
+    "worker/cli/test_changed_store.py",
+    "worker/live/test_paper_clocks.py",
+    "worker/test_null_world.py",
+    "worker/test_judge_actions_in_a_run.py",
+    "worker/live/test_paper_running_feed.py",
+    "services/policy_checks/test_injection.py",
+    "worker/operations/test_starts_that_say_why.py",
+    "services/playbooks/test_readers_type_check.py",
+    "services/memory/test_diversity.py",
 )
 
 
@@ -40,6 +51,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Begin with the files that take longest, so that no process is left alone with one at the end."""
     ranks = {config.rootpath / "tests" / name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Let files that look at the same long runs go to one process."""
+    return scheduler(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,7 +69,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep the collector of garbage from walking over ten thousand tests again and again: they all stay."""
+    """Keep the collector of garbage from walking over ten thousand tests again and again: they all stay.
+
+    And from looking at every 700 new objects, which hypothesis and a run make in no time.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_AT)
@@ -63,6 +83,14 @@ def _slow_machine_is_not_told() -> Iterator[None]:
     """Commands in the process of the tests are silent however long they take."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("worker.cli.progress.EVERY_S", 3_600.0)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _tree_of_commands_is_built_once() -> Iterator[None]:
+    """As in any process that runs one command; the runner of the tests would build it for each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(typer.main.get_command))
         yield
 
 

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from schemas.errors import ConfigError
+from tests.commands.started import on_path
 from tools.docs_examples import (
     Ran,
     commands,
@@ -73,7 +74,7 @@ def test_examples_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypa
     write_files(page, tmp_path)
     for fence in consoles(page):
         if not EXCLUDED & set(fence.options):
-            extra = FEWER_BARS if page == README else {}
+            extra = on_path() | (FEWER_BARS if page == README else {})
             compare(fence, shown(fence, run_block(fence, tmp_path, extra, in_process)))
 
 

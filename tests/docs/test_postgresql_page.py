@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.commands.started import on_path
 from tools.docs_examples import shell_environment, shell_words
 from tools.docs_pages import DOCS, fences
 
@@ -35,7 +36,7 @@ def typed(tmp_path):
             shell_words(f"set -e\n{lines}"),
             input=f"{server.password}\n",
             cwd=folder,
-            env=shell_environment({}),
+            env=shell_environment(on_path()),
             capture_output=True,
             text=True,
             timeout=240,

@@ -55,6 +55,12 @@ def embedded_bars(start: str | None = None, end: str | None = None) -> BarSeries
 
 
 @cache
+def fewer_bars(start: str, end: str) -> BarSeries:
+    """Three of the five symbols of them: for tests of a path that each symbol takes."""
+    return embedded_bars(start, end).select(("AAPL", "IBM", "MSFT"))
+
+
+@cache
 def embedded_run() -> Run:
     """The run that `thinktwice backtest` makes."""
     return run_on(embedded_bars())

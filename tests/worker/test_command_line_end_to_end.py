@@ -4,19 +4,19 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.commands.started import thinktwice
+
 PERIOD = ("--from", "2003-01-01", "--to", "2004-03-31", "--symbols", "AAPL,MSFT")
-COMMAND = (sys.executable, "-m", "worker.cli")
 
 
 def run(*arguments: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [*COMMAND, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+        [thinktwice(), *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == code, (
         f"{arguments} ended with {done.returncode}\n{done.stdout[-800:]}\n{done.stderr[-800:]}"
@@ -105,7 +105,7 @@ def test_command_line_same_run_again_has_the_same_head_hash(folder: Path) -> Non
 
 def test_command_line_interrupt_leaves_a_journal_that_verify_accepts(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [*COMMAND, "backtest", "--json"],
+        [thinktwice(), "backtest", "--json"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "THINKTWICE_RUNTIME__FLUSH_ROWS": "200"},
     )  # fmt: skip

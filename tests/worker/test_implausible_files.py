@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from services.store import open_store
+from tests.commands.started import thinktwice
 from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import embedded_bars
 from tools.docs_examples import shell_environment
@@ -58,7 +58,7 @@ def test_data_check_lists_the_bars_that_are_implausible(folder: Path) -> None:
 
 def test_backtest_that_takes_implausible_bars_says_so_and_prints_no_warning_of_numpy(folder: Path) -> None:
     """In a process of its own, in which warnings are no errors, as a person runs it."""
-    words = [sys.executable, "-m", "worker.cli", "backtest", "--data", "bars.csv", "--json"]
+    words = [thinktwice(), "backtest", "--data", "bars.csv", "--json"]
     done = subprocess.run(words, env=shell_environment({}), capture_output=True, text=True, check=True)
     [line] = [line for line in done.stderr.splitlines() if not line.startswith("[")]
     assert line.startswith("thinktwice: 2 implausible bar(s) are traded as they are, first IBM at 2009-03-")

@@ -18,7 +18,7 @@ from services.ports import ModelReply
 from tests.agents.language_models.misbehaviour import WHOLE
 from tests.agents.language_models.wire_server import answer, events, message, stream
 from tests.agents.strategies.questions import ABSTAIN, HOLD, Question, change, propose, tighten
-from tests.worker.shared_runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.strategist_wire import Decision, StrategistOnTheWire, first_plan, proposing
 from tests.worker.test_session_over_the_wire import NEVER_OPENS, trades
 from tests.worker.wire import wire
@@ -39,12 +39,12 @@ def desk(monkeypatch: pytest.MonkeyPatch, decide: Decision) -> Iterator[Strategi
 
 
 def run(settings: Settings | None = None, period: tuple[str, str] = SLICE) -> Run:
-    return run_on(embedded_bars(*period), settings or proposing())
+    return run_on(fewer_bars(*period), settings or proposing())
 
 
 @pytest.fixture(scope="module")
 def by_rules() -> Run:
-    made = run_on(embedded_bars(*SLICE), Settings())
+    made = run_on(fewer_bars(*SLICE), Settings())
     assert len(trades(made)) > 3
     return made
 
@@ -358,13 +358,13 @@ class ClosingModel:
 
 def test_run_closes_the_strategist_at_its_end():
     model = ClosingModel()
-    run_on(embedded_bars("2003-01-01", "2003-01-31"), proposing(), models=Models(strategist=model))
+    run_on(fewer_bars("2003-01-01", "2003-01-31"), proposing(), models=Models(strategist=model))
     assert model.closed
 
 
 def test_session_with_a_strategist_and_no_model_for_it_is_refused():
     with pytest.raises(ConfigError, match="strategist"):
-        run_on(embedded_bars("2003-01-01", "2003-01-31"), proposing(), models=Models(fast=None))
+        run_on(fewer_bars("2003-01-01", "2003-01-31"), proposing(), models=Models(fast=None))
 
 
 def test_models_in_use_are_those_that_the_settings_ask():

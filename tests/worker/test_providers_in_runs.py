@@ -11,7 +11,7 @@ from schemas.settings import LlmSettings, ReflectionSettings, Settings
 from schemas.settings.llm import ModelPrice
 from tests.agents.language_models.wire_formats import FORMATS, saying
 from tests.agents.language_models.wire_server import answer, in_turn
-from tests.worker.shared_runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.strategist_wire import StrategistOnTheWire, first_plan
 from tests.worker.test_model_recordings import Desk
 from tests.worker.test_session_over_the_wire import trades
@@ -65,7 +65,7 @@ def full(provider: str, **llm: Any) -> Settings:
 
 @pytest.fixture(scope="module")
 def by_rules() -> Run:
-    return run_on(embedded_bars(*SLICE), Settings())
+    return run_on(fewer_bars(*SLICE), Settings())
 
 
 @EVERY
@@ -103,7 +103,7 @@ def test_orders_under_a_misbehaving_model_of_a_provider_are_those_of_the_rules(
         "another_model": saying(told, json.dumps(AGREES), model="another"),
     }[name]
     with wire(monkeypatch, handler, provider=provider):
-        run = run_on(embedded_bars(*SLICE), full(provider, attempts=1))
+        run = run_on(fewer_bars(*SLICE), full(provider, attempts=1))
     assert run.document["model"]["calls"] > 3
     assert run.document["errors"] == 0
     assert trades(run) == trades(by_rules)
@@ -112,7 +112,7 @@ def test_orders_under_a_misbehaving_model_of_a_provider_are_those_of_the_rules(
 @EVERY
 def test_replies_that_cannot_be_read_open_the_breaker_of_their_prompt(provider, monkeypatch):
     with wire(monkeypatch, saying(FORMATS[provider], "I would buy everything."), provider=provider):
-        run = run_on(embedded_bars(*SLICE), full(provider, breaker_failures=3, breaker_pause=4))
+        run = run_on(fewer_bars(*SLICE), full(provider, breaker_failures=3, breaker_pause=4))
     first = run.of("model_breaker")[0]
     assert (first["prompt"], first["change"], first["outcome"]) == (
         "policy_level_reflection", "opened", "unusable",

@@ -7,7 +7,7 @@ import pytest
 from schemas.settings import LlmSettings, ReflectionSettings, Settings
 from schemas.settings.llm import EventLimits, ModelPrice, RunLimits
 from tests.agents.language_models.misbehaviour import WHOLE
-from tests.worker.shared_runs import Run, embedded_bars, run_on
+from tests.worker.shared_runs import Run, fewer_bars, run_on
 from tests.worker.wire import GOOD, KEY_VARIABLE, NOBODY, URL_VARIABLE, wire
 
 SLICE = ("2003-01-01", "2003-09-30")
@@ -44,14 +44,14 @@ def trades(run: Run) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def by_rules() -> Run:
-    run = run_on(embedded_bars(*SLICE), Settings())
+    run = run_on(fewer_bars(*SLICE), Settings())
     assert len(trades(run)) > 5
     return run
 
 
 def test_run_over_the_wire_is_consolidated_paid_for_and_trades_as_the_rules(by_rules, monkeypatch):
     with wire(monkeypatch, GOOD) as server:
-        run = run_on(embedded_bars(*SLICE), full())
+        run = run_on(fewer_bars(*SLICE), full())
     model, performance = run.document["model"], run.document["performance"]
     assert model["calls"] == len(server.requests) > 5
     assert model["outcomes"] == {"reply": model["calls"]}
@@ -68,7 +68,7 @@ def test_run_over_a_bad_wire_trades_as_the_rules_and_says_why(name, by_rules, mo
     case = WHOLE[name]
     settings = full(60.0 if case.waits else 20_000.0, breaker_failures=NEVER_OPENS, attempts=1)
     with wire(monkeypatch, case.handler):
-        run = run_on(embedded_bars(*SLICE), settings)
+        run = run_on(fewer_bars(*SLICE), settings)
     model = run.document["model"]
     # A busy machine may have spent a short budget before the model could be asked.
     assert set(model["outcomes"]) - ({"budget_spent"} if case.waits else set()) == {case.kind}
@@ -81,7 +81,7 @@ def test_run_over_a_bad_wire_trades_as_the_rules_and_says_why(name, by_rules, mo
 
 def test_run_over_a_dead_wire_leaves_the_model_alone_and_tries_again(by_rules, monkeypatch):
     with wire(monkeypatch, WHOLE["reset"].handler) as server:
-        run = run_on(embedded_bars(*SLICE), full(breaker_failures=3, breaker_pause=4, attempts=1))
+        run = run_on(fewer_bars(*SLICE), full(breaker_failures=3, breaker_pause=4, attempts=1))
     model = run.document["model"]
     assert model["breaker_opened"] == 1
     assert model["calls"] == len(server.requests)
@@ -92,7 +92,7 @@ def test_run_over_a_dead_wire_leaves_the_model_alone_and_tries_again(by_rules, m
 
 def test_run_over_its_limit_goes_on_by_rules_and_says_so(by_rules, monkeypatch):
     with wire(monkeypatch, GOOD) as server:
-        run = run_on(embedded_bars(*SLICE), full(per_run=RunLimits(calls=3)))
+        run = run_on(fewer_bars(*SLICE), full(per_run=RunLimits(calls=3)))
     assert len(server.requests) == run.document["model"]["calls"] == 3
     refused = run.of("model_budget")
     assert len(refused) == run.document["model"]["cut_overs"]["run_calls"] > 5
@@ -104,7 +104,7 @@ def test_run_over_its_limit_goes_on_by_rules_and_says_so(by_rules, monkeypatch):
 
 def test_run_limit_of_an_event_begins_anew_at_every_evaluation(monkeypatch):
     with wire(monkeypatch, GOOD):
-        run = run_on(embedded_bars(*SLICE), full(per_event=EventLimits(calls=1)))
+        run = run_on(fewer_bars(*SLICE), full(per_event=EventLimits(calls=1)))
     asked = [row for row in run.rows if row.kind == "model_call"]
     moments = [(row.symbol, row.known_at) for row in asked]
     assert len(moments) == len(set(moments)) > 5
@@ -114,7 +114,7 @@ def test_run_limit_of_an_event_begins_anew_at_every_evaluation(monkeypatch):
 def test_run_with_nobody_at_the_address_pays_for_nothing(by_rules, monkeypatch):
     monkeypatch.setenv(KEY_VARIABLE, "test-key")
     monkeypatch.setenv(URL_VARIABLE, NOBODY)
-    run = run_on(embedded_bars(*SLICE), full(breaker_failures=NEVER_OPENS, attempts=1))
+    run = run_on(fewer_bars(*SLICE), full(breaker_failures=NEVER_OPENS, attempts=1))
     model = run.document["model"]
     assert model["outcomes"] == {"network": model["calls"]}
     assert model["calls"] > 5

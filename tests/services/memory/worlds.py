@@ -1,6 +1,7 @@
 """Memories, questions, histories and the slow answer that the compiled pass is held against."""
 
 from collections import Counter
+from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -34,30 +35,34 @@ def ids(cases) -> list[int]:
     return [int(case.episode_id, 16) for case in cases]
 
 
+@cache
 def points(width: int = 5):
     """Ranks, often the same few: ties in distance must happen."""
     rank = st.one_of(st.sampled_from([0.25, 0.5, 0.75]), st.floats(0, 1, width=32))
     return st.tuples(*[rank] * width)
 
 
+@cache
+def drawn_parts(width: int, days: int):
+    """What of an episode is drawn; made once, since hypothesis examines every strategy that is new to it."""
+    return st.fixed_dictionaries(
+        {
+            "known_at": st.integers(0, 20).map(lambda day: NOON + day * DAY),
+            "entry_label": st.integers(1, days).map(lambda half: NOON - half * DAY // 2),
+            "r": st.sampled_from([-1.0, -0.3, 0.0, 0.5, 0.51, 2.0]),
+            "failure_mode": st.sampled_from([None, *FailureMode]),
+            "playbook_id": st.sampled_from(["alpha", "alpha", "beta"]),
+            "direction": st.sampled_from(["long", "long", "short"]),
+            "fingerprint": points(width),
+        }
+    )
+
+
 @st.composite
 def histories(draw, width=5, most=60, days=4):
     """Episodes of two playbooks and directions, entered on few days and known on any."""
-    found = []
-    for number in range(draw(st.integers(0, most))):
-        known = NOON + draw(st.integers(0, 20)) * DAY
-        found.append(
-            episode(
-                number,
-                known_at=known,
-                entry_label=NOON - draw(st.integers(1, days)) * DAY // 2,
-                r=draw(st.sampled_from([-1.0, -0.3, 0.0, 0.5, 0.51, 2.0])),
-                failure_mode=draw(st.sampled_from([None, *FailureMode])),
-                playbook_id=draw(st.sampled_from(["alpha", "alpha", "beta"])),
-                direction=draw(st.sampled_from(["long", "long", "short"])),
-                fingerprint=draw(points(width)),
-            )
-        )
+    parts = drawn_parts(width, days)
+    found = [episode(number, **draw(parts)) for number in range(draw(st.integers(0, most)))]
     return draw(st.permutations(found))
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.commands.started import on_path
 from tools.docs_examples import shell_environment
 
 LONGEST_S = 280.0
@@ -75,6 +76,7 @@ def in_terminal(
     extra: Mapping[str, str] | None = None,
     *,
     columns: int = 120,
+    fresh: bool = False,
     press: Callable[[str, int], bool] | None = None,
 ) -> Seen:
     """Run a command in a terminal of its own.
@@ -84,12 +86,13 @@ def in_terminal(
         folder: where it runs.
         extra: environment variables; `COLUMNS`, `NO_COLOR` and their like are not inherited.
         columns: width of the terminal.
+        fresh: whether `thinktwice` starts with a new interpreter, and not by a fork of a warm one.
         press: asked with what was seen and the process id until it says yes; then Ctrl-C is pressed once.
     """
     environment = shell_environment({"TERM": "xterm-256color"})
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         environment.pop(name, None)
-    environment |= extra or {}
+    environment |= ({} if fresh else on_path()) | dict(extra or {})
     with _terminal(columns) as (ours, theirs):
         process = subprocess.Popen(
             [sys.executable, "-S", "-c", TAKE, *words],

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands.started import thinktwice
 from tests.worker.cli.terminals import TAKE
 from tests.worker.cli.test_lost_store import ROOT, STORE, environment, rows_of
 from tests.worker.live.real_paper import words, written
@@ -27,7 +28,7 @@ def started(folder: Path, command: list[str], *before: str) -> Iterator[tuple[su
     """A process in a terminal of its own, and our end of that terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-S", "-c", TAKE, *before, sys.executable, "-m", "worker.cli", *command],
+        [sys.executable, "-S", "-c", TAKE, *before, thinktwice(), *command],
         cwd=ROOT, env=environment(folder), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)

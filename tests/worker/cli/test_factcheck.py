@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -113,7 +112,7 @@ def test_text_without_claims_says_so(planted):
 @pytest.mark.parametrize("columns", [60, 200])
 def test_table_in_a_terminal_is_clean(planted, columns):
     (planted.folder / "text.txt").write_text(f"{LIE} \x1b[2J [/x] n 3.", "utf-8")
-    words = [sys.executable, "-m", "worker.cli", "factcheck", "latest", "text.txt"]
+    words = ["thinktwice", "factcheck", "latest", "text.txt"]
     seen = in_terminal(words, planted.folder, columns=columns)
     seen.demand_clean()
     assert seen.code == 1, seen.end

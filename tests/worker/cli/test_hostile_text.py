@@ -2,18 +2,18 @@
 
 import ast
 import subprocess
-import sys
 
 import pytest
 import typer
 
+from tests.commands.started import python
 from tests.worker.cli import hostile
 from tests.worker.cli.terminals import UNSEEN, in_terminal
 from tools.docs_examples import shell_environment
 from tools.docs_pages import ROOT
 from worker.cli import app
 
-WORDS = [sys.executable, "-m", "tests.worker.cli.hostile"]
+WORDS = ["-m", "tests.worker.cli.hostile"]
 # As they are to be read: markup as it is, what acts on a terminal written out.
 READABLE = ("[/x]", r"\x1b[2JWIPED", r"a\nerrors: 0", r"\u202egnp.exe", r"\x9b2J\x1b]0;title\x07", ":smile:")
 
@@ -32,7 +32,7 @@ def demand_readable(printed: str) -> None:
 
 
 def test_every_command_shows_hostile_names_in_a_terminal_and_obeys_none(tmp_path):
-    seen = in_terminal(WORDS, tmp_path, columns=200)
+    seen = in_terminal(["python", *WORDS], tmp_path, columns=200)
     seen.demand_clean()
     assert seen.code == 0, seen.end
     demand_codes(seen.text)
@@ -40,8 +40,9 @@ def test_every_command_shows_hostile_names_in_a_terminal_and_obeys_none(tmp_path
 
 
 def test_every_command_shows_hostile_names_in_a_pipe_and_passes_none_on(tmp_path):
+    words = [python(), *WORDS]
     done = subprocess.run(
-        WORDS, cwd=tmp_path, env=shell_environment({}), capture_output=True, encoding="utf-8", check=False
+        words, cwd=tmp_path, env=shell_environment({}), capture_output=True, encoding="utf-8", check=False
     )
     assert done.returncode == 0, done.stderr[-3_000:]
     demand_codes(done.stdout)

@@ -58,7 +58,7 @@ def stopped(seen: Seen) -> list[str]:
 @pytest.mark.parametrize("after_s", [0.15, 0.3, 0.6, 1.0])
 def test_ctrl_c_while_a_command_starts_is_one_line_and_130(tmp_path, after_s):
     """Seconds of the processor, because those of the wall say nothing on a machine under load."""
-    seen = in_terminal(BACKTEST, tmp_path, press=lambda text, pid: cpu_s(pid) >= after_s)
+    seen = in_terminal(BACKTEST, tmp_path, fresh=True, press=lambda text, pid: cpu_s(pid) >= after_s)
     assert stopped(seen)[0].startswith(LINE)
 
 

@@ -5,13 +5,13 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from tests.commands.started import thinktwice
 from tests.worker.cli.fake_runner import FakeRunner
 from tests.worker.live.real_paper import words, written
 
@@ -88,7 +88,7 @@ def lost_under(
 ) -> tuple[int, str]:
     """Exit code and last words of a process whose store is lost once a table of it has three rows."""
     with subprocess.Popen(
-        [sys.executable, "-m", "worker.cli", *command],
+        [thinktwice(), *command],
         cwd=ROOT, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         until = time.monotonic() + 240

@@ -9,6 +9,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from tests.commands.started import python
 from tests.worker.cli.terminals import in_terminal
 from tools.docs_examples import shell_environment
 from worker.cli import progress, wiring
@@ -34,7 +35,7 @@ with step("loading \\x1b]0;title\\x07" + "x" * 300) as rename:
     time.sleep(0.15)
 print("result")
 """
-WORDS = [sys.executable, "-c", PROGRAM]
+WORDS = ["python", "-c", PROGRAM]
 
 
 @pytest.mark.parametrize("columns", [60, 200])
@@ -55,7 +56,8 @@ def test_progress_on_a_terminal_that_moves_no_cursor_is_silent_while_it_is_short
 
 
 def test_progress_of_a_short_run_that_is_piped_is_silent(tmp_path):
-    done = subprocess.run(WORDS, cwd=tmp_path, env=shell_environment({}), capture_output=True, check=False)
+    words = [python(), *WORDS[1:]]
+    done = subprocess.run(words, cwd=tmp_path, env=shell_environment({}), capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"result\n", b"")
 
 
@@ -141,7 +143,7 @@ PAPER = ("thinktwice", "paper", "--symbols", "AAPL", "--from", "2009-01-01", "--
 def test_first_paper_run_says_what_it_waits_for_and_how_far_it_is(tmp_path):
     """In a process whose cache of compiled code is empty, up to where the compilation is announced."""
     cold = {"THINKTWICE_CACHE_DIR": str(tmp_path / "cold")}
-    seen = in_terminal(PAPER, tmp_path, cold, press=lambda text, pid: wiring.COMPILING in text)
+    seen = in_terminal(PAPER, tmp_path, cold, fresh=True, press=lambda text, pid: wiring.COMPILING in text)
     seen.demand_clean()
     assert seen.code == 130
     assert wiring.LOADING in seen.text

@@ -4,13 +4,13 @@ import asyncio
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from schemas.settings import Settings
 from services.store import open_store
+from tests.commands.started import thinktwice
 from tests.services.store.stores import new_run
 from tests.worker.slow_worker.prepared import DAY, START, resolved, trade
 
@@ -121,7 +121,7 @@ def test_worker_that_cannot_start_says_why_and_makes_nothing(stored, words, said
 
 
 def test_worker_process_works_until_it_is_told_to_stop(stored):
-    words = [sys.executable, "-m", "worker.cli", "worker", "--json"]
+    words = [thinktwice(), "worker", "--json"]
     words += ["--db", f"sqlite:///{stored.folder}/thinktwice.db"]
     events = []
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

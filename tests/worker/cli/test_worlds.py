@@ -3,13 +3,13 @@
 import json
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 from typer.testing import CliRunner
 
 from benchmarks import gate_worlds
+from tests.commands.started import thinktwice
 from worker.cli import app
 from worker.studies.worlds.table import QUICK
 
@@ -106,8 +106,8 @@ def test_resume_goes_on_with_what_a_file_holds(tmp_path):
 def test_ctrl_c_keeps_finished_parts(tmp_path):
     file = tmp_path / "parts.jsonl"
     words = ["--world", "counts", "--per-week", "1", "--runs", "100000", "--processes", "1"]
-    command = [sys.executable, "-c", "from worker.cli import app; app()", "worlds", *words]
-    process = subprocess.Popen([*command, "--resume", str(file)], stderr=subprocess.PIPE, text=True)
+    command = [thinktwice(), "worlds", *words, "--resume", str(file)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 120
         while not (file.exists() and len(file.read_bytes().splitlines()) >= 2):

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import pandas as pd
 
 from services.store import open_store
 from services.store.tables import ORDER_KINDS
+from tests.commands.started import python
 from worker.feeds.sample_data.worlds import make_world
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -60,7 +60,7 @@ def words(data: Path, address: str, *more: str, command: str = "paper") -> list[
 
 def killing(*jobs: dict[str, Any]) -> list[dict[str, Any]]:
     """What `killed_paper` tells of some jobs, one after the other."""
-    command = [sys.executable, "-m", "tests.worker.live.killed_paper", json.dumps(jobs)]
+    command = [python(), "-m", "tests.worker.live.killed_paper", json.dumps(jobs)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
     environment["XDG_STATE_HOME"] = str(Path(jobs[0]["words"][1]).parent)  # where starts are noted
     done = subprocess.run(

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from schemas.errors import (
 )
 from schemas.settings.live import OperationsSettings
 from services.store.repository import LeaseLost
+from tests.commands.started import python
 from tests.exchange.faults import rate_limited, server_error
 from tests.exchange.server import MINUTE_MS, ExchangeServer
 from tests.exchange.thread import beside
@@ -53,7 +53,7 @@ request_interval_ms = 0.0
 
 def started(*jobs: dict[str, Any]) -> list[dict[str, Any]]:
     """What `started_again` tells of some jobs."""
-    command = [sys.executable, "-m", "tests.worker.operations.started_again", json.dumps(jobs)]
+    command = [python(), "-m", "tests.worker.operations.started_again", json.dumps(jobs)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_R")}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=900

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sqlite3
-import sys
 import time
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from schemas.settings import Settings
 from services.store import open_store
+from tests.commands.started import thinktwice
 from tests.services.store.stores import new_run
 from tests.worker.operations.asking import get, parsed, sent
 from tests.worker.operations.receiver import receiving
@@ -35,9 +35,9 @@ class Process:
     @asynccontextmanager
     async def started(cls, folder, *words, command="worker", **environment):
         clean = {name: value for name, value in os.environ.items() if not name.startswith("THINKTWICE_")}
-        given = ["-m", "worker.cli", command, "--db", f"sqlite:///{folder}/store.db", *words]
+        given = [command, "--db", f"sqlite:///{folder}/store.db", *words]
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
+            thinktwice(),
             *given,
             cwd=ROOT,
             env=clean | environment,

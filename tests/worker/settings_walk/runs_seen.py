@@ -21,7 +21,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from tests.services.policy_checks.plans import changed, right_request, summary
 from tests.worker.settings_walk.walking import Look, content
-from tests.worker.shared_runs import embedded_bars, run_on
+from tests.worker.shared_runs import fewer_bars, run_on
 from tests.worker.test_execution_settings import EAGER, PATIENT, always
 from tests.worker.test_session_wires import finished, late_by, session
 from trading_core.bars import COLUMNS, BarSeries
@@ -49,8 +49,8 @@ REFLECTED = ("policy_reflection",)
 
 @cache
 def year() -> BarSeries:
-    """A year and a half of the embedded bars."""
-    return embedded_bars("2004-01-01", "2005-06-30")
+    """A year and a half of three embedded symbols."""
+    return fewer_bars("2004-01-01", "2005-06-30")
 
 
 @cache

@@ -3,12 +3,12 @@
 import asyncio
 import json
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from services.store import open_store
+from tests.commands.started import python
 from tests.worker.slow_worker.prepared import DAY, START, Watched, prepared, resolved
 from tests.worker.slow_worker.rivals import told
 
@@ -44,7 +44,7 @@ def contest(address: str, folder: Path, workers: int, how: str, lease_ms: int) -
     run_id = asyncio.run(prepared(address, EPISODES))
     job: dict[str, Any] = {"address": address, "run_id": run_id, "workers": workers, "how": how}
     job |= {"lease_ms": lease_ms, "days": DAYS, "folder": str(folder)}
-    command = [sys.executable, "-m", "tests.worker.slow_worker.rivals", json.dumps(job)]
+    command = [python(), "-m", "tests.worker.slow_worker.rivals", json.dumps(job)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode:
         raise AssertionError(done.stderr[-3_000:])

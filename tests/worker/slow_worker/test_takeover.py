@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from sqlalchemy import func, select
 from schemas.settings import Settings
 from services.store import open_store
 from services.store.tables import report_verdicts
+from tests.commands.started import python
 from tests.worker.slow_worker.prepared import DAY, START, Watched, played, prepared, resolved, watched
 from worker.slow_worker.ports import POINTS
 from worker.slow_worker.wiring import threaded_reflection
@@ -40,7 +40,7 @@ class DiesAt:
 
 def processes(jobs: list[Any]) -> list[int]:
     """Exit codes of worker processes that ran side by side."""
-    words = [sys.executable, "-m", "tests.worker.slow_worker.killed", json.dumps(jobs)]
+    words = [python(), "-m", "tests.worker.slow_worker.killed", json.dumps(jobs)]
     ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     codes: list[int] = json.loads(ended.stdout)

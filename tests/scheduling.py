@@ -1,0 +1,45 @@
+"""Which files the processes of one session take together: those that look at the same long runs.
+
+Each process makes such a run once, for all its files; two processes with one file each would make it twice.
+"""
+
+from typing import Any
+
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # ships no types
+
+SAME_RUNS = {
+    "embedded and losing runs": (
+        "docs/test_documented_contracts.py",
+        "worker/cli/test_check_contradictions.py",
+        "worker/cli/test_gate.py",
+        "worker/test_amendments_in_a_session.py",
+        "worker/test_backtest_on_embedded_bars.py",
+        "worker/test_planted_world.py",
+        "worker/test_slow_loop_analyses.py",
+        "worker/test_slow_loop_wires.py",
+        "worker/test_trials_of_runs.py",
+    ),
+    "stored planted run": (
+        "worker/cli/test_factcheck.py",
+        "worker/cli/test_playbooks.py",
+        "worker/cli/test_replan.py",
+    ),
+}
+_SCOPES = {f"tests/{name}": runs for runs, names in SAME_RUNS.items() for name in names}
+
+
+class LoadRunScheduling(LoadFileScheduling):  # type: ignore[misc]  # as above
+    """File by file, as `--dist loadfile`, and files that share runs as if they were one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return scope_of(super()._split_scope(nodeid))
+
+
+def scope_of(file: str) -> str:
+    """The runs that a file shares with others, or the file itself."""
+    return _SCOPES.get(file, file)
+
+
+def scheduler(config: Any, log: Any) -> LoadFileScheduling | None:
+    """For `--dist loadfile`; None leaves the choice to xdist."""
+    return LoadRunScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
