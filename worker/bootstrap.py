@@ -18,7 +18,6 @@ from schemas.proposal import PolicyProposal
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.trials import NO_TRIALS, TrialLedger
-from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
@@ -40,6 +39,7 @@ from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop_service import SlowLoopService
 from services.statistics.calendar_units import later_starts, unit_of_timeframe
 from trading_core.bars import BarSeries
+from trading_core.clock import SimulatedClock
 from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
 from trading_core.live.growing_bars import GrowingBars
 from trading_core.live.step import LiveStep

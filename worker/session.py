@@ -15,7 +15,6 @@ from schemas.settings import Settings
 from schemas.state import PART, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import TickEventKind
-from services.clock import SimulatedClock
 from services.feeds.port import CONFLICTING, FeedAnomalyKind
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
@@ -29,6 +28,7 @@ from services.policy_loop.records import tick_event
 from services.policy_loop_service import PolicyLoopService
 from services.slow_loop_service import SlowLoopService, journal_version
 from trading_core.bars import BarSeries
+from trading_core.clock import SimulatedClock
 from trading_core.live.step import LiveStep
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine

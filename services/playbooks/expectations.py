@@ -17,7 +17,7 @@ from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
 from schemas.snapshot import ExpectationSummary
 from schemas.state import Stateful
-from services.clock import SimulatedClock
+from trading_core.clock import SimulatedClock
 
 
 @dataclass(frozen=True, slots=True)

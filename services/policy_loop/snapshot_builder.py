@@ -14,10 +14,10 @@ from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
 from schemas.vocabulary import Timeframe
-from services.clock import SimulatedClock
 from services.memory.regime_reader import regime_view
 from services.policy_loop.staleness import AccountState
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
+from trading_core.clock import SimulatedClock
 from trading_core.features.columns import FeatureColumns
 from trading_core.kernel.state_machine import STATES
 from trading_core.regime import RegimeColumns

@@ -18,12 +18,12 @@ from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.state import Stateful, demand_fields, read_as
 from schemas.vocabulary import Direction, Trend, VolatilityBand
-from services.clock import SimulatedClock
 from services.memory.episode_builder import EpisodeContext, build_episode
 from services.memory.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from services.playbooks.registry import render_rules
 from services.policy_loop.compiler import SymbolColumns, compile_orders
 from trading_core.bars import BarSeries
+from trading_core.clock import SimulatedClock
 from trading_core.kernel.fresh import parameter_record
 from trading_core.regime import RegimeColumns
 from trading_core.rules import RuleColumns

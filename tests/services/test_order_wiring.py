@@ -13,7 +13,6 @@ from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.vocabulary import Structure, TickEventKind, Trend, VolatilityBand
-from services.clock import SimulatedClock
 from services.playbooks.rendering import render_rules
 from services.policy_loop.compiler import compile_policy, rules_of, volatility_rule
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
@@ -22,6 +21,7 @@ from tests.services.playbooks.samples import definition
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
+from trading_core.clock import SimulatedClock
 from trading_core.regime import regime_columns
 from trading_core.research.counterfactual import bracket_outcome
 from trading_core.rule_bank import SharedColumns

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from schemas.settings import Settings
-from services.clock import SimulatedClock
 from services.feeds.port import BarRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -18,6 +17,7 @@ from tests.soak.findings import Finding, quantile
 from tests.soak.scale import scaled
 from tests.worker.live.paper_runs import rows_of
 from tests.worker.slow_worker.batches import looking_job, prepared_batch
+from trading_core.clock import SimulatedClock
 from worker.feeds.sample_data.worlds import make_world
 from worker.live import reports as hearing
 from worker.live.stepper import LiveStepper, Market

@@ -9,11 +9,11 @@ from typing import Any
 from schemas.reflection import NoLearnZone
 from schemas.settings import HighLevelSettings, Settings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
-from services.clock import SimulatedClock
 from services.playbooks.lifecycle import PROVEN
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from tests.worker.shared_runs import Run, losing_run, losing_settings, planted_run, planted_world, run_on
+from trading_core.clock import SimulatedClock
 from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns
 from worker.feeds.sample_data.worlds import make_world

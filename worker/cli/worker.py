@@ -148,7 +148,7 @@ async def _work(
     period_s: float,
     json: bool,
 ) -> int:
-    from services.clock import SimulatedClock
+    from trading_core.clock import SimulatedClock
     from worker.operations.store_outage import OncePerOutage
     from worker.slow_worker.ports import SystemClock
     from worker.slow_worker.slot_runner import RunOfSlots

@@ -12,11 +12,11 @@ from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings
 from schemas.vocabulary import TIMEFRAME_SECONDS
-from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.store import Store
 from trading_core.bars import NS, BarSeries
+from trading_core.clock import SimulatedClock
 from trading_core.regime import regime_columns
 from trading_core.rules import RuleColumns
 from worker.feeds.files.rows import series_of
