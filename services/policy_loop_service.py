@@ -19,6 +19,7 @@ from schemas.errors import (
     ModelRefused,
 )
 from schemas.policy import AmendedPolicy, FrozenPolicy
+from schemas.proposal import PolicyProposal
 from schemas.reflection import TickValidationEvent
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
@@ -36,7 +37,7 @@ from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop.staleness import why_stale
 from services.ports import EventJournal, Judge, PlanProvider, PlaybookReader, RevisionBudget
 from trading_core.kernel.state_machine import STATES
-from trading_core.rules import RuleColumns
+from trading_core.market import Market
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
 
@@ -62,7 +63,7 @@ class PolicyLoopService(Stateful):
         "counters": PART,
     }
     REBUILT = frozenset(
-        {"_settings", "_engine", "_columns", "_builder", "_playbooks", "_journal"}
+        {"_settings", "_engine", "_market", "_builder", "_playbooks", "_journal"}
         | {"_evaluator", "backgrounds", "_in_flight", "_missed"}  # empty where no evaluation is out
     )
     IN_FORCE: ClassVar = {"policies": dict[str, FrozenPolicy], "structures": dict[str, str]}
@@ -71,7 +72,7 @@ class PolicyLoopService(Stateful):
         self,
         settings: Settings,
         engine: TriggerEngine,
-        columns: RuleColumns,
+        market: Market,
         builder: SnapshotBuilder,
         provider: PlanProvider,
         judge: Judge,
@@ -83,7 +84,7 @@ class PolicyLoopService(Stateful):
         self.background = background
         self.backgrounds: dict[str, DecisionBackground] = {}
         self._engine = engine
-        self._columns = columns
+        self._market = market
         self._builder = builder
         self.provider = provider
         self._judge = judge
@@ -130,6 +131,15 @@ class PolicyLoopService(Stateful):
         super().restore({name: state[name] for name in self.STATE})
         for name, kind in self.IN_FORCE.items():
             getattr(self, name).update(read_as(kind, state[name]))
+
+    def frozen_plan(self, policy_id: str) -> PolicyProposal | None:
+        """The plan of a policy frozen in this run; None where there is none of that id."""
+        policy = self.policies.get(policy_id)
+        return None if policy is None else policy.proposal
+
+    def background_of(self, snapshot: PolicySnapshot) -> DecisionBackground | None:
+        """What was gathered beside the snapshot of an evaluation that is out."""
+        return self.backgrounds.get(snapshot.content_hash)
 
     async def on_boundary(self, boundary: Boundary, *, history: bool = False) -> None:
         """Gate one boundary and evaluate it when the gate admits it, waiting for the answer; see `open`."""
@@ -379,7 +389,7 @@ class PolicyLoopService(Stateful):
             reflection_off=self._reflection_off,
         )
         sizing = volatility_rule(self._settings.execution)
-        orders = compile_policy(policy, boundary.s, self._columns, self._engine.columns, sizing)
+        orders = compile_policy(policy, boundary.s, self._market.columns, self._engine.columns, sizing)
         self.policies[policy.policy_id] = policy
         if self.background is not None:
             self.background.plans.frozen(policy, self._now())

@@ -17,10 +17,8 @@ from schemas.vocabulary import Timeframe
 from services.memory.regime_reader import regime_view
 from services.policy_loop.staleness import AccountState
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
-from trading_core.clock import SimulatedClock
-from trading_core.features.columns import FeatureColumns
 from trading_core.kernel.state_machine import STATES
-from trading_core.regime import RegimeColumns
+from trading_core.market import Market
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
 RAW = ("open", "high", "low", "close", "volume")
@@ -31,38 +29,32 @@ class SnapshotBuilder:
 
     Args:
         engine: state, bars and portfolio.
-        regimes: regime columns (T, S).
-        features: where the feature columns stand; they grow with the bars.
+        market: where regimes and features stand; its clock refuses anything later than the decision bar.
         names: the features that a snapshot holds.
         memory, expectations, playbooks: readers.
-        clock: refuses anything later than the decision bar.
     """
 
     def __init__(
         self,
         engine: TriggerEngine,
-        regimes: RegimeColumns,
-        features: FeatureColumns,
+        market: Market,
         names: Sequence[str],
         memory: MemoryReader,
         expectations: ExpectationReader,
         playbooks: PlaybookReader,
-        clock: SimulatedClock,
     ) -> None:
         self._engine = engine
-        self._regimes = regimes
-        symbols = range(len(engine.bars.symbols))
-        self._features = features
+        self._market = market
+        symbols, features = range(len(market.bars.symbols)), market.columns.features
         self._places = [{name: features.place(name, s).index for name in names} for s in symbols]
         self._memory = memory
         self._expectations = expectations
         self._playbooks = playbooks
-        self._clock = clock
         self._first_rows: dict[int, int] = {}
 
     def regime(self, t: int, s: int) -> RegimeView | None:
         """Regime of symbol `s` at row `t`, None while warming up."""
-        return regime_view(self._regimes, t, s)
+        return regime_view(self._market.regimes, t, s)
 
     def build(
         self, boundary: Boundary, policy: FrozenPolicy | None, opened_by: FrozenPolicy | None
@@ -77,7 +69,7 @@ class SnapshotBuilder:
         t, s = boundary.t, boundary.s
         bars, state = self._engine.bars, self._engine.state[s]
         now = int(bars.close_times[t])
-        self._clock.check(now)
+        self._market.clock.check(now)
         names = (*boundary.events, *boundary.overrides)
         return PolicySnapshot(
             symbol=bars.symbols[s],
@@ -127,7 +119,7 @@ class SnapshotBuilder:
         )
 
     def _feature_values(self, t: int, s: int) -> dict[str, float | None]:
-        bars, numbers = self._engine.bars, self._features.bank.numbers
+        bars, numbers = self._engine.bars, self._market.columns.features.bank.numbers
         values = {name: float(getattr(bars, name)[t, s]) for name in RAW}
         values |= {name: float(numbers[index, t]) for name, index in self._places[s].items()}
         return {name: value if np.isfinite(value) else None for name, value in values.items()}

@@ -217,7 +217,7 @@ class ShadowTrials(Stateful):
         self._spent.clear()
         for key, trial in trials.items():
             if key not in self._open:
-                start = int(np.searchsorted(self._ledgers.bars.close_times, trial.since, side="right"))
+                start = int(np.searchsorted(self._ledgers.market.bars.close_times, trial.since, side="right"))
                 first = min(start, row + 1)
                 self._open[key] = self._ledgers.open(
                     trial.definition, trial.directions, first, trial.regime_key

@@ -37,7 +37,7 @@ from trading_core.live.step import LiveStep
 from trading_core.tick_events import PolicyTag
 from trading_core.trigger_engine import TriggerEngine
 from worker.bootstrap import assemble, given_playbooks
-from worker.live.stepper import LiveStepper, Market
+from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import Models, RecordedPast
 from worker.operations.logs import EventSink
 from worker.session import Session
@@ -186,7 +186,7 @@ class Restored:
 
 def restored(
     point: Savepoint,
-    market: Market,
+    market: BarAxes,
     settings: Settings,
     journal: JournalWriter,
     definitions: Sequence[PlaybookDefinition] | None = None,
@@ -231,7 +231,7 @@ def restored(
 
 
 def _bars(
-    added: Sequence[Mapping[str, Any]], market: Market, point: Savepoint
+    added: Sequence[Mapping[str, Any]], market: BarAxes, point: Savepoint
 ) -> tuple[BarSeries, dict[str, Any]]:
     """The bars so far, and every table of their rows."""
     rows = {name: np.concatenate([_read(part["rows"][name]) for part in added]) for name in added[0]["rows"]}

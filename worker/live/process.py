@@ -39,7 +39,7 @@ from worker.live.reports import ReportConsumer
 from worker.live.run_selection import RESUMABLE, lease_name, release_dead_lease, run_to_trade
 from worker.live.safe_mode import SafeModeReason
 from worker.live.status import TradingStatus
-from worker.live.stepper import LiveStepper, Market
+from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import Models
 from worker.runs.run_result import RunResult
 from worker.runs.stored_trial import BegunTrial, StoredTrial
@@ -258,7 +258,7 @@ class PaperProcess:
         self._script = await read_script(store, run_id, start)
         self._player = Player(self._script)
         self._ask: Callable[[Evaluation], None] = self._player.ask
-        market = Market(feed.symbols, feed.timeframe, feed.label)
+        market = BarAxes(feed.symbols, feed.timeframe, feed.label)
         past = await past_of(store, record, sink) if self._settings.uses_models else None
         self.stepper = LiveStepper(
             self._settings,

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agents.judge_agent_client import JudgeAgentClient
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
@@ -20,6 +19,7 @@ from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.wording import Wordings
+from worker.bootstrap import judge_of
 from worker.models import accounted_models, check_models, configured_models
 from worker.runs.replay import Rebuilt
 from worker.session import Session
@@ -77,7 +77,7 @@ async def ask_judge(
     experiments = sum(1 for trial in session.lifecycle.shadows() if trial.kind == "experiment")
     try:
         wordings = Wordings.of_run(session.bars.symbols, anonymise=settings.llm.anonymise)
-        client = JudgeAgentClient(settings.judge, settings.gate, model, wordings=wordings)
+        client = judge_of(settings, model, wordings)
         verdict = await client.replan(report, definitions, experiments)
     finally:
         if judge == "model":

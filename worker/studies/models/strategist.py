@@ -14,6 +14,7 @@ from typing import ClassVar
 from pydantic import ValidationError
 
 from agents.language_models.accounted import ReplySource
+from agents.strategies.configured import model_strategist
 from agents.strategies.model_strategist import NOTHING_TO_CHOOSE
 from agents.strategies.plan_bases import plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
@@ -30,7 +31,6 @@ from services.journal.index import Event, JournalIndex
 from services.model_calls.record import LATE, TIMEOUT
 from services.model_calls.wording import Wordings
 from services.playbooks.registry import RegistryReader
-from worker.bootstrap import model_strategist
 from worker.studies.models.panel import Cost, Panel
 from worker.studies.models.second_reader import run_wordings
 
