@@ -6,7 +6,7 @@ from schemas.settings import RegimeSettings
 from trading_core.bars import BarSeries
 from trading_core.clock import SimulatedClock
 from trading_core.regime import RegimeColumns, RegimeTracker
-from trading_core.rules import RuleColumns
+from trading_core.rules.columns import RuleColumns
 
 
 @dataclass(frozen=True)

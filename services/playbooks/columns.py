@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from schemas.playbook import PlaybookDefinition
 from services.playbooks.rendering import render_rules, rule_texts
-from trading_core.rules import RuleColumns, parse
+from trading_core.rules.columns import RuleColumns
+from trading_core.rules.grammar import parse
 
 
 def load_columns(columns: RuleColumns, definitions: Sequence[PlaybookDefinition]) -> tuple[str, ...]:

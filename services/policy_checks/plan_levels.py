@@ -19,7 +19,8 @@ from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
 from services.playbooks.rendering import KIND_OF_ROLE, render_rules
 from services.policy_checks.price_grid import on_grid
-from trading_core.rules import Rule, evaluate_for_symbol, parse
+from trading_core.rules.evaluate import evaluate_for_symbol
+from trading_core.rules.grammar import Rule, parse
 
 PRICES = ("open", "high", "low", "close")
 LOGIC = ("and", "or", "not", "prev")

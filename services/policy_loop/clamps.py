@@ -11,7 +11,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.regime import RegimeView
 from schemas.snapshot import PolicySnapshot
-from services.policy_checks.expectation import expectation_in
+from services.playbooks.expectations import expectation_in
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from schemas.proposal import PolicyProposal
 from schemas.settings import ExecutionSettings
 from schemas.vocabulary import Direction
 from trading_core.rule_bank import EngineColumns
-from trading_core.rules import RuleColumns
+from trading_core.rules.columns import RuleColumns
 from trading_core.tick_events import PolicyTag
 from trading_core.trigger_engine import PolicyOrders
 

@@ -41,7 +41,7 @@ from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.past_runs import PastRuns, Taker
 from services.slow_loop.requests import CadenceState, cadence_facts, changes_structure
 from services.slow_loop.untraded_signals import EVENTS, UntradedSignals
-from trading_core.rules import RuleColumns
+from trading_core.rules.columns import RuleColumns
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from services.playbooks.registry import render_rules
 from services.policy_loop.compiler import SymbolColumns, compile_orders
 from trading_core.kernel.fresh import parameter_record
 from trading_core.market import Market
-from trading_core.rules import RuleColumns
+from trading_core.rules.columns import RuleColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import PolicyOrders, TriggerEngine

@@ -9,9 +9,8 @@ import typer
 from schemas.errors import ConfigError, nearest
 from services.high_level.interval_text import interval_text
 from worker.cli.console import complain, print_json, print_line, print_table
-from worker.cli.options import DbOption, JsonOption, open_for_run
+from worker.cli.options import DataOption, DbOption, JsonOption, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
-from worker.cli.reflect import DataOption
 from worker.cli.replan import WriteOption, change_lines, transition_lines, version_lines, written_lines
 from worker.pages.figures import DASH, r_multiple, shown_time
 from worker.runs.interrupts import run_async

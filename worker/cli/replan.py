@@ -9,9 +9,8 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_line, time_option
-from worker.cli.options import DbOption, JsonOption
+from worker.cli.options import AtOption, DataOption, DbOption, JsonOption
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
-from worker.cli.reflect import AtOption, DataOption
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 from worker.runs.replay import stored_settings

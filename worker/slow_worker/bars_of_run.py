@@ -15,7 +15,7 @@ from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.store import Store
 from trading_core.bars import NS, BarSeries
 from trading_core.market import Market
-from trading_core.rules import RuleColumns
+from trading_core.rules.columns import RuleColumns
 from worker.bootstrap import slow_reflection
 from worker.feeds.files.rows import series_of
 from worker.slow_worker.ports import Reflect

@@ -22,7 +22,7 @@ from services.store import Store
 from services.store.claims import Claim, ClaimState, SlotKey
 from services.store.reports import StoredReport
 from services.store.repository import Lease
-from trading_core.rules import RuleColumns
+from trading_core.rules.columns import RuleColumns
 from worker.operations.logs import EventSink
 from worker.slow_worker.ports import JOB, Clock, CrashPoints, NoCrash, Reflect, lease_name
 
