@@ -19,12 +19,11 @@ from schemas.errors import (
     ModelRefused,
 )
 from schemas.policy import AmendedPolicy, FrozenPolicy
-from schemas.proposal import PolicyProposal
 from schemas.reflection import TickValidationEvent
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful, demand_fields, read_as, written_as
-from schemas.vocabulary import AmendmentKind, EvaluationOutcome, InvocationOutcome
+from schemas.vocabulary import EvaluationOutcome, InvocationOutcome
 from services.policy_loop.admission import BoundaryFacts, decide
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.compiler import compile_policy, volatility_rule
@@ -32,6 +31,7 @@ from services.policy_loop.counters import PolicyCounters
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
 from services.policy_loop.evaluator import PolicyEvaluator
 from services.policy_loop.freeze import amend, freeze
+from services.policy_loop.late_answers import why_not_eligible, why_out_of_date
 from services.policy_loop.records import Ending, PolicyJournal, tick_event
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop.staleness import why_stale
@@ -131,15 +131,6 @@ class PolicyLoopService(Stateful):
         super().restore({name: state[name] for name in self.STATE})
         for name, kind in self.IN_FORCE.items():
             getattr(self, name).update(read_as(kind, state[name]))
-
-    def frozen_plan(self, policy_id: str) -> PolicyProposal | None:
-        """The plan of a policy frozen in this run; None where there is none of that id."""
-        policy = self.policies.get(policy_id)
-        return None if policy is None else policy.proposal
-
-    def background_of(self, snapshot: PolicySnapshot) -> DecisionBackground | None:
-        """What was gathered beside the snapshot of an evaluation that is out."""
-        return self.backgrounds.get(snapshot.content_hash)
 
     async def on_boundary(self, boundary: Boundary, *, history: bool = False) -> None:
         """Gate one boundary and evaluate it when the gate admits it, waiting for the answer; see `open`."""
@@ -300,44 +291,16 @@ class PolicyLoopService(Stateful):
         now = self._builder.standing(s)
         stale = why_stale(evaluation.asked, now, self._settings.policy_loop.max_answer_bars)
         if stale is None and now.row != evaluation.asked.row:
-            stale = self._why_not_eligible(s, evaluation.conclusion)
+            regime = self._builder.regime(self._builder.last_row(s), s)
+            stale = why_not_eligible(
+                evaluation.conclusion, self.in_force(s), self.opened_by(s), regime, self._playbooks
+            )
         return stale or self._why_out_of_date(s, evaluation.conclusion)
 
-    def _why_not_eligible(self, s: int, concluded: Conclusion) -> str | None:
-        """Why a plan or a kept policy without a position does not fit the regime of the present bar."""
-        approved = concluded.approved
-        if isinstance(approved, ApprovedPlan):
-            plan = approved.round.answer.proposal
-        elif self.opened_by(s) is None and approved is not None:
-            policy = self.in_force(s) if approved.amendment.kind is AmendmentKind.KEEP else None
-            plan = None if policy is None else policy.proposal
-        else:
-            plan = None
-        if plan is None:
-            return None
-        labels = self._builder.regime(self._builder.last_row(s), s)
-        eligible = self._playbooks.get(plan.playbook_id).definition.eligibility[plan.direction]
-        if labels is not None and eligible.allows(labels.labels):
-            return None
-        shown = "unknown" if labels is None else f"{labels.labels.key}/{labels.labels.structure}"
-        return f"playbook {plan.playbook_id!r} {plan.direction} is not eligible in {shown} any more"
-
     def _why_out_of_date(self, s: int, concluded: Conclusion) -> str | None:
-        """Why an amendment has nothing to amend any more: its policy went, or its stop was overtaken."""
-        if not isinstance(concluded.approved, JudgedAmendment):
-            return None
-        amendment, present = concluded.approved.amendment, self.opened_by(s) or self.in_force(s)
-        found = None if present is None else present.policy_id
-        if found != amendment.policy_id and amendment.kind is not AmendmentKind.STAND_DOWN:
-            return f"the policy was {amendment.policy_id} and is {found or 'none'}"
-        if amendment.stop is None:
-            return None
-        stop, close = float(self._engine.state["stop"][s]), float(self._engine.state["last_close"][s])
-        if not min(stop, close) < amendment.stop < max(stop, close):
-            return (
-                f"the stop {amendment.stop!r} does not lie between stop {stop!r} and close {close!r} any more"
-            )
-        return None
+        state = self._engine.state[s]
+        present = self.opened_by(s) or self.in_force(s)
+        return why_out_of_date(concluded, present, float(state["stop"]), float(state["last_close"]))
 
     def _carry_out(self, evaluation: Evaluation, concluded: Conclusion) -> Ending:
         boundary = evaluation.boundary

@@ -88,8 +88,8 @@ def assemble(
         settings,
         playbooks,
         minds.strategist,
-        lambda policy_id: policy_loop.frozen_plan(policy_id),
-        lambda snapshot: policy_loop.background_of(snapshot),
+        lambda: policy_loop.policies,
+        lambda: policy_loop.backgrounds,
         wordings,
     )
     reflection = None

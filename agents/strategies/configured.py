@@ -1,11 +1,17 @@
 """The strategist that the settings name: the rules, or a model with the rules behind it."""
 
+from collections.abc import Callable, Mapping
+
 from agents.strategies.model_strategist import ModelStrategist
 from agents.strategies.plan_bases import FrozenPlan
 from agents.strategies.rule_strategist import RuleStrategist
 from prompts import PromptTemplate
+from schemas.background import DecisionBackground
 from schemas.errors import ConfigError
+from schemas.policy import FrozenPolicy
+from schemas.proposal import PolicyProposal
 from schemas.settings import Settings
+from schemas.snapshot import PolicySnapshot
 from services.model_calls.wording import Wordings
 from services.policy_loop.invariant_context import tolerances
 from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Strategist
@@ -15,11 +21,11 @@ def configured_strategist(
     settings: Settings,
     playbooks: PlaybookReader,
     model: LanguageModel | None,
-    frozen: FrozenPlan,
-    background: BackgroundReader,
+    policies: Callable[[], Mapping[str, FrozenPolicy]],
+    backgrounds: Callable[[], Mapping[str, DecisionBackground]],
     wordings: Wordings,
 ) -> Strategist:
-    """The strategist of a run.
+    """The strategist of a run; `policies` are those frozen in it, `backgrounds` those of open evaluations.
 
     Raises:
         ConfigError: it asks a model and there is none.
@@ -30,6 +36,14 @@ def configured_strategist(
         return rules
     if model is None:
         raise ConfigError("policy_loop.strategist asks a model but none was given: use 'rules'")
+
+    def frozen(policy_id: str) -> PolicyProposal | None:
+        policy = policies().get(policy_id)
+        return None if policy is None else policy.proposal
+
+    def background(snapshot: PolicySnapshot) -> DecisionBackground | None:
+        return backgrounds().get(snapshot.content_hash)
+
     return model_strategist(settings, model, rules, playbooks, frozen, background, wordings)
 
 
