@@ -14,7 +14,6 @@ from schemas.playbook import PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings, asking_name
 from schemas.vocabulary import VersionState
-from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
@@ -120,12 +119,6 @@ def _retired(session: Session, action: JudgeAction, moved: tuple[PlaybookVersion
         return session.policy_loop.retire_playbook(None)
     names = [one.definition.id for one in moved if one.state is VersionState.ACTIVE]
     return tuple(symbol for name in names for symbol in session.policy_loop.retire_playbook(name))
-
-
-def _as_recorded(row: JournalRow) -> dict[str, Any]:
-    """A row as a line of a cassette holds it."""
-    measured = json.loads(row.telemetry or "null")
-    return {"kind": row.kind, "payload": json.loads(row.payload), "telemetry": measured}
 
 
 def _judging(settings: Settings, judge: JudgeName) -> Settings:

@@ -41,14 +41,13 @@ Codes = tuple[IntArray, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class TradeFile:
-    """The trades of a file, whether it gives references, and the times of its own looks, if it has any.
+    """The trades of a file, and the times of its own looks, if it has any.
 
     Trades of a no-learn zone teach nothing: they are left out, and counted in `no_learn`; None
     for a table that has no such column. `positions` says which rows were one position.
     """
 
     trades: TradeTable
-    has_references: bool
     looks: tuple[int, ...] | None
     no_learn: int | None = None
     positions: Positions | None = None
@@ -99,7 +98,7 @@ def read_trades(
         _refuse_early_look(table, exit_ns, told)
     held_together, positions = _held_together(table, where, trades, told, keep_copies)
     looks = None if told is None else tuple(np.unique(told).tolist())
-    return TradeFile(held_together, "reference" in where, looks, left_out, positions)
+    return TradeFile(held_together, looks, left_out, positions)
 
 
 def _held_together(
