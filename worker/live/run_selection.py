@@ -8,7 +8,6 @@ import asyncio
 import os
 import platform
 import secrets
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from schemas.errors import StoreError
 from schemas.settings import Settings
 from services.feeds.port import MarketFeed
-from services.store import NewRun, masked
 from services.store.failures import StoreDamaged
 from worker.models import check_recording
-from worker.operations.environment import environment
+from worker.runs.store_run import new_run
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -88,7 +86,7 @@ async def run_to_trade(
                 feed.follow(tuple(left.data["symbols"]))
             return left
         check_recording(settings)
-        return await store.runs.create(_new_run(settings, feed, name))
+        return await store.runs.create(new_run(settings, name, MODE, feed_fingerprint(feed, settings)))
 
 
 def fitting(records: "Iterable[RunRecord]", settings: Settings, feed: MarketFeed) -> "RunRecord | None":
@@ -120,20 +118,6 @@ def misfits(stored: Mapping[str, Any], here: Mapping[str, Any], feed: MarketFeed
 
 def _found(feed: MarketFeed) -> tuple[str, ...] | None:
     return feed.symbols_found if isinstance(feed, ReadsSymbolsOff) else None
-
-
-def _new_run(settings: Settings, feed: MarketFeed, name: str) -> NewRun:
-    config = settings.payload()
-    config["runtime"]["db"] = masked(settings.runtime.db)
-    return NewRun(
-        name=name,
-        created_at=time.time_ns(),
-        mode=MODE,
-        config_hash=settings.config_hash,
-        config=config,
-        data=feed_fingerprint(feed, settings),
-        environment=environment(),
-    )
 
 
 @asynccontextmanager
