@@ -18,7 +18,7 @@ from worker.cli.console import complain, print_json_line, print_line, time_optio
 from worker.cli.options import DbOption, open_for_writing
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, run_settings
-from worker.operations.event_levels import level_of
+from worker.operations.logs import level_of
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 from worker.settings import ResolvedSettings

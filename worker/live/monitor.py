@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from services.journal.chain import JournalRow
 from worker.operations.alerts import Alert, of_journal, of_worker
-from worker.operations.event_levels import level_of
-from worker.operations.logs import EventSink, logger
+from worker.operations.logs import EventSink, level_of, logger
 from worker.operations.monitoring import Prepared, operated
 from worker.operations.notifications import Notifier
 from worker.operations.pending_changes import CHANGE_KINDS, WaitingChanges
