@@ -176,7 +176,6 @@ def share(epoch: int) -> float:
     """The part of q that epoch `epoch` (from 0) may spend: a half, a quarter, ...; from 60 on the same.
 
     An accepted change closes the e-process of its playbook. Trades after it start a new one, in epoch k, and
-    are charged q_k = q / 2^(k + 1), so the sum over all epochs that may ever come stays below q, whatever made
-    them begin. A playbook that is not changed stays in its epoch and keeps its level.
+    are charged q_k = q / 2^(k + 1), so all epochs that may ever come stay below q, whatever made them begin.
     """
     return 0.5 ** (min(max(epoch, 0), MOST_EPOCHS) + 1)

@@ -18,7 +18,6 @@ from worker.cli.console import complain, print_json_line, print_line, time_optio
 from worker.cli.options import DbOption, open_for_writing
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, run_settings
-from worker.operations.logs import level_of
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 from worker.settings import ResolvedSettings
@@ -301,7 +300,7 @@ def _all_of(sinks: "list[EventSink]") -> "EventSink":
 def _sink(
     run_id: str, clock: "Clock", told: list[str], logs: "Logging", *, json: bool, quiet: frozenset[str]
 ) -> "EventSink":
-    from worker.operations.logs import logger
+    from worker.operations.logs import level_of, logger
 
     log = logger("worker", run_id=run_id)
 

@@ -216,7 +216,7 @@ def _on_one_line(_: Any, __: str, event: EventDict) -> EventDict:
     return event
 
 
-WARNINGS = (
+WARNINGS = (  # events of a running process, whichever command runs it; the rest is at INFO
     "lease_lost",
     "look_failed",
     "look_missed",
