@@ -116,7 +116,7 @@ class PolicyLoopService(Stateful):
             raise InvariantViolation("an evaluation is out: what it thinks about is no state")
         kept = {tag.policy_id for tag in self._engine.tags_in_force().values()}
         policies = {
-            name: written_as(kind, {key: one for key, one in getattr(self, name).items() if key in kept})
+            name: written_as(kind, {key: value for key, value in getattr(self, name).items() if key in kept})
             for name, kind in self.IN_FORCE.items()
         }
         return super().state() | policies

@@ -323,7 +323,9 @@ class SlowLoopService(Stateful):
         counters = self.counters
         counters.runs += 1
         counters.findings.update(str(cluster.grade) for cluster in report.clusters)
-        counters.recommendations.update(str(one.action) for one in report.recommendations)
+        counters.recommendations.update(
+            str(recommendation.action) for recommendation in report.recommendations
+        )
         counters.reports.append(
             {
                 "report_id": report_id,
@@ -339,7 +341,7 @@ class SlowLoopService(Stateful):
         self.last_verdict = verdict
         verdict_id = verdict.content_hash[:16]
         self.counters.replans[str(verdict.decision)] += 1
-        self.counters.refused.update(one.code for one in verdict.refused)
+        self.counters.refused.update(refusal.code for refusal in verdict.refused)
         self._append(
             now,
             "replan_verdict",
@@ -361,9 +363,9 @@ class SlowLoopService(Stateful):
         )
         self._trials.lifted(changed, now)
         refused = self._lifecycle.refused[refused_before:]
-        not_done = [one.action for one in refused]
-        done = [one for one in verdict.actions if one not in not_done]
-        self.counters.applied.update(one.kind for one in done)
+        not_done = [refusal.action for refusal in refused]
+        done = [action for action in verdict.actions if action not in not_done]
+        self.counters.applied.update(action.kind for action in done)
         for refusal in refused:
             self.counters.refused[refusal.code] += 1
             self._append(now, "action_refused", {"verdict_id": verdict_id, **refusal.payload()})

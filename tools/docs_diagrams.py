@@ -48,7 +48,7 @@ def room_imports() -> set[tuple[str, str]]:
 
 def rooms_diagram() -> str:
     """Rooms and the imports between them."""
-    return mermaid("flowchart TD", [f"{one} --> {other}" for one, other in sorted(room_imports())])
+    return mermaid("flowchart TD", [f"{importer} --> {other}" for importer, other in sorted(room_imports())])
 
 
 def service_part(module: str) -> str:
@@ -71,7 +71,9 @@ def service_imports() -> set[tuple[str, str]]:
 def services_diagram() -> str:
     """Packages of `services` and the imports between them."""
     lines = ['loops["services/*.py: the loops and what they share"]']
-    return mermaid("flowchart LR", lines + [f"{one} --> {other}" for one, other in sorted(service_imports())])
+    return mermaid(
+        "flowchart LR", lines + [f"{importer} --> {other}" for importer, other in sorted(service_imports())]
+    )
 
 
 def states_diagram() -> str:
@@ -111,7 +113,7 @@ class Wiring:
             if isinstance(node, ast.Assign):
                 self._bind(node, names)
         returned = [node for node in ast.walk(self._functions[name]) if isinstance(node, ast.Return)]
-        return [one for node in returned if node.value is not None for one in self._held(node.value, names)]
+        return [end for node in returned if node.value is not None for end in self._held(node.value, names)]
 
     def _bind(self, node: ast.Assign, names: dict[str, Held]) -> None:
         """Bind the names of an assignment, element by element where there are several."""
@@ -140,14 +142,14 @@ class Wiring:
         """The result of a function of the module, or an object of ours with what it is given."""
         name = call.func.id if isinstance(call.func, ast.Name) else ""
         given = [self._held(value, names) for value in call.args]
-        named = {one.arg or "": self._held(one.value, names) for one in call.keywords}
+        named = {keyword.arg or "": self._held(keyword.value, names) for keyword in call.keywords}
         if name in self._functions:
             return self._result(name, bound(self._functions[name], given) | named)
         if name[:1].islower() and self.rooms.get(name) in ROOMS:
             return self._followed(name, given, named)
         if not name[:1].isupper() or name in PASSIVE or self.rooms.get(name) not in ROOMS:
             return []
-        for other, reads in (one for held in (*given, *named.values()) for one in held):
+        for other, reads in (end for held in (*given, *named.values()) for end in held):
             self.edges.add((name, other, reads))
         return [(name, False)]
 
@@ -173,11 +175,13 @@ def wiring_diagram() -> str:
     """Who holds whom in a session; a dotted line is a read-only handle."""
     found = Wiring(ast.parse(BOOTSTRAP.read_text("utf-8")))
     by_room: dict[str, list[str]] = {}
-    for name in sorted({end for one, other, _ in found.edges for end in (one, other)}):
+    for name in sorted({end for holder, other, _ in found.edges for end in (holder, other)}):
         by_room.setdefault(found.rooms[name], []).append(name)
     lines = []
     for room in ROOMS:
         if room in by_room:
             lines += [f"subgraph {room}", *(f"    {name}" for name in by_room[room]), "end"]
-    lines += [f"{one} {'-.->' if reads else '-->'} {other}" for one, other, reads in sorted(found.edges)]
+    lines += [
+        f"{holder} {'-.->' if reads else '-->'} {other}" for holder, other, reads in sorted(found.edges)
+    ]
     return mermaid("flowchart LR", lines)

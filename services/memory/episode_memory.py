@@ -189,7 +189,9 @@ class MemoryView:
         """
         self._admit(known_at)
         started = self._timer()
-        counts = [one.counts(known_at) for one in self._populations.chosen(playbook_id, direction)]
+        counts = [
+            population.counts(known_at) for population in self._populations.chosen(playbook_id, direction)
+        ]
         rates = _rates(*(sum(count[k] for count in counts) for k in range(3)))
         self._note(started)
         return rates

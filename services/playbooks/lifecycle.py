@@ -244,13 +244,15 @@ class PlaybookLifecycle(Stateful):
 
     def shadows(self) -> tuple[ShadowTrial, ...]:
         """Open trials in the order in which they began, then the banned cells by playbook."""
-        standing = [self._compositions[one.definition.content_hash] for one in self._reader.active()]
-        return (*(one.trial for one in self._trials.values()), *banned_cells(standing))
+        standing = [self._compositions[version.definition.content_hash] for version in self._reader.active()]
+        return (*(trial.trial for trial in self._trials.values()), *banned_cells(standing))
 
     def risk_cuts(self) -> tuple[Measure, ...]:
         """Risk cuts in force, by playbook."""
-        standing = (self._composition(one) for one in self._reader.active())
-        return tuple(one for composition in standing for one in composition.measures if one.key == RISK)
+        standing = (self._composition(version) for version in self._reader.active())
+        return tuple(
+            measure for composition in standing for measure in composition.measures if measure.key == RISK
+        )
 
     def active(self, playbook_id: str) -> PlaybookDefinition:
         """The version of a playbook that is in force."""
@@ -283,7 +285,7 @@ class PlaybookLifecycle(Stateful):
         timeframe: str,
         proven: Shown,
     ) -> list[PlaybookVersion]:
-        standing = {one.definition.id: self._composition(one) for one in self._reader.active()}
+        standing = {version.definition.id: self._composition(version) for version in self._reader.active()}
         trials = tuple(self._trials.values())
         now = Situation(
             self._active_definitions(), standing, trials, self._settings, at, timeframe, self._block, proven
@@ -360,7 +362,7 @@ class PlaybookLifecycle(Stateful):
         if opened.trial.expires_at <= at:
             return EXPERIMENT_ENDED if opened.trial.kind == "experiment" else "not promoted in time"
         measures = self._composition(self._reader.get(opened.baseline.id)).measures
-        if opened.lifts and not {one.key for one in measures} & set(opened.lifts):
+        if opened.lifts and not {measure.key for measure in measures} & set(opened.lifts):
             return "the measure it was to lift is no longer in force"
         return None
 
@@ -370,7 +372,9 @@ class PlaybookLifecycle(Stateful):
         while target.parent_hash is not None:
             target = self._reader.by_hash(target.parent_hash)
             before = self._composition(target)
-            left = tuple(one for one in before.measures if one in in_force or one.expires_at > at)
+            left = tuple(
+                measure for measure in before.measures if measure in in_force or measure.expires_at > at
+            )
             composition = Composition(before.baseline, left)
             definition = composition.definition(target.definition.version, target.definition.known_at)
             if not same_rules(definition, active.definition):
@@ -387,7 +391,7 @@ class PlaybookLifecycle(Stateful):
         ]
         for version_hash in rivals:
             del self._trials[version_hash]
-        return [self._move(self._reader.by_hash(one), VersionState.RETIRED, at, reason) for one in rivals]
+        return [self._move(self._reader.by_hash(rival), VersionState.RETIRED, at, reason) for rival in rivals]
 
     def _move(
         self,

@@ -51,8 +51,11 @@ def write_playbooks(
     Raises:
         ConfigError: the folder holds something else, or cannot be written; then nothing has changed.
     """
-    files = {f"{one.id}.toml": playbook_toml(one) for one in active}
-    files |= {f"{CANDIDATES}/{one.id}_v{one.version}.toml": playbook_toml(one) for one in candidates}
+    files = {f"{version.id}.toml": playbook_toml(version) for version in active}
+    files |= {
+        f"{CANDIDATES}/{candidate.id}_v{candidate.version}.toml": playbook_toml(candidate)
+        for candidate in candidates
+    }
     document = {"made_by": MARK, "files": sorted(files), **manifest}
     files[MANIFEST] = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     try:

@@ -102,7 +102,11 @@ class ShadowLedgers:
         start = int(np.searchsorted(closes, start_ns, side="left"))
         stop = int(np.searchsorted(closes, end_ns, side="right"))
         episodes = self.open(variant, tuple(variant.rules), start).advance(stop)
-        return tuple((one.exit_label, one.entry_label, one.r) for one in episodes if not one.no_learn)
+        return tuple(
+            (episode.exit_label, episode.entry_label, episode.r)
+            for episode in episodes
+            if not episode.no_learn
+        )
 
     def _engine(
         self,

@@ -101,7 +101,7 @@ def ablate(
         print_json(document)
     else:
         render(document, stdout_console())
-    wrong = [one["arm"] for one in document["arms"] if one["run"] is not None and one["run"]["errors"]]
+    wrong = [arm["arm"] for arm in document["arms"] if arm["run"] is not None and arm["run"]["errors"]]
     if wrong:
         complain(f"errors in {', '.join(wrong)}: see `thinktwice journal RUN --kind error` of its run")
         raise typer.Exit(1)
@@ -192,18 +192,18 @@ def render(document: dict[str, Any], console: "Console") -> None:
     head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {counted(data['bars'], 'bar')}"
     console.print(head, soft_wrap=True)
     console.print()
-    console.print(_table(ARM_HEAD, [arm_row(one) for one in document["arms"]], 2))
-    for one in document["tiers"]:
+    console.print(_table(ARM_HEAD, [arm_row(arm) for arm in document["arms"]], 2))
+    for tier in document["tiers"]:
         console.print()
-        console.print(f"{one['tier']}: {one['answer'] or one['reason']}", style="bold", soft_wrap=True)
-        for line in (worth_line(one), chance_line(one), exposure_line(one)):
+        console.print(f"{tier['tier']}: {tier['answer'] or tier['reason']}", style="bold", soft_wrap=True)
+        for line in (worth_line(tier), chance_line(tier), exposure_line(tier)):
             if line:
                 console.print(f"  {line}", soft_wrap=True)
     if document["shadow_ledger"]:
         console.print()
         title = "Shadow ledger: what refused plans would have made, on paper and after costs"
         console.print(title, style="bold")
-        console.print(_table(PAPER_HEAD, [paper_row(one) for one in document["shadow_ledger"]], 1))
+        console.print(_table(PAPER_HEAD, [paper_row(row) for row in document["shadow_ledger"]], 1))
     console.print()
     console.print(how_told(document), soft_wrap=True)
     if document["random_veto"]["seeds"]:

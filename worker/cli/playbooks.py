@@ -56,8 +56,8 @@ def history(
     if json:
         print_json({"run_id": run_id, "playbook_id": name, "versions": versions})
         return
-    for one in versions:
-        for line in _version_lines(one):
+    for version in versions:
+        for line in _version_lines(version):
             print_line(line)
 
 
@@ -90,7 +90,7 @@ async def _history(run: str, name: str | None, db: str | None) -> tuple[str, lis
         found = await _read(store, record, _settings(record))
     if name is not None:
         _demand_known(name, found.names(), record.run_id)
-    return record.run_id, [found.document(one) for one in found.of(name)]
+    return record.run_id, [found.document(version) for version in found.of(name)]
 
 
 def _settings(record: "RunRecord") -> "Settings | None":
@@ -148,8 +148,8 @@ def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, 
         "run_id": rebuilt.run_id,
         "playbook_id": name,
         "known_at": at,
-        "transitions": [_moved(one, before) for one in moved],
-        "active": [shown_version(one) for one in versions if one.state == "active"],
+        "transitions": [_moved(version, before) for version in moved],
+        "active": [shown_version(version) for version in versions if version.state == "active"],
         "written": files,
     }
 
@@ -174,15 +174,15 @@ def _render_list(versions: list[dict[str, Any]]) -> None:
     table = Table(
         "playbook", "version", "state", "since", "trial", "trades", "mean", "paper", "mean", box=None
     )
-    for one in versions:
+    for version in versions:
         table.add_row(
-            one["playbook_id"],
-            str(one["version"]),
-            one["state"],
-            shown_time(one["since"]),
-            one["trial"] or DASH,
-            *_counted(one["account"]),
-            *_counted(one["paper"]),
+            version["playbook_id"],
+            str(version["version"]),
+            version["state"],
+            shown_time(version["since"]),
+            version["trial"] or DASH,
+            *_counted(version["account"]),
+            *_counted(version["paper"]),
         )
     print_table(table)
 

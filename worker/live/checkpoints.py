@@ -83,7 +83,7 @@ def maker(settings: Settings, definitions: Sequence[PlaybookDefinition] | None) 
     Raises:
         ConfigError: a playbook file is wrong.
     """
-    books = sorted(one.content_hash for one in given_playbooks(settings, definitions))
+    books = sorted(playbook.content_hash for playbook in given_playbooks(settings, definitions))
     return hashlib.sha256("\n".join([_sources(), *books]).encode()).hexdigest()[:16]
 
 
@@ -244,7 +244,7 @@ def _bars(
 
 def _restore(session: Session, added: Sequence[Mapping[str, Any]], state: Mapping[str, Any]) -> None:
     features = live_step(session).columns.features
-    columns = [one for part in added for one in read_as(list[Made], part["columns"])]
+    columns = [made for part in added for made in read_as(list[Made], part["columns"])]
     features.make_again((*features.made, *columns))
     session.registry.restore(state["session"]["registry"])  # episodes are kept by the rules of their version
     for part in added:

@@ -99,12 +99,22 @@ def fitting(records: "Iterable[RunRecord]", settings: Settings, feed: MarketFeed
     places = [here]
     if here["path"] is not None:
         places.append(here | {"path": str(Path(here["path"]).resolve())})  # as older versions noted it
-    unfinished = [one for one in records if one.mode == MODE and one.status in RESUMABLE]
-    same = [one for one in reversed(unfinished) if one.config_hash == settings.config_hash]
+    unfinished = [
+        candidate for candidate in records if candidate.mode == MODE and candidate.status in RESUMABLE
+    ]
+    same = [candidate for candidate in reversed(unfinished) if candidate.config_hash == settings.config_hash]
     for record in same:
         if record.damage is not None:
             raise StoreDamaged(record.damage)
-    return next((one for place in places for one in same if not misfits(one.data, place, feed)), None)
+    return next(
+        (
+            fitting_record
+            for place in places
+            for fitting_record in same
+            if not misfits(fitting_record.data, place, feed)
+        ),
+        None,
+    )
 
 
 def misfits(stored: Mapping[str, Any], here: Mapping[str, Any], feed: MarketFeed) -> list[str]:
@@ -191,8 +201,10 @@ async def left_behind(
     records = await store.runs.all()
     if not new and fitting(records, settings, feed) is not None:
         return []
-    unfinished = [one for one in reversed(records) if one.mode == MODE and one.status in RESUMABLE]
-    found = [(one.run_id, _why(one, settings, feed)) for one in unfinished]
+    unfinished = [
+        record for record in reversed(records) if record.mode == MODE and record.status in RESUMABLE
+    ]
+    found = [(record.run_id, _why(record, settings, feed)) for record in unfinished]
     return [AbandonedRun(run_id, why) for run_id, why in found if why is not None][:SHOWN]
 
 

@@ -43,8 +43,8 @@ class WaitingChanges:
         """Alert of what waits since a row of `CHANGE_KINDS` is stored."""
         if kind == "replan_verdict":
             self._report = {payload["verdict_id"]: payload["report_id"]}
-            for one in payload["verdict"]["refused"]:
-                yield from self._refused(one, payload["report_id"], at)
+            for refusal in payload["verdict"]["refused"]:
+                yield from self._refused(refusal, payload["report_id"], at)
         elif kind == "action_refused":
             yield from self._refused(payload, self._report.get(payload["verdict_id"]), at)
         elif kind == "playbook_version" and payload["reason"] == EXPERIMENT_ENDED:

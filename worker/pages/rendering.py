@@ -37,7 +37,7 @@ def _environment() -> Environment:
         finalize=_shown,
     )
     filters = (number, percent, r_multiple, repr, shown_e, shown_time)
-    made.filters.update({one.__name__: one for one in filters})
+    made.filters.update({filter_.__name__: filter_ for filter_ in filters})
     return made
 
 

@@ -117,7 +117,7 @@ def _retired(session: Session, action: JudgeAction, moved: tuple[PlaybookVersion
     """As in a run: a replan retires every frozen policy, a new active version those of its playbook."""
     if action.kind == "replan":
         return session.policy_loop.retire_playbook(None)
-    names = [one.definition.id for one in moved if one.state is VersionState.ACTIVE]
+    names = [version.definition.id for version in moved if version.state is VersionState.ACTIVE]
     return tuple(symbol for name in names for symbol in session.policy_loop.retire_playbook(name))
 
 

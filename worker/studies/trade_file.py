@@ -210,7 +210,9 @@ def _learnable(table: BarTable, where: dict[str, int]) -> tuple[BarTable, int | 
     column = where["no_learn"]
     words = pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(table.columns[column], pa.string())))
     true, false = (pc.is_in(words, pa.array(known)) for known in (TRUE, FALSE))
-    left_out, kept = (np.asarray(one.to_numpy(zero_copy_only=False), dtype=np.bool_) for one in (true, false))
+    left_out, kept = (
+        np.asarray(mask.to_numpy(zero_copy_only=False), dtype=np.bool_) for mask in (true, false)
+    )
     odd = np.flatnonzero(~(left_out | kept))
     if odd.size:
         said = words[int(odd[0])].as_py()
@@ -218,7 +220,7 @@ def _learnable(table: BarTable, where: dict[str, int]) -> tuple[BarTable, int | 
     if not kept.any():
         raise DataError(f"{table.path.name}: every trade is of a no-learn zone: there is nothing to grade")
     rows = np.flatnonzero(kept)
-    columns = tuple(one.take(pa.array(rows)) for one in table.columns)
+    columns = tuple(values.take(pa.array(rows)) for values in table.columns)
     return _KeptRows(**vars(table) | {"columns": columns}, rows=rows), int(left_out.sum())
 
 

@@ -108,7 +108,7 @@ class StrategistQuestions:
     @property
     def without_background(self) -> int:
         """Questions beside whose snapshot nothing was gathered."""
-        return sum(one.background is None for one in self.asked)
+        return sum(question.background is None for question in self.asked)
 
 
 class StrategistPanel(Panel[StrategistQuestion, Decided]):
