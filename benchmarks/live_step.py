@@ -72,7 +72,7 @@ def time_world(history: int, symbols: int) -> Steps:
 
 
 def live_step(full: BarSeries, history: int) -> LiveStep:
-    """A step whose engine has validated the history, with the strategy as a standing policy."""
+    """A step whose engine has validated the history, with the strategy as a policy that never ends."""
     bars = GrowingBars(_first(full, history))
     market = Market.of(bars)
     columns = market.columns
@@ -97,7 +97,7 @@ def _orders(setup: int) -> PolicyOrders:
     return PolicyOrders(
         tag=PolicyTag("bench", "crossing"), direction=1, setup=setup, activation=-1, invalidation=-1, stop=-1,
         target=-1, refinement=-1, window=3, horizon=int(BRACKET["time_stop_bars"]), risk_fraction=0.005,
-        immediate=True, standing=True, stop_pct=BRACKET["stop_pct"], target_pct=BRACKET["target_pct"],
+        immediate=True, never_ends=True, stop_pct=BRACKET["stop_pct"], target_pct=BRACKET["target_pct"],
     )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ def compile_orders(
     risk_fraction: float,
     volatility: str | None = None,
     setup: int | None = None,
-    standing: bool = False,
+    never_ends: bool = False,
 ) -> PolicyOrders:
     """Orders of rules and terms.
 
@@ -102,7 +102,7 @@ def compile_orders(
         risk_fraction: of equity at the stop.
         volatility: price rule that sizing divides by.
         setup: index of a condition to use instead of `rules.setup`.
-        standing: never spent and never expires.
+        never_ends: never spent and never expires.
 
     Raises:
         RuleError: a rule is not a rule, or of the wrong kind.
@@ -119,7 +119,7 @@ def compile_orders(
         window=window,
         horizon=horizon,
         risk_fraction=risk_fraction,
-        standing=standing,
+        never_ends=never_ends,
         entry_kind=terms.entry_kind,
         entry=place.number(rules.entry),
         refines_entry=terms.refinement_kind == "limit",

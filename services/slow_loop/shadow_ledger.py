@@ -173,7 +173,7 @@ class ShadowLedgers:
             horizon=definition.horizon_bars,
             risk_fraction=definition.risk_fraction,
             setup=engine.columns.truth(("eligible setup", s), setup.astype(np.int8)),
-            standing=True,
+            never_ends=True,
         )
 
 
