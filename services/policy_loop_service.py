@@ -193,7 +193,7 @@ class PolicyLoopService(Stateful):
         """Take the snapshot: what the account and the market are as the evaluation begins."""
         boundary = evaluation.boundary
         try:
-            evaluation.asked = self._builder.standing(boundary.s)
+            evaluation.asked = self._builder.account_state(boundary.s)
             evaluation.snapshot = self._builder.build(
                 boundary, self.in_force(boundary.s), self.opened_by(boundary.s)
             )
@@ -288,7 +288,7 @@ class PolicyLoopService(Stateful):
         if evaluation.asked is None or evaluation.conclusion is None:
             return None
         s = evaluation.boundary.s
-        now = self._builder.standing(s)
+        now = self._builder.account_state(s)
         stale = why_stale(evaluation.asked, now, self._settings.policy_loop.max_answer_bars)
         if stale is None and now.row != evaluation.asked.row:
             regime = self._builder.regime(self._builder.last_row(s), s)

@@ -124,10 +124,10 @@ class PlaybookLifecycle(Stateful):
             )
         proven = self._trials.pop(version_hash)
         active = self._reader.get(candidate.definition.id)
-        standing = self._composition(active).lifted(proven.lifts, proven.trial.since)
-        if outcome_rules(proven.baseline) != outcome_rules(standing.baseline):
-            standing = standing.lifted((RISK,), at)
-        composition = Composition(proven.baseline, standing.measures)
+        held = self._composition(active).lifted(proven.lifts, proven.trial.since)
+        if outcome_rules(proven.baseline) != outcome_rules(held.baseline):
+            held = held.lifted((RISK,), at)
+        composition = Composition(proven.baseline, held.measures)
         wanted = composition.definition(candidate.definition.version, candidate.definition.known_at)
         done: list[PlaybookVersion] = []
         if not same_rules(proven.baseline, self._composition(active).baseline):
@@ -244,14 +244,16 @@ class PlaybookLifecycle(Stateful):
 
     def shadows(self) -> tuple[ShadowTrial, ...]:
         """Open trials in the order in which they began, then the banned cells by playbook."""
-        standing = [self._compositions[version.definition.content_hash] for version in self._reader.active()]
-        return (*(trial.trial for trial in self._trials.values()), *banned_cells(standing))
+        compositions = [
+            self._compositions[version.definition.content_hash] for version in self._reader.active()
+        ]
+        return (*(trial.trial for trial in self._trials.values()), *banned_cells(compositions))
 
     def risk_cuts(self) -> tuple[Measure, ...]:
         """Risk cuts in force, by playbook."""
-        standing = (self._composition(version) for version in self._reader.active())
+        compositions = (self._composition(version) for version in self._reader.active())
         return tuple(
-            measure for composition in standing for measure in composition.measures if measure.key == RISK
+            measure for composition in compositions for measure in composition.measures if measure.key == RISK
         )
 
     def active(self, playbook_id: str) -> PlaybookDefinition:
@@ -285,10 +287,19 @@ class PlaybookLifecycle(Stateful):
         timeframe: str,
         proven: Shown,
     ) -> list[PlaybookVersion]:
-        standing = {version.definition.id: self._composition(version) for version in self._reader.active()}
+        compositions = {
+            version.definition.id: self._composition(version) for version in self._reader.active()
+        }
         trials = tuple(self._trials.values())
         now = Situation(
-            self._active_definitions(), standing, trials, self._settings, at, timeframe, self._block, proven
+            self._active_definitions(),
+            compositions,
+            trials,
+            self._settings,
+            at,
+            timeframe,
+            self._block,
+            proven,
         )
         effect = effect_of(action, now)
         if isinstance(effect, Refusal):

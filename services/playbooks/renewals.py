@@ -51,9 +51,9 @@ def next_end(end: int, at: int, blocks: int, unit: BlockUnit) -> int:
     return until if until > at else after_units(at, blocks, unit)
 
 
-def renewals(version: PlaybookVersion, standing: Composition, due: Due, shown: Shown) -> Iterator[Renewal]:
-    """What is told of measures that were `due` and stand in `standing` with their next end."""
-    ends = {(measure.key, measure.ledger): measure.expires_at for measure in standing.measures}
+def renewals(version: PlaybookVersion, composition: Composition, due: Due, shown: Shown) -> Iterator[Renewal]:
+    """What is told of measures that were `due` and stand in `composition` with their next end."""
+    ends = {(measure.key, measure.ledger): measure.expires_at for measure in composition.measures}
     for ledger, measures in due.items():
         text = ", ".join(measure.text for measure in measures)
         until = ends[measures[0].key, ledger]

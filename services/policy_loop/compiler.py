@@ -1,6 +1,6 @@
 """Translate a plan into the engine's terms: every rule becomes a column of the rule bank, by index.
 
-One way for proposals and for standing ledgers, so that what trades on paper beside the account is what would
+One way for proposals and for shadow ledgers, so that what trades on paper beside the account is what would
 trade on it. A rule that does not parse, or is of the wrong kind, refuses the proposal before anything is
 installed.
 """

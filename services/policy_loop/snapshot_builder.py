@@ -97,7 +97,7 @@ class SnapshotBuilder:
             staleness_bars=int(state["gap"]),
         )
 
-    def standing(self, s: int) -> AccountState:
+    def account_state(self, s: int) -> AccountState:
         """What an answer about symbol `s` must still find as it is after the last validated bar."""
         t, state, direction = (
             self._engine.t - 1,

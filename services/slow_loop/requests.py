@@ -37,7 +37,7 @@ def cadence_facts(
     moment: int,
     settings: Settings,
     timeframe: str,
-    standing: CadenceState,
+    cadence: CadenceState,
     fresh: Sequence[Episode],
     definitions: Iterable[PlaybookDefinition],
 ) -> CadenceFacts:
@@ -47,10 +47,10 @@ def cadence_facts(
     return CadenceFacts(
         now=moment,
         interval=high_level.interval_for(timeframe),
-        started_at=standing.started_at,
-        last_run=standing.last_run,
-        last_attempt=standing.last_attempt,
-        last_structural=standing.last_structural,
+        started_at=cadence.started_at,
+        last_run=cadence.last_run,
+        last_attempt=cadence.last_attempt,
+        last_structural=cadence.last_structural,
         new_episodes=dict(sorted(new.items())),
         minimum_episodes=high_level.minimum_episodes,
         playbook_minimum={
@@ -60,8 +60,8 @@ def cadence_facts(
         },
         structural_interval_days=high_level.structural_interval_days,
         surprise=surprise(fresh, settings),
-        surprise_seen=surprise(_known_by(fresh, standing.last_examined), settings),
-        safety_override=standing.override,
+        surprise_seen=surprise(_known_by(fresh, cadence.last_examined), settings),
+        safety_override=cadence.override,
         enabled=high_level.enabled,
     )
 

@@ -2,9 +2,9 @@
 
 A playbook version traded on paper beside the account, by the same kernel on the same bars.
 
-A standing policy re-arms whenever its setup is true in an eligible regime; no policy loop, no envelope, one
-unit per trade, so that R is all it yields. Shadow trials, disabled cells and grid values are all answered
-here, and only from bars at or before the clock.
+Its policy never ends and re-arms whenever its setup is true in an eligible regime; no policy loop, no
+envelope, one unit per trade, so that R is all it yields. Shadow trials, disabled cells and grid values are
+all answered here, and only from bars at or before the clock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def paper_execution(execution: ExecutionSettings) -> ExecutionSettings:
 
 
 class ShadowLedgers:
-    """Maker of standing ledgers over the bars of one run; also the grid evaluator of the slow loop."""
+    """Maker of shadow ledgers over the bars of one run; also the grid evaluator of the slow loop."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ class RevisionState:
     tables: frozenset[str]
 
 
-def standing(connection: Connection, url: StoreUrl) -> RevisionState:
+def revision_state(connection: Connection, url: StoreUrl) -> RevisionState:
     """How a store stands.
 
     Raises:

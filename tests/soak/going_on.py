@@ -47,7 +47,8 @@ def resumed() -> Finding:
     million_s = took_s * 1e6 / events
     return Finding(
         "L5",
-        f"going on from a savepoint of {found.standing.rows:,} one-minute bars of one symbol, read and wired",
+        f"going on from a savepoint of {found.resume_point.rows:,} one-minute bars of one symbol, read and "
+        "wired",
         "a million events in under 2 s with a snapshot",
         f"{took_s:.2f} s behind {events:,} events and {len(points)} savepoints; a million would take "
         f"{million_s:.0f} s; {'the same head' if equal else 'another head'}",

@@ -133,7 +133,7 @@ async def _rolled_back(
 
 def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, Any]:
     """Roll back in the rebuilt lifecycle; the run keeps its own."""
-    from worker.review.playbook_files import shown_version, write_standing
+    from worker.review.playbook_files import shown_version, write_in_force
 
     session, at = rebuilt.session, rebuilt.known_at
     before = session.registry.reader().get(name)
@@ -142,7 +142,7 @@ def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, 
     files = None
     if write is not None:
         reason = f"rollback of {name}"
-        names = write_standing(write, versions, run_id=rebuilt.run_id, known_at=at, reason=reason)
+        names = write_in_force(write, versions, run_id=rebuilt.run_id, known_at=at, reason=reason)
         files = {"folder": str(write), "files": list(names)}
     return {
         "run_id": rebuilt.run_id,

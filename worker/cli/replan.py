@@ -253,10 +253,10 @@ def _written(
 ) -> dict[str, Any]:
     if write is None:
         return {"written": None}
-    from worker.review.playbook_files import write_standing
+    from worker.review.playbook_files import write_in_force
 
     reason = f"replan on report {found.report_id}"
-    files = write_standing(write, versions, run_id=found.run_id, known_at=found.known_at, reason=reason)
+    files = write_in_force(write, versions, run_id=found.run_id, known_at=found.known_at, reason=reason)
     return {"written": {"folder": str(write), "files": list(files)}}
 
 

@@ -214,9 +214,9 @@ async def _status(
     from worker.slow_worker.ports import JOB
     from worker.slow_worker.status import SlowLoopStatus
 
-    standing = await store.claims.standing(record.run_id, JOB)
+    claimed = await store.claims.newest_state(record.run_id, JOB)
     interval = settings.high_level.interval_for(record.data["timeframe"])
-    return SlowLoopStatus(record.run_id, record.mode, owner, clock, interval, standing.newest)
+    return SlowLoopStatus(record.run_id, record.mode, owner, clock, interval, claimed.newest)
 
 
 async def _operate(
@@ -233,8 +233,8 @@ async def _operate(
     from worker.operations.store_outage import watch_store
     from worker.slow_worker.status import NoticedLooks
 
-    standing = status.status()
-    async with operated(prepared, status, standing.run_id, standing.mode) as operations:
+    now = status.status()
+    async with operated(prepared, status, now.run_id, now.mode) as operations:
 
         def told(name: str, fields: dict[str, Any]) -> None:
             operations.notifier.tell(of_worker(name, fields, time.time_ns()))
@@ -269,9 +269,9 @@ async def _look_once(
         await made.close()
     if not RESULTS & set(told) and "standing_by" not in told:
         interval = settings.high_level.interval_for(record.data["timeframe"])
-        standing = await store.claims.standing(record.run_id, JOB)
+        claimed = await store.claims.newest_state(record.run_id, JOB)
         slots = {"slot": last_slot(clock.now, interval), "next_slot": next_slot(clock.now, interval)}
-        note("nothing_due", {**slots, "newest_decided": standing.newest})
+        note("nothing_due", {**slots, "newest_decided": claimed.newest})
     return 0
 
 

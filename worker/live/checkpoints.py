@@ -116,7 +116,7 @@ class SavepointWriter:
         self.rows = 0
         self.events = 0
 
-    def written(self, session: Session, standing: ResumePoint) -> tuple[Savepoint, bool]:
+    def written(self, session: Session, reached: ResumePoint) -> tuple[Savepoint, bool]:
         """A savepoint of a session between two rows, and whether it builds on no other.
 
         Call `stored` once it is stored; otherwise the next one holds its news, too.
@@ -142,10 +142,10 @@ class SavepointWriter:
             "session": told,
             "engine": _engine_state(session.engine),
             "ledger": written_as(TrialLedger, session.ledger),
-            "rows": standing.rows,
-            "blocked": standing.blocked,
+            "rows": reached.rows,
+            "blocked": reached.blocked,
         }
-        self._written = standing.rows, session.journal.events, len(made), len(episodes)
+        self._written = reached.rows, session.journal.events, len(made), len(episodes)
         rows, events, *_ = self._written
         return Savepoint(self._number, rows, events, self._maker, (_packed(added),), _packed(state)), whole
 
@@ -180,7 +180,7 @@ class Restored:
     """A session as it stood, and what goes on with it."""
 
     session: Session
-    standing: ResumePoint
+    resume_point: ResumePoint
     writer: SavepointWriter
 
 
@@ -226,8 +226,8 @@ def restored(
         raise NoSavepoint(f"savepoint {point.number} holds another moment than it says")
     session.listen()
     columns, episodes = len(live_step(session).columns.features.made), len(session.slow_loop.facts.episodes)
-    standing = ResumePoint(state["rows"], read_as(dict[str, str], state["blocked"]))
-    return Restored(session, standing, SavepointWriter.behind(point, columns, episodes))
+    resume_point = ResumePoint(state["rows"], read_as(dict[str, str], state["blocked"]))
+    return Restored(session, resume_point, SavepointWriter.behind(point, columns, episodes))
 
 
 def _bars(

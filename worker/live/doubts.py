@@ -40,7 +40,7 @@ class Doubts:
         record: "RunRecord",
         stepper: LiveStepper,
     ) -> "Doubts":
-        """As `data.plausibility` says for this feed, standing where the stepper stands."""
+        """As `data.plausibility` says for this feed, behind the rows of the stepper."""
         wanted = settings.plausibility == "always" or (settings.plausibility == "live" and not feed.lock_step)
         if not wanted:
             return cls(None, blocks=False)

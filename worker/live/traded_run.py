@@ -136,7 +136,7 @@ class TradedRun:
                 market_waits=feed.lock_step,
             )  # fmt: skip
             await self.savepoints.goes_on(found)
-            self.stepper.resume(found.session, found.standing.rows, found.standing.blocked)
+            self.stepper.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
         self.committing = CommitLoop(journal, self.keeper, self._note, self._save, lambda: self._stop.until)
         self.guard = EntryGuard(feed.symbols, self._note)
         self.requests = OperatorCommands(

@@ -21,7 +21,7 @@ def in_force(history: Iterable[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
     return tuple(latest.values())
 
 
-def write_standing(
+def write_in_force(
     folder: Path, versions: Sequence[PlaybookVersion], *, run_id: str, known_at: int, reason: str
 ) -> tuple[str, ...]:
     """Write the versions that are active or on trial; names of the files.

@@ -32,14 +32,14 @@ class RunOutcome:
 
 
 def outcome(
-    verdict: ReplanVerdict, effects: Sequence[Effect], standing: Sequence[PlaybookVersion], parent: Parent
+    verdict: ReplanVerdict, effects: Sequence[Effect], versions: Sequence[PlaybookVersion], parent: Parent
 ) -> dict[str, Any]:
     """The document.
 
     Args:
         verdict: of the judge.
         effects: of its actions, in their order.
-        standing: every playbook version as it stands after them.
+        versions: every playbook version as it stands after them.
         parent: the definition with a content hash.
     """
     late = [_refused(effect.refused) for effect in effects if effect.refused is not None]
@@ -55,8 +55,8 @@ def outcome(
         },
         "actions": [_effect(effect, parent) for effect in effects],
         "refused": [_refused(refusal) for refusal in verdict.refused] + late,
-        "active": [shown_version(version) for version in standing if version.state is VersionState.ACTIVE],
-        "on_trial": [shown_version(version) for version in standing if version.state in OPEN],
+        "active": [shown_version(version) for version in versions if version.state is VersionState.ACTIVE],
+        "on_trial": [shown_version(version) for version in versions if version.state in OPEN],
     }
 
 
@@ -88,10 +88,10 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
 
 def _renewed(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
     """The version as it stands once one of its measures goes on."""
-    standing = (
+    found = (
         version for version in reversed(history) if version.definition.content_hash == payload["version_hash"]
     )
-    return revised(next(standing), expires_at=payload["expires_at"])
+    return revised(next(found), expires_at=payload["expires_at"])
 
 
 def _in_run(

@@ -96,7 +96,7 @@ class SlotRunner:
         run_id, facts = self._run.run_id, self.facts
         async for row in self._store.journal.rows(run_id, kinds=facts.kinds, after=facts.last_seq):
             facts.add(row)
-        self._claims = await self._store.claims.standing(run_id, JOB)
+        self._claims = await self._store.claims.newest_state(run_id, JOB)
         # A second reading of the same reports is what most looks would do.
         if self.waiting or self._claims.newest_done != max(self._reports, default=None):
             await self._read_reports()

@@ -78,7 +78,7 @@ def resumed(point: Savepoint) -> LiveStepper:
     """A stepper that goes on from a savepoint."""
     one = stepper()
     found = restored(point, MARKET, Settings(), one.journal)
-    one.resume(found.session, found.standing.rows, found.standing.blocked)
+    one.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     return one
 
 

@@ -78,7 +78,7 @@ def split(one: LiveStepper) -> LiveStepper:
     point, _ = SavepointWriter("this program").written(one.session, ResumePoint(one.rows, dict(one.blocked)))
     again = stepper()
     found = restored(point, MARKET, losing_settings(), again.journal, PLAYBOOKS)
-    again.resume(found.session, found.standing.rows, found.standing.blocked)
+    again.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     return again
 
 
