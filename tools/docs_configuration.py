@@ -51,7 +51,7 @@ def meaning(key: str) -> str:
     """What a setting means, and its limits.
 
     Raises:
-        ConfigError: nobody has said so.
+        ConfigError: it is not said.
     """
     field = FIELDS[key]
     text = field.description

@@ -252,7 +252,7 @@ class TriggerEngine:
 
         Raises:
             InvariantViolation: an illegal transition, something forbidden ran inside the tick path, or the
-                bars have rows that nobody announced by `extend`.
+                bars have rows that `extend` did not announce.
         """
         if self.bars.shape[0] != self._known_rows:
             raise InvariantViolation(

@@ -155,7 +155,7 @@ class Session(Stateful):
         await self.reflect_slowly(step, timing)
 
     def validate(self, timing: Timing, end: int | None = None) -> Advance:
-        """Validate bars to the next boundary or slot and record what happened; waits for nobody."""
+        """Validate bars to the next boundary or slot and record what happened, at once."""
         engine, started = self.engine, time.perf_counter()
         rows = self.bars.shape[0] if end is None else end
         step = engine.advance(min(rows, self.slow_loop.next_row(engine.t) + 1 if self.learning else rows))

@@ -246,7 +246,7 @@ class MemoryView:
 
 
 def _opened() -> int | None:
-    """Number of a retrieval among those of its evaluation; None where nobody counts."""
+    """Number of a retrieval among those of its evaluation; None where none are counted."""
     present = present_retrievals()
     if present is None:
         return None

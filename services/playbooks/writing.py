@@ -88,7 +88,7 @@ def demand_writable(folder: Path) -> None:
 
 
 def _ours(folder: Path) -> bool:
-    """Whether every file there was written here before; a file that somebody added is not ours to remove."""
+    """Whether every file there was written here before; a file that was added is not ours to remove."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
         named = {*manifest["files"], MANIFEST} if manifest["made_by"] == MARK else set()

@@ -130,7 +130,7 @@ class SnapshotBuilder:
         return last - int(np.argmax(self._engine.bars.present[last::-1, s]))
 
     def _first_row(self, s: int) -> int:
-        """Row of the symbol's first bar; it has one by the time anybody asks."""
+        """Row of the symbol's first bar; it has one by the time it is asked for."""
         if s not in self._first_rows:
             self._first_rows[s] = int(np.argmax(self._engine.bars.present[:, s]))
         return self._first_rows[s]

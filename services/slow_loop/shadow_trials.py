@@ -5,7 +5,7 @@ and a candidate is promoted whose own mean lies above the reference and whose di
 traded on paper on the same bars, is proven. A banned cell that gains since the ban is `proven`: a report may
 recommend to lift the ban, which ends with its life at the latest. So is a risk cut, by the trades that its
 playbook has entered since. Nothing that suggested a change is counted for it. What its own trades refute is
-told as `refuted` while rules and bans stay, so that nobody asks for it again. However many candidates, bans
+told as `refuted` while rules and bans stay, so that none asks for it again. However many candidates, bans
 and cuts come, all of them share one level: each begins with what `online_levels` leaves it. Experiments have
 levels of their own: what one proves may be recommended as a candidate, which has to be proven again.
 """

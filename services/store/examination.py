@@ -51,7 +51,7 @@ async def examine(address: str, *, full: bool) -> Examination:
 
     Raises:
         StoreMissing: there is no store.
-        StoreError: it cannot be opened, or is somebody else's.
+        StoreError: it cannot be opened, or is another program's.
     """
     url = parse_url(address)
     try:

@@ -48,7 +48,7 @@ def upgrade(connection: Connection, url: StoreUrl) -> Upgrade:
     The connection's transaction must hold off other writers.
 
     Raises:
-        StoreError: the store is somebody else's, of a newer program, or of no known revision.
+        StoreError: the store is another program's, of a newer program, or of no known revision.
         InvariantViolation: a revision lost rows; roll the transaction back.
     """
     found = revision_state(connection, url)

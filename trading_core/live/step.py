@@ -1,7 +1,7 @@
 """The live step: one new row of bars through the same columns, regime and kernel as a backtest.
 
 A step computes what the new row adds, with saved state, so it costs the same on any length of history and
-gives the bits that a block would give. It waits for nobody and knows no policy loop.
+gives the bits that a block would give. It waits for nothing and knows no policy loop.
 """
 
 from collections.abc import Collection, Mapping, Sequence

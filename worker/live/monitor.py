@@ -36,17 +36,17 @@ class Monitor(Protocol):
 
 
 class NullMonitor:
-    """Events go to a sink, nobody is told and nobody asks."""
+    """Events go to a sink, no person is told and nothing asks."""
 
     def __init__(self, note: EventSink) -> None:
         self.note = note
 
     def stored(self, row: JournalRow) -> None:
-        """Nobody is told."""
+        """No person is told."""
 
     @asynccontextmanager
     async def around(self, source: VitalSource, run_id: str) -> AsyncIterator[None]:
-        """Nobody asks."""
+        """Nothing asks."""
         yield
 
 

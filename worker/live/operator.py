@@ -21,7 +21,7 @@ class OperatorCommands:
         operator: where they wait.
         run_id: the run.
         stepper: what they change.
-        committing: stores what was done before anybody is told.
+        committing: stores what was done before the operator is told.
         note: told of each request that was answered.
         outcomes: of commands that stand in the journal already, by number.
         released: the operator lets entries go on.

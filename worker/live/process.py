@@ -142,7 +142,7 @@ class PaperProcess:
                     await tenure.release()
 
     async def _is_resumable(self, run_id: str, lease: Lease) -> bool:
-        """Whether the run can be traded now that nobody else does; one that ended meanwhile cannot."""
+        """Whether the run can be traded now that no other process does; one that ended meanwhile cannot."""
         record = await self._inputs.store.runs.find(run_id)
         if record.status == "interrupted":
             await self._inputs.store.runs.reopen(run_id, lease)

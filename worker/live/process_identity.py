@@ -1,4 +1,4 @@
-"""Which process somebody was, so that a later one can say whether that process is gone.
+"""Which process it was, so that a later one can say whether that process is gone.
 
 A number alone is not enough: numbers are used again, and in a container every process that starts gets the
 same one. What the system says of when a process began tells them apart.
@@ -52,7 +52,7 @@ def is_gone(process: ProcessIdentity) -> bool:
 
 
 def _born(pid: int) -> str | None:
-    """When a process began, as the system counts; None when there is none, empty when nobody can say."""
+    """When a process began, as the system counts; None when there is none, empty when it cannot say."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

@@ -1,7 +1,7 @@
 """The script of a stored paper run: everything that it took in, from the store alone.
 
 Its bars, the anomalies of its feed, the bars at which answers arrived, what was late and what the operator
-asked all stand there: nothing is measured, nobody is asked, no file is read.
+asked all stand there: nothing is measured, no model is asked, no file is read.
 """
 
 from collections.abc import AsyncIterator, Sequence

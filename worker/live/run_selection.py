@@ -38,7 +38,7 @@ class ReadsSymbolsOff(Protocol):
 
     @property
     def symbols_found(self) -> tuple[str, ...] | None:
-        """As they stand in the source; None where somebody named them."""
+        """As they stand in the source; None where the operator named them."""
         ...
 
     def follow(self, symbols: tuple[str, ...]) -> None:
@@ -146,7 +146,7 @@ async def _deciding(store: "Store", settings: Settings) -> AsyncIterator[None]:
 
 
 async def release_dead_lease(store: "Store", name: str) -> None:
-    """Release a lease whose owner was a process of this machine that is gone: nobody has to wait for it."""
+    """Release a lease whose owner was a process of this machine that is gone: none has to wait for it."""
     holder = await store.leases.holder(name)
     if holder is not None and _gone(holder):
         await store.leases.release(holder)

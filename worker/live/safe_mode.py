@@ -1,7 +1,7 @@
 """Safe mode: when in doubt no entries, while stops and every other exit run on.
 
 A pure state machine. Something raises a reason; a soft one ends when it is gone, a hard one only when the
-operator says so after it is gone, because nobody else can know that the run is whole. Whoever drives it
+operator says so after it is gone, because no other can know that the run is whole. Whoever drives it
 journals the changes.
 """
 

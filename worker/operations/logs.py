@@ -209,7 +209,7 @@ def _formatter(form: str, redactor: Redactor, handler: QuietHandler | QuietFileH
 
 
 def _on_one_line(_: Any, __: str, event: EventDict) -> EventDict:
-    """A record that holds foreign text stays one line, so that nobody can write one of ours."""
+    """A record that holds foreign text stays one line, so that it cannot pass for one of ours."""
     for key, value in event.items():
         if isinstance(value, str):
             event[key] = visible(value, lines=key in TRACES)

@@ -1,8 +1,8 @@
 """Changes of playbooks that wait for a person: what the judge wanted and the program does not do by itself.
 
-A run that trades waits for nobody: what it may not do it declines, the journal has it, and a person is told
+A run that trades does not wait: what it may not do it declines, the journal has it, and a person is told
 how to do it all the same. That is an action which met a bound, and an experiment that has ended, since one
-never becomes active by itself. What the evidence did not carry, or what is so already, waits for nobody.
+never becomes active by itself. What the evidence did not carry, or what is so already, waits for no person.
 """
 
 from collections.abc import Callable, Iterator, Mapping

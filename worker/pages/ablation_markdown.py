@@ -48,7 +48,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _text(words: str) -> str:
-    """Names of symbols come from a file of somebody else: they stay text."""
+    """Names of symbols come from a foreign file: they stay text."""
     words = visible(words)
     for sign in "\\|`*<[":
         words = words.replace(sign, f"\\{sign}")

@@ -1,4 +1,4 @@
-"""Pages rendered from the templates beside this module: every text is escaped, and what nobody sees is shown.
+"""Pages rendered from the templates beside this module: every text is escaped, what cannot be seen is shown.
 
 A page loads and runs nothing: its policy allows one style, which it names by its hash.
 """

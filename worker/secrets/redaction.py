@@ -1,6 +1,6 @@
 """Keeps secrets out of what is printed, logged, served and sent: by their values, then by how secrets look.
 
-Values are collected once, from the environment and from store addresses. Patterns catch what nobody told us
+Values are collected once, from the environment and from store addresses. Patterns catch what we were not told
 about: keys of other programs, bearer tokens, passwords in addresses. A reader sees `***` in their place.
 """
 

@@ -1,4 +1,4 @@
-"""A table of anybody's resolved trades, from CSV or Parquet: columns by name, judged row by row.
+"""A table of resolved trades from CSV or Parquet: columns by name, judged row by row.
 
 Nothing is repaired: a value that cannot be used is refused with its file, row, column and the next step. The
 `trades.csv` of a run is such a table as it stands.

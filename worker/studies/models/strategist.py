@@ -45,7 +45,7 @@ class Decided(Cost):
 
     Attributes:
         decision: `propose PLAYBOOK DIRECTION`, `hold`, `tighten`, `abstain`, or how it failed.
-        replied: whether the model had its say; else the decision is nobody's.
+        replied: whether the model had its say; else there is no decision.
         plan: content hash of the proposal.
     """
 
@@ -154,7 +154,7 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
                 policy = event.payload["policy"]
                 frozen[event.payload["policy_id"]] = PolicyProposal.model_validate(policy["proposal"])
             elif event.row.kind == "policy_snapshot" and event.payload["event_id"] not in asked:
-                asked.add(event.payload["event_id"])  # one more is of a late answer: nobody was asked on it
+                asked.add(event.payload["event_id"])  # one more is of a late answer: no model was asked on it
                 one = _question(event, active, frozen)
                 idle += not _has_choice(one, settings)
                 found += [one] if _has_choice(one, settings) else []

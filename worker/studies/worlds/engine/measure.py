@@ -54,7 +54,7 @@ def on_and_off(world: EngineWorld, gate: GateSettings, key: list[int]) -> Outcom
 def _run(
     world: EngineWorld, bars: BarSeries, gate: GateSettings, arm: Arm, *, right: bool = False
 ) -> RunResult:
-    """One session whose journal nobody keeps and whose trials no ledger counts."""
+    """One session whose journal is not kept and whose trials no ledger counts."""
     settings = settings_of(arm, Settings(gate=gate))
     journal = JournalWriter(UnkeptSink(), JOURNAL_ROWS)
     return asyncio.run(run_backtest(settings, bars, journal, definitions=world.playbooks(right=right)))
