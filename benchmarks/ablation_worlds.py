@@ -29,10 +29,6 @@ COSTS = {"no costs": ExecutionSettings(fee_bps=0.0, slippage_bps=0.0), "usual co
 BARS, SYMBOLS, SEEDS = 1_500, 3, 5
 
 
-def _quiet(done: int, total: int) -> None:
-    """Nobody watches."""
-
-
 async def ablated(bars: BarSeries, settings: Settings, url: str) -> dict[str, Any]:
     """The document of one ablation."""
 

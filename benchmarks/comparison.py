@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 KEYS = ["symbol", "entry_bar"]
-WHERE = ["entry_bar", "exit_bar"]
 PRICES = ["entry_price", "exit_price"]
 
 

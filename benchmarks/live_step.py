@@ -15,9 +15,8 @@ from trading_core import BarSeries
 from trading_core.kernel.fresh import event_flags, parameter_record
 from trading_core.live.growing_bars import Bar, GrowingBars
 from trading_core.live.step import LiveStep
-from trading_core.regime import RegimeTracker
+from trading_core.market import Market
 from trading_core.rule_bank import SharedColumns
-from trading_core.rules import RuleColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import PolicyOrders, TriggerEngine
@@ -73,32 +72,32 @@ def time_world(history: int, symbols: int) -> Steps:
 
 
 def live_step(full: BarSeries, history: int) -> LiveStep:
-    """A step whose engine has validated the history, with the strategy as a standing policy."""
+    """A step whose engine has validated the history, with the strategy as a policy that never ends."""
     bars = GrowingBars(_first(full, history))
-    columns = RuleColumns(bars)
+    market = Market.of(bars)
+    columns = market.columns
     columns.features.load(FEATURES)
     symbols = range(len(full.symbols))
     for s in symbols:
         for text in (*RULES, ENTRY):
             columns.boolean(text, s)
-    regime = RegimeTracker(bars, features=columns.features)
     parameters = parameter_record(ExecutionSettings(), EnvelopeSettings(), heartbeat=0, emit_events=True)
     engine = TriggerEngine(
-        bars, event_flags(regime.columns), parameters, 1e6, TickGuard(), TickEventDecoder(bars, "", "bench"),
+        bars, event_flags(market.regimes), parameters, 1e6, TickGuard(), TickEventDecoder(bars, "", "bench"),
         columns=SharedColumns(columns),
     )  # fmt: skip
     for s in symbols:
         engine.install(s, _orders(columns.place(ENTRY, s).index))
     while not engine.done:
         engine.advance()
-    return LiveStep(bars, columns, regime, engine)
+    return LiveStep(market, engine)
 
 
 def _orders(setup: int) -> PolicyOrders:
     return PolicyOrders(
         tag=PolicyTag("bench", "crossing"), direction=1, setup=setup, activation=-1, invalidation=-1, stop=-1,
         target=-1, refinement=-1, window=3, horizon=int(BRACKET["time_stop_bars"]), risk_fraction=0.005,
-        immediate=True, standing=True, stop_pct=BRACKET["stop_pct"], target_pct=BRACKET["target_pct"],
+        immediate=True, never_ends=True, stop_pct=BRACKET["stop_pct"], target_pct=BRACKET["target_pct"],
     )  # fmt: skip
 
 

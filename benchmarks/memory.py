@@ -15,13 +15,13 @@ import numpy as np
 from schemas.episode import Episode
 from schemas.settings import MemorySettings
 from schemas.vocabulary import ExitReason
-from services.clock import SimulatedClock
 from services.memory.episode_memory import MemoryView
 from services.memory.scan import FAILURE, LANES, LOSS, SCRATCH, WIN, Cases
 from services.memory.store import ID_BYTES, Population, Populations
 from services.memory.telemetry import MemoryTelemetry
 from services.ports import MemoryQuery
 from tools.docs_pages import table
+from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 
 SEED = 20_240_607

@@ -89,7 +89,7 @@ class FeedError(InfrastructureError):
 
 
 class InvariantViolation(ThinktwiceError):
-    """A guarantee of this program did not hold: a bug, or somebody went around the door."""
+    """A guarantee of this program did not hold: a bug, or a call went around the door."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""A proposal is one hypothesis, complete enough to trade without asking anybody again."""
+"""A proposal is one hypothesis, complete enough to trade without asking again."""
 
 from typing import Literal, Self
 
@@ -13,7 +13,7 @@ class PolicyProposal(OrderTerms):
     """Typed plan of a strategist for one symbol; rules are texts of the rule language.
 
     The fields without a default are the least that a strategist has to say; see `OrderTerms` for the others.
-    `argues_for` is what the author of thesis and rationale says they argue for; None where nobody was asked.
+    `argues_for` is what the author of thesis and rationale says they argue for; None where none was asked.
     """
 
     playbook_id: str = Field(max_length=64)

@@ -128,4 +128,4 @@ def _declared(cls: Any) -> Mapping[str, Any]:
     if declared or not is_dataclass(cls):
         return declared
     hints = get_type_hints(cls)
-    return {one.name: hints[one.name] for one in fields(cls) if one.name not in rebuilt}
+    return {declared.name: hints[declared.name] for declared in fields(cls) if declared.name not in rebuilt}

@@ -59,7 +59,7 @@ class TrialLedger(TrialCounts):
     def sums(self) -> str:
         """`41 hypotheses, 1 candidate, 0 promotions`."""
         told = zip((self.hypotheses, self.candidates, self.promotions), NOUNS, strict=True)
-        return ", ".join(f"{count:,} {one if count == 1 else several}" for count, (one, several) in told)
+        return ", ".join(f"{count:,} {row if count == 1 else several}" for count, (row, several) in told)
 
     def line(self) -> str | None:
         """One line for people; None where nothing was tried before."""

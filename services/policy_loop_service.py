@@ -23,7 +23,7 @@ from schemas.reflection import TickValidationEvent
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import PART, Stateful, demand_fields, read_as, written_as
-from schemas.vocabulary import AmendmentKind, EvaluationOutcome, InvocationOutcome
+from schemas.vocabulary import EvaluationOutcome, InvocationOutcome
 from services.policy_loop.admission import BoundaryFacts, decide
 from services.policy_loop.background import BackgroundBuilder
 from services.policy_loop.compiler import compile_policy, volatility_rule
@@ -31,12 +31,13 @@ from services.policy_loop.counters import PolicyCounters
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment
 from services.policy_loop.evaluator import PolicyEvaluator
 from services.policy_loop.freeze import amend, freeze
+from services.policy_loop.late_answers import why_not_eligible, why_out_of_date
 from services.policy_loop.records import Ending, PolicyJournal, tick_event
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop.staleness import why_stale
 from services.ports import EventJournal, Judge, PlanProvider, PlaybookReader, RevisionBudget
 from trading_core.kernel.state_machine import STATES
-from trading_core.rules import RuleColumns
+from trading_core.market import Market
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
 
@@ -62,7 +63,7 @@ class PolicyLoopService(Stateful):
         "counters": PART,
     }
     REBUILT = frozenset(
-        {"_settings", "_engine", "_columns", "_builder", "_playbooks", "_journal"}
+        {"_settings", "_engine", "_market", "_builder", "_playbooks", "_journal"}
         | {"_evaluator", "backgrounds", "_in_flight", "_missed"}  # empty where no evaluation is out
     )
     IN_FORCE: ClassVar = {"policies": dict[str, FrozenPolicy], "structures": dict[str, str]}
@@ -71,7 +72,7 @@ class PolicyLoopService(Stateful):
         self,
         settings: Settings,
         engine: TriggerEngine,
-        columns: RuleColumns,
+        market: Market,
         builder: SnapshotBuilder,
         provider: PlanProvider,
         judge: Judge,
@@ -83,7 +84,7 @@ class PolicyLoopService(Stateful):
         self.background = background
         self.backgrounds: dict[str, DecisionBackground] = {}
         self._engine = engine
-        self._columns = columns
+        self._market = market
         self._builder = builder
         self.provider = provider
         self._judge = judge
@@ -115,7 +116,7 @@ class PolicyLoopService(Stateful):
             raise InvariantViolation("an evaluation is out: what it thinks about is no state")
         kept = {tag.policy_id for tag in self._engine.tags_in_force().values()}
         policies = {
-            name: written_as(kind, {key: one for key, one in getattr(self, name).items() if key in kept})
+            name: written_as(kind, {key: value for key, value in getattr(self, name).items() if key in kept})
             for name, kind in self.IN_FORCE.items()
         }
         return super().state() | policies
@@ -192,7 +193,7 @@ class PolicyLoopService(Stateful):
         """Take the snapshot: what the account and the market are as the evaluation begins."""
         boundary = evaluation.boundary
         try:
-            evaluation.asked = self._builder.standing(boundary.s)
+            evaluation.asked = self._builder.account_state(boundary.s)
             evaluation.snapshot = self._builder.build(
                 boundary, self.in_force(boundary.s), self.opened_by(boundary.s)
             )
@@ -287,47 +288,19 @@ class PolicyLoopService(Stateful):
         if evaluation.asked is None or evaluation.conclusion is None:
             return None
         s = evaluation.boundary.s
-        now = self._builder.standing(s)
+        now = self._builder.account_state(s)
         stale = why_stale(evaluation.asked, now, self._settings.policy_loop.max_answer_bars)
         if stale is None and now.row != evaluation.asked.row:
-            stale = self._why_not_eligible(s, evaluation.conclusion)
+            regime = self._builder.regime(self._builder.last_row(s), s)
+            stale = why_not_eligible(
+                evaluation.conclusion, self.in_force(s), self.opened_by(s), regime, self._playbooks
+            )
         return stale or self._why_out_of_date(s, evaluation.conclusion)
 
-    def _why_not_eligible(self, s: int, concluded: Conclusion) -> str | None:
-        """Why a plan or a kept policy without a position does not fit the regime of the present bar."""
-        approved = concluded.approved
-        if isinstance(approved, ApprovedPlan):
-            plan = approved.round.answer.proposal
-        elif self.opened_by(s) is None and approved is not None:
-            policy = self.in_force(s) if approved.amendment.kind is AmendmentKind.KEEP else None
-            plan = None if policy is None else policy.proposal
-        else:
-            plan = None
-        if plan is None:
-            return None
-        labels = self._builder.regime(self._builder.last_row(s), s)
-        eligible = self._playbooks.get(plan.playbook_id).definition.eligibility[plan.direction]
-        if labels is not None and eligible.allows(labels.labels):
-            return None
-        shown = "unknown" if labels is None else f"{labels.labels.key}/{labels.labels.structure}"
-        return f"playbook {plan.playbook_id!r} {plan.direction} is not eligible in {shown} any more"
-
     def _why_out_of_date(self, s: int, concluded: Conclusion) -> str | None:
-        """Why an amendment has nothing to amend any more: its policy went, or its stop was overtaken."""
-        if not isinstance(concluded.approved, JudgedAmendment):
-            return None
-        amendment, present = concluded.approved.amendment, self.opened_by(s) or self.in_force(s)
-        found = None if present is None else present.policy_id
-        if found != amendment.policy_id and amendment.kind is not AmendmentKind.STAND_DOWN:
-            return f"the policy was {amendment.policy_id} and is {found or 'none'}"
-        if amendment.stop is None:
-            return None
-        stop, close = float(self._engine.state["stop"][s]), float(self._engine.state["last_close"][s])
-        if not min(stop, close) < amendment.stop < max(stop, close):
-            return (
-                f"the stop {amendment.stop!r} does not lie between stop {stop!r} and close {close!r} any more"
-            )
-        return None
+        state = self._engine.state[s]
+        present = self.opened_by(s) or self.in_force(s)
+        return why_out_of_date(concluded, present, float(state["stop"]), float(state["last_close"]))
 
     def _carry_out(self, evaluation: Evaluation, concluded: Conclusion) -> Ending:
         boundary = evaluation.boundary
@@ -379,7 +352,7 @@ class PolicyLoopService(Stateful):
             reflection_off=self._reflection_off,
         )
         sizing = volatility_rule(self._settings.execution)
-        orders = compile_policy(policy, boundary.s, self._columns, self._engine.columns, sizing)
+        orders = compile_policy(policy, boundary.s, self._market.columns, self._engine.columns, sizing)
         self.policies[policy.policy_id] = policy
         if self.background is not None:
             self.background.plans.frozen(policy, self._now())

@@ -169,7 +169,11 @@ class Plan:
     @property
     def reflected(self) -> PlanRound | None:
         """The last round with a proposal that met a reflection; None without one."""
-        met = (one for one in reversed(self.rounds) if one.answer.proposal and one.reflection)
+        met = (
+            plan_round
+            for plan_round in reversed(self.rounds)
+            if plan_round.answer.proposal and plan_round.reflection
+        )
         return next(met, None)
 
 

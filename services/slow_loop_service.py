@@ -38,12 +38,11 @@ from services.slow_loop.loop_facts import LoopFacts
 from services.slow_loop.promotion_levels import Key
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop.trial_evidence import Evidence
-from trading_core.bars import BarSeries
-from trading_core.rules import RuleColumns
+from trading_core.market import Market
 
 
 class SlowLoopService(Stateful):
-    """Slow loop of one run over one BarSeries."""
+    """Slow loop of one run on its market."""
 
     STATE: ClassVar = {
         "_next_slot": int,
@@ -57,14 +56,14 @@ class SlowLoopService(Stateful):
         "_trials": PART,
     }
     REBUILT = frozenset({
-        "_settings", "_bars", "_columns", "_reflection", "_judge", "_lifecycle", "_playbooks", "_policy_loop",
+        "_settings", "_market", "_reflection", "_judge", "_lifecycle", "_playbooks", "_policy_loop",
         "_journal", "_interval",
     })  # fmt: skip
 
     def __init__(
         self,
         settings: Settings,
-        bars: BarSeries,
+        market: Market,
         reflection: HighLevelReflectionService,
         judge: Judge,
         lifecycle: PlaybookLifecycle,
@@ -72,11 +71,9 @@ class SlowLoopService(Stateful):
         trials: ShadowTrials,
         policy_loop: PolicyLoopService,
         journal: EventJournal,
-        columns: RuleColumns,
     ) -> None:
         self._settings = settings
-        self._bars = bars
-        self._columns = columns
+        self._market = market
         self._reflection = reflection
         self._judge = judge
         self._lifecycle = lifecycle
@@ -84,8 +81,8 @@ class SlowLoopService(Stateful):
         self._trials = trials
         self._policy_loop = policy_loop
         self._journal = journal
-        self._interval: Literal["daily", "weekly"] = settings.high_level.interval_for(bars.timeframe)
-        self._next_slot = next_slot(int(bars.close_times[0]), self._interval)
+        self._interval: Literal["daily", "weekly"] = settings.high_level.interval_for(market.bars.timeframe)
+        self._next_slot = next_slot(int(market.bars.close_times[0]), self._interval)
         self._last_examined: int | None = None
         self._failed = False
         self._in_hand: str | None = None
@@ -116,12 +113,12 @@ class SlowLoopService(Stateful):
 
     def next_row(self, row: int) -> int:
         """First row at or after `row` whose close reaches the next slot; T when there is none."""
-        times = self._bars.close_times
+        times = self._market.bars.close_times
         return row + int(np.searchsorted(times[row:], self._next_slot, side="left"))
 
     def slot_closed_by(self, row: int) -> bool:
         """Whether the close of bar `row` reaches the next slot."""
-        return int(self._bars.close_times[row]) >= self._next_slot
+        return int(self._market.bars.close_times[row]) >= self._next_slot
 
     async def on_row(self, row: int) -> None:
         """Examine the slots that bar `row` has closed, or an early batch; never both.
@@ -129,7 +126,7 @@ class SlowLoopService(Stateful):
         After an error nothing is examined again before the next slot.
         """
         started = time.perf_counter()
-        now = int(self._bars.close_times[row])
+        now = int(self._market.bars.close_times[row])
         slot = self._closed_slot(now)
         try:
             if slot is not None:
@@ -152,7 +149,7 @@ class SlowLoopService(Stateful):
         Trials are promoted or retired on their own evidence, or end with their life; measures whose life is
         over are renewed, or end on their own evidence.
         """
-        now = int(self._bars.close_times[row])
+        now = int(self._market.bars.close_times[row])
         if self._closed_slot(now) is None:
             return
         try:
@@ -173,7 +170,7 @@ class SlowLoopService(Stateful):
         row: int,
     ) -> None:
         """A report that was made elsewhere, with the verdict on it, arrives at the close of bar `row`."""
-        now = int(self._bars.close_times[row])
+        now = int(self._market.bars.close_times[row])
         try:
             self._asked(request, now)
             self._answered(request, report, now)
@@ -210,7 +207,7 @@ class SlowLoopService(Stateful):
     def _weigh_measures(self, now: int) -> None:
         """Renew the measures whose life is over, or end those that their own trades contradict."""
         shown, proven = self._trials.measured, self._trials.proven
-        for renewal in self._lifecycle.renew_due(now, self._bars.timeframe, shown, proven):
+        for renewal in self._lifecycle.renew_due(now, self._market.bars.timeframe, shown, proven):
             journal_renewal(self._journal, renewal, now)
         ended = self._lifecycle.end_contradicted(now, proven)
         self._trials.lifted(ended, now)
@@ -252,10 +249,10 @@ class SlowLoopService(Stateful):
 
         It changes nothing and resets nothing. What it may recommend is what a slot would be allowed to.
         """
-        now = int(self._bars.close_times[row])
+        now = int(self._market.bars.close_times[row])
         allowed, override = structural_permission(self._cadence(now, now))
         run = Run(now, "batch", allowed, override)
-        request = self.facts.request(run, now, self._columns)
+        request = self.facts.request(run, now, self._market.columns)
         evidence = self.facts.evidence(request.episode_ids)
         report = await self._reflection.by_rules().reflect(request, evidence, self._definitions())
         return request, report
@@ -266,7 +263,7 @@ class SlowLoopService(Stateful):
         For an operator who asks a run that goes on. It counts as a run of the slow loop, so the next slot
         keeps its interval from here; the limit on structural changes holds. None when the loop is off.
         """
-        now = int(self._bars.close_times[row])
+        now = int(self._market.bars.close_times[row])
         facts = self._cadence(now, now)
         if not facts.enabled:
             return None
@@ -293,7 +290,7 @@ class SlowLoopService(Stateful):
 
     async def _run(self, run: Run, row: int, now: int) -> None:
         started = time.perf_counter()
-        request = self.facts.request(run, now, self._columns)
+        request = self.facts.request(run, now, self._market.columns)
         self._asked(request, now)
         evidence = self.facts.evidence(request.episode_ids)
         report = await self._reflection.reflect(request, evidence, self._definitions())
@@ -324,7 +321,9 @@ class SlowLoopService(Stateful):
         counters = self.counters
         counters.runs += 1
         counters.findings.update(str(cluster.grade) for cluster in report.clusters)
-        counters.recommendations.update(str(one.action) for one in report.recommendations)
+        counters.recommendations.update(
+            str(recommendation.action) for recommendation in report.recommendations
+        )
         counters.reports.append(
             {
                 "report_id": report_id,
@@ -340,7 +339,7 @@ class SlowLoopService(Stateful):
         self.last_verdict = verdict
         verdict_id = verdict.content_hash[:16]
         self.counters.replans[str(verdict.decision)] += 1
-        self.counters.refused.update(one.code for one in verdict.refused)
+        self.counters.refused.update(refusal.code for refusal in verdict.refused)
         self._append(
             now,
             "replan_verdict",
@@ -357,14 +356,14 @@ class SlowLoopService(Stateful):
             report_id=verdict.report_id,
             verdict_id=verdict_id,
             at=now,
-            timeframe=self._bars.timeframe,
+            timeframe=self._market.bars.timeframe,
             proven=self.proven,
         )
         self._trials.lifted(changed, now)
         refused = self._lifecycle.refused[refused_before:]
-        not_done = [one.action for one in refused]
-        done = [one for one in verdict.actions if one not in not_done]
-        self.counters.applied.update(one.kind for one in done)
+        not_done = [refusal.action for refusal in refused]
+        done = [action for action in verdict.actions if action not in not_done]
+        self.counters.applied.update(action.kind for action in done)
         for refusal in refused:
             self.counters.refused[refusal.code] += 1
             self._append(now, "action_refused", {"verdict_id": verdict_id, **refusal.payload()})

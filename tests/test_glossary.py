@@ -22,7 +22,7 @@ NO_NOUNS = frozenset({
     "recommended", "recorded", "recovering", "redacted", "redacting", "reflecting", "refused",
     "resolved", "restored", "resume", "retrying", "safe", "sampled", "seen", "shared", "sifted",
     "silent", "simulated", "slow", "so", "spent", "spliced", "stateful", "stopped", "stored", "system", "t",
-    "taken", "thinktwice", "tighten", "tried", "unkept", "unlocking", "unreadable", "untraded",
+    "taken", "thinktwice", "tighten", "traded", "tried", "unkept", "unlocking", "unreadable", "untraded",
     "unusable", "vital", "waiting", "with",
 })  # fmt: skip
 

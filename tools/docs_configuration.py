@@ -51,17 +51,17 @@ def meaning(key: str) -> str:
     """What a setting means, and its limits.
 
     Raises:
-        ConfigError: nobody has said so.
+        ConfigError: it is not said.
     """
     field = FIELDS[key]
     text = field.description
     if text is None:
         raise ConfigError(f"setting {key!r} has no description in schemas/settings")
     limits = [
-        form.format(f"{getattr(one, name):g}")
-        for one in field.metadata
+        form.format(f"{getattr(bound, name):g}")
+        for bound in field.metadata
         for name, form in _LIMITS.items()
-        if hasattr(one, name)
+        if hasattr(bound, name)
     ]
     text = re.sub(r"^None: ", "unset: ", text)
     return f"{text}{' (' + ', '.join(limits) + ')' if limits else ''}"
@@ -73,7 +73,7 @@ def type_text(annotation: Any) -> str:
     if origin is Literal:
         return ", ".join(f"`{choice}`" for choice in arguments)
     if origin in (Union, UnionType):
-        return " or ".join(type_text(one) for one in arguments if one is not NoneType)
+        return " or ".join(type_text(argument) for argument in arguments if argument is not NoneType)
     if origin is tuple:
         return f"list of {type_text(arguments[0])}"
     if isinstance(annotation, type) and issubclass(annotation, str) and annotation is not str:
@@ -87,7 +87,7 @@ def _default(field: FieldInfo) -> str:
     if value is None:
         return "unset"
     if isinstance(value, tuple):
-        value = [one.payload() if isinstance(one, Contract) else one for one in value]
+        value = [part.payload() if isinstance(part, Contract) else part for part in value]
     return f"`{json.dumps(value)}`"
 
 

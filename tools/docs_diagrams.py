@@ -14,7 +14,7 @@ from trading_core.kernel.state_machine import TRANSITIONS
 ROOMS = ("worker", "agents", "services", "trading_core", "prompts", "schemas")
 BOOTSTRAP = ROOT / "worker" / "bootstrap.py"
 # Data and passive tools that nearly everything receives; they would hide who works with whom.
-PASSIVE = frozenset({"SimulatedClock", "TickGuard", "RuleColumns", "TickEventDecoder"})
+PASSIVE = frozenset({"Market", "TickGuard", "SharedColumns", "TickEventDecoder"})
 
 
 def mermaid(kind: str, lines: list[str]) -> str:
@@ -48,7 +48,7 @@ def room_imports() -> set[tuple[str, str]]:
 
 def rooms_diagram() -> str:
     """Rooms and the imports between them."""
-    return mermaid("flowchart TD", [f"{one} --> {other}" for one, other in sorted(room_imports())])
+    return mermaid("flowchart TD", [f"{importer} --> {other}" for importer, other in sorted(room_imports())])
 
 
 def service_part(module: str) -> str:
@@ -71,7 +71,9 @@ def service_imports() -> set[tuple[str, str]]:
 def services_diagram() -> str:
     """Packages of `services` and the imports between them."""
     lines = ['loops["services/*.py: the loops and what they share"]']
-    return mermaid("flowchart LR", lines + [f"{one} --> {other}" for one, other in sorted(service_imports())])
+    return mermaid(
+        "flowchart LR", lines + [f"{importer} --> {other}" for importer, other in sorted(service_imports())]
+    )
 
 
 def states_diagram() -> str:
@@ -86,27 +88,32 @@ Held = list[tuple[str, bool]]
 class Wiring:
     """Who is given whom in `bootstrap.assemble`: classes, and edges (holder, held, only through a reader).
 
-    Functions of the same module are followed with what they are given.
+    Functions of the same module, and those of ours that it imports, are followed with what they are given.
     """
 
-    def __init__(self, tree: ast.Module) -> None:
-        self.rooms = {
-            alias.asname or alias.name: (node.module or "").split(".")[0]
+    def __init__(
+        self, tree: ast.Module, start: str = "assemble", names: dict[str, Held] | None = None
+    ) -> None:
+        self.homes = {
+            alias.asname or alias.name: node.module or ""
             for node in tree.body
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
+        self.rooms = {name: home.split(".")[0] for name, home in self.homes.items()}
         self.edges: set[tuple[str, str, bool]] = set()
         self._functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-        self._result("assemble", {})
+        self.held = self._result(start, names or {})
 
     def _result(self, name: str, names: dict[str, Held]) -> Held:
         """What a function returns, when its parameters are bound to `names`."""
+        if name not in self._functions:
+            return []
         for node in ast.walk(self._functions[name]):
             if isinstance(node, ast.Assign):
                 self._bind(node, names)
         returned = [node for node in ast.walk(self._functions[name]) if isinstance(node, ast.Return)]
-        return [one for node in returned if node.value is not None for one in self._held(node.value, names)]
+        return [end for node in returned if node.value is not None for end in self._held(node.value, names)]
 
     def _bind(self, node: ast.Assign, names: dict[str, Held]) -> None:
         """Bind the names of an assignment, element by element where there are several."""
@@ -135,26 +142,46 @@ class Wiring:
         """The result of a function of the module, or an object of ours with what it is given."""
         name = call.func.id if isinstance(call.func, ast.Name) else ""
         given = [self._held(value, names) for value in call.args]
-        named = {one.arg or "": self._held(one.value, names) for one in call.keywords}
+        named = {keyword.arg or "": self._held(keyword.value, names) for keyword in call.keywords}
         if name in self._functions:
-            parameters = [one.arg for one in self._functions[name].args.args]
-            return self._result(name, dict(zip(parameters, given, strict=False)) | named)
+            return self._result(name, bound(self._functions[name], given) | named)
+        if name[:1].islower() and self.rooms.get(name) in ROOMS:
+            return self._followed(name, given, named)
         if not name[:1].isupper() or name in PASSIVE or self.rooms.get(name) not in ROOMS:
             return []
-        for other, reads in (one for held in (*given, *named.values()) for one in held):
+        for other, reads in (end for held in (*given, *named.values()) for end in held):
             self.edges.add((name, other, reads))
         return [(name, False)]
+
+    def _followed(self, name: str, given: list[Held], named: dict[str, Held]) -> Held:
+        """The result of a function of another module of ours, with the edges that it draws."""
+        home = ROOT.joinpath(*self.homes[name].split(".")).with_suffix(".py")
+        if not home.exists():
+            return []
+        tree = ast.parse(home.read_text("utf-8"))
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+        other = Wiring(tree, name, *(bound(function, given) | named for function in functions))
+        self.edges |= other.edges
+        self.rooms = other.rooms | self.rooms
+        return other.held
+
+
+def bound(function: ast.FunctionDef, given: list[Held]) -> dict[str, Held]:
+    """What the positional parameters of a function are given."""
+    return dict(zip((parameter.arg for parameter in function.args.args), given, strict=False))
 
 
 def wiring_diagram() -> str:
     """Who holds whom in a session; a dotted line is a read-only handle."""
     found = Wiring(ast.parse(BOOTSTRAP.read_text("utf-8")))
     by_room: dict[str, list[str]] = {}
-    for name in sorted({end for one, other, _ in found.edges for end in (one, other)}):
+    for name in sorted({end for holder, other, _ in found.edges for end in (holder, other)}):
         by_room.setdefault(found.rooms[name], []).append(name)
     lines = []
     for room in ROOMS:
         if room in by_room:
             lines += [f"subgraph {room}", *(f"    {name}" for name in by_room[room]), "end"]
-    lines += [f"{one} {'-.->' if reads else '-->'} {other}" for one, other, reads in sorted(found.edges)]
+    lines += [
+        f"{holder} {'-.->' if reads else '-->'} {other}" for holder, other, reads in sorted(found.edges)
+    ]
     return mermaid("flowchart LR", lines)

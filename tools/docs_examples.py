@@ -133,9 +133,9 @@ def shown(fence: Fence, ran: list[Ran]) -> str:
     """The text of a block after its commands ran."""
     limit = int(fence.options.get("lines", "1000"))
     parts = []
-    for one in ran:
-        lines = [line.rstrip() for line in one.output.rstrip().splitlines()]
-        parts += [f"$ {one.command}", *lines[:limit], *(["..."] if len(lines) > limit else [])]
+    for example in ran:
+        lines = [line.rstrip() for line in example.output.rstrip().splitlines()]
+        parts += [f"$ {example.command}", *lines[:limit], *(["..."] if len(lines) > limit else [])]
     return "\n".join(parts) + "\n"
 
 

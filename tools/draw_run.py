@@ -96,7 +96,9 @@ async def read_run(out: Path, db: str | None) -> Drawn:
             (years(datetime.fromisoformat(row["known_at"])), float(row["r"]))
             for row in table_of(out / "trades.csv")
         ],
-        reports=[years(datetime.fromisoformat(one["known_at"])) for one in summary["high_level"]["reports"]],
+        reports=[
+            years(datetime.fromisoformat(report["known_at"])) for report in summary["high_level"]["reports"]
+        ],
     )
 
 

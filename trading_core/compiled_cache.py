@@ -48,7 +48,7 @@ def full_mark() -> Path:
 
 
 def use_cache_of_these_sources() -> None:
-    """Point numba at the folder, whether or not somebody has imported numba already."""
+    """Point numba at the folder, whether or not numba is imported already."""
     folder = str(cache_folder())
     os.environ["NUMBA_CACHE_DIR"] = folder
     numba = sys.modules.get("numba")

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from trading_core.rules import RuleColumns
+from trading_core.rules.columns import RuleColumns
 
 
 class EngineColumns(Protocol):

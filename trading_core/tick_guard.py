@@ -3,7 +3,7 @@
 No model call, no memory read, no policy or playbook write while bars are validated.
 
 The engine enters `tick_path()` around the kernel; everything that is forbidden there asks the guard first.
-The counters are therefore zero because an attempt raises, not because nobody looked.
+The counters are therefore zero because an attempt raises, not because none was looked for.
 """
 
 from collections.abc import Iterator

@@ -88,7 +88,7 @@ class PolicyOrders:
         horizon: own bars of the time stop, and until the policy expires.
         risk_fraction: of equity at the stop.
         immediate: the setup itself orders.
-        standing: never spent and never expires.
+        never_ends: never spent and never expires.
         stop_pct, target_pct: levels as fractions, where there is no column.
         entry_kind: market, or a limit or stop order at the price column `entry`.
         trail: price column of a trailing stop.
@@ -109,7 +109,7 @@ class PolicyOrders:
     horizon: int
     risk_fraction: float
     immediate: bool = False
-    standing: bool = False
+    never_ends: bool = False
     stop_pct: float = float("nan")
     target_pct: float = float("nan")
     entry_kind: EntryKind = "market"
@@ -252,7 +252,7 @@ class TriggerEngine:
 
         Raises:
             InvariantViolation: an illegal transition, something forbidden ran inside the tick path, or the
-                bars have rows that nobody announced by `extend`.
+                bars have rows that `extend` did not announce.
         """
         if self.bars.shape[0] != self._known_rows:
             raise InvariantViolation(
@@ -308,14 +308,14 @@ class TriggerEngine:
         """Put a frozen policy in force for symbol `s`; its rules are first evaluated on the next bar.
 
         A resting entry of the policy before it is taken back. A symbol with a position accepts a policy
-        only if it is standing (shadow ledgers): one exit authority per position.
+        only if it never ends (shadow ledgers): one exit authority per position.
 
         Raises:
             InvariantViolation: the symbol holds a position, or the orders cannot be.
         """
         _check_orders(orders)
         st = self.state[s]
-        if st["direction"] != 0 and not orders.standing:
+        if st["direction"] != 0 and not orders.never_ends:
             raise InvariantViolation(
                 f"{self.bars.symbols[s]} holds a position: its exits belong to the policy that opened it"
             )
@@ -332,7 +332,7 @@ class TriggerEngine:
             "policy_horizon": orders.horizon,
             "policy_risk": orders.risk_fraction,
             "policy_immediate": orders.immediate,
-            "policy_standing": orders.standing,
+            "policy_never_ends": orders.never_ends,
             "policy_stop_pct": orders.stop_pct,
             "policy_target_pct": orders.target_pct,
             "k_setup": orders.setup,

@@ -6,49 +6,34 @@ from pathlib import Path
 
 from agents.judge_agent_client import JudgeAgentClient
 from agents.language_models.cassette import Cassette
-from agents.strategies.model_strategist import ModelStrategist
-from agents.strategies.plan_bases import FrozenPlan
-from agents.strategies.plan_provider import Linter, ReflectingPlanProvider
-from agents.strategies.rule_strategist import RuleStrategist
-from prompts import PromptTemplate
-from schemas.background import DecisionBackground
+from agents.strategies.configured import configured_strategist
+from agents.strategies.plan_provider import ReflectingPlanProvider, linter
 from schemas.errors import ConfigError
 from schemas.playbook import PlaybookDefinition
-from schemas.proposal import PolicyProposal
 from schemas.settings import Settings
-from schemas.snapshot import PolicySnapshot
 from schemas.trials import NO_TRIALS, TrialLedger
-from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
 from services.memory.episode_memory import EpisodeMemory
 from services.model_calls.account import ModelAccount
-from services.model_calls.wording import Wordings
+from services.model_calls.wording import PLAIN_RUN, Wordings
+from services.playbooks.columns import load_columns
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.lifecycle import PlaybookLifecycle
-from services.playbooks.registry import PlaybookRegistry, load_playbooks, render_rules
-from services.playbooks.rendering import rule_texts
+from services.playbooks.registry import PlaybookRegistry, load_playbooks
 from services.policy_level_reflection_service import PolicyLevelReflectionService
+from services.policy_loop.account_engine import account_engine
 from services.policy_loop.background import BackgroundBuilder
-from services.policy_loop.invariant_context import tolerances
 from services.policy_loop.snapshot_builder import SnapshotBuilder
 from services.policy_loop_service import PolicyLoopService
-from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Strategist
+from services.ports import LanguageModel
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.slow_loop.shadow_trials import ShadowTrials
 from services.slow_loop_service import SlowLoopService
-from services.statistics.calendar_units import later_starts, unit_of_timeframe
 from trading_core.bars import BarSeries
-from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
-from trading_core.live.growing_bars import GrowingBars
-from trading_core.live.step import LiveStep
-from trading_core.regime import RegimeColumns, RegimeTracker
-from trading_core.rule_bank import SharedColumns
-from trading_core.rules import LintFinding, RuleColumns, lint, parse
-from trading_core.tick_events import TickEventDecoder
+from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import TriggerEngine
 from worker.models import Models, RecordedPast, accounted_models, configured_cassette, configured_models
 from worker.session import Session
 
@@ -81,47 +66,32 @@ def assemble(
     Raises:
         ConfigError: a playbook file is wrong, or mode `full` or the strategist has no model.
     """
-    books = given_playbooks(settings, definitions)
-    guard, clock = TickGuard(), SimulatedClock(int(bars.times[0]))
+    books, guard = given_playbooks(settings, definitions), TickGuard()
+    market = Market.of(bars, settings.policy_loop.regime)
     events = ParkingJournal(journal)
     tape = cassette if cassette is not None else configured_cassette(settings)
     asked = models or (Models() if tape is not None else configured_models(settings, guard, os.environ))
-    account = ModelAccount(settings.llm, events, clock)
+    account = ModelAccount(settings.llm, events, market.clock)
     minds = accounted_models(settings, asked, account, guard, tape, recorded)
-    columns = RuleColumns(bars)
-    tracker = RegimeTracker(bars, settings.policy_loop.regime, columns.features)
-    regimes = tracker.columns
-    engine = _engine(settings, bars, columns, regimes, guard)
+    wordings = Wordings.of_run(bars.symbols, anonymise=settings.llm.anonymise)
+    engine = account_engine(settings, market, guard)
     registry = PlaybookRegistry(books, guard, int(bars.times[0]))
     playbooks = registry.reader()
-    memory = EpisodeMemory(settings.memory, clock, guard, rules_of=playbooks.rules)
-    expectations, remembered = ExpectationBook(clock, playbooks.rules), memory.reader()
-    names = columns.features.load(feature_names(books, bars.timeframe))
-    for text in playbook_rules(books, bars.timeframe):  # any other rule is computed where it is needed
-        for s in range(len(bars.symbols)):
-            columns.place(text, s)
-    builder = SnapshotBuilder(
-        engine, regimes, columns.features, names, remembered, expectations.reader(), playbooks, clock
-    )
+    memory = EpisodeMemory(settings.memory, market.clock, guard, rules_of=playbooks.rules)
+    expectations, remembered = ExpectationBook(market.clock, playbooks.rules), memory.reader()
+    names = load_columns(market.columns, books)
+    builder = SnapshotBuilder(engine, market, names, remembered, expectations.reader(), playbooks)
     if settings.judge.replan != "rules" and minds.judge is None:
         raise ConfigError("judge.replan asks a model but none was given: use 'rules'")
-    wordings = Wordings.of_run(bars.symbols, anonymise=settings.llm.anonymise)
-    judge = JudgeAgentClient(
-        settings.judge,
-        settings.gate,
-        minds.judge,
-        reflection_off=settings.reflection.mode == "off",
-        wordings=wordings,
+    judge = judge_of(settings, minds.judge, wordings)
+    strategist = configured_strategist(
+        settings,
+        playbooks,
+        minds.strategist,
+        lambda: policy_loop.policies,
+        lambda: policy_loop.backgrounds,
+        wordings,
     )
-
-    def frozen(policy_id: str) -> PolicyProposal | None:
-        policy = policy_loop.policies.get(policy_id)
-        return None if policy is None else policy.proposal
-
-    def background(snapshot: PolicySnapshot) -> DecisionBackground | None:
-        return policy_loop.backgrounds.get(snapshot.content_hash)
-
-    strategist = _strategist(settings, playbooks, minds, frozen, background, wordings)
     reflection = None
     if settings.reflection.mode != "off":
         reflection = PolicyLevelReflectionService(
@@ -132,20 +102,20 @@ def assemble(
             market_waits=market_waits,
             wordings=wordings,
         )
-    provider = ReflectingPlanProvider(strategist, reflection, playbooks, linter(bars, columns))
+    provider = ReflectingPlanProvider(strategist, reflection, playbooks, linter(market.columns))
     gatherer = None
     if settings.policy_loop.strategist != "rules":
         gatherer = BackgroundBuilder(
             bars, memory.reader(), playbooks, settings.envelope, lambda: slow_loop.last_report
         )
     policy_loop = PolicyLoopService(
-        settings, engine, columns, builder, provider, judge, playbooks, events, gatherer
+        settings, engine, market, builder, provider, judge, playbooks, events, gatherer
     )
     lifecycle = PlaybookLifecycle(registry, settings.judge, guard, settings.gate.block)
-    ledgers = ShadowLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
+    ledgers = ShadowLedgers(market, settings.execution, settings.envelope)
     slow_loop = SlowLoopService(
         settings,
-        bars,
+        market,
         HighLevelReflectionService(settings, grid=ledgers, model=minds.slow, wordings=wordings),
         judge,
         lifecycle,
@@ -153,16 +123,29 @@ def assemble(
         ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, events, ledger),
         policy_loop,
         events,
-        columns,
     )
-    live = None
-    if isinstance(bars, GrowingBars):
-        live = LiveStep(bars, columns, tracker, engine, settings.envelope.no_trade_windows)
     return Session(
-        settings, bars, journal, guard, clock, engine, memory, expectations, registry, lifecycle,
-        policy_loop, slow_loop, account, asked, live, events, ledger,
-        columns_wired=len(columns.features.made),
+        settings, market, journal, guard, engine, memory, expectations, registry, lifecycle,
+        policy_loop, slow_loop, account, asked, events, ledger,
+        columns_wired=len(market.columns.features.made),
     )  # fmt: skip
+
+
+def slow_reflection(settings: Settings, market: Market | None = None) -> HighLevelReflectionService:
+    """The high-level reflection by rules, as a worker beside a run asks it.
+
+    It tries values of the playbooks' grids where there is a market to try them on.
+    """
+    ledgers = None if market is None else ShadowLedgers(market, settings.execution, settings.envelope)
+    return HighLevelReflectionService(settings, grid=ledgers)
+
+
+def judge_of(
+    settings: Settings, model: LanguageModel | None = None, wordings: Wordings = PLAIN_RUN
+) -> JudgeAgentClient:
+    """The judge of a run, of the worker beside it, or of a report that is judged again."""
+    off = settings.reflection.mode == "off"
+    return JudgeAgentClient(settings.judge, settings.gate, model, reflection_off=off, wordings=wordings)
 
 
 def given_playbooks(
@@ -178,101 +161,3 @@ def given_playbooks(
 
 def _folder(settings: Settings) -> Path | None:
     return None if settings.runtime.playbooks is None else Path(settings.runtime.playbooks)
-
-
-def _engine(
-    settings: Settings, bars: BarSeries, columns: RuleColumns, regimes: RegimeColumns, guard: TickGuard
-) -> TriggerEngine:
-    parameters = parameter_record(
-        settings.execution,
-        settings.envelope,
-        heartbeat=settings.policy_loop.heartbeat_bars(bars.timeframe),
-        emit_events=True,
-    )
-    windows = settings.envelope.no_trade_windows
-    decoder = TickEventDecoder(bars, settings.config_hash, settings.account.name, windows)
-    flags = event_flags(regimes, bars, windows)
-    buckets = bucket_bits(bars.symbols, settings.envelope.correlation_buckets)
-    edges = None
-    if settings.envelope.max_entries_per_block:  # a bar belongs to the block of its label, as in the gate
-        unit = unit_of_timeframe(settings.gate.block, bars.timeframe)
-        edges = later_starts(int(bars.times[0]), unit) + (0 if bars.label == "close" else bars.bar_ns)
-    engine = TriggerEngine(
-        bars, flags, parameters, settings.account.cash, guard, decoder,
-        columns=SharedColumns(columns), buckets=buckets, block_edges=edges,
-    )  # fmt: skip
-    engine.set_kill_switch(settings.envelope.kill_switch)
-    return engine
-
-
-def _strategist(
-    settings: Settings,
-    playbooks: PlaybookReader,
-    models: Models,
-    frozen: FrozenPlan,
-    background: BackgroundReader,
-    wordings: Wordings,
-) -> Strategist:
-    envelope = settings.envelope
-    rules = RuleStrategist(playbooks, envelope.allowed_directions, envelope.allowed_playbooks)
-    if settings.policy_loop.strategist == "rules":
-        return rules
-    if models.strategist is None:
-        raise ConfigError("policy_loop.strategist asks a model but none was given: use 'rules'")
-    return model_strategist(settings, models.strategist, rules, playbooks, frozen, background, wordings)
-
-
-def model_strategist(
-    settings: Settings,
-    model: LanguageModel,
-    rules: RuleStrategist,
-    playbooks: PlaybookReader,
-    frozen: FrozenPlan,
-    background: BackgroundReader,
-    wordings: Wordings,
-    prompt: PromptTemplate | None = None,
-) -> ModelStrategist:
-    """A strategist of a model as the settings have it; `prompt` None is the one in use."""
-    return ModelStrategist(
-        model,
-        rules,
-        playbooks,
-        frozen,
-        deadline_ms=settings.llm.strategist_deadline_ms,
-        background=background,
-        tolerances=tolerances(settings),
-        wordings=wordings,
-        own_rules=settings.reflection.mode != "off",
-        tick=settings.execution.tick_size,
-        prompt=prompt,
-    )
-
-
-def feature_names(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
-    """Every feature that some rule of some playbook for this timeframe reads, sorted."""
-    names = {name for text in playbook_rules(definitions, timeframe) for name in parse(text).features}
-    return tuple(sorted(names - {"open", "high", "low", "close", "volume"}))
-
-
-def playbook_rules(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
-    """Every rule of every playbook for this timeframe, each once, in the order of the files."""
-    texts: dict[str, None] = {}
-    for definition in definitions:
-        if definition.timeframes and timeframe not in definition.timeframes:
-            continue
-        for direction in definition.rules:
-            texts.update(dict.fromkeys(rule_texts(render_rules(definition, direction)).values()))
-    return tuple(texts)
-
-
-def linter(bars: BarSeries, columns: RuleColumns) -> Linter:
-    """A linter of proposals on the bars known at their snapshot."""
-
-    def check(snapshot: PolicySnapshot, proposal: PolicyProposal) -> tuple[LintFinding, ...]:
-        texts = {"setup": proposal.setup, "invalidation": proposal.invalidation}
-        if proposal.activation is not None:
-            texts["activation"] = proposal.activation
-        row = int(bars.close_times.searchsorted(snapshot.known_at, side="right"))
-        return tuple(lint(texts, columns, bars.symbols.index(snapshot.symbol), row))
-
-    return check

@@ -15,7 +15,6 @@ from schemas.settings import Settings
 from schemas.state import PART, Stateful
 from schemas.trials import NO_TRIALS, TrialLedger
 from schemas.vocabulary import TickEventKind
-from services.clock import SimulatedClock
 from services.feeds.port import CONFLICTING, FeedAnomalyKind
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
@@ -29,7 +28,10 @@ from services.policy_loop.records import tick_event
 from services.policy_loop_service import PolicyLoopService
 from services.slow_loop_service import SlowLoopService, journal_version
 from trading_core.bars import BarSeries
+from trading_core.clock import SimulatedClock
+from trading_core.live.growing_bars import GrowingBars
 from trading_core.live.step import LiveStep
+from trading_core.market import Market
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import Advance, TriggerEngine
 from worker.models import Models
@@ -67,13 +69,14 @@ class Session(Stateful):
         "anomalies": Counter[str],
         "doubted": list[tuple[int, str]],
     }
-    REBUILT = frozenset({"settings", "bars", "engine", "models", "live", "events", "ledger", "columns_wired"})
+    REBUILT = frozenset(
+        {"settings", "market", "engine", "models", "live", "events", "ledger", "columns_wired"}
+    )
 
     settings: Settings
-    bars: BarSeries
+    market: Market
     journal: JournalWriter
     guard: TickGuard
-    clock: SimulatedClock
     engine: TriggerEngine
     memory: EpisodeMemory
     expectations: ExpectationBook
@@ -83,13 +86,28 @@ class Session(Stateful):
     slow_loop: SlowLoopService
     model_account: ModelAccount
     models: Models
-    live: LiveStep | None
     events: ParkingJournal
     ledger: TrialLedger = NO_TRIALS
     bars_validated: int = 0
     columns_wired: int = 0  # columns that every session of these settings has made before its first row
     anomalies: Counter[str] = field(default_factory=Counter)
     doubted: list[tuple[int, str]] = field(default_factory=list)  # label and symbol of each bar in doubt
+
+    def __post_init__(self) -> None:
+        """Bars that grow are taken row by row."""
+        grows = isinstance(self.bars, GrowingBars)
+        windows = self.settings.envelope.no_trade_windows
+        self.live = LiveStep(self.market, self.engine, windows) if grows else None
+
+    @property
+    def bars(self) -> BarSeries:
+        """The bars of the run, or those so far."""
+        return self.market.bars
+
+    @property
+    def clock(self) -> SimulatedClock:
+        """The time up to which bars are known."""
+        return self.market.clock
 
     def remember(self, episode: Episode) -> None:
         """An episode joins memory, expectations and the evidence of the slow loop."""
@@ -137,7 +155,7 @@ class Session(Stateful):
         await self.reflect_slowly(step, timing)
 
     def validate(self, timing: Timing, end: int | None = None) -> Advance:
-        """Validate bars to the next boundary or slot and record what happened; waits for nobody."""
+        """Validate bars to the next boundary or slot and record what happened, at once."""
         engine, started = self.engine, time.perf_counter()
         rows = self.bars.shape[0] if end is None else end
         step = engine.advance(min(rows, self.slow_loop.next_row(engine.t) + 1 if self.learning else rows))

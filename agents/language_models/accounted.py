@@ -26,8 +26,6 @@ from trading_core.tick_guard import TickGuard
 NS_PER_MS = 1_000_000
 WRONG_SETTINGS = (400, 401, 403, 404)
 
-Settle = Callable[[RecordedCall], None]
-
 
 class ReplySource(Protocol):
     """Where the outcome of a question comes from."""

@@ -35,9 +35,9 @@ def published_cutoffs() -> tuple[Cutoff, ...]:
 
 def cutoff_of(model: str) -> Cutoff:
     """The published cutoff of a model by its id, with or without the date of its snapshot."""
-    for one in published_cutoffs():
-        if is_version_of(model, one.model):
-            return Cutoff(model, one.date, one.kind, one.source)
+    for cutoff in published_cutoffs():
+        if is_version_of(model, cutoff.model):
+            return Cutoff(model, cutoff.date, cutoff.kind, cutoff.source)
     return Cutoff(model, None, "unknown", "not in the table of published cutoffs")
 
 

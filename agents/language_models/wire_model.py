@@ -360,7 +360,7 @@ class WireModel(ABC):
     def _failure(
         self, kind: str, reason: str, received: bytearray, *, retryable: bool, **context: Any
     ) -> ModelError:
-        # A gateway may echo the request; the key is masked before anybody sees what it said.
+        # A gateway may echo the request; the key is masked before a reader sees what it said.
         raw = self._masked(bytes(received).decode("utf-8", "backslashreplace"))
         return ModelError(
             f"model {self._model!r}: {self._masked(reason)}",

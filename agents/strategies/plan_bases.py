@@ -53,14 +53,14 @@ def plan_bases(
         return ()
     regime = snapshot.regime
     ranked = rules.ranked(snapshot, regime)
-    eligible = {(one.playbook.id, one.direction) for one in ranked}
+    eligible = {(candidate.playbook.id, candidate.direction) for candidate in ranked}
     found: list[PlanBase] = []
     if revision is not None:
         found.append(PlanBase(revision.proposal, "refused"))
     in_force = None if snapshot.active_policy_id is None else frozen(snapshot.active_policy_id)
     if in_force is not None and (in_force.playbook_id, in_force.direction) in eligible:
         found.append(PlanBase(in_force, "in_force"))
-    found += [PlanBase(proposal_of(one, regime), "playbook") for one in ranked]
+    found += [PlanBase(proposal_of(candidate, regime), "playbook") for candidate in ranked]
     first: dict[str, PlanBase] = {}
     for base in found:
         first.setdefault(base.id, base)

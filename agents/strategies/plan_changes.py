@@ -102,9 +102,9 @@ def _proposed(
 ) -> StrategistAnswer | ReplyFault:
     if snapshot.position is not None:
         return ReplyFault(FaultKind.POSITION_OPEN, "a position is open: hold, tighten or abstain")
-    base = next((one for one in bases if one.id == reply.base), None)
+    base = next((offered for offered in bases if offered.id == reply.base), None)
     if base is None:
-        known = [one.id for one in bases]
+        known = [offered.id for offered in bases]
         message = f"no base {reply.base[:SHOWN]!r} is on offer, only {known}.{nearest(reply.base, known)}"
         return ReplyFault(FaultKind.UNKNOWN_BASE, message)
     if not own_rules and any(isinstance(change, RuleChange) for change in reply.changes):

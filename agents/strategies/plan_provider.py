@@ -23,9 +23,23 @@ from schemas.state import PART, Stateful
 from schemas.vocabulary import InvocationOutcome, PlanKind, ReflectionStatus
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import Plan, PlanEnd, PlanRound, PlaybookReader, Revision, RevisionBudget, Strategist
-from trading_core.rules import LintFinding
+from trading_core.rules import LintFinding, RuleColumns, lint
 
 Linter = Callable[[PolicySnapshot, PolicyProposal], Sequence[LintFinding]]
+
+
+def linter(columns: RuleColumns) -> Linter:
+    """A linter of proposals on the bars known at their snapshot."""
+
+    def check(snapshot: PolicySnapshot, proposal: PolicyProposal) -> tuple[LintFinding, ...]:
+        texts = {"setup": proposal.setup, "invalidation": proposal.invalidation}
+        if proposal.activation is not None:
+            texts["activation"] = proposal.activation
+        bars = columns.bars
+        row = int(bars.close_times.searchsorted(snapshot.known_at, side="right"))
+        return tuple(lint(texts, columns, bars.symbols.index(snapshot.symbol), row))
+
+    return check
 
 
 class ReflectingPlanProvider(Stateful):

@@ -66,12 +66,12 @@ class RuleStrategist:
                 kind=PlanKind.PROPOSE, reason=f"tightened: {revision.reason}", proposal=tightened
             )
         tried = (revision.proposal.playbook_id, revision.proposal.direction)
-        places = [k for k, one in enumerate(ranked) if (one.playbook.id, one.direction) == tried]
+        places = [k for k, plan in enumerate(ranked) if (plan.playbook.id, plan.direction) == tried]
         return self._propose(snapshot, snapshot.regime, ranked, places[0] + 1 if places else len(ranked))
 
     def ranked(self, snapshot: PolicySnapshot, regime: RegimeView) -> list[Candidate]:
         """Eligible playbooks and directions, best first."""
-        known = {one.playbook_id: one for one in snapshot.expectations}
+        known = {expectation.playbook_id: expectation for expectation in snapshot.expectations}
         candidates = [
             candidate(playbook, direction, known[playbook.id])
             for playbook, direction in self._playbooks.eligible(regime.labels, snapshot.timeframe)

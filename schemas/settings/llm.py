@@ -152,4 +152,4 @@ class LlmSettings(Contract):
 
     def price(self, model: str) -> ModelPrice | None:
         """The price of a model; None when the table does not have it."""
-        return next((one for one in self.prices if one.model == model), None)
+        return next((price for price in self.prices if price.model == model), None)

@@ -186,9 +186,9 @@ def measure(
 def _open_since(cluster: Cluster, open_entries: Sequence[OpenEntry]) -> int | None:
     """Earliest entry among the open positions that will belong to a cluster, ns."""
     entries = [
-        one.entry_label
-        for one in open_entries
-        if one.playbook_id == cluster.playbook_id and cluster.regime in (None, one.regime)
+        entry.entry_label
+        for entry in open_entries
+        if entry.playbook_id == cluster.playbook_id and cluster.regime in (None, entry.regime)
     ]
     return min(entries, default=None)
 
@@ -271,7 +271,10 @@ def split_population(
     An earlier version's trades suggested the change that made the present one; testing them again would count
     the same evidence twice. They stay in the descriptive part.
     """
-    in_force = {one.id: {one.content_hash, *same_rules.get(one.id, ())} for one in definitions}
+    in_force = {
+        definition.id: {definition.content_hash, *same_rules.get(definition.id, ())}
+        for definition in definitions
+    }
     excluded: Counter[str] = Counter()
     live, tested = [], []
     for item in by_exit(episodes):

@@ -138,4 +138,4 @@ def regime_text(shift: RegimeShift) -> str:
 
 
 def _means(table: Floats) -> dict[str, float]:
-    return {name: round(float(one), 9) for name, one in zip(FINGERPRINT, table.mean(axis=0), strict=True)}
+    return {name: round(float(mean), 9) for name, mean in zip(FINGERPRINT, table.mean(axis=0), strict=True)}

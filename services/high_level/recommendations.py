@@ -202,9 +202,9 @@ def _candidate(finding: ClusterFinding, definition: PlaybookDefinition, winner: 
 def _refuted(context: Context) -> set[tuple[Any, ...]]:
     """Values that candidates had whose own trades speak against them: playbook, parameter, value."""
     return {
-        (one["playbook_id"], one.get("parameter"), one.get("value"))
-        for one in context.shadow_trials
-        if one.get("kind") == "refuted"
+        (shadow_trial["playbook_id"], shadow_trial.get("parameter"), shadow_trial.get("value"))
+        for shadow_trial in context.shadow_trials
+        if shadow_trial.get("kind") == "refuted"
     }
 
 
@@ -234,9 +234,10 @@ def _waits(cut: Mapping[str, Any], context: Context) -> bool:
 def _lifts(context: Context) -> list[Recommendation]:
     """The end of each ban whose paper trades have reached what a promotion needs."""
     due = (
-        one
-        for one in context.shadow_trials
-        if one.get("kind") == "banned_cell" and gain_is_proven(one, context.promotion_minimum)
+        shadow_trial
+        for shadow_trial in context.shadow_trials
+        if shadow_trial.get("kind") == "banned_cell"
+        and gain_is_proven(shadow_trial, context.promotion_minimum)
     )
     return [_lift(trial) for trial in due]
 
@@ -266,9 +267,9 @@ def _proven_experiments(context: Context, made: Sequence[Recommendation]) -> lis
     The account may never prove the loss: a playbook that is vetoed or stopped trades little.
     """
     tried, refuted = {(item.playbook_id, item.change.get("parameter")) for item in made}, _refuted(context)
-    for one in context.shadow_trials:
-        if one.get("kind") == "candidate":
-            tried.add((one["playbook_id"], one.get("parameter")))
+    for shadow_trial in context.shadow_trials:
+        if shadow_trial.get("kind") == "candidate":
+            tried.add((shadow_trial["playbook_id"], shadow_trial.get("parameter")))
     return [
         _from_experiment(trial, context.definitions[trial["playbook_id"]])
         for trial in context.shadow_trials
@@ -323,7 +324,11 @@ def _raises(context: Context, touched: set[str | None]) -> list[Recommendation]:
 
     While a candidate of it is on trial it waits: that may be this very raise, and its promotion would end it.
     """
-    on_trial = {one["playbook_id"] for one in context.shadow_trials if one["kind"] == "candidate"}
+    on_trial = {
+        shadow_trial["playbook_id"]
+        for shadow_trial in context.shadow_trials
+        if shadow_trial["kind"] == "candidate"
+    }
     made = []
     for item in context.findings:
         proven = _is_playbook(item) and gaining(item) and item.grade is EvidenceGrade.SIGNIFICANT
@@ -415,7 +420,7 @@ def neighbour_value(
         down = parameter.grid[position - 1 : position] if position else ()
         cautious = {"up": up, "down": down, "none": ()}[parameter.risk_reducing]
         for rank, values in ((0, cautious), (1, up), (2, down)):
-            steps += [(rank, name, one) for one in values if (definition.id, name, one) not in refuted]
+            steps += [(rank, name, value) for value in values if (definition.id, name, value) not in refuted]
     return min(steps)[1:] if steps else None
 
 

@@ -147,7 +147,7 @@ def entries_per_block(table: TradeTable, gate: GateSettings, limit: int) -> Entr
     units = [block_unit(gate.block, seconds) for seconds in longest.tolist()]
     found = []
     for unit in sorted(set(units)):
-        own = np.array([one == unit for one in units])[table.playbook]
+        own = np.array([own_unit == unit for own_unit in units])[table.playbook]
         numbers, counts = np.unique(unit_numbers(table.entry_ns[own], unit), return_counts=True)
         fullest = int(np.argmax(counts))
         begins = int(unit_starts(numbers[fullest], unit))

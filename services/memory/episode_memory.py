@@ -16,13 +16,13 @@ from schemas.settings import MemorySettings
 from schemas.snapshot import MemoryBaseRates
 from schemas.state import PART, Stateful
 from schemas.vocabulary import Direction
-from services.clock import SimulatedClock
 from services.memory.deadline import present_retrievals
 from services.memory.reuse import Answers
 from services.memory.scan import DISTANCE_UNIT, LOSERS, NONE, WINNERS, Found, IntArray
 from services.memory.store import Population, Populations, counts_of
 from services.memory.telemetry import MemoryTelemetry
 from services.ports import MemoryQuery
+from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 
 NS_PER_MS = 1_000_000
@@ -243,7 +243,7 @@ class MemoryView:
 
 
 def _opened() -> int | None:
-    """Number of a retrieval among those of its evaluation; None where nobody counts."""
+    """Number of a retrieval among those of its evaluation; None where none are counted."""
     present = present_retrievals()
     if present is None:
         return None

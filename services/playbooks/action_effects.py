@@ -149,7 +149,9 @@ def _ban(action: JudgeAction, now: Situation) -> Limit | Refusal:
 def _floor(definition: PlaybookDefinition, limit: Limit, now: Situation) -> Refusal | None:
     """Refuse a ban that closes a playbook when too few would stay open."""
     after = Composition(definition, limit.measures).definition(definition.version, definition.known_at)
-    others = sum(is_open(one, now.timeframe) for one in now.active.values() if one.id != definition.id)
+    others = sum(
+        is_open(version, now.timeframe) for version in now.active.values() if version.id != definition.id
+    )
     least = now.settings.minimum_eligible_playbooks
     if is_open(after, now.timeframe) or others >= least:
         return None
@@ -160,11 +162,11 @@ def _unban(action: JudgeAction, composition: Composition, now: Situation) -> Lif
     """The end of a ban whose own ledger proves it; else a trial of the cell, whose trades have to."""
     cell = str(action.regime)
     keys = [(side, cell) for side in _sides(action)]
-    bans = [one for one in composition.measures if one.key in keys]
+    bans = [measure for measure in composition.measures if measure.key in keys]
     if not bans:
         return Refusal("not_banned", f"no lesson has banned {action.playbook_id} in {cell}")
-    lifts = tuple(one.key for one in bans)
-    shown = [now.proven.get((one.before.content_hash, cell)) for one in bans]
+    lifts = tuple(measure.key for measure in bans)
+    shown = [now.proven.get((measure.before.content_hash, cell)) for measure in bans]
     if shown[0] is not None and None not in shown:
         return Lift(tuple(bans), shown[0], PROVEN)
     return _candidate(action, composition.baseline, now, lifts)
@@ -177,12 +179,12 @@ def _risk(action: JudgeAction, composition: Composition, now: Situation) -> Limi
     if value < definition.risk_fraction:
         expires_at = now.after(action.life_blocks or now.settings.action_life_blocks)
         return Limit((Measure(RISK, value, now.at, expires_at, definition),))
-    lifts = (RISK,) if any(one.key == RISK for one in composition.measures) else ()
+    lifts = (RISK,) if any(measure.key == RISK for measure in composition.measures) else ()
     return _candidate(action, revised(composition.baseline, risk_fraction=value), now, lifts)
 
 
 def _experiment(action: JudgeAction, composition: Composition, now: Situation) -> Trial | Refusal:
-    running = sum(one.trial.kind == "experiment" for one in now.trials)
+    running = sum(trial.trial.kind == "experiment" for trial in now.trials)
     if running >= now.settings.max_open_experiments:
         return Refusal("too_many_experiments", f"{running} experiments are open, as many as are allowed")
     baseline = _with_value(action, composition.baseline)
@@ -196,9 +198,9 @@ def _in_shadow(
     lifts: tuple[tuple[str, str], ...],
 ) -> Refusal | None:
     """Refuse to try again what is on trial: the same rules, the same kind, the same measures lifted."""
-    for one in now.trials:
-        if one.trial.kind == kind and one.lifts == lifts and same_rules(one.baseline, baseline):
-            tried = f"{baseline.id} version {one.trial.definition.version} tries this already"
+    for trial in now.trials:
+        if trial.trial.kind == kind and trial.lifts == lifts and same_rules(trial.baseline, baseline):
+            tried = f"{baseline.id} version {trial.trial.definition.version} tries this already"
             return Refusal("already_in_shadow", tried)
     return None
 

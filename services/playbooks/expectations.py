@@ -13,10 +13,10 @@ from math import fsum
 from schemas.episode import Episode
 from schemas.errors import InvariantViolation
 from schemas.playbook import PlaybookDefinition
-from schemas.snapshot import ExpectationSummary
+from schemas.snapshot import ExpectationSummary, PolicySnapshot
 from schemas.state import Stateful
-from services.clock import SimulatedClock
 from services.statistics.quantiles import quantile
+from trading_core.clock import SimulatedClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,30 @@ def summarise(definition: PlaybookDefinition, trades: Sequence[Episode]) -> Expe
             prior.winner_mae_p80_r, quantile([e.mae_r for e in winners], 0.2), len(winners)
         ),
         mfe_p50_r=blend(prior.mfe_p50_r, quantile([e.mfe_r for e in trades], 0.5), n),
+    )
+
+
+def expectation_in(snapshot: PolicySnapshot, playbook: PlaybookDefinition) -> ExpectationSummary:
+    """The snapshot's summary of exactly this playbook version, else the design of the playbook itself."""
+    for summary in snapshot.expectations:
+        if (summary.playbook_id, summary.playbook_version) == (playbook.id, playbook.version):
+            return summary
+    return _design(playbook)
+
+
+def _design(playbook: PlaybookDefinition) -> ExpectationSummary:
+    prior = playbook.expectation
+    return ExpectationSummary(
+        playbook_id=playbook.id,
+        playbook_version=playbook.version,
+        n=0,
+        prior=prior,
+        expectancy_r=prior.expectancy_r,
+        hit_rate=prior.hit_rate,
+        hold_p50_bars=prior.hold_p50_bars,
+        hold_p90_bars=prior.hold_p90_bars,
+        winner_mae_p80_r=prior.winner_mae_p80_r,
+        mfe_p50_r=prior.mfe_p50_r,
     )
 
 

@@ -124,10 +124,10 @@ class PlaybookLifecycle(Stateful):
             )
         proven = self._trials.pop(version_hash)
         active = self._reader.get(candidate.definition.id)
-        standing = self._composition(active).lifted(proven.lifts, proven.trial.since)
-        if outcome_rules(proven.baseline) != outcome_rules(standing.baseline):
-            standing = standing.lifted((RISK,), at)
-        composition = Composition(proven.baseline, standing.measures)
+        held = self._composition(active).lifted(proven.lifts, proven.trial.since)
+        if outcome_rules(proven.baseline) != outcome_rules(held.baseline):
+            held = held.lifted((RISK,), at)
+        composition = Composition(proven.baseline, held.measures)
         wanted = composition.definition(candidate.definition.version, candidate.definition.known_at)
         done: list[PlaybookVersion] = []
         if not same_rules(proven.baseline, self._composition(active).baseline):
@@ -244,13 +244,17 @@ class PlaybookLifecycle(Stateful):
 
     def shadows(self) -> tuple[ShadowTrial, ...]:
         """Open trials in the order in which they began, then the banned cells by playbook."""
-        standing = [self._compositions[one.definition.content_hash] for one in self._reader.active()]
-        return (*(one.trial for one in self._trials.values()), *banned_cells(standing))
+        compositions = [
+            self._compositions[version.definition.content_hash] for version in self._reader.active()
+        ]
+        return (*(trial.trial for trial in self._trials.values()), *banned_cells(compositions))
 
     def risk_cuts(self) -> tuple[Measure, ...]:
         """Risk cuts in force, by playbook."""
-        standing = (self._composition(one) for one in self._reader.active())
-        return tuple(one for composition in standing for one in composition.measures if one.key == RISK)
+        compositions = (self._composition(version) for version in self._reader.active())
+        return tuple(
+            measure for composition in compositions for measure in composition.measures if measure.key == RISK
+        )
 
     def active(self, playbook_id: str) -> PlaybookDefinition:
         """The version of a playbook that is in force."""
@@ -283,10 +287,19 @@ class PlaybookLifecycle(Stateful):
         timeframe: str,
         proven: Shown,
     ) -> list[PlaybookVersion]:
-        standing = {one.definition.id: self._composition(one) for one in self._reader.active()}
+        compositions = {
+            version.definition.id: self._composition(version) for version in self._reader.active()
+        }
         trials = tuple(self._trials.values())
         now = Situation(
-            self._active_definitions(), standing, trials, self._settings, at, timeframe, self._block, proven
+            self._active_definitions(),
+            compositions,
+            trials,
+            self._settings,
+            at,
+            timeframe,
+            self._block,
+            proven,
         )
         effect = effect_of(action, now)
         if isinstance(effect, Refusal):
@@ -360,7 +373,7 @@ class PlaybookLifecycle(Stateful):
         if opened.trial.expires_at <= at:
             return EXPERIMENT_ENDED if opened.trial.kind == "experiment" else "not promoted in time"
         measures = self._composition(self._reader.get(opened.baseline.id)).measures
-        if opened.lifts and not {one.key for one in measures} & set(opened.lifts):
+        if opened.lifts and not {measure.key for measure in measures} & set(opened.lifts):
             return "the measure it was to lift is no longer in force"
         return None
 
@@ -370,7 +383,9 @@ class PlaybookLifecycle(Stateful):
         while target.parent_hash is not None:
             target = self._reader.by_hash(target.parent_hash)
             before = self._composition(target)
-            left = tuple(one for one in before.measures if one in in_force or one.expires_at > at)
+            left = tuple(
+                measure for measure in before.measures if measure in in_force or measure.expires_at > at
+            )
             composition = Composition(before.baseline, left)
             definition = composition.definition(target.definition.version, target.definition.known_at)
             if not same_rules(definition, active.definition):
@@ -387,7 +402,7 @@ class PlaybookLifecycle(Stateful):
         ]
         for version_hash in rivals:
             del self._trials[version_hash]
-        return [self._move(self._reader.by_hash(one), VersionState.RETIRED, at, reason) for one in rivals]
+        return [self._move(self._reader.by_hash(rival), VersionState.RETIRED, at, reason) for rival in rivals]
 
     def _move(
         self,

@@ -19,7 +19,7 @@ from schemas.playbook import Parameter, PlaybookDefinition
 from schemas.vocabulary import TIMEFRAME_SECONDS, Trend, VolatilityBand
 from services.playbooks.diagnosis import explain
 from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text, rule_texts
-from trading_core.rules import parse
+from trading_core.rules.grammar import parse
 
 EMBEDDED = Path(__file__).parent / "definitions"
 MAX_BYTES = 64_000

@@ -63,39 +63,42 @@ class Composition:
 
     def due(self, at: int) -> tuple[Measure, ...]:
         """Measures whose life is over at `at`."""
-        return tuple(one for one in self.measures if one.expires_at <= at)
+        return tuple(measure for measure in self.measures if measure.expires_at <= at)
 
     def renewed(self, due: Iterable[Measure], until: int) -> "Composition":
         """The same with another end for some measures, ns."""
         moved = tuple(due)
         return Composition(
             self.baseline,
-            tuple(replace(one, expires_at=until) if one in moved else one for one in self.measures),
+            tuple(
+                replace(measure, expires_at=until) if measure in moved else measure
+                for measure in self.measures
+            ),
         )
 
     def lifted(self, keys: Iterable[tuple[str, str]], until: int) -> "Composition":
         """The same baseline without the measures of these keys that were taken at or before `until`."""
         gone = set(keys)
-        rest = tuple(one for one in self.measures if one.key not in gone or one.since > until)
+        rest = tuple(measure for measure in self.measures if measure.key not in gone or measure.since > until)
         return Composition(self.baseline, rest)
 
     def without(self, ended: Iterable[Measure]) -> "Composition":
         """The same baseline without some measures."""
         gone = tuple(ended)
-        return Composition(self.baseline, tuple(one for one in self.measures if one not in gone))
+        return Composition(self.baseline, tuple(measure for measure in self.measures if measure not in gone))
 
     @property
     def ends(self) -> int | None:
         """When the first measure is weighed again, ns; None without measures."""
-        return min((one.expires_at for one in self.measures), default=None)
+        return min((measure.expires_at for measure in self.measures), default=None)
 
     def definition(self, version: int, known_at: int | None) -> PlaybookDefinition:
         """The definition in force: the baseline with the bans added and the lowest risk fraction."""
         eligibility = {}
         for direction, cells in self.baseline.eligibility.items():
-            banned = {one.key[1] for one in self.measures if one.key[0] == direction}
+            banned = {measure.key[1] for measure in self.measures if measure.key[0] == direction}
             eligibility[direction] = revised(cells, banned=tuple(sorted(banned | set(cells.banned))))
-        risks = [one.risk_fraction for one in self.measures if one.risk_fraction is not None]
+        risks = [measure.risk_fraction for measure in self.measures if measure.risk_fraction is not None]
         return revised(
             self.baseline,
             version=version,

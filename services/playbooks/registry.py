@@ -1,6 +1,6 @@
 """Registry of playbook versions: one place that writes, and readers that cannot.
 
-The registry keeps the latest standing of every version and the whole history of transitions; it enforces
+The registry keeps the latest state of every version and the whole history of transitions; it enforces
 which transition may follow which and that each playbook has at most one active version. Policy, fast
 reflection and judge get `reader()`: an object over read-only views, without a reference to anything that
 writes (R8).
@@ -62,7 +62,7 @@ class RegistryReader:
         return self._active[playbook_id]
 
     def by_hash(self, version_hash: str) -> PlaybookVersion:
-        """The latest standing of the version whose definition has this content hash.
+        """The latest state of the version whose definition has this content hash.
 
         Raises:
             InvariantViolation: no version was ever recorded under it.
@@ -175,7 +175,7 @@ class PlaybookRegistry(Stateful):
         return version
 
     def latest(self) -> tuple[PlaybookVersion, ...]:
-        """The present standing of every version, in order of first appearance."""
+        """The present state of every version, in order of first appearance."""
         return tuple(self._latest.values())
 
     def history(self, playbook_id: str | None = None) -> tuple[PlaybookVersion, ...]:

@@ -40,8 +40,8 @@ class Renewal:
 def due_measures(composition: Composition, at: int) -> Due:
     """Measures whose life is over at `at`, ns, by the ledger that speaks for or against them."""
     due: dict[Ledger, tuple[Measure, ...]] = {}
-    for one in composition.due(at):
-        due[one.ledger] = (*due.get(one.ledger, ()), one)
+    for measure in composition.due(at):
+        due[measure.ledger] = (*due.get(measure.ledger, ()), measure)
     return due
 
 
@@ -51,10 +51,10 @@ def next_end(end: int, at: int, blocks: int, unit: BlockUnit) -> int:
     return until if until > at else after_units(at, blocks, unit)
 
 
-def renewals(version: PlaybookVersion, standing: Composition, due: Due, shown: Shown) -> Iterator[Renewal]:
-    """What is told of measures that were `due` and stand in `standing` with their next end."""
-    ends = {(one.key, one.ledger): one.expires_at for one in standing.measures}
+def renewals(version: PlaybookVersion, composition: Composition, due: Due, shown: Shown) -> Iterator[Renewal]:
+    """What is told of measures that were `due` and stand in `composition` with their next end."""
+    ends = {(measure.key, measure.ledger): measure.expires_at for measure in composition.measures}
     for ledger, measures in due.items():
-        text = ", ".join(one.text for one in measures)
+        text = ", ".join(measure.text for measure in measures)
         until = ends[measures[0].key, ledger]
         yield Renewal(version, text, measures[0].since, until, shown.get(ledger, {}))

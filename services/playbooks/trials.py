@@ -52,11 +52,11 @@ def banned_cells(compositions: Iterable[Composition]) -> tuple[ShadowTrial, ...]
         ShadowTrial(
             version_hash=version_hash,
             definition=found[0].before,
-            directions=tuple(side for side in DIRECTIONS if any(one.key[0] == side for one in found)),
+            directions=tuple(side for side in DIRECTIONS if any(measure.key[0] == side for measure in found)),
             regime_key=cell,
             kind="banned_cell",
             since=found[0].since,
-            expires_at=max(one.expires_at for one in found),
+            expires_at=max(measure.expires_at for measure in found),
         )
         for (version_hash, cell), found in groups.items()
     )

@@ -51,8 +51,11 @@ def write_playbooks(
     Raises:
         ConfigError: the folder holds something else, or cannot be written; then nothing has changed.
     """
-    files = {f"{one.id}.toml": playbook_toml(one) for one in active}
-    files |= {f"{CANDIDATES}/{one.id}_v{one.version}.toml": playbook_toml(one) for one in candidates}
+    files = {f"{version.id}.toml": playbook_toml(version) for version in active}
+    files |= {
+        f"{CANDIDATES}/{candidate.id}_v{candidate.version}.toml": playbook_toml(candidate)
+        for candidate in candidates
+    }
     document = {"made_by": MARK, "files": sorted(files), **manifest}
     files[MANIFEST] = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     try:
@@ -85,7 +88,7 @@ def demand_writable(folder: Path) -> None:
 
 
 def _ours(folder: Path) -> bool:
-    """Whether every file there was written here before; a file that somebody added is not ours to remove."""
+    """Whether every file there was written here before; a file that was added is not ours to remove."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
         named = {*manifest["files"], MANIFEST} if manifest["made_by"] == MARK else set()

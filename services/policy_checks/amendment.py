@@ -163,7 +163,7 @@ def _guardrails(request: PolicyAmendmentRequest) -> tuple[Finding, ...]:
         )
     )
     held = request.snapshot.position is not None
-    return tuple(one for one in found if not held or one.code in ABOUT_POSITIONS)
+    return tuple(finding for finding in found if not held or finding.code in ABOUT_POSITIONS)
 
 
 def _run(critics: Sequence[AmendmentCritic], request: PolicyAmendmentRequest) -> tuple[Finding, ...]:

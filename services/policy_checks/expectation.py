@@ -7,11 +7,11 @@ can tighten.
 
 from math import ceil, floor
 
-from schemas.playbook import PlaybookDefinition
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.settings import ReflectionSettings
-from schemas.snapshot import ExpectationSummary, PolicySnapshot
+from schemas.snapshot import ExpectationSummary
 from schemas.vocabulary import CheckName, Severity
+from services.playbooks.expectations import expectation_in
 from services.policy_checks.plan_levels import PlanLevels
 
 LONGEST_HORIZON_P90 = 2.0  # a horizon of more than two P90 holds waits for what has never come
@@ -36,14 +36,6 @@ def check_expectation(
 def expectation_of(request: PolicyLevelReflectionRequest) -> ExpectationSummary:
     """What the snapshot of a request says of its playbook; see `expectation_in`."""
     return expectation_in(request.snapshot, request.playbook)
-
-
-def expectation_in(snapshot: PolicySnapshot, playbook: PlaybookDefinition) -> ExpectationSummary:
-    """The snapshot's summary of exactly this playbook version, else the design of the playbook itself."""
-    for summary in snapshot.expectations:
-        if (summary.playbook_id, summary.playbook_version) == (playbook.id, playbook.version):
-            return summary
-    return _design(playbook)
 
 
 def conviction_is_over_confident(
@@ -110,22 +102,6 @@ def target_is_beyond_mfe(levels: PlanLevels, expected: ExpectationSummary) -> Fi
     )
     return _major(
         "target_beyond_mfe", message, Remedy(field="target_distance", op="at_most", value=reachable)
-    )
-
-
-def _design(playbook: PlaybookDefinition) -> ExpectationSummary:
-    prior = playbook.expectation
-    return ExpectationSummary(
-        playbook_id=playbook.id,
-        playbook_version=playbook.version,
-        n=0,
-        prior=prior,
-        expectancy_r=prior.expectancy_r,
-        hit_rate=prior.hit_rate,
-        hold_p50_bars=prior.hold_p50_bars,
-        hold_p90_bars=prior.hold_p90_bars,
-        winner_mae_p80_r=prior.winner_mae_p80_r,
-        mfe_p50_r=prior.mfe_p50_r,
     )
 
 

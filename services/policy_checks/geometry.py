@@ -148,7 +148,10 @@ def _side_remedy(request: PolicyLevelReflectionRequest, code: str, role: str) ->
     """The playbook's own level; where that lies wrong too, it is the entry that is out of place."""
 
     def is_settled(other: PolicyLevelReflectionRequest) -> bool:
-        return all((code, role) != one[:2] for one in _misplaced_levels(other, read_levels(other)))
+        return all(
+            (code, role) != misplaced_level[:2]
+            for misplaced_level in _misplaced_levels(other, read_levels(other))
+        )
 
     return own_rule_that(request, (role,), is_settled) or own_entry(request)
 

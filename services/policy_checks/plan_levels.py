@@ -8,7 +8,7 @@ reflection, used by the coherence and expectation checks.
 
 from dataclasses import dataclass
 from functools import cache
-from math import nan
+from math import isfinite, nan
 from typing import cast
 
 import numpy as np
@@ -19,8 +19,8 @@ from schemas.proposal import PolicyProposal
 from schemas.reflection import PolicyLevelReflectionRequest
 from schemas.snapshot import PolicySnapshot
 from services.playbooks.rendering import KIND_OF_ROLE, render_rules
-from services.policy_checks.price_grid import on_grid
-from trading_core.rules import Rule, evaluate_for_symbol, parse
+from trading_core.rules.evaluate import evaluate_for_symbol
+from trading_core.rules.grammar import Rule, parse
 
 PRICES = ("open", "high", "low", "close")
 LOGIC = ("and", "or", "not", "prev")
@@ -199,3 +199,16 @@ def _columns(
 
 def _distance(entry: float | None, level: float | None) -> float | None:
     return None if entry is None or level is None or level == entry else abs(entry - level)
+
+
+def on_grid(level: float, tick: float) -> float | None:
+    """The nearest level on the grid; the level itself without one (0), None if it is no number.
+
+    What is reflected on, judged and frozen has to be the level that is put in force, so a level is rounded
+    before any of them sees it.
+    """
+    if tick != 0.0:
+        from trading_core.kernel.execution import on_tick  # compiled: loaded only where there is a grid
+
+        level = float(on_tick(level, tick))
+    return level if isfinite(level) else None

@@ -12,7 +12,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from services.playbooks.rendering import KIND_OF_ROLE, placeholders, render_text
 from services.policy_checks.plan_levels import rule_text
-from trading_core.rules import parse
+from trading_core.rules.grammar import parse
 
 Grids = tuple[tuple[str, tuple[float, ...]], ...]
 Values = tuple[tuple[str, float], ...]

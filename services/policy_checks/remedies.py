@@ -8,7 +8,7 @@ from collections.abc import Callable
 from schemas.errors import RuleError
 from schemas.reflection import PolicyLevelReflectionRequest, Remedy
 from services.playbooks.rendering import render_rules
-from trading_core.rules import parse
+from trading_core.rules.grammar import parse
 
 
 def own_rule(request: PolicyLevelReflectionRequest, role: str) -> Remedy | None:

@@ -1,6 +1,6 @@
 """What a plan may ask for at most, whoever made it: horizon, activation window, conviction.
 
-The reflection sends a plan beyond them back. Where it is switched off nobody does, so the policy loop brings
+The reflection sends a plan beyond them back. Where it is switched off nothing does, so the policy loop brings
 the plan down to them, whatever provider it came from, and records each change as an event. A plan of the
 rules strategist lies within them by construction.
 """
@@ -11,7 +11,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.proposal import PolicyProposal
 from schemas.regime import RegimeView
 from schemas.snapshot import PolicySnapshot
-from services.policy_checks.expectation import expectation_in
+from services.playbooks.expectations import expectation_in
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Translate a plan into the engine's terms: every rule becomes a column of the rule bank, by index.
 
-One way for proposals and for standing ledgers, so that what trades on paper beside the account is what would
+One way for proposals and for shadow ledgers, so that what trades on paper beside the account is what would
 trade on it. A rule that does not parse, or is of the wrong kind, refuses the proposal before anything is
 installed.
 """
@@ -16,7 +16,7 @@ from schemas.proposal import PolicyProposal
 from schemas.settings import ExecutionSettings
 from schemas.vocabulary import Direction
 from trading_core.rule_bank import EngineColumns
-from trading_core.rules import RuleColumns
+from trading_core.rules.columns import RuleColumns
 from trading_core.tick_events import PolicyTag
 from trading_core.trigger_engine import PolicyOrders
 
@@ -87,7 +87,7 @@ def compile_orders(
     risk_fraction: float,
     volatility: str | None = None,
     setup: int | None = None,
-    standing: bool = False,
+    never_ends: bool = False,
 ) -> PolicyOrders:
     """Orders of rules and terms.
 
@@ -102,7 +102,7 @@ def compile_orders(
         risk_fraction: of equity at the stop.
         volatility: price rule that sizing divides by.
         setup: index of a condition to use instead of `rules.setup`.
-        standing: never spent and never expires.
+        never_ends: never spent and never expires.
 
     Raises:
         RuleError: a rule is not a rule, or of the wrong kind.
@@ -119,7 +119,7 @@ def compile_orders(
         window=window,
         horizon=horizon,
         risk_fraction=risk_fraction,
-        standing=standing,
+        never_ends=never_ends,
         entry_kind=terms.entry_kind,
         entry=place.number(rules.entry),
         refines_entry=terms.refinement_kind == "limit",

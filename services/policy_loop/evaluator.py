@@ -29,7 +29,7 @@ from schemas.vocabulary import (
     PlanKind,
     Severity,
 )
-from services.policy_checks.price_grid import on_grid
+from services.policy_checks.plan_levels import on_grid
 from services.policy_loop.clamps import ProposalClamp, clamped
 from services.policy_loop.counters import PolicyCounters
 from services.policy_loop.evaluation import ApprovedPlan, Conclusion, Evaluation, JudgedAmendment

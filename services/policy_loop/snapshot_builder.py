@@ -14,13 +14,11 @@ from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeView
 from schemas.snapshot import DataWindow, PolicySnapshot, PositionView, RiskState
 from schemas.vocabulary import Timeframe
-from services.clock import SimulatedClock
 from services.memory.regime_reader import regime_view
 from services.policy_loop.staleness import AccountState
 from services.ports import ExpectationReader, MemoryReader, PlaybookReader
-from trading_core.features.columns import FeatureColumns
 from trading_core.kernel.state_machine import STATES
-from trading_core.regime import RegimeColumns
+from trading_core.market import Market
 from trading_core.trigger_engine import Boundary, TriggerEngine
 
 RAW = ("open", "high", "low", "close", "volume")
@@ -31,33 +29,27 @@ class SnapshotBuilder:
 
     Args:
         engine: state, bars and portfolio.
-        regimes: regime columns (T, S).
-        features: where the feature columns stand; they grow with the bars.
+        market: where regimes and features stand; its clock refuses anything later than the decision bar.
         names: the features that a snapshot holds.
         memory, expectations, playbooks: readers.
-        clock: refuses anything later than the decision bar.
     """
 
     def __init__(
         self,
         engine: TriggerEngine,
-        regimes: RegimeColumns,
-        features: FeatureColumns,
+        market: Market,
         names: Sequence[str],
         memory: MemoryReader,
         expectations: ExpectationReader,
         playbooks: PlaybookReader,
-        clock: SimulatedClock,
     ) -> None:
         self._engine = engine
-        self._regimes = regimes
-        symbols = range(len(engine.bars.symbols))
-        self._features = features
+        self._market = market
+        symbols, features = range(len(market.bars.symbols)), market.columns.features
         self._places = [{name: features.place(name, s).index for name in names} for s in symbols]
         self._memory = memory
         self._expectations = expectations
         self._playbooks = playbooks
-        self._clock = clock
         self._first_rows: dict[int, int] = {}
         self._regime_seen: dict[int, tuple[int, RegimeView | None]] = {}  # latest, by symbol
 
@@ -65,7 +57,7 @@ class SnapshotBuilder:
         """Regime of symbol `s` at row `t`, None while warming up; final once the row is there."""
         row, view = self._regime_seen.get(s, (-1, None))
         if row != t:
-            view = regime_view(self._regimes, t, s)
+            view = regime_view(self._market.regimes, t, s)
             self._regime_seen[s] = t, view
         return view
 
@@ -82,7 +74,7 @@ class SnapshotBuilder:
         t, s = boundary.t, boundary.s
         bars, state = self._engine.bars, self._engine.state[s]
         now = int(bars.close_times[t])
-        self._clock.check(now)
+        self._market.clock.check(now)
         names = (*boundary.events, *boundary.overrides)
         return PolicySnapshot(
             symbol=bars.symbols[s],
@@ -110,7 +102,7 @@ class SnapshotBuilder:
             staleness_bars=int(state["gap"]),
         )
 
-    def standing(self, s: int) -> AccountState:
+    def account_state(self, s: int) -> AccountState:
         """What an answer about symbol `s` must still find as it is after the last validated bar."""
         t, state, direction = (
             self._engine.t - 1,
@@ -132,7 +124,7 @@ class SnapshotBuilder:
         )
 
     def _feature_values(self, t: int, s: int) -> dict[str, float | None]:
-        bars, numbers = self._engine.bars, self._features.bank.numbers
+        bars, numbers = self._engine.bars, self._market.columns.features.bank.numbers
         values = {name: float(getattr(bars, name)[t, s]) for name in RAW}
         values |= {name: float(numbers[index, t]) for name, index in self._places[s].items()}
         return {name: value if np.isfinite(value) else None for name, value in values.items()}
@@ -143,7 +135,7 @@ class SnapshotBuilder:
         return last - int(np.argmax(self._engine.bars.present[last::-1, s]))
 
     def _first_row(self, s: int) -> int:
-        """Row of the symbol's first bar; it has one by the time anybody asks."""
+        """Row of the symbol's first bar; it has one by the time it is asked for."""
         if s not in self._first_rows:
             self._first_rows[s] = int(np.argmax(self._engine.bars.present[:, s]))
         return self._first_rows[s]

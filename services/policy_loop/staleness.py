@@ -2,7 +2,7 @@
 
 A backtest and a replay wait for every answer, so nothing has changed there. A live feed does not wait: an
 answer that took more than its bars, or whose position, regime or risk state is another by now, is dropped.
-A pure comparison of two standings; the policy loop takes them when it asks and when the answer is there.
+A pure comparison of two states of the account: when the policy loop asks, and when the answer is there.
 """
 
 from dataclasses import dataclass
@@ -41,8 +41,8 @@ def why_stale(asked: AccountState, now: AccountState, most_bars: int) -> str | N
     """Why an answer to `asked` may not be acted on at `now`; None when it may.
 
     Args:
-        asked: standing when the snapshot was taken.
-        now: standing when the answer is there.
+        asked: state when the snapshot was taken.
+        now: state when the answer is there.
         most_bars: rows that may have been validated in between.
     """
     late = now.row - asked.row
@@ -63,7 +63,7 @@ def _shown(position: tuple[str, int, float] | None) -> str:
     return "none" if position is None else f"{position[0]} {position[2]!r}"
 
 
-def _entries(standing: AccountState) -> str:
-    if standing.kill_switch:
+def _entries(account: AccountState) -> str:
+    if account.kill_switch:
         return "stopped by the kill switch"
-    return "halted" if standing.halted else "allowed"
+    return "halted" if account.halted else "allowed"

@@ -159,7 +159,7 @@ def surprise_asks(facts: CadenceFacts) -> bool:
 def early_moment(facts: CadenceFacts, resolved: Sequence[tuple[int, str]]) -> int | None:
     """The moment at which both gates came to stand open, or None while they do not.
 
-    It depends on the facts alone and not on when somebody looks, so that it can name a slot.
+    It depends on the facts alone and not on when it is asked, so that it can name a slot.
 
     Args:
         facts: as of the present.

@@ -44,7 +44,7 @@ class ReportInbox(Protocol):
     """Reports on their way to the judge, oldest first."""
 
     async def take(self, run_id: str, consumer: str, hold_ms: int) -> TakenReport | None:
-        """The oldest report that nobody holds, held for `hold_ms` of database time; None without one."""
+        """The oldest report that no consumer holds, held for `hold_ms` of database time; None without one."""
         ...
 
     async def deliver(self, taken: TakenReport, verdict: ReplanVerdict, arrived_at: int) -> bool:

@@ -41,7 +41,7 @@ from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.past_runs import PastRuns, Taker
 from services.slow_loop.requests import CadenceState, cadence_facts, changes_structure
 from services.slow_loop.untraded_signals import EVENTS, UntradedSignals
-from trading_core.rules import RuleColumns
+from trading_core.rules.columns import RuleColumns
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,9 @@ class LoopFacts(Stateful):
             window_start=ns_to_datetime(window_start),
             window_end=ns_to_datetime(slot),
             timeframe=self.timeframe,
-            episode_ids=tuple(one.episode_id for one in evidence if one.entry_label >= window_start),
+            episode_ids=tuple(
+                episode.episode_id for episode in evidence if episode.entry_label >= window_start
+            ),
             new_episodes=len(evidence) - self._counted_before(slot, clock),
             judge_actions=tuple(dict.fromkeys(action.verdict_id for action in acted)),
             judge_history=acted,

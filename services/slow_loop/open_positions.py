@@ -41,8 +41,8 @@ class OpenPositions(Stateful):
     def at(self, clock: int) -> tuple[OpenEntry, ...]:
         """What was open at a time, ns, by entry and playbook."""
         found = [
-            one.entry
-            for one in self._seen
-            if one.known_at <= clock and (one.closed_at is None or one.closed_at > clock)
+            position.entry
+            for position in self._seen
+            if position.known_at <= clock and (position.closed_at is None or position.closed_at > clock)
         ]
         return tuple(sorted(found, key=lambda one: (one.entry_label, one.playbook_id, one.regime)))

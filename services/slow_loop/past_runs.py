@@ -128,7 +128,7 @@ class PastRuns(Stateful):
     def _report(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         slot, read_until = self._requests.pop(payload["request_hash"])
         name, report = payload["report_id"], payload["report"]
-        tried = tuple(GridTrial.model_validate(one) for one in report["grid_trials"])
+        tried = tuple(GridTrial.model_validate(grid_trial) for grid_trial in report["grid_trials"])
         action = RecommendedAction(report["recommended_action"])
         self._learned(
             name, PastRun(slot, row.known_at, read_until, name, report["n_episodes"], action, tried)

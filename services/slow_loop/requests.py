@@ -37,29 +37,31 @@ def cadence_facts(
     moment: int,
     settings: Settings,
     timeframe: str,
-    standing: CadenceState,
+    cadence: CadenceState,
     fresh: Sequence[Episode],
     definitions: Iterable[PlaybookDefinition],
 ) -> CadenceFacts:
     """Facts for `due` at a moment; `fresh` are the learnable episodes since the last run, known by then."""
     high_level = settings.high_level
-    new = Counter(one.playbook_id for one in fresh)
+    new = Counter(episode.playbook_id for episode in fresh)
     return CadenceFacts(
         now=moment,
         interval=high_level.interval_for(timeframe),
-        started_at=standing.started_at,
-        last_run=standing.last_run,
-        last_attempt=standing.last_attempt,
-        last_structural=standing.last_structural,
+        started_at=cadence.started_at,
+        last_run=cadence.last_run,
+        last_attempt=cadence.last_attempt,
+        last_structural=cadence.last_structural,
         new_episodes=dict(sorted(new.items())),
         minimum_episodes=high_level.minimum_episodes,
         playbook_minimum={
-            one.id: one.minimum_episodes for one in definitions if one.minimum_episodes > ORDINARY_MINIMUM
+            definition.id: definition.minimum_episodes
+            for definition in definitions
+            if definition.minimum_episodes > ORDINARY_MINIMUM
         },
         structural_interval_days=high_level.structural_interval_days,
         surprise=surprise(fresh, settings),
-        surprise_seen=surprise(_known_by(fresh, standing.last_examined), settings),
-        safety_override=standing.override,
+        surprise_seen=surprise(_known_by(fresh, cadence.last_examined), settings),
+        safety_override=cadence.override,
         enabled=high_level.enabled,
     )
 
@@ -72,11 +74,11 @@ def surprise(fresh: Sequence[Episode], settings: Settings) -> float:
 def surprises(fresh: Sequence[Episode], settings: Settings) -> list[tuple[int, float]]:
     """When each new outcome was known (ns), and what it adds to the surprise."""
     limit, reference = settings.high_level.surprise_limit_r, settings.gate.reference_r
-    return [(one.known_at, abs(one.r - reference) / limit) for one in fresh]
+    return [(episode.known_at, abs(episode.r - reference) / limit) for episode in fresh]
 
 
 def _known_by(fresh: Sequence[Episode], moment: int | None) -> Sequence[Episode]:
-    return () if moment is None else [one for one in fresh if one.known_at <= moment]
+    return () if moment is None else [episode for episode in fresh if episode.known_at <= moment]
 
 
 def changes_structure(done: Iterable[JudgeAction]) -> bool:
@@ -90,11 +92,11 @@ def actions_seen(verdict: ReplanVerdict, verdict_id: str, at: int) -> list[Judge
         JudgeActionSeen(
             verdict_id=verdict_id,
             at=at,
-            kind=one.kind,
-            playbook_id=one.playbook_id,
-            regime=one.regime,
-            parameter=one.parameter,
-            value=one.value,
+            kind=action.kind,
+            playbook_id=action.playbook_id,
+            regime=action.regime,
+            parameter=action.parameter,
+            value=action.value,
         )
-        for one in verdict.actions
+        for action in verdict.actions
     ]

@@ -2,9 +2,9 @@
 
 A playbook version traded on paper beside the account, by the same kernel on the same bars.
 
-A standing policy re-arms whenever its setup is true in an eligible regime; no policy loop, no envelope, one
-unit per trade, so that R is all it yields. Shadow trials, disabled cells and grid values are all answered
-here, and only from bars at or before the clock.
+Its policy never ends and re-arms whenever its setup is true in an eligible regime; no policy loop, no
+envelope, one unit per trade, so that R is all it yields. Shadow trials, disabled cells and grid values are
+all answered here, and only from bars at or before the clock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,15 +18,13 @@ from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.state import Stateful, demand_fields, read_as
 from schemas.vocabulary import Direction, Trend, VolatilityBand
-from services.clock import SimulatedClock
 from services.memory.episode_builder import EpisodeContext, build_episode
 from services.memory.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from services.playbooks.registry import render_rules
 from services.policy_loop.compiler import SymbolColumns, compile_orders
-from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import parameter_record
-from trading_core.regime import RegimeColumns
-from trading_core.rules import RuleColumns
+from trading_core.market import Market
+from trading_core.rules.columns import RuleColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
 from trading_core.trigger_engine import PolicyOrders, TriggerEngine
@@ -44,21 +42,15 @@ def paper_execution(execution: ExecutionSettings) -> ExecutionSettings:
 
 
 class ShadowLedgers:
-    """Maker of standing ledgers over the bars of one run; also the grid evaluator of the slow loop."""
+    """Maker of shadow ledgers over the bars of one run; also the grid evaluator of the slow loop."""
 
     def __init__(
         self,
-        bars: BarSeries,
-        columns: RuleColumns,
-        regimes: RegimeColumns,
+        market: Market,
         execution: ExecutionSettings,
         envelope: EnvelopeSettings,
-        clock: SimulatedClock,
     ) -> None:
-        self.bars = bars
-        self.columns = columns
-        self.regimes = regimes
-        self.clock = clock
+        self.market = market
         self._execution = paper_execution(execution)
         self.zones = envelope.no_learn_zones
         self._envelope = envelope
@@ -89,7 +81,7 @@ class ShadowLedgers:
 
     def engines(self, ledger: "ShadowLedger") -> list[TriggerEngine]:
         """The engines of a ledger over the bars that are there."""
-        columns = RuleColumns(self.bars, self.columns.features)
+        columns = RuleColumns(self.market.bars, self.market.columns.features)
         return [
             self._engine(ledger.definition, direction, ledger.start_row, ledger.regime_key, columns)
             for direction in ledger.directions
@@ -103,13 +95,18 @@ class ShadowLedgers:
 
         Only bars that close at or before `end_ns` count; the clock refuses an `end_ns` in the future.
         """
-        self.clock.check(end_ns)
+        self.market.clock.check(end_ns)
         changed = definition.parameters[parameter].model_copy(update={"value": value})
         variant = definition.model_copy(update={"parameters": {**definition.parameters, parameter: changed}})
-        start = int(np.searchsorted(self.bars.close_times, start_ns, side="left"))
-        stop = int(np.searchsorted(self.bars.close_times, end_ns, side="right"))
+        closes = self.market.bars.close_times
+        start = int(np.searchsorted(closes, start_ns, side="left"))
+        stop = int(np.searchsorted(closes, end_ns, side="right"))
         episodes = self.open(variant, tuple(variant.rules), start).advance(stop)
-        return tuple((one.exit_label, one.entry_label, one.r) for one in episodes if not one.no_learn)
+        return tuple(
+            (episode.exit_label, episode.entry_label, episode.r)
+            for episode in episodes
+            if not episode.no_learn
+        )
 
     def _engine(
         self,
@@ -119,27 +116,29 @@ class ShadowLedgers:
         regime_key: str | None,
         columns: RuleColumns,
     ) -> TriggerEngine:
-        rows, symbols = self.bars.shape
+        bars = self.market.bars
+        rows, symbols = bars.shape
         parameters = parameter_record(
             self._execution, None, heartbeat=0, emit_events=False, fixed_quantity=1.0
         )
         parameters["cooldown"] = self._envelope.cooldown_bars
         flags = np.zeros((rows, symbols), dtype=np.uint8)
-        decoder = TickEventDecoder(self.bars, definition.content_hash, "shadow")
-        engine = TriggerEngine(self.bars, flags, parameters, UNLIMITED_CASH, TickGuard(), decoder)
+        decoder = TickEventDecoder(bars, definition.content_hash, "shadow")
+        engine = TriggerEngine(bars, flags, parameters, UNLIMITED_CASH, TickGuard(), decoder)
         engine.t = start_row
         eligible = self._eligible(definition.eligibility[direction], regime_key)
-        allowed = self._envelope.allowed_symbols or self.bars.symbols
+        allowed = self._envelope.allowed_symbols or bars.symbols
         for s in range(symbols):
-            if self.bars.symbols[s] in allowed:
+            if bars.symbols[s] in allowed:
                 engine.install(s, self._orders(definition, direction, s, engine, eligible[:, s], columns))
         return engine
 
     def _eligible(self, eligibility: Eligibility, regime_key: str | None) -> npt.NDArray[np.bool_]:
         """Bool (T, S): where the regime allows the playbook; a given cell counts even while it is banned."""
-        trend = np.isin(self.regimes.trend, [TRENDS.index(one) for one in eligibility.trend])
-        band = np.isin(self.regimes.volatility, [BANDS.index(one) for one in eligibility.volatility])
-        structure = np.isin(self.regimes.structure, [STRUCTURES.index(one) for one in eligibility.structure])
+        regimes = self.market.regimes
+        trend = np.isin(regimes.trend, [TRENDS.index(label) for label in eligibility.trend])
+        band = np.isin(regimes.volatility, [BANDS.index(label) for label in eligibility.volatility])
+        structure = np.isin(regimes.structure, [STRUCTURES.index(label) for label in eligibility.structure])
         allowed = trend & band & structure
         if regime_key is not None:
             return allowed & self._in_cell(regime_key)
@@ -149,8 +148,8 @@ class ShadowLedgers:
 
     def _in_cell(self, key: str) -> npt.NDArray[np.bool_]:
         trend, band = key.split("/")
-        cell: npt.NDArray[np.bool_] = self.regimes.trend == TRENDS.index(Trend(trend))
-        cell &= self.regimes.volatility == BANDS.index(VolatilityBand(band))
+        cell: npt.NDArray[np.bool_] = self.market.regimes.trend == TRENDS.index(Trend(trend))
+        cell &= self.market.regimes.volatility == BANDS.index(VolatilityBand(band))
         return cell
 
     def _orders(
@@ -174,7 +173,7 @@ class ShadowLedgers:
             horizon=definition.horizon_bars,
             risk_fraction=definition.risk_fraction,
             setup=engine.columns.truth(("eligible setup", s), setup.astype(np.int8)),
-            standing=True,
+            never_ends=True,
         )
 
 
@@ -238,11 +237,11 @@ class ShadowLedger(Stateful):
     def open_since(self) -> int | None:
         """Earliest entry among the ledger's open positions, label in ns; None when it is flat."""
         rows = [int(row) for engine in self._engines for row in engine.open_entry_rows()]
-        return int(self._owner.bars.times[min(rows)]) if rows else None
+        return int(self._owner.market.bars.times[min(rows)]) if rows else None
 
     def _follow(self) -> None:
         """Stand on the bars that are there: what was traded before comes out again and is known."""
-        rows = self._owner.bars.shape[0]
+        rows = self._owner.market.bars.shape[0]
         if rows == self._rows:
             return
         restored, self._rows, self._engines = not self._rows, rows, self._owner.engines(self)
@@ -254,7 +253,7 @@ class ShadowLedger(Stateful):
 
     def _episode(self, trade: Any) -> Episode:
         definition = self.definition
-        view = regime_view(self._owner.regimes, int(trade["signal_t"]), int(trade["s"]))
+        view = regime_view(self._owner.market.regimes, int(trade["signal_t"]), int(trade["s"]))
         context = EpisodeContext(
             playbook_id=definition.id,
             playbook_version=definition.version,
@@ -266,4 +265,4 @@ class ShadowLedger(Stateful):
             conviction=definition.expectation.hit_rate,
             ledger="shadow",
         )
-        return build_episode(trade, self._owner.bars, context, self._owner.zones)
+        return build_episode(trade, self._owner.market.bars, context, self._owner.zones)

@@ -5,7 +5,7 @@ and a candidate is promoted whose own mean lies above the reference and whose di
 traded on paper on the same bars, is proven. A banned cell that gains since the ban is `proven`: a report may
 recommend to lift the ban, which ends with its life at the latest. So is a risk cut, by the trades that its
 playbook has entered since. Nothing that suggested a change is counted for it. What its own trades refute is
-told as `refuted` while rules and bans stay, so that nobody asks for it again. However many candidates, bans
+told as `refuted` while rules and bans stay, so that none asks for it again. However many candidates, bans
 and cuts come, all of them share one level: each begins with what `online_levels` leaves it. Experiments have
 levels of their own: what one proves may be recommended as a candidate, which has to be proven again.
 """
@@ -86,7 +86,9 @@ class ShadowTrials(Stateful):
         """Every field of the state, and each ledger under the key of its trial."""
         ledgers = {}
         for name, kind in self.LEDGERS.items():
-            ledgers[name] = written_as(kind, {key: one.state() for key, one in getattr(self, name).items()})
+            ledgers[name] = written_as(
+                kind, {key: ledger.state() for key, ledger in getattr(self, name).items()}
+            )
         return super().state() | ledgers
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -98,7 +100,9 @@ class ShadowTrials(Stateful):
         demand_fields("ShadowTrials", state, {**self.STATE, **self.LEDGERS})
         super().restore({name: state[name] for name in self.STATE})
         for name, kind in self.LEDGERS.items():
-            reopened = {key: self._ledgers.reopen(one) for key, one in read_as(kind, state[name]).items()}
+            reopened = {
+                key: self._ledgers.reopen(written) for key, written in read_as(kind, state[name]).items()
+            }
             getattr(self, name).update(reopened)
 
     @property
@@ -117,7 +121,7 @@ class ShadowTrials(Stateful):
         changed: list[PlaybookVersion] = []
         self.shown, self.measured, self.proven = {}, {}, {}
         self._told, self._cuts = {}, []
-        for trial, key in [(one, self._key(one)) for one in self._lifecycle.shadows()]:
+        for trial, key in [(opened, self._key(opened)) for opened in self._lifecycle.shadows()]:
             if trial not in self._lifecycle.shadows():
                 continue  # a promotion before it in this step has ended it
             ledger = self._open[key]
@@ -136,9 +140,9 @@ class ShadowTrials(Stateful):
                 self._measured(_place(key), evidence)
         for cut in self._lifecycle.risk_cuts():
             held = [
-                one.entry_label
-                for one in open_entries
-                if one.playbook_id == cut.before.id and one.entry_label >= cut.since
+                entry.entry_label
+                for entry in open_entries
+                if entry.playbook_id == cut.before.id and entry.entry_label >= cut.since
             ]
             shown = trial_evidence(
                 since_cut(cut, traded), self._gate, now, cut.before, min(held, default=None)
@@ -191,7 +195,7 @@ class ShadowTrials(Stateful):
     def summaries(self) -> tuple[Evidence, ...]:
         """What open trials, risk cuts and refuted candidates have shown so far, for the next request."""
         shown: list[tuple[ShadowTrial, str, Evidence | None]] = [
-            (one, one.kind, self._told.get(self._key(one))) for one in self._lifecycle.shadows()
+            (opened, opened.kind, self._told.get(self._key(opened))) for opened in self._lifecycle.shadows()
         ]
         for key, (trial, evidence) in self._refuted.items():
             in_force = self._lifecycle.active(trial.definition.id)
@@ -217,7 +221,7 @@ class ShadowTrials(Stateful):
         self._spent.clear()
         for key, trial in trials.items():
             if key not in self._open:
-                start = int(np.searchsorted(self._ledgers.bars.close_times, trial.since, side="right"))
+                start = int(np.searchsorted(self._ledgers.market.bars.close_times, trial.since, side="right"))
                 first = min(start, row + 1)
                 self._open[key] = self._ledgers.open(
                     trial.definition, trial.directions, first, trial.regime_key
@@ -240,9 +244,9 @@ class ShadowTrials(Stateful):
             return {}
         in_force = self._lifecycle.active(trial.definition.id).parameters
         tried = [
-            (name, one.value)
-            for name, one in sorted(trial.definition.parameters.items())
-            if name not in in_force or one.value != in_force[name].value
+            (name, parameter.value)
+            for name, parameter in sorted(trial.definition.parameters.items())
+            if name not in in_force or parameter.value != in_force[name].value
         ]
         return {"parameter": tried[0][0], "value": tried[0][1]} if len(tried) == 1 else {}
 
@@ -289,7 +293,9 @@ class ShadowTrials(Stateful):
 
 def _bans(definition: PlaybookDefinition) -> list[str]:
     """The cells that a definition does not trade, by direction."""
-    return [f"{side}:{cell}" for side, one in sorted(definition.eligibility.items()) for cell in one.banned]
+    return [
+        f"{side}:{cell}" for side, rules in sorted(definition.eligibility.items()) for cell in rules.banned
+    ]
 
 
 def _told_of(definition: PlaybookDefinition, kind: str, regime: str | None) -> Evidence:
@@ -299,7 +305,11 @@ def _told_of(definition: PlaybookDefinition, kind: str, regime: str | None) -> E
 
 def since_cut(cut: Measure, traded: Sequence[Episode]) -> list[Episode]:
     """The trades that the playbook of a risk cut has entered since."""
-    return [one for one in traded if one.playbook_id == cut.before.id and one.entry_label >= cut.since]
+    return [
+        episode
+        for episode in traded
+        if episode.playbook_id == cut.before.id and episode.entry_label >= cut.since
+    ]
 
 
 def _differs(trial: ShadowTrial, incumbent: PlaybookDefinition) -> bool:

@@ -28,7 +28,7 @@ def trial_track(
 
     Episodes of no-learn zones teach nothing here either.
     """
-    learnable = [one for one in episodes if not one.no_learn]
+    learnable = [episode for episode in episodes if not episode.no_learn]
     if not learnable:
         return None
     unit = unit_of_timeframe(gate.block, learnable[0].timeframe)
@@ -74,7 +74,9 @@ def paired_evidence(
     with the sign turned, so its sum is the difference of what they made; the hypothesis is that it is 0 on
     average.
     """
-    mine, theirs = ([one for one in ledger.episodes if not one.no_learn] for ledger in (candidate, incumbent))
+    mine, theirs = (
+        [episode for episode in ledger.episodes if not episode.no_learn] for ledger in (candidate, incumbent)
+    )
     shown: Evidence = {"incumbent_n": len(theirs), "difference_r": None}
     both = [*mine, *theirs]
     if not both:
@@ -82,7 +84,7 @@ def paired_evidence(
     sign = np.concatenate((np.ones(len(mine)), -np.ones(len(theirs))))
     trades = trades_of(both)
     reach = max(gate.winsor_high, -gate.winsor_low)
-    opened = [one for one in (candidate.open_since, incumbent.open_since) if one is not None]
+    opened = [since for since in (candidate.open_since, incumbent.open_since) if since is not None]
     track = Track(
         Trades(trades.entry_ns, trades.exit_ns, trades.r * sign),
         unit_of_timeframe(gate.block, both[0].timeframe),
@@ -103,7 +105,9 @@ def gains(evidence: Mapping[str, float | int | str | None]) -> bool:
     """Whether both means lie above the reference: the side that evidence of a gain has to be on."""
     reference = evidence.get("reference_r")
     means = evidence.get("mean_r"), evidence.get("mean_raw_r")
-    return isinstance(reference, float) and all(isinstance(one, float) and one > reference for one in means)
+    return isinstance(reference, float) and all(
+        isinstance(mean, float) and mean > reference for mean in means
+    )
 
 
 def rounded(value: float) -> float:

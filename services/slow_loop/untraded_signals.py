@@ -21,7 +21,7 @@ from schemas.state import Stateful
 from schemas.vocabulary import TickEventKind
 from services.slow_loop.shadow_ledger import paper_execution
 from trading_core.research.counterfactual import bracket_outcome
-from trading_core.rules import RuleColumns
+from trading_core.rules.columns import RuleColumns
 
 Reason = Literal["unfilled", "expired", "blocked"]
 UNMET = ("unfilled", "invalidated")  # refusals of an entry whose price never came; any other is a limit's

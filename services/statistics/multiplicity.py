@@ -4,7 +4,7 @@ Weighted e-BH selects from it (Wang and Ramdas, "False discovery rate control wi
 with values E and weights w that sum to at most one, k_hat is the largest k for which k members have
 w E >= 1 / (q k), and those are selected. Their expected false share is at most q under any dependence between
 clusters. Parents weigh more than their children, because trades pool upward and a parent decides years
-earlier. A member in a later epoch is charged a smaller share of its weight (`services.statistics.epochs`).
+earlier. A member in a later epoch is charged a smaller share of its weight, see `share`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from schemas.canonical import content_id
 from schemas.errors import DataError, InvariantViolation
 from services.statistics.blocks import Floats
-from services.statistics.epochs import share
 
 LEVEL_WEIGHTS = (4.0, 2.0, 1.0)
 CLAIMS = 2
+MOST_EPOCHS = 60  # beyond, the level is below anything that an e-value of a report can reach
 WHOLE = "*"  # all open cells of a playbook together, where epochs tell them from single cells
 ROUNDING = 1e-9  # e-values are printed to nine digits, and the judge selects again from print
 
@@ -170,3 +170,12 @@ def e_bh(family: Family, log_e: Mapping[str, float]) -> tuple[str, ...]:
     values = np.array([log_e.get(name, 0.0) for name in family.members])
     selected = e_bh_rows(values + np.log(family.charged), family.q)
     return tuple(name for name, taken in zip(family.members, selected, strict=True) if taken)
+
+
+def share(epoch: int) -> float:
+    """The part of q that epoch `epoch` (from 0) may spend: a half, a quarter, ...; from 60 on the same.
+
+    An accepted change closes the e-process of its playbook. Trades after it start a new one, in epoch k, and
+    are charged q_k = q / 2^(k + 1), so all epochs that may ever come stay below q, whatever made them begin.
+    """
+    return 0.5 ** (min(max(epoch, 0), MOST_EPOCHS) + 1)

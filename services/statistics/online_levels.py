@@ -1,4 +1,4 @@
-"""Levels for hypotheses that come one after the other, nobody knows how many: e-LOND.
+"""Levels for hypotheses that come one after the other, of unknown number: e-LOND.
 
     level_k = alpha x gamma_k x (D + 1),   gamma_k = 1 / (k (k + 1)),   k = 1, 2, ...
 

@@ -111,17 +111,17 @@ def compare_pairs(
         name: _sample(blocks, unit, np.random.Generator(np.random.PCG64([seed, number])))
         for number, (name, blocks) in enumerate(sorted(cases.items()))
     }
-    tested = {name: one for name, one in sampled.items() if one.differing >= MINIMUM_DIFFERING}
+    tested = {name: sample for name, sample in sampled.items() if sample.differing >= MINIMUM_DIFFERING}
     levels = _holm(tested, len(cases), alpha)
-    return {name: _result(one, levels.get(name), alpha / len(cases)) for name, one in sampled.items()}
+    return {name: _result(sample, levels.get(name), alpha / len(cases)) for name, sample in sampled.items()}
 
 
 def _holm(tested: Mapping[str, _Sampled], size: int, alpha: float) -> dict[str, float]:
     """The level of every comparison whose interval excludes zero there, in order of its p-value."""
     found: dict[str, float] = {}
-    for name, one in sorted(tested.items(), key=lambda item: (item[1].p_value(), item[0])):
+    for name, sample in sorted(tested.items(), key=lambda item: (item[1].p_value(), item[0])):
         level = alpha / (size - len(found))
-        lower, upper = one.edges(level)
+        lower, upper = sample.edges(level)
         if lower <= 0.0 <= upper:
             break
         found[name] = level

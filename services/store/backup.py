@@ -22,7 +22,7 @@ from services.store.failures import StoreMissing, store_error
 from services.store.file_watch import made_private
 from services.store.migrations import HEAD
 from services.store.opening import alone, check_file
-from services.store.revision import RevisionState, make_tables, standing
+from services.store.revision import RevisionState, make_tables, revision_state
 from services.store.tables import metadata
 from services.store.urls import StoreUrl, parse_url
 
@@ -103,7 +103,7 @@ async def _heads(url: StoreUrl) -> health.Heads:
 
 
 async def _filled(connection: AsyncConnection, url: StoreUrl) -> RevisionState:
-    found = await connection.run_sync(standing, url)
+    found = await connection.run_sync(revision_state, url)
     if found.state == "empty":
         raise StoreMissing(f"store {url.text} is empty: there is nothing to copy")
     return found
@@ -117,7 +117,7 @@ async def _examined(url: StoreUrl, before: health.Heads) -> Copy:
             damage = await health.missing(connection, before)
         if damage:
             raise StoreError(f"the copy is not what the store held: {damage[0]}; nothing was kept of it")
-        found = await connection.run_sync(standing, url)
+        found = await connection.run_sync(revision_state, url)
         rows = await health.row_counts(connection, found.tables)
         return Copy(found.revision, rows, tuple(await health.journal_problems(connection)))
 
@@ -148,7 +148,7 @@ async def _from_server(source: StoreUrl, target: StoreUrl) -> health.Heads:
 
 async def _to_server(source: StoreUrl, target: StoreUrl, copy: Copy) -> None:
     async with alone(target, create=True, writes=True) as writing:
-        if (await writing.run_sync(standing, target)).state != "empty":
+        if (await writing.run_sync(revision_state, target)).state != "empty":
             raise ConfigError(f"store {target.text} has tables already: restore into an empty database")
         await writing.run_sync(make_tables)
         async with alone(source) as reading:

@@ -100,7 +100,7 @@ class ClaimRepository(Repository):
         """
         await self._change(lease, key, {"state": "failed", "reason": reason})
 
-    async def standing(self, run_id: str, job: str) -> ClaimState:
+    async def newest_state(self, run_id: str, job: str) -> ClaimState:
         """Where the claims of a job stand, in one question."""
         slot, state = slot_claims.c.slot, slot_claims.c.state
         query = select(

@@ -9,7 +9,7 @@ from schemas.errors import StoreError
 from services.store import health, migrate
 from services.store.failures import StoreDamaged, StoreMissing
 from services.store.opening import alone
-from services.store.revision import RevisionState, standing
+from services.store.revision import RevisionState, revision_state
 from services.store.seals import store_problems, unsealed
 from services.store.urls import StoreUrl, parse_url
 
@@ -51,7 +51,7 @@ async def examine(address: str, *, full: bool) -> Examination:
 
     Raises:
         StoreMissing: there is no store.
-        StoreError: it cannot be opened, or is somebody else's.
+        StoreError: it cannot be opened, or is another program's.
     """
     url = parse_url(address)
     try:
@@ -62,7 +62,7 @@ async def examine(address: str, *, full: bool) -> Examination:
 
 
 async def _found(connection: AsyncConnection, url: StoreUrl, *, full: bool) -> Examination:
-    found = await connection.run_sync(standing, url)
+    found = await connection.run_sync(revision_state, url)
     if found.state == "empty":
         raise StoreMissing(f"store {url.text} is empty: `thinktwice db upgrade` makes its tables")
     revision, problems = await connection.run_sync(_age, url, found)

@@ -118,7 +118,7 @@ def store_error(error: BaseException, url: StoreUrl) -> StoreError:
         if found is DAMAGED:
             return StoreDamaged(f"store {url.text} {found.text}", file=url.path)
         return StoreError(f"store {url.text} {found.text}", retryable=found.retryable)
-    if any(isinstance(one, (OSError, PoolTimeout)) for one in chain):
+    if any(isinstance(link, (OSError, PoolTimeout)) for link in chain):
         return StoreError(
             f"store {url.text} cannot be reached: check host, port and that the server runs", retryable=True
         )
@@ -155,9 +155,9 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _told(chain: Sequence[BaseException]) -> tuple[str, str]:
     """The code of a failure, empty when it has none, and what was said with it."""
-    for one in chain:
-        if isinstance(state := getattr(one, "sqlstate", None), str):
-            return state, _words(one)
+    for link in chain:
+        if isinstance(state := getattr(link, "sqlstate", None), str):
+            return state, _words(link)
     wrapped = isinstance(chain[0], DBAPIError) and len(chain) > 1
     return "", _words(chain[1] if wrapped else chain[0])
 

@@ -42,7 +42,7 @@ Runs = dict[str, tuple[int, int]]  # when each run was made, ns, and how many ro
 
 
 class FileLost(sqlite3.OperationalError):
-    """A commit that must not be acknowledged: it went, or would go, to a file that nobody finds again.
+    """A commit that must not be acknowledged: it went, or would go, to a file that is not found again.
 
     `open_still` says that only log or index is lost: SQLite may bring what was committed into the file when
     the last connection closes, so that before then nothing can be said of what it will hold. `overwritten`

@@ -39,7 +39,7 @@ class LeaseRepository(Repository):
         return None if row is None else Lease(name, owner, row.epoch, row.until_ms)
 
     async def release(self, lease: Lease) -> None:
-        """Let anybody take the lease at once; nothing happens when it has another owner already."""
+        """Let any process take the lease at once; nothing happens when it has another owner already."""
         own = (leases.c.name == lease.name) & _tenure(lease)
         async with self._write() as connection:
             await connection.execute(update(leases).where(own).values(until_ms=0))

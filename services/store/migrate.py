@@ -19,7 +19,7 @@ from sqlalchemy import Connection, create_engine, func, select, table
 from schemas.errors import InvariantViolation, StoreError
 from services.store import migrations
 from services.store.migrations import HEAD, REVISIONS
-from services.store.revision import MARK, RevisionState, ahead_error, make_tables, mark, standing
+from services.store.revision import MARK, RevisionState, ahead_error, make_tables, mark, revision_state
 from services.store.shape import Shape, first_difference, shape_of
 from services.store.tables import metadata, runs
 from services.store.urls import StoreUrl
@@ -48,10 +48,10 @@ def upgrade(connection: Connection, url: StoreUrl) -> Upgrade:
     The connection's transaction must hold off other writers.
 
     Raises:
-        StoreError: the store is somebody else's, of a newer program, or of no known revision.
+        StoreError: the store is another program's, of a newer program, or of no known revision.
         InvariantViolation: a revision lost rows; roll the transaction back.
     """
-    found = standing(connection, url)
+    found = revision_state(connection, url)
     if found.state == "empty":
         make_tables(connection)
         return Upgrade("empty", None, HEAD, tuple(title(revision) for revision in REVISIONS))

@@ -1,7 +1,7 @@
 """A process that may not open another file: one line that names the limit, whoever ran into it.
 
 Libraries wrap the refusal in errors of their own, or fail later for want of what they could not load. So
-under a limit that no command can work with, an error that nobody expected is told as what it comes from.
+under a limit that no command can work with, an unexpected error is told as what it comes from.
 """
 
 import errno

@@ -25,7 +25,7 @@ async def transaction(
     Args:
         engine: of the address.
         url: the address.
-        writes: nobody else makes or changes tables meanwhile.
+        writes: no other process makes or changes tables meanwhile.
         snapshot: every statement sees the store as it was at the first.
     """
     options: dict[str, Any] = {WRITES: writes}

@@ -74,7 +74,7 @@ class ReportRepository(Repository):
         return True
 
     async def take(self, run_id: str, consumer: str, hold_ms: int) -> TakenReport | None:
-        """The oldest report that nobody holds, held for `hold_ms` of database time; None without one."""
+        """The oldest report that no consumer holds, held for `hold_ms` of database time; None without one."""
         now = now_ms(self._url.dialect)
         box = report_inbox.c
         free = (box.state == "waiting") | ((box.state == "taken") & (box.until_ms <= now))

@@ -1,6 +1,6 @@
 """Reports on demand of a run that is over: kept beside it with their requests, and judged at most once.
 
-They are no rows of the run's journal, so a run stays what it was however often somebody asks about it. The
+They are no rows of the run's journal, so a run stays what it was however often it is asked about. The
 same question about the same moment gives the same report, which is kept once.
 """
 
@@ -27,7 +27,7 @@ class OnDemandReport:
 
     Attributes:
         known_at: bar close as of which it was made, ns.
-        verdict: the judge's on it, with its id; None before somebody asked.
+        verdict: the judge's on it, with its id; None before one was asked for.
         calls: rows of kind `model_call` that the verdict took, raw replies included.
         written_ms, decided_ms: database time.
     """

@@ -37,11 +37,11 @@ class RevisionState:
     tables: frozenset[str]
 
 
-def standing(connection: Connection, url: StoreUrl) -> RevisionState:
+def revision_state(connection: Connection, url: StoreUrl) -> RevisionState:
     """How a store stands.
 
     Raises:
-        StoreError: the tables there are somebody else's.
+        StoreError: the tables there are another program's.
     """
     present = set(inspect(connection).get_table_names())
     ours = frozenset(present & set(metadata.tables))

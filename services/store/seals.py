@@ -280,7 +280,7 @@ async def _trial_problems(connection: AsyncConnection, run_id: str, seal: str | 
 
 
 async def _unsealed_trials(connection: AsyncConnection) -> list[str]:
-    """Runs that somebody else entered in the ledger of trials."""
+    """Runs that another process entered in the ledger of trials."""
     by_program = select(seals.c.run_id).where(seals.c.part == TRIAL)
     query = select(trials.c.run_id).where(trials.c.run_id.in_(select(runs.c.run_id)))
     found = (await connection.execute(query.where(trials.c.run_id.not_in(by_program)))).scalars().all()

@@ -17,7 +17,7 @@ from services.store.opening import check_file, transaction
 from services.store.operator_requests import OperatorRequests
 from services.store.reports import ReportRepository
 from services.store.reports_on_demand import OnDemandRepository
-from services.store.revision import RevisionState, ahead_error, behind_error, make_tables, standing
+from services.store.revision import RevisionState, ahead_error, behind_error, make_tables, revision_state
 from services.store.run_repository import RunRepository
 from services.store.seals import SealRepository
 from services.store.tables import OPERATOR, SEALS, TRADING, TRIALS, WORKER, metadata
@@ -113,7 +113,7 @@ async def open_store(
 
 def _checked(connection: Connection, url: StoreUrl, create: bool) -> tuple[RevisionState, str | None]:
     """What is there; on `create` an empty store gets our tables, and a SQLite file is upgraded."""
-    found = standing(connection, url)
+    found = revision_state(connection, url)
     if found.state == "empty":
         return _made(connection, url, create), None
     if found.state == "ahead":
@@ -124,7 +124,7 @@ def _checked(connection: Connection, url: StoreUrl, create: bool) -> tuple[Revis
             # Others may be at work in this database: when it changes is its operator's decision.
             raise behind_error(url, found.revision)
         upgraded = _upgrade(connection, url)
-        found = standing(connection, url)
+        found = revision_state(connection, url)
     _check_columns(connection, url, found)
     return found, upgraded
 
@@ -133,7 +133,7 @@ def _made(connection: Connection, url: StoreUrl, create: bool) -> RevisionState:
     if not create:
         raise StoreMissing(f"store {url.text} is empty: `thinktwice backtest` fills it, or give another --db")
     make_tables(connection)
-    return standing(connection, url)
+    return revision_state(connection, url)
 
 
 def _upgrade(connection: Connection, url: StoreUrl) -> str:

@@ -202,8 +202,8 @@ class TradingRepository(Repository):
         if not orders:
             return
         values = [
-            {"account": account, "order_id": one.order_id, "instruction": one.instruction, "sends": 1}
-            for one in orders
+            {"account": account, "order_id": sent.order_id, "instruction": sent.instruction, "sends": 1}
+            for sent in orders
         ]
         insert = postgresql.insert if self._url.dialect == "postgresql" else sqlite.insert
         statement = insert(venue_orders).values(values)

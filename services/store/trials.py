@@ -87,8 +87,8 @@ def counted_before(known: Iterable[Trial], on: TriedOn) -> TrialLedger:
 def by_key(runs: Iterable[Trial]) -> dict[Key, list[Trial]]:
     """The runs of each distinct trial."""
     found: dict[Key, list[Trial]] = {}
-    for one in runs:
-        found.setdefault(one.on.key, []).append(one)
+    for run in runs:
+        found.setdefault(run.on.key, []).append(run)
     return found
 
 
@@ -98,7 +98,7 @@ def summed(groups: Iterable[Sequence[Trial]]) -> TrialLedger:
     for runs in groups:
         furthest = max(runs, key=lambda one: (one.counts.candidates, one.counts.promotions)).counts
         totals["configurations"] += 1
-        totals["hypotheses"] += max(one.counts.hypotheses for one in runs)
+        totals["hypotheses"] += max(run.counts.hypotheses for run in runs)
         totals["candidates"] += furthest.candidates
         totals["promotions"] += furthest.promotions
     return TrialLedger(**{name: min(total, MOST) for name, total in totals.items()})
@@ -132,7 +132,7 @@ class TrialRepository(Repository):
                 if self._url.dialect == "postgresql":
                     await connection.execute(text("LOCK TABLE trials IN EXCLUSIVE MODE"))
                 known = await self._found(connection, self._rows().where(trials.c.timeframe == on.timeframe))
-                same = [one for one in known if (one.run_id, one.on.key) == (run_id, on.key)]
+                same = [trial for trial in known if (trial.run_id, trial.on.key) == (run_id, on.key)]
                 if same:
                     return same[-1].ledger
                 ledger = counted_before(known, on).model_copy(update={"fresh": fresh})
@@ -197,7 +197,7 @@ def _columns(trial: Trial) -> dict[str, Any]:
 
 def _trial(row: Row[Any]) -> Trial:
     symbols = json.loads(row.symbols)
-    if not isinstance(symbols, list) or not all(isinstance(one, str) for one in symbols):
+    if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
         raise ValueError(f"symbols {row.symbols[:80]!r} of {row.run_id!r}")
     on = TriedOn(
         row.config_hash, row.playbooks, row.data, row.timeframe, tuple(symbols),

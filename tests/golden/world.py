@@ -79,7 +79,7 @@ async def traded(store: Store) -> None:
 
     async def between(number: int) -> None:
         await asyncio.sleep(0.003)  # answers come within a row or two
-        done = process.stepper.rows if number else 0
+        done = process.traded.stepper.rows if number else 0
         if done in ASKED and done not in asked:
             asked.add(done)
             await store.operator.put(PAPER, *ASKED[done])

@@ -13,7 +13,7 @@ from schemas.policy import FrozenPolicy
 from schemas.regime import RegimeLabels, RegimeView
 from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.vocabulary import Structure, TickEventKind, Trend, VolatilityBand
-from services.clock import SimulatedClock
+from services.playbooks.columns import feature_names
 from services.playbooks.rendering import render_rules
 from services.policy_loop.compiler import compile_policy, rules_of, volatility_rule
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
@@ -22,11 +22,10 @@ from tests.services.playbooks.samples import definition
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS
 from tests.worker.shared_runs import embedded_bars
 from trading_core.bars import BarSeries
-from trading_core.regime import regime_columns
+from trading_core.market import Market
 from trading_core.research.counterfactual import bracket_outcome
 from trading_core.rule_bank import SharedColumns
 from trading_core.rules import RuleColumns
-from worker.bootstrap import feature_names
 
 EVERYWHERE = {"trend": tuple(Trend), "volatility": tuple(VolatilityBand), "structure": tuple(Structure)}
 RULES = {
@@ -86,15 +85,8 @@ def policy_of(playbook: PlaybookDefinition) -> FrozenPolicy:
 
 
 def ledgers(bars: BarSeries, execution: ExecutionSettings | None = None) -> ShadowLedgers:
-    columns = RuleColumns(bars)
-    return ShadowLedgers(
-        bars,
-        columns,
-        regime_columns(bars),
-        execution or ExecutionSettings(),
-        EnvelopeSettings(),
-        SimulatedClock(int(bars.close_times[-1])),
-    )
+    market = Market.of(bars, now=int(bars.close_times[-1]))
+    return ShadowLedgers(market, execution or ExecutionSettings(), EnvelopeSettings())
 
 
 def opened(playbook: PlaybookDefinition, execution: ExecutionSettings | None = None) -> ShadowLedger:

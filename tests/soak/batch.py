@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from schemas.settings import Settings
-from services.clock import SimulatedClock
 from services.feeds.port import BarRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -18,9 +17,10 @@ from tests.soak.findings import Finding, quantile
 from tests.soak.scale import scaled
 from tests.worker.live.paper_runs import rows_of
 from tests.worker.slow_worker.batches import looking_job, prepared_batch
+from trading_core.clock import SimulatedClock
 from worker.feeds.sample_data.worlds import make_world
 from worker.live import reports as hearing
-from worker.live.stepper import LiveStepper, Market
+from worker.live.stepper import BarAxes, LiveStepper
 from worker.slow_worker.ports import Clock
 from worker.slow_worker.subprocess import SlowLoopSubprocess
 
@@ -43,7 +43,7 @@ class PacedDesk:
 
     def __init__(self) -> None:
         series = make_world("random_walk", seed=1, bars=WARM + ROWS, symbols=SYMBOLS, timeframe="1m")
-        market = Market(series.symbols, series.timeframe, series.label)
+        market = BarAxes(series.symbols, series.timeframe, series.label)
         journal = JournalWriter(MemorySink())
         self.stepper = LiveStepper(Settings(), market, journal, lock_step=False, ask=lambda evaluation: None)
         self._rows: Iterator[BarRow] = iter(rows_of(series))

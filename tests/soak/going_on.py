@@ -13,7 +13,7 @@ from tests.soak.scale import scaled
 from tests.worker.live.paper_runs import rows_of
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.checkpoints import ResumePoint, SavepointWriter, restored
-from worker.live.stepper import LiveStepper, Market
+from worker.live.stepper import BarAxes, LiveStepper
 
 BARS, EVERY, LIMIT_S = 60_000, 1_000, 2.0
 
@@ -21,7 +21,7 @@ BARS, EVERY, LIMIT_S = 60_000, 1_000, 2.0
 def resumed() -> Finding:
     """One symbol, one-minute bars, default settings; a savepoint after every thousand rows."""
     series = make_world("random_walk", seed=1, bars=scaled(BARS), symbols=1, timeframe="1m")
-    market = Market(series.symbols, series.timeframe, series.label)
+    market = BarAxes(series.symbols, series.timeframe, series.label)
     sink = MemorySink()
     stepper = LiveStepper(
         Settings(), market, JournalWriter(sink), lock_step=True, ask=lambda evaluation: None
@@ -47,7 +47,8 @@ def resumed() -> Finding:
     million_s = took_s * 1e6 / events
     return Finding(
         "L5",
-        f"going on from a savepoint of {found.standing.rows:,} one-minute bars of one symbol, read and wired",
+        f"going on from a savepoint of {found.resume_point.rows:,} one-minute bars of one symbol, read and "
+        "wired",
         "a million events in under 2 s with a snapshot",
         f"{took_s:.2f} s behind {events:,} events and {len(points)} savepoints; a million would take "
         f"{million_s:.0f} s; {'the same head' if equal else 'another head'}",

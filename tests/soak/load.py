@@ -27,7 +27,7 @@ from tests.soak.scale import scaled
 from tests.worker.live.paper_runs import rows_of
 from trading_core.bars import COLUMNS
 from worker.feeds.sample_data.worlds import make_world
-from worker.live.stepper import LiveStepper, Market
+from worker.live.stepper import BarAxes, LiveStepper
 
 BATCH = 200
 TIMES = 5  # a hundred symbols, five times
@@ -41,7 +41,7 @@ def ticks() -> list[Finding]:
     names = tuple(f"W{number:03d}" for number in range(symbols))
     wide: dict[str, Any] = {name: np.tile(getattr(part, name), (1, TIMES)) for name in (*COLUMNS, "present")}
     series = replace(part, symbols=names, **wide)
-    market = Market(series.symbols, series.timeframe, series.label)
+    market = BarAxes(series.symbols, series.timeframe, series.label)
     stepper = LiveStepper(
         Settings(), market, JournalWriter(MemorySink()), lock_step=False, ask=lambda evaluation: None
     )

@@ -89,7 +89,7 @@ def losses_of_a_symbol() -> Played:
     """One loss pauses its symbol and no other."""
     limits: dict[str, Any] = {"max_symbol_losses": 1, "loss_pause_bars": 3}
     engine = engine_of({"X": [*flat(4), (100.0, 101.0, 94.0, 100.0), *flat(5)], "Y": flat(10)}, **limits)
-    order(engine, "X", [2, 5, 6, 7], stop=95.0, standing=True)
+    order(engine, "X", [2, 5, 6, 7], stop=95.0, never_ends=True)
     order(engine, "Y", [5])
     return engine, [*rest_of(engine)]
 

@@ -19,6 +19,7 @@ from trading_core.kernel.execution import on_tick
 from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
 from trading_core.live.growing_bars import Bar, GrowingBars
 from trading_core.live.step import LiveStep
+from trading_core.market import Market
 from trading_core.regime import RegimeTracker
 from trading_core.rule_bank import SharedColumns
 from trading_core.rules import RuleColumns
@@ -101,11 +102,9 @@ class World:
     def live(self, history: int) -> LiveStep:
         """A step whose engine has the first rows and has validated none of them."""
         bars = GrowingBars(first_rows(self.bars, history))
-        columns = RuleColumns(bars)
-        regime = RegimeTracker(bars, features=columns.features)
-        windows = self.envelope.no_trade_windows
-        engine = self._on(bars, columns, event_flags(regime.columns, bars, windows))
-        return LiveStep(bars, columns, regime, engine, windows)
+        market, windows = Market.of(bars), self.envelope.no_trade_windows
+        engine = self._on(bars, market.columns, event_flags(market.regimes, bars, windows))
+        return LiveStep(market, engine, windows)
 
     def _on(self, bars: BarSeries, columns: RuleColumns, flags: Any) -> TriggerEngine:
         parameters = parameter_record(self.execution, self.envelope, heartbeat=6, emit_events=True)

@@ -53,7 +53,7 @@ def test_kernel_position_after_a_scaled_one_starts_afresh(direction):
     """The first is scaled and reaches its target, the second is stopped out whole, the third is running."""
     rows = [FLAT, FLAT, SCALED, TARGET, FLAT, FLAT, (100, 101, 94, 95), FLAT, FLAT, FLAT]
     done = play(rows, direction, setup=[2, 6, 9], envelope=WIDE.model_copy(update={"cooldown_bars": 1}),
-                immediate=True, standing=True, **HALF)  # fmt: skip
+                immediate=True, never_ends=True, **HALF)  # fmt: skip
     first, second = done.trades
     assert (first["r"], second["r"]) == (pytest.approx(1.5), pytest.approx(-1.0))
     assert (second["exit_price"] - 100.0) * direction == pytest.approx(-5.0)
@@ -65,7 +65,7 @@ def test_kernel_position_after_a_scaled_one_starts_afresh(direction):
 @BOTH_SIDES
 @pytest.mark.parametrize("horizon", [1, 3])
 def test_kernel_time_stop_tells_the_bars_since_the_entry(horizon, direction):
-    done = play([FLAT] * 6, direction, setup=[1], horizon=horizon, standing=True)
+    done = play([FLAT] * 6, direction, setup=[1], horizon=horizon, never_ends=True)
     (stopped,), (trade,) = done.details("time_stop"), done.trades
     assert (stopped["bars"], stopped["price"]) == (horizon, 100.0)
     assert trade["bars_held"] == horizon

@@ -83,7 +83,7 @@ def test_kernel_full_trade_buffer_loses_no_trade(room):
         engine = engine_on(panel({"X": [FLAT] * 20}), envelope=WIDE.model_copy(update={"cooldown_bars": 1}))
         engine._trades = np.zeros(size, dtype=TRADE)
         engine.parameters["boundaries"] = 0
-        install(engine, setup=range(20), immediate=True, standing=True, horizon=1)
+        install(engine, setup=range(20), immediate=True, never_ends=True, horizon=1)
         steps = [engine.advance() for _ in range(100)]
         assert engine.done
         found.append(np.concatenate([step.trades for step in steps]).tolist())
@@ -101,7 +101,7 @@ def test_kernel_full_event_buffer_loses_no_event(symbols):
         engine._events = np.zeros(size, dtype=EVENT)
         engine.parameters["boundaries"] = 0
         for s in range(symbols):
-            install(engine, s=s, setup=range(20), immediate=True, standing=True, horizon=1)
+            install(engine, s=s, setup=range(20), immediate=True, never_ends=True, horizon=1)
         steps = [engine.advance() for _ in range(100)]
         assert engine.done
         found.append([event.payload() for step in steps for event in step.events])

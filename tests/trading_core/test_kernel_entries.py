@@ -332,6 +332,6 @@ def test_kernel_reentry_on_the_bar_of_an_exit_is_a_setting(reentry, row):
         envelope=envelope,
         setup=range(2, 7),
         immediate=True,
-        standing=True,
+        never_ends=True,
     )
     assert done.story() == ["3 entry 100", "4 exit stop 95", f"{row} entry 100"]

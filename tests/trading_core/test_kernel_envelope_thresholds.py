@@ -28,7 +28,7 @@ def test_kernel_risk_is_halved_until_a_new_high_of_the_bars_after_the_release():
     limits: dict[str, Any] = {"max_drawdown": 0.001, "drawdown_release_bars": 2, "recovery_bars": 2}
     engine = engine_of({"X": rows, "Y": flat(15)}, **limits)
     order(engine, "X", [2])
-    order(engine, "Y", [8, 12], horizon=1, standing=True)
+    order(engine, "Y", [8, 12], horizon=1, never_ends=True)
     events = [*rest_of(engine, 9)]
     order(engine, "X", [9], name="second", stop=40.0)
     told = story(engine, [*events, *rest_of(engine)])
@@ -45,7 +45,9 @@ def test_kernel_account_that_is_lost_orders_nothing_and_stays_halted():
         cash=1_000.0,
     )  # fmt: skip
     engine.parameters["max_risk"] = 100.0
-    order(engine, "X", [2, 6, 7, 8], direction=-1, stop=120.0, target=50.0, standing=True, risk_fraction=1.0)
+    order(
+        engine, "X", [2, 6, 7, 8], direction=-1, stop=120.0, target=50.0, never_ends=True, risk_fraction=1.0
+    )
     told = story(engine, rest_of(engine))
     assert engine.equity[-1] < 0.0
     assert [line for line in told if "entry" in line] == ["3 X entry 100"]

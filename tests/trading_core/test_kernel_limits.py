@@ -69,7 +69,7 @@ def test_kernel_losses_of_a_symbol_count_one_by_one_until_it_wins(second, told):
     rows: Rows = [FLAT] * 16
     rows[4], rows[7], rows[10], rows[13] = LOSS, second, LOSS, LOSS
     engine = engine_of({"X": rows}, max_symbol_losses=2, loss_pause_bars=90)
-    order(engine, "X", [2, 5, 8, 11], stop=95.0, target=105.0, standing=True)
+    order(engine, "X", [2, 5, 8, 11], stop=95.0, target=105.0, never_ends=True)
     assert _told(engine, "breach") == told
 
 

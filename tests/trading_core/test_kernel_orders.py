@@ -151,7 +151,7 @@ def test_kernel_order_is_made_and_changed_as_its_policy_says(rows, execution, po
 
 @BOTH_SIDES
 def test_kernel_refused_orders_are_counted_by_reason(direction):
-    done = play([FLAT] * 4, direction, setup=[1, 3], activation=[2, 4], stop=NAN, standing=True)
+    done = play([FLAT] * 4, direction, setup=[1, 3], activation=[2, 4], stop=NAN, never_ends=True)
     assert done.story() == ["2 refused level_unknown", "4 refused level_unknown"]
     counts = dict(zip(REFUSALS, done.engine.portfolio["refused"][0].tolist(), strict=False))
     assert {reason: count for reason, count in counts.items() if count} == {"level_unknown": 2}
@@ -216,25 +216,25 @@ def test_kernel_policy_that_is_out_of_force_arms_nothing(policy, first):
 @pytest.mark.parametrize("ends", [{"activation": [], "invalidation": [2]}, {"activation": [2], "stop": NAN}])
 def test_kernel_policy_that_stands_arms_again(ends):
     engine = engine_on(series([FLAT] * 9), envelope=WIDE)
-    install(engine, setup=[1, 5], standing=True, **ends)
+    install(engine, setup=[1, 5], never_ends=True, **ends)
     events = [event for step in run_all(engine) for event in step.events]
     assert [e.bar_label for e in events if e.kind == "thesis_armed"] == engine.bars.times[[1, 5]].tolist()
 
 
 @BOTH_SIDES
-@pytest.mark.parametrize(("standing", "told"), [(True, []), (False, ["policy_expired"])])
-def test_kernel_policy_ends_at_its_horizon_unless_it_stands(standing, told, direction):
+@pytest.mark.parametrize(("never_ends", "told"), [(True, []), (False, ["policy_expired"])])
+def test_kernel_policy_ends_at_its_horizon_unless_it_never_ends(never_ends, told, direction):
     """Installed before the first bar for three bars; the fourth is one too many."""
-    done = play([FLAT] * 6, direction, setup=[], horizon=3, standing=standing)
+    done = play([FLAT] * 6, direction, setup=[], horizon=3, never_ends=never_ends)
     events = [event for step in done.steps for event in step.events]
     assert [event.kind for event in events] == told
     assert [event.bar_label for event in events] == [int(done.engine.bars.times[3]) for _ in told]
-    assert done.engine.state["policy"][0] == (0 if standing else -1)
+    assert done.engine.state["policy"][0] == (0 if never_ends else -1)
 
 
 @BOTH_SIDES
 def test_kernel_horizon_of_zero_is_no_time_stop(direction):
-    done = play([FLAT] * 9, direction, horizon=0, standing=True)
+    done = play([FLAT] * 9, direction, horizon=0, never_ends=True)
     assert done.story() == ["3 entry 100"]
 
 

@@ -153,7 +153,7 @@ def _events_of(bars: BarSeries, symbol: int, seed: int, equity_moves: bool) -> l
         close = np.where(bars.present[:, s], bars.close[:, s], np.nan)
         if s == symbol or equity_moves:
             install(
-                engine, s=s, setup=setup, immediate=True, standing=True, horizon=9, name=f"policy {s}",
+                engine, s=s, setup=setup, immediate=True, never_ends=True, horizon=9, name=f"policy {s}",
                 stop=close * 0.98, target=close * 1.03,
             )  # fmt: skip
     return [

@@ -9,13 +9,11 @@ from typing import Any
 from schemas.reflection import NoLearnZone
 from schemas.settings import HighLevelSettings, Settings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
-from services.clock import SimulatedClock
 from services.playbooks.lifecycle import PROVEN
 from services.playbooks.registry import load_playbooks
 from services.slow_loop.shadow_ledger import ShadowLedgers
 from tests.worker.shared_runs import Run, losing_run, losing_settings, planted_run, planted_world, run_on
-from trading_core.regime import regime_columns
-from trading_core.rules import RuleColumns
+from trading_core.market import Market
 from worker.feeds.sample_data.worlds import make_world
 from worker.studies.scenarios import PLANTED, planted_books
 
@@ -152,13 +150,11 @@ def test_planted_shadow_trades_of_a_no_learn_zone_prove_nothing() -> None:
     settings = losing_settings()
     world = make_world("reverting", seed=3, bars=300, symbols=2)
     envelope = settings.envelope.model_copy(update={"no_learn_zones": (zone,)})
-    columns, clock = RuleColumns(world), SimulatedClock(int(world.close_times[-1]))
-    regimes = regime_columns(world)
     definition = next(one for one in load_playbooks(PLANTED) if one.id == "buys_strength")
     end = int(world.close_times[-1])
-    found = {}
+    market, found = Market.of(world, now=end), {}
     for name, limits in (("free", settings.envelope), ("zoned", envelope)):
-        ledgers = ShadowLedgers(world, columns, regimes, settings.execution, limits, clock)
+        ledgers = ShadowLedgers(market, settings.execution, limits)
         found[name] = ledgers.evaluate(definition, "side", -1.0, 0, end)
     assert len(found["free"]) > 5
     assert found["zoned"] == ()

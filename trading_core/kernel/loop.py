@@ -94,7 +94,7 @@ def close_of_symbol(
     elif st.state == THESIS_ARMED:
         at_close_armed(state, port, out, p, truths, numbers, t, s, close, moment, flags)
     elif st.state == IDLE and st.policy >= 0 and t >= st.policy_first_t:
-        if st.policy_standing == 0 and st.own > st.policy_expires_own:
+        if st.policy_never_ends == 0 and st.own > st.policy_expires_own:
             expire(st, out, t, s)
         elif truths[st.k_setup, t] == 1 and (p.reentry == 1 or st.exit_own != st.own):
             arm(state, port, out, p, numbers, t, s, high, low, close, moment, flags)
@@ -130,7 +130,7 @@ def close_phase(
         elif st.state == IDLE and st.losses < p.max_symbol_losses:
             waiting = st.policy >= 0 and t >= st.policy_first_t
             if not waiting or (
-                truths[st.k_setup, t] != 1 and (st.policy_standing == 1 or st.own <= st.policy_expires_own)
+                truths[st.k_setup, t] != 1 and (st.policy_never_ends == 1 or st.own <= st.policy_expires_own)
             ):
                 continue
         close_of_symbol(

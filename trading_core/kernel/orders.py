@@ -162,7 +162,7 @@ def take_back(st: Any, port: Any, out: Any, t: int, s: int, refusal: int) -> Non
 @compiled
 def drop_policy(st: Any) -> None:
     """Take the frozen policy out of force; an open position keeps its own exits."""
-    if st.policy_standing == 0:
+    if st.policy_never_ends == 0:
         st.policy = -1
 
 

@@ -85,7 +85,7 @@ SYMBOL: Final = np.dtype(
         ("policy_horizon", "i8"),
         ("policy_risk", "f8"),
         ("policy_immediate", "i8"),  # the setup itself orders: rule research and shadow ledgers
-        ("policy_standing", "i8"),  # never spent and never expires
+        ("policy_never_ends", "i8"),  # never spent and never expires
         ("policy_stop_pct", "f8"),
         ("policy_target_pct", "f8"),
         ("policy_entry", "i8"),  # position in ENTRY_KINDS

@@ -1,7 +1,7 @@
 """The live step: one new row of bars through the same columns, regime and kernel as a backtest.
 
 A step computes what the new row adds, with saved state, so it costs the same on any length of history and
-gives the bits that a block would give. It waits for nobody and knows no policy loop.
+gives the bits that a block would give. It waits for nothing and knows no policy loop.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from schemas.errors import InvariantViolation
 from schemas.settings import NoTradeWindow
 from trading_core.kernel.fresh import no_trade_flags
 from trading_core.kernel.records import FLAG_NO_TRADE
 from trading_core.live.growing_bars import Bar, GrowingBars
-from trading_core.regime import RegimeTracker
-from trading_core.rules import RuleColumns
+from trading_core.market import Market
 from trading_core.trigger_engine import Advance, TriggerEngine
 
 
@@ -29,25 +29,26 @@ class LiveStep:
 
     def __init__(
         self,
-        bars: GrowingBars,
-        columns: RuleColumns,
-        regime: RegimeTracker,
+        market: Market,
         engine: TriggerEngine,
         windows: Sequence[NoTradeWindow] = (),
     ) -> None:
         """Wire a step.
 
         Args:
-            bars: history so far.
-            columns: rule columns of `bars`; the engine reads them where they stand.
-            regime: tracker over the features of `columns`.
-            engine: engine on `bars` with `rule_bank.SharedColumns(columns)`.
+            market: history so far, in bars that grow.
+            engine: engine on those bars with `rule_bank.SharedColumns` of their columns.
             windows: no-trade windows.
+
+        Raises:
+            InvariantViolation: the bars cannot grow.
         """
-        self.bars = bars
-        self.columns = columns
+        if not isinstance(market.bars, GrowingBars):
+            raise InvariantViolation("a live step needs bars that grow")
+        self.bars = market.bars
+        self.columns = market.columns
         self.engine = engine
-        self._regime = regime
+        self._tracker = market.tracker
         self._windows = tuple(windows)
 
     def __call__(self, label: int, bars: Mapping[str, Bar]) -> tuple[Advance, ...]:
@@ -81,12 +82,12 @@ class LiveStep:
             DataError: the row cannot be; nothing has changed then.
         """
         row = self.bars.append(label, bars)
-        self._regime.extend()
+        self._tracker.extend()
         self.engine.extend(self._flags(row, blocked))
         return row
 
     def _flags(self, row: int, blocked: Collection[str]) -> npt.NDArray[np.uint8]:
-        flags = self._regime.columns.flags[row : row + 1]
+        flags = self._tracker.columns.flags[row : row + 1]
         if self._windows:
             closes = self.bars.close_times[row : row + 1]
             flags = flags | no_trade_flags(closes, self.bars.symbols, self._windows)

@@ -54,7 +54,7 @@ def bracket_outcome(
     state, portfolio = fresh_state(1, 1e9)
     for name, value in {
         "policy": 0, "policy_direction": direction, "policy_horizon": horizon, "policy_immediate": 1,
-        "policy_standing": 1, "k_setup": 0, "k_stop": 0, "k_target": 1,
+        "policy_never_ends": 1, "k_setup": 0, "k_stop": 0, "k_target": 1,
     }.items():  # fmt: skip
         state[name] = value
     trades, n_trades, count = np.zeros(8, dtype=TRADE), np.zeros(1, np.int64), np.zeros(1, np.int64)

@@ -119,7 +119,7 @@ def simulate(
     state, portfolio = fresh_state(bars.shape[1], cash)
     for name, value in {
         "policy": 0, "policy_direction": sign, "policy_horizon": time_stop_bars, "policy_immediate": 1,
-        "policy_standing": 1, "policy_stop_pct": stop_pct, "policy_target_pct": target_pct,
+        "policy_never_ends": 1, "policy_stop_pct": stop_pct, "policy_target_pct": target_pct,
     }.items():  # fmt: skip
         state[name] = value
     state["k_setup"] = np.arange(bars.shape[1])

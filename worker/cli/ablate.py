@@ -1,7 +1,6 @@
 """`thinktwice ablate`: is each tier worth having, on the same bars with it, without it, and with a coin."""
 
 import json as json_text
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +28,6 @@ from worker.cli.run_options import (
     run_settings,
 )
 from worker.feeds.selected_bars import describe
-from worker.operations.environment import environment
 from worker.pages.ablation_figures import (
     ARM_HEAD,
     PAPER_HEAD,
@@ -42,7 +40,7 @@ from worker.pages.ablation_figures import (
     worth_line,
 )
 from worker.runs.interrupts import Interrupts, run_async
-from worker.runs.store_run import Progress
+from worker.runs.store_run import Progress, new_run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,7 +101,7 @@ def ablate(
         print_json(document)
     else:
         render(document, stdout_console())
-    wrong = [one["arm"] for one in document["arms"] if one["run"] is not None and one["run"]["errors"]]
+    wrong = [arm["arm"] for arm in document["arms"] if arm["run"] is not None and arm["run"]["errors"]]
     if wrong:
         complain(f"errors in {', '.join(wrong)}: see `thinktwice journal RUN --kind error` of its run")
         raise typer.Exit(1)
@@ -146,7 +144,7 @@ async def _document(
     keep_all: bool,
 ) -> dict[str, Any]:
     wiring.ready_engine()
-    from worker.studies.ablation.runner import AblationRunner
+    from worker.studies.ablation.runner import MODE, AblationRunner
     from worker.studies.ablation.shadow_ledger import shadow_ledger
     from worker.studies.ablation.worth import worth_document
 
@@ -157,31 +155,14 @@ async def _document(
             with progress_bar(title, interrupts, first=features_of(bars.symbols)) as progress:
                 yield progress
 
-        def new_run(arm: Settings, arm_name: str) -> "NewRun":
-            return _new_run(arm, bars, f"{name}: {arm_name}")
+        def of_arm(arm: Settings, arm_name: str) -> "NewRun":
+            return new_run(arm, f"{name}: {arm_name}", MODE, describe(bars, arm))
 
-        runner = AblationRunner(settings, bars, definitions, store, new_run, watched, keep_all)
+        runner = AblationRunner(settings, bars, definitions, store, of_arm, watched, keep_all)
         ablation = await runner.run(seeds)
     ledger = await shadow_ledger(ablation, store, bars, settings)
     worth = worth_document(ablation, ledger, bars.timeframe, settings.seed, settings.gate)
     return {"data": describe(bars, settings)} | worth
-
-
-def _new_run(settings: Settings, bars: "BarSeries", name: str) -> "NewRun":
-    from services.store import NewRun, masked
-    from worker.studies.ablation.runner import MODE
-
-    config = settings.payload()
-    config["runtime"]["db"] = masked(settings.runtime.db)
-    return NewRun(
-        name=name,
-        created_at=time.time_ns(),
-        mode=MODE,
-        config_hash=settings.config_hash,
-        config=config,
-        data=describe(bars, settings),
-        environment=environment(),
-    )
 
 
 def _write(folder: Path, document: dict[str, Any]) -> None:
@@ -211,18 +192,18 @@ def render(document: dict[str, Any], console: "Console") -> None:
     head = f"{', '.join(data['symbols'])}   {data['timeframe']}   {counted(data['bars'], 'bar')}"
     console.print(head, soft_wrap=True)
     console.print()
-    console.print(_table(ARM_HEAD, [arm_row(one) for one in document["arms"]], 2))
-    for one in document["tiers"]:
+    console.print(_table(ARM_HEAD, [arm_row(arm) for arm in document["arms"]], 2))
+    for tier in document["tiers"]:
         console.print()
-        console.print(f"{one['tier']}: {one['answer'] or one['reason']}", style="bold", soft_wrap=True)
-        for line in (worth_line(one), chance_line(one), exposure_line(one)):
+        console.print(f"{tier['tier']}: {tier['answer'] or tier['reason']}", style="bold", soft_wrap=True)
+        for line in (worth_line(tier), chance_line(tier), exposure_line(tier)):
             if line:
                 console.print(f"  {line}", soft_wrap=True)
     if document["shadow_ledger"]:
         console.print()
         title = "Shadow ledger: what refused plans would have made, on paper and after costs"
         console.print(title, style="bold")
-        console.print(_table(PAPER_HEAD, [paper_row(one) for one in document["shadow_ledger"]], 1))
+        console.print(_table(PAPER_HEAD, [paper_row(row) for row in document["shadow_ledger"]], 1))
     console.print()
     console.print(how_told(document), soft_wrap=True)
     if document["random_veto"]["seeds"]:

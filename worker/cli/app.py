@@ -93,7 +93,7 @@ class OneLineErrors(TyperGroup):
         return code if isinstance(code, int) else OK
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; a reader that went away is reported as such, before anybody calls it an error."""
+        """Run a command; a reader that went away is reported as such, before it counts as an error."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:

@@ -1,13 +1,11 @@
 """`thinktwice backtest`: check everything, run, record, report. Nothing is made before all input is valid."""
 
 import json as json_text
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schemas.settings import Settings
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars, tell_of_doubts
 from worker.cli.console import complain, print_json, stdout_console
@@ -33,14 +31,12 @@ from worker.cli.run_options import (
     run_settings,
 )
 from worker.feeds.selected_bars import describe
-from worker.operations.environment import environment
 from worker.runs.interrupts import Interrupts, run_async
-from worker.runs.store_run import record_run
+from worker.runs.store_run import new_run, record_run
 from worker.settings import ResolvedSettings
 
 if TYPE_CHECKING:
-    from services.store import NewRun, Store
-    from trading_core.bars import BarSeries
+    from services.store import Store
 
 SHOWN_FAILURES = 5
 
@@ -106,7 +102,7 @@ def _run(
     folder = None if settings.runtime.out is None else OutFolder(Path(settings.runtime.out))
     if folder is not None:
         folder.check()
-    run = _new_run(settings, bars, name)
+    run = new_run(settings, name, "backtest", describe(bars, settings))
 
     async def recorded() -> tuple[dict[str, Any], list[str]]:
         async with await open_for_writing(settings.runtime.db) as store:
@@ -138,19 +134,3 @@ async def _failures(store: "Store", run_id: str) -> list[str]:
     lines = [f"{error['where']}: {error['type']}: {error['message']}" for error in payloads]
     more = len(rows) - len(lines)
     return [*lines, f"and {more} more"] if more else lines
-
-
-def _new_run(settings: Settings, bars: "BarSeries", name: str) -> "NewRun":
-    from services.store import NewRun, masked
-
-    config = settings.payload()
-    config["runtime"]["db"] = masked(settings.runtime.db)
-    return NewRun(
-        name=name,
-        created_at=time.time_ns(),
-        mode="backtest",
-        config_hash=settings.config_hash,
-        config=config,
-        data=describe(bars, settings),
-        environment=environment(),
-    )

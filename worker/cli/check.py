@@ -72,7 +72,7 @@ def check(
 def _refuse_mixture(
     example: bool, for_file: dict[str, str | None], for_example: dict[str, str | None]
 ) -> None:
-    """An option of the other way to use this command would be read by nobody.
+    """An option of the other way to use this command would not be read.
 
     Raises:
         ConfigError: one was given, or neither a file nor `--example`.

@@ -122,21 +122,22 @@ def _render_fetch(found: dict[str, Any]) -> None:
         f"{found['file']}: {counted(found['bars'], 'bar')} of {found['timeframe']} "
         f"from {found['exchange']}{kept}",
     )
-    for symbol, one in found["symbols"].items():
+    for symbol, told in found["symbols"].items():
         _say(
             symbol,
-            f"{one['from']} to {one['to']}   {counted(one['bars'], 'bar')}   {one['missing_bars']:,} missing",
+            f"{told['from']} to {told['to']}   {counted(told['bars'], 'bar')}   "
+            f"{told['missing_bars']:,} missing",
         )
-        if one["missing_bars"]:
+        if told["missing_bars"]:
             _say(
                 "FEWER",
-                f"{one['bars']:,} of the {counted(one['asked_bars'], 'bar')} that were asked for came",
+                f"{told['bars']:,} of the {counted(told['asked_bars'], 'bar')} that were asked for came",
             )
-        for gap in one["gaps"][:5]:
+        for gap in told["gaps"][:5]:
             _say("", f"no bars {gap['from']} to {gap['to']} ({gap['bars']:,})")
-        if len(one["gaps"]) > 5:
+        if len(told["gaps"]) > 5:
             _say("", "and more gaps; --json lists them")
-        _render_problems(one)
+        _render_problems(told)
     for symbol, labels in found["changed_when_read_again"].items():
         _say("CHANGED", f"{symbol}: read again, {len(labels)} bar(s) differ, first {labels[0]}")
     if found["ok"]:
@@ -173,25 +174,25 @@ def _render_check(file: Path, found: dict[str, Any]) -> None:
         f"{file}: {counted(found['bars'], 'bar')} of {found['timeframe']}, "
         f"labelled by their {found['label']}",
     )
-    for symbol, one in found["symbols"].items():
+    for symbol, told in found["symbols"].items():
         _say(
             symbol,
-            f"{one['from']} to {one['to']}   {counted(one['bars'], 'bar')}   "
-            f"{one['lowest']:g} to {one['highest']:g}",
+            f"{told['from']} to {told['to']}   {counted(told['bars'], 'bar')}   "
+            f"{told['lowest']:g} to {told['highest']:g}",
         )
-        if one["absent_while_others_trade"]:
-            _say("", f"{one['absent_while_others_trade']:,} bar(s) absent while others trade")
-        if one["pauses"]:
-            _say("", f"{one['pauses']:,} pause(s) longer than a bar; the longest:")
-        for pause in one["longest_pauses"]:
+        if told["absent_while_others_trade"]:
+            _say("", f"{told['absent_while_others_trade']:,} bar(s) absent while others trade")
+        if told["pauses"]:
+            _say("", f"{told['pauses']:,} pause(s) longer than a bar; the longest:")
+        for pause in told["longest_pauses"]:
             _say("", f"  after {pause['after']} until {pause['until']} ({counted(pause['bars'], 'bar')})")
         for name, words in (("without_volume", "volume"), ("without_movement", "movement")):
-            if one[name]:
-                _say("", f"{one[name]:,} bar(s) without {words}")
-        if one["jumps"]:
-            _say("", f"close changes by more than half at {', '.join(one['jumps'])}")
-        if one["implausible"]:
-            _render_implausible(one)
+            if told[name]:
+                _say("", f"{told[name]:,} bar(s) without {words}")
+        if told["jumps"]:
+            _say("", f"close changes by more than half at {', '.join(told['jumps'])}")
+        if told["implausible"]:
+            _render_implausible(told)
     _say("checked", "`--data` reads this file")
 
 

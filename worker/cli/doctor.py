@@ -38,9 +38,9 @@ def doctor(
     with step("looking at what a run needs"):
         findings = [given, *run_async(_findings(settings, config, feed, network=network))]
     clean = _redacted(settings, findings)
-    failed = any(one.state == "failed" for one in clean)
+    failed = any(check.state == "failed" for check in clean)
     if json:
-        print_json({"ok": not failed, "checks": [vars(one) for one in clean]})
+        print_json({"ok": not failed, "checks": [vars(check) for check in clean]})
     else:
         _render(clean)
     if failed:
@@ -97,13 +97,15 @@ def _redacted(settings: Settings, findings: "list[Finding]") -> "list[Finding]":
 
     clean = redactor_of(None, settings.runtime.db).text
     return [
-        Finding(one.name, one.state, clean(one.found), one.next_step and clean(one.next_step))
-        for one in findings
+        Finding(
+            finding.name, finding.state, clean(finding.found), finding.next_step and clean(finding.next_step)
+        )
+        for finding in findings
     ]
 
 
 def _render(findings: "list[Finding]") -> None:
     console = stdout_console()
-    for one in findings:
-        remedy = "" if one.next_step is None else f": {one.next_step}"
-        console.print(f"{MARKS[one.state]:<8} {one.name:<15} {one.found}{remedy}", soft_wrap=True)
+    for finding in findings:
+        remedy = "" if finding.next_step is None else f": {finding.next_step}"
+        console.print(f"{MARKS[finding.state]:<8} {finding.name:<15} {finding.found}{remedy}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`thinktwice gate`: the slow loop's gate on a table of anybody's resolved trades."""
+"""`thinktwice gate`: the slow loop's gate on any table of resolved trades."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -84,7 +84,7 @@ def readable_line(row: JournalRow, *, telemetry: bool) -> str:
 def _brief(payload: str) -> str:
     try:
         found = json_text.loads(payload)
-    except ValueError:  # somebody changed the row: `verify` says so, this command shows what is there
+    except ValueError:  # the row was changed: `verify` says so, this command shows what is there
         return payload
     items = found.items() if isinstance(found, dict) else {"": found}.items()
     return " ".join(f"{key}={_short(value)}" for key, value in items if value is not None)

@@ -205,7 +205,7 @@ async def strategist_questions(
     from worker.studies.models.strategist import read_strategist_questions
 
     run_id, index, values = await recorded_run(run, db, config)
-    # Nobody else is asked here, so nobody else needs a key or a price.
+    # No other model is asked here, so no other needs a key or a price.
     values["policy_loop"]["strategist"] = asking_name(values["llm"]["provider"])
     values["judge"]["replan"] = "rules"
     if values["reflection"]["mode"] == "full":

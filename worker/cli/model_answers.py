@@ -8,7 +8,7 @@ from worker.cli.console import complain
 from worker.pages.figures import counts
 
 Document = dict[str, Any]
-NOTHING_TO_CHOOSE = "nothing_to_choose"  # nobody was asked
+NOTHING_TO_CHOOSE = "nothing_to_choose"  # no model was asked
 
 
 def model_silence(document: Document) -> str | None:

@@ -30,13 +30,13 @@ def render_spread(document: Document) -> None:
     order = sorted(document["by_question"], key=_agreement)
     lines = [
         [
-            *_place(one),
-            one["recorded"] or DASH,
-            counts(one["verdicts"]),
-            counts(one["refused"] | one["failed"]),
-            percent(one["agreement"]),
+            *_place(plan),
+            plan["recorded"] or DASH,
+            counts(plan["verdicts"]),
+            counts(plan["refused"] | plan["failed"]),
+            percent(plan["agreement"]),
         ]
-        for one in order
+        for plan in order
     ]
     print_table(("bar", "symbol", "playbook", "rules", "recorded", "again", "no verdict", "agreement"), lines)
 
@@ -58,13 +58,13 @@ def render_comparison(document: Document) -> None:
     ]
     print_rows(f"comparison with {document['run_id']}", rows)
     moves = [
-        [one["from"], one["to"], str(one["count"]), counts(one["findings"])]
-        for one in document["transitions"]
+        [transition["from"], transition["to"], str(transition["count"]), counts(transition["findings"])]
+        for transition in document["transitions"]
     ]
     print_table(("from", "to", "plans", "with findings"), moves)
     lines = [
-        [*_place(one), one["from"], one["to"], ", ".join(one["cited"]) or one["refused"] or DASH]
-        for one in document["changed"]
+        [*_place(row), row["from"], row["to"], ", ".join(row["cited"]) or row["refused"] or DASH]
+        for row in document["changed"]
     ]
     print_table(("bar", "symbol", "playbook", "rules", "from", "to", "cited"), lines)
 
@@ -148,16 +148,16 @@ def render_decision_comparison(document: Document) -> None:
         bare = f"{document['without_background']:,} snapshots: nothing was gathered beside them"
         rows.append(("no background", f"{bare}, as in a run by rules"))
     print_rows(f"decisions at the snapshots of {document['run_id']}", rows)
-    moves = [[one["from"], one["to"], str(one["count"])] for one in document["moves"]]
+    moves = [[move["from"], move["to"], str(move["count"])] for move in document["moves"]]
     print_table(("from", "to", "snapshots"), moves)
     tested = [
-        [one["decision"], str(one["left"]), str(one["entered"]), _p(one["p_value"]), _p(one["p_adjusted"])]
-        for one in test["by_decision"]
+        [row["decision"], str(row["left"]), str(row["entered"]), _p(row["p_value"]), _p(row["p_adjusted"])]
+        for row in test["by_decision"]
     ]
     print_table(("decision", "left it", "entered it", "p", "p adjusted"), tested)
     lines = [
-        [shown_time(one["known_at"]), one["symbol"], one["state"], one["from"], one["to"]]
-        for one in document["changed"]
+        [shown_time(row["known_at"]), row["symbol"], row["state"], row["from"], row["to"]]
+        for row in document["changed"]
     ]
     print_table(("bar", "symbol", "state", "from", "to"), lines)
 
@@ -181,8 +181,8 @@ def render_decision_spread(document: Document) -> None:
         rows.append(("left out", f"{counts(document['left_out'])}: no model was asked there"))
     print_rows(f"decisions at the snapshots of {document['run_id']}, asked again", rows)
     lines = [
-        [shown_time(one["known_at"]), one["symbol"], one["state"], counts(one["decisions"])]
-        for one in document["varying"]
+        [shown_time(row["known_at"]), row["symbol"], row["state"], counts(row["decisions"])]
+        for row in document["varying"]
     ]
     print_table(("bar", "symbol", "state", "decisions"), lines)
 

@@ -1,5 +1,6 @@
 """Options that several commands share, and the store they name."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +22,17 @@ DbOption = Annotated[
         "--db",
         metavar="URL",
         help="Store: sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE. [sqlite:///thinktwice.db]",
+        show_default=False,
+    ),
+]
+DataOption = Annotated[
+    Path | None, typer.Option(help="The run's bar file, if it lies elsewhere now.", show_default=False)
+]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="As of the last bar that had closed at TIME (ISO, UTC). [the end]",
         show_default=False,
     ),
 ]

@@ -99,8 +99,7 @@ def report_files(entries: Sequence[dict[str, Any]]) -> dict[str, str]:
     Raises:
         InvariantViolation: a report's id is none, and would name a file elsewhere.
     """
-    from worker.pages.index_html import index_html
-    from worker.pages.report_html import Links, report_html
+    from worker.pages.report_html import Links, index_html, report_html
     from worker.pages.report_markdown import report_markdown
 
     names = [entry["report_id"] for entry in entries]

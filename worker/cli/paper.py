@@ -151,8 +151,8 @@ async def traded(
             )  # fmt: skip
             hear_stops(lambda signum: process.stop(signum.name))
             with limit.withdrawn(), _watched(feed) as draw:
-                for one in await left_behind(store, settings, feed, new=new):
-                    _tell(one, settings)
+                for abandoned in await left_behind(store, settings, feed, new=new):
+                    _tell(abandoned, settings)
                 return await process.run(name, new=new)
     finally:
         await feed.close()

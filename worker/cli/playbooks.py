@@ -9,9 +9,8 @@ import typer
 from schemas.errors import ConfigError, nearest
 from services.high_level.interval_text import interval_text
 from worker.cli.console import complain, print_json, print_line, print_table
-from worker.cli.options import DbOption, JsonOption, open_for_run
+from worker.cli.options import DataOption, DbOption, JsonOption, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
-from worker.cli.reflect import DataOption
 from worker.cli.replan import WriteOption, change_lines, transition_lines, version_lines, written_lines
 from worker.pages.figures import DASH, r_multiple, shown_time
 from worker.runs.interrupts import run_async
@@ -57,8 +56,8 @@ def history(
     if json:
         print_json({"run_id": run_id, "playbook_id": name, "versions": versions})
         return
-    for one in versions:
-        for line in _version_lines(one):
+    for version in versions:
+        for line in _version_lines(version):
             print_line(line)
 
 
@@ -91,7 +90,7 @@ async def _history(run: str, name: str | None, db: str | None) -> tuple[str, lis
         found = await _read(store, record, _settings(record))
     if name is not None:
         _demand_known(name, found.names(), record.run_id)
-    return record.run_id, [found.document(one) for one in found.of(name)]
+    return record.run_id, [found.document(version) for version in found.of(name)]
 
 
 def _settings(record: "RunRecord") -> "Settings | None":
@@ -134,7 +133,7 @@ async def _rolled_back(
 
 def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, Any]:
     """Roll back in the rebuilt lifecycle; the run keeps its own."""
-    from worker.review.playbook_files import shown_version, write_standing
+    from worker.review.playbook_files import shown_version, write_in_force
 
     session, at = rebuilt.session, rebuilt.known_at
     before = session.registry.reader().get(name)
@@ -143,14 +142,14 @@ def _taken_back(rebuilt: "Rebuilt", name: str, write: Path | None) -> dict[str, 
     files = None
     if write is not None:
         reason = f"rollback of {name}"
-        names = write_standing(write, versions, run_id=rebuilt.run_id, known_at=at, reason=reason)
+        names = write_in_force(write, versions, run_id=rebuilt.run_id, known_at=at, reason=reason)
         files = {"folder": str(write), "files": list(names)}
     return {
         "run_id": rebuilt.run_id,
         "playbook_id": name,
         "known_at": at,
-        "transitions": [_moved(one, before) for one in moved],
-        "active": [shown_version(one) for one in versions if one.state == "active"],
+        "transitions": [_moved(version, before) for version in moved],
+        "active": [shown_version(version) for version in versions if version.state == "active"],
         "written": files,
     }
 
@@ -175,15 +174,15 @@ def _render_list(versions: list[dict[str, Any]]) -> None:
     table = Table(
         "playbook", "version", "state", "since", "trial", "trades", "mean", "paper", "mean", box=None
     )
-    for one in versions:
+    for version in versions:
         table.add_row(
-            one["playbook_id"],
-            str(one["version"]),
-            one["state"],
-            shown_time(one["since"]),
-            one["trial"] or DASH,
-            *_counted(one["account"]),
-            *_counted(one["paper"]),
+            version["playbook_id"],
+            str(version["version"]),
+            version["state"],
+            shown_time(version["since"]),
+            version["trial"] or DASH,
+            *_counted(version["account"]),
+            *_counted(version["paper"]),
         )
     print_table(table)
 

@@ -8,21 +8,9 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_page, time_option
-from worker.cli.options import DbOption, JsonOption
+from worker.cli.options import AtOption, DataOption, DbOption, JsonOption
 from worker.cli.rebuilt import open_to_write, rebuilt_run, takes_requests
 from worker.runs.interrupts import run_async
-
-DataOption = Annotated[
-    Path | None, typer.Option(help="The run's bar file, if it lies elsewhere now.", show_default=False)
-]
-AtOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="As of the last bar that had closed at TIME (ISO, UTC). [the end]",
-        show_default=False,
-    ),
-]
 
 
 def reflect(

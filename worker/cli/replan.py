@@ -9,9 +9,8 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_line, time_option
-from worker.cli.options import DbOption, JsonOption
+from worker.cli.options import AtOption, DataOption, DbOption, JsonOption
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
-from worker.cli.reflect import AtOption, DataOption
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 from worker.runs.replay import stored_settings
@@ -187,7 +186,11 @@ async def _verdict(
     verdict, calls = await ask_judge(rebuilt.session, found.report, by, os.environ)
     if await store.on_demand.decide(found.run_id, found.report_id, verdict, calls):
         return verdict, "now"
-    kept = [one for one in await store.on_demand.of_run(found.run_id) if one.report_id == found.report_id]
+    kept = [
+        kept_report
+        for kept_report in await store.on_demand.of_run(found.run_id)
+        if kept_report.report_id == found.report_id
+    ]
     return kept[0].verdict or verdict, "before"
 
 
@@ -218,7 +221,7 @@ async def _judged_in_run(
     _demand_no_judge(found, found.verdict, judge)
     rows = store.journal.rows(found.run_id, kinds=KINDS, until=found.verdict.known_at)
     told = await outcome_in_run(rows, found.verdict)
-    by_hash = {one.definition.content_hash: one.definition for one in told.history}
+    by_hash = {version.definition.content_hash: version.definition for version in told.history}
     versions = in_force(told.history)
     document = outcome(found.verdict, told.effects, versions, by_hash.__getitem__)
     return _document(found, "in the run", document) | _written(write, versions, found)
@@ -250,10 +253,10 @@ def _written(
 ) -> dict[str, Any]:
     if write is None:
         return {"written": None}
-    from worker.review.playbook_files import write_standing
+    from worker.review.playbook_files import write_in_force
 
     reason = f"replan on report {found.report_id}"
-    files = write_standing(write, versions, run_id=found.run_id, known_at=found.known_at, reason=reason)
+    files = write_in_force(write, versions, run_id=found.run_id, known_at=found.known_at, reason=reason)
     return {"written": {"folder": str(write), "files": list(files)}}
 
 
@@ -274,26 +277,26 @@ def render(found: Mapping[str, Any]) -> None:
 
 def transition_lines(transitions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """One line for each transition, and one for each field that a new version changes."""
-    for one in transitions:
-        came = f" from version {one['from_version']}" if one["from_version"] != one["version"] else ""
-        ends = "" if one["ends"] is None else f", ends {one['ends'][:16].replace('T', ' ')}"
-        yield f"{one['playbook_id']} version {one['version']}{came}: {one['state']}{ends}"
-        yield from (f"  {line}" for line in change_lines(one["changes"]))
+    for moved in transitions:
+        came = f" from version {moved['from_version']}" if moved["from_version"] != moved["version"] else ""
+        ends = "" if moved["ends"] is None else f", ends {moved['ends'][:16].replace('T', ' ')}"
+        yield f"{moved['playbook_id']} version {moved['version']}{came}: {moved['state']}{ends}"
+        yield from (f"  {line}" for line in change_lines(moved["changes"]))
 
 
 def change_lines(changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """`risk_fraction 0.005 -> 0.0025`."""
-    for one in changes:
-        yield f"{one['field']} {shown_value(one['from'])} -> {shown_value(one['to'])}"
+    for change in changes:
+        yield f"{change['field']} {shown_value(change['from'])} -> {shown_value(change['to'])}"
 
 
 def version_lines(title: str, versions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Versions with when they end."""
     if versions:
         yield f"{title}:"
-    for one in versions:
-        ends = "" if one["ends"] is None else f"  until {one['ends'][:16].replace('T', ' ')}"
-        yield f"  {one['playbook_id']} version {one['version']}{ends}"
+    for version in versions:
+        ends = "" if version["ends"] is None else f"  until {version['ends'][:16].replace('T', ' ')}"
+        yield f"  {version['playbook_id']} version {version['version']}{ends}"
 
 
 def written_lines(written: Mapping[str, Any] | None) -> Iterator[str]:
@@ -323,10 +326,10 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     if verdict["fallback"] is not None:
         yield f"  no model had a say: {verdict['fallback']}"
     yield f"  {verdict['reason']}"
-    for one in found["actions"]:
-        yield from _action(one)
-    for one in found["refused"]:
-        yield f"refused {_named(one['action'])}: {one['code']}, {one['reason']}"
+    for action in found["actions"]:
+        yield from _action(action)
+    for action in found["refused"]:
+        yield f"refused {_named(action['action'])}: {action['code']}, {action['reason']}"
     yield from version_lines("active", found["active"])
     yield from version_lines("on trial", found["on_trial"])
     yield from written_lines(found["written"])

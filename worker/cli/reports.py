@@ -68,15 +68,15 @@ async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     past = PastRuns()
     async for row in store.journal.rows(record.run_id, kinds=past.takers):
         past.add(row)
-    slots = {one.slot: _of_journal(one) for one in past.all()}
+    slots = {run.slot: _of_journal(run) for run in past.all()}
     lease, asked_for = None, []
     if store.has_worker_tables:
-        told = {one.key.slot: one for one in await store.reports.all(record.run_id, JOB)}
+        told = {stored.key.slot: stored for stored in await store.reports.all(record.run_id, JOB)}
         for claim in await store.claims.all(record.run_id, JOB):
             slots.setdefault(claim.key.slot, _of_worker(claim, told.get(claim.key.slot)))
         lease = await store.leases.holder(lease_name(record.run_id))
     if store.has_operator_tables:
-        asked_for = [_of_operator(one) for one in await store.on_demand.of_run(record.run_id)]
+        asked_for = [_of_operator(asked) for asked in await store.on_demand.of_run(record.run_id)]
     return {
         "run_id": record.run_id,
         "lease": None if lease is None else vars(lease),
@@ -141,8 +141,8 @@ def _render(found: dict[str, Any]) -> None:
 
     if found["slots"]:
         table = Table("slot", "by", "state", "episodes", "report", "recommends", "judge", "actions", box=None)
-        for one in found["slots"]:
-            table.add_row(*_cells(one))
+        for slot in found["slots"]:
+            table.add_row(*_cells(slot))
         print_table(table)
     lease = found["lease"]
     if lease is not None and lease["until_ms"]:
@@ -195,7 +195,7 @@ async def _stored(run: str, db: str | None) -> tuple[str, list[dict[str, Any]]]:
     async with store:
         found = await _of_slots(store, record.run_id)
         if store.has_operator_tables:
-            found += [entry_on_demand(one) for one in await store.on_demand.of_run(record.run_id)]
+            found += [entry_on_demand(asked) for asked in await store.on_demand.of_run(record.run_id)]
         return record.run_id, sorted(found, key=lambda one: int(one["report"]["known_at"]))
 
 
@@ -203,7 +203,9 @@ async def _of_slots(store: "Store", run_id: str) -> list[dict[str, Any]]:
     """Those that the run wrote itself and those of a worker."""
     from worker.slow_worker.ports import JOB
 
-    found = {one["report_id"]: one for one in await stored_reports(store, run_id)}
+    found = {
+        stored_report["report_id"]: stored_report for stored_report in await stored_reports(store, run_id)
+    }
     if store.has_worker_tables:
         for kept in await store.reports.all(run_id, JOB):
             found.setdefault(kept.report_id, _waiting_report(kept))

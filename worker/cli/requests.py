@@ -53,7 +53,7 @@ def requests(
     """List what was asked of the process that trades a run, and what it answered."""
     found = run_async(_stored(run, db))
     if json:
-        print_json([vars(one) for one in found])
+        print_json([vars(request) for request in found])
     elif found:
         _render(found)
 
@@ -68,8 +68,14 @@ def _render(found: "list[OperatorRequest]") -> None:
     from rich.table import Table
 
     table = Table("request", "kind", "asked for", "state", "result", box=None)
-    for one in found:
-        row = (str(one.number), one.kind, _brief(one.payload), one.state, _brief(one.result or {}))
+    for request in found:
+        row = (
+            str(request.number),
+            request.kind,
+            _brief(request.payload),
+            request.state,
+            _brief(request.result or {}),
+        )
         table.add_row(*row)
     stdout_console().print(table)
 

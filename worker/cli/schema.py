@@ -28,8 +28,8 @@ def schema(
         print_json(schema_of(contract_named(name)))
         return
     listing = [
-        {"name": one, "module": kind.__module__, "summary": summary_of(kind)}
-        for one, kind in contracts().items()
+        {"name": contract, "module": kind.__module__, "summary": summary_of(kind)}
+        for contract, kind in contracts().items()
     ]
     if json:
         print_json(listing)
@@ -39,9 +39,9 @@ def schema(
 
 def _render(listing: list[dict[str, str]]) -> None:
     console = stdout_console()
-    width = max(len(one["name"]) for one in listing)
-    for one in listing:
-        console.print(f"{one['name']:<{width}}  {one['summary']}", soft_wrap=True)
+    width = max(len(contract["name"]) for contract in listing)
+    for contract in listing:
+        console.print(f"{contract['name']:<{width}}  {contract['summary']}", soft_wrap=True)
 
 
 def contracts() -> dict[str, type[Contract]]:
@@ -63,7 +63,7 @@ def contract_named(name: str) -> type[Contract]:
     """
     known = contracts()
     if name not in known:
-        same = [one for one in known if one.lower() == name.lower()]
+        same = [contract for contract in known if contract.lower() == name.lower()]
         guess = nearest(same[0] if same else name, known)
         raise ConfigError(f"no contract {name!r}.{guess} `thinktwice schema` lists them all")
     return known[name]

@@ -43,7 +43,7 @@ async def _status(run: str, db: str | None) -> dict[str, Any]:
         "events": record.events,
         "head_hash": record.head_hash,
         "process": None if seen is None else _process(seen, record.status),
-        "requests_waiting": [one.number for one in waiting],
+        "requests_waiting": [request.number for request in waiting],
     }
 
 

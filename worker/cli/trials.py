@@ -49,7 +49,7 @@ async def _stored(address: str) -> "tuple[list[Trial], int]":
     if not runs:
         complain("the store holds no run yet: `thinktwice backtest` makes one")
     return found, sum(
-        _before_the_ledger(one.environment) for one in runs if one.mode in ("backtest", "paper")
+        _before_the_ledger(run.environment) for run in runs if run.mode in ("backtest", "paper")
     )
 
 
@@ -71,7 +71,7 @@ def _range(runs: "Sequence[Trial]", every: "Sequence[Trial]") -> dict[str, Any]:
     from services.store.trials import TriedOn, by_key, counted_before, summed
 
     on = runs[0].on
-    last = max(label for one in runs if (label := one.on.last_label) is not None)
+    last = max(label for run in runs if (label := run.on.last_label) is not None)
     new = TriedOn("", "", on.data, on.timeframe, on.symbols, on.first_label, last)
     tried, coming = summed(by_key(runs).values()), counted_before(every, new)
     return {
@@ -79,7 +79,7 @@ def _range(runs: "Sequence[Trial]", every: "Sequence[Trial]") -> dict[str, Any]:
         "symbols": list(on.symbols),
         "start": ns_to_datetime(on.first_label).isoformat(),
         "end": ns_to_datetime(last).isoformat(),
-        "runs": [one.run_id for one in runs],
+        "runs": [run.run_id for run in runs],
         **{name: getattr(tried, name) for name in COUNTS},
         "next": {name: getattr(coming, name) for name in COUNTS},
     }
@@ -93,14 +93,14 @@ def _render(ranges: Sequence[dict[str, Any]]) -> None:
     for name in ("runs", *COUNTS):
         table.add_column(name, no_wrap=True)
     table.add_column("the next run starts with", overflow="fold")
-    for one in ranges:
-        symbols, more = one["symbols"], len(one["symbols"]) - SHOWN
+    for stretch in ranges:
+        symbols, more = stretch["symbols"], len(stretch["symbols"]) - SHOWN
         named = " ".join(symbols[:SHOWN]) + (f" +{more}" if more > 0 else "")
-        coming = one["next"]
+        coming = stretch["next"]
         table.add_row(
-            f"{one['timeframe']} {named} {one['start'][:10]} to {one['end'][:10]}",
-            f"{len(one['runs']):,}",
-            *(f"{one[name]:,}" for name in COUNTS),
+            f"{stretch['timeframe']} {named} {stretch['start'][:10]} to {stretch['end'][:10]}",
+            f"{len(stretch['runs']):,}",
+            *(f"{stretch[name]:,}" for name in COUNTS),
             f"{counted(coming['configurations'], 'configuration')}, {TrialLedger(**coming).sums}",
         )
     print_table(table)

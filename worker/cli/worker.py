@@ -18,7 +18,6 @@ from worker.cli.console import complain, print_json_line, print_line, time_optio
 from worker.cli.options import DbOption, open_for_writing
 from worker.cli.paper import show, traded
 from worker.cli.run_options import LogFormatOption, run_settings
-from worker.operations.event_levels import level_of
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
 from worker.settings import ResolvedSettings
@@ -148,7 +147,7 @@ async def _work(
     period_s: float,
     json: bool,
 ) -> int:
-    from services.clock import SimulatedClock
+    from trading_core.clock import SimulatedClock
     from worker.operations.store_outage import OncePerOutage
     from worker.slow_worker.ports import SystemClock
     from worker.slow_worker.slot_runner import RunOfSlots
@@ -215,9 +214,9 @@ async def _status(
     from worker.slow_worker.ports import JOB
     from worker.slow_worker.status import SlowLoopStatus
 
-    standing = await store.claims.standing(record.run_id, JOB)
+    claimed = await store.claims.newest_state(record.run_id, JOB)
     interval = settings.high_level.interval_for(record.data["timeframe"])
-    return SlowLoopStatus(record.run_id, record.mode, owner, clock, interval, standing.newest)
+    return SlowLoopStatus(record.run_id, record.mode, owner, clock, interval, claimed.newest)
 
 
 async def _operate(
@@ -234,8 +233,8 @@ async def _operate(
     from worker.operations.store_outage import watch_store
     from worker.slow_worker.status import NoticedLooks
 
-    standing = status.status()
-    async with operated(prepared, status, standing.run_id, standing.mode) as operations:
+    now = status.status()
+    async with operated(prepared, status, now.run_id, now.mode) as operations:
 
         def told(name: str, fields: dict[str, Any]) -> None:
             operations.notifier.tell(of_worker(name, fields, time.time_ns()))
@@ -270,9 +269,9 @@ async def _look_once(
         await made.close()
     if not RESULTS & set(told) and "standing_by" not in told:
         interval = settings.high_level.interval_for(record.data["timeframe"])
-        standing = await store.claims.standing(record.run_id, JOB)
+        claimed = await store.claims.newest_state(record.run_id, JOB)
         slots = {"slot": last_slot(clock.now, interval), "next_slot": next_slot(clock.now, interval)}
-        note("nothing_due", {**slots, "newest_decided": standing.newest})
+        note("nothing_due", {**slots, "newest_decided": claimed.newest})
     return 0
 
 
@@ -301,7 +300,7 @@ def _all_of(sinks: "list[EventSink]") -> "EventSink":
 def _sink(
     run_id: str, clock: "Clock", told: list[str], logs: "Logging", *, json: bool, quiet: frozenset[str]
 ) -> "EventSink":
-    from worker.operations.logs import logger
+    from worker.operations.logs import level_of, logger
 
     log = logger("worker", run_id=run_id)
 

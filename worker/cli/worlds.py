@@ -272,7 +272,9 @@ def headline(document: dict[str, Any]) -> str:
     held = f"{document['targets'] - missed} of {document['targets']} targets hold"
     parts.append(held if document["targets"] else "no target is set for this world")
     if missed:
-        parts.append("not: " + "; ".join(f"{one['figure']} in {one['world']}" for one in document["broken"]))
+        parts.append(
+            "not: " + "; ".join(f"{figure['figure']} in {figure['world']}" for figure in document["broken"])
+        )
     return f"{'; '.join(parts)} ({counted(document['runs'], 'run')} a world, seed {document['seed']})"
 
 

@@ -81,7 +81,7 @@ async def disk(patient: DoctorContext) -> Finding:
     """Whether there is room where the store grows."""
     scheme, _, path = patient.settings.runtime.db.partition(":///")
     folder = Path(path).parent if scheme == "sqlite" else Path()
-    folder = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    folder = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     free = shutil.disk_usage(folder).free
     found = f"{free / GIB:.1f} GiB free at {folder.absolute()}"
     if free < SMALL_FREE:

@@ -37,7 +37,7 @@ from trading_core.live.step import LiveStep
 from trading_core.tick_events import PolicyTag
 from trading_core.trigger_engine import TriggerEngine
 from worker.bootstrap import assemble, given_playbooks
-from worker.live.stepper import LiveStepper, Market
+from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import Models, RecordedPast
 from worker.operations.logs import EventSink
 from worker.session import Session
@@ -83,7 +83,7 @@ def maker(settings: Settings, definitions: Sequence[PlaybookDefinition] | None) 
     Raises:
         ConfigError: a playbook file is wrong.
     """
-    books = sorted(one.content_hash for one in given_playbooks(settings, definitions))
+    books = sorted(playbook.content_hash for playbook in given_playbooks(settings, definitions))
     return hashlib.sha256("\n".join([_sources(), *books]).encode()).hexdigest()[:16]
 
 
@@ -116,7 +116,7 @@ class SavepointWriter:
         self.rows = 0
         self.events = 0
 
-    def written(self, session: Session, standing: ResumePoint) -> tuple[Savepoint, bool]:
+    def written(self, session: Session, reached: ResumePoint) -> tuple[Savepoint, bool]:
         """A savepoint of a session between two rows, and whether it builds on no other.
 
         Call `stored` once it is stored; otherwise the next one holds its news, too.
@@ -142,10 +142,10 @@ class SavepointWriter:
             "session": told,
             "engine": _engine_state(session.engine),
             "ledger": written_as(TrialLedger, session.ledger),
-            "rows": standing.rows,
-            "blocked": standing.blocked,
+            "rows": reached.rows,
+            "blocked": reached.blocked,
         }
-        self._written = standing.rows, session.journal.events, len(made), len(episodes)
+        self._written = reached.rows, session.journal.events, len(made), len(episodes)
         rows, events, *_ = self._written
         return Savepoint(self._number, rows, events, self._maker, (_packed(added),), _packed(state)), whole
 
@@ -180,13 +180,13 @@ class Restored:
     """A session as it stood, and what goes on with it."""
 
     session: Session
-    standing: ResumePoint
+    resume_point: ResumePoint
     writer: SavepointWriter
 
 
 def restored(
     point: Savepoint,
-    market: Market,
+    market: BarAxes,
     settings: Settings,
     journal: JournalWriter,
     definitions: Sequence[PlaybookDefinition] | None = None,
@@ -226,12 +226,12 @@ def restored(
         raise NoSavepoint(f"savepoint {point.number} holds another moment than it says")
     session.listen()
     columns, episodes = len(live_step(session).columns.features.made), len(session.slow_loop.facts.episodes)
-    standing = ResumePoint(state["rows"], read_as(dict[str, str], state["blocked"]))
-    return Restored(session, standing, SavepointWriter.behind(point, columns, episodes))
+    resume_point = ResumePoint(state["rows"], read_as(dict[str, str], state["blocked"]))
+    return Restored(session, resume_point, SavepointWriter.behind(point, columns, episodes))
 
 
 def _bars(
-    added: Sequence[Mapping[str, Any]], market: Market, point: Savepoint
+    added: Sequence[Mapping[str, Any]], market: BarAxes, point: Savepoint
 ) -> tuple[BarSeries, dict[str, Any]]:
     """The bars so far, and every table of their rows."""
     rows = {name: np.concatenate([_read(part["rows"][name]) for part in added]) for name in added[0]["rows"]}
@@ -244,7 +244,7 @@ def _bars(
 
 def _restore(session: Session, added: Sequence[Mapping[str, Any]], state: Mapping[str, Any]) -> None:
     features = live_step(session).columns.features
-    columns = [one for part in added for one in read_as(list[Made], part["columns"])]
+    columns = [made for part in added for made in read_as(list[Made], part["columns"])]
     features.make_again((*features.made, *columns))
     session.registry.restore(state["session"]["registry"])  # episodes are kept by the rules of their version
     for part in added:

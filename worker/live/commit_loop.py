@@ -87,8 +87,8 @@ class CommitLoop:
 
         Raises:
             LeaseLost: another process trades this run.
-            StoreError: waiting will not help (disk full, not writable, other rows stored), or somebody asked
-                to stop and the store stays away.
+            StoreError: waiting will not help (disk full, not writable, other rows stored), or a stop was
+                asked for and the store stays away.
         """
         wait_s = FIRST_WAIT_S
         while True:

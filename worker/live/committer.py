@@ -135,6 +135,6 @@ class BarCommitter:
             return
         await self._store.trading.send(self.venue_account, orders)
         self._points.reached("sent")
-        await self._store.trading.acknowledge(self.run_id, [one.order_id for one in orders])
+        await self._store.trading.acknowledge(self.run_id, [order.order_id for order in orders])
         self._points.reached("acknowledged")
         self.orders += len(orders)

@@ -40,7 +40,7 @@ class Doubts:
         record: "RunRecord",
         stepper: LiveStepper,
     ) -> "Doubts":
-        """As `data.plausibility` says for this feed, standing where the stepper stands."""
+        """As `data.plausibility` says for this feed, behind the rows of the stepper."""
         wanted = settings.plausibility == "always" or (settings.plausibility == "live" and not feed.lock_step)
         if not wanted:
             return cls(None, blocks=False)
@@ -50,7 +50,9 @@ class Doubts:
                 json.loads(row.payload)
                 async for row in store.journal.rows(record.run_id, kinds={"feed_anomaly"})
             ]
-            guard.remember(stepper.session.bars, [one for one in told if one["anomaly"] in TOLD_HERE])
+            guard.remember(
+                stepper.session.bars, [anomaly for anomaly in told if anomaly["anomaly"] in TOLD_HERE]
+            )
         return cls(guard, blocks=not feed.lock_step)
 
     async def sifted(self, items: Items) -> AsyncGenerator[BarRow | FeedAnomaly]:

@@ -63,7 +63,7 @@ class EntryGuard:
         return dict(sorted((self._shut(of_feed) if self.mode.active else of_feed).items()))
 
     def _shut(self, blocked: Mapping[str, str]) -> dict[str, str]:
-        reasons = ", ".join(str(one.reason) for one in self.mode.held)
+        reasons = ", ".join(str(hold.reason) for hold in self.mode.held)
         return {**dict.fromkeys(self._symbols, f"{SAFE_MODE}: {reasons}"), **blocked}
 
     def _all(self, blocked: Mapping[str, str], reason: BlockReason) -> bool:

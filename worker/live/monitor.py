@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from services.journal.chain import JournalRow
 from worker.operations.alerts import Alert, of_journal, of_worker
-from worker.operations.event_levels import level_of
-from worker.operations.logs import EventSink, logger
+from worker.operations.logs import EventSink, level_of, logger
 from worker.operations.monitoring import Prepared, operated
 from worker.operations.notifications import Notifier
 from worker.operations.pending_changes import CHANGE_KINDS, WaitingChanges
@@ -37,17 +36,17 @@ class Monitor(Protocol):
 
 
 class NullMonitor:
-    """Events go to a sink, nobody is told and nobody asks."""
+    """Events go to a sink, no person is told and nothing asks."""
 
     def __init__(self, note: EventSink) -> None:
         self.note = note
 
     def stored(self, row: JournalRow) -> None:
-        """Nobody is told."""
+        """No person is told."""
 
     @asynccontextmanager
     async def around(self, source: VitalSource, run_id: str) -> AsyncIterator[None]:
-        """Nobody asks."""
+        """Nothing asks."""
         yield
 
 

@@ -21,7 +21,7 @@ class OperatorCommands:
         operator: where they wait.
         run_id: the run.
         stepper: what they change.
-        committing: stores what was done before anybody is told.
+        committing: stores what was done before the operator is told.
         note: told of each request that was answered.
         outcomes: of commands that stand in the journal already, by number.
         released: the operator lets entries go on.
@@ -55,7 +55,7 @@ class OperatorCommands:
     @property
     def asks_to_stop(self) -> bool:
         """Whether a request to stop waits."""
-        return any(self._ends(one) for one in self._waiting)
+        return any(self._ends(request) for request in self._waiting)
 
     async def look(self) -> None:
         """Fetch what waits.
@@ -73,11 +73,11 @@ class OperatorCommands:
             StoreError: what was done cannot be stored, and waiting will not help.
         """
         waiting, self._waiting = self._waiting, []
-        for one in waiting:
-            if self._ends(one) != ending:
-                self._waiting.append(one)
-            elif one.kind not in CHANGES_PLAYBOOKS or not self._stepper.session.policy_loop.in_flight:
-                await self._answer(one, await self._done(one))
+        for request in waiting:
+            if self._ends(request) != ending:
+                self._waiting.append(request)
+            elif request.kind not in CHANGES_PLAYBOOKS or not self._stepper.session.policy_loop.in_flight:
+                await self._answer(request, await self._done(request))
 
     def _ends(self, one: OperatorRequest) -> bool:
         return one.kind == "stop" and one.number not in self._outcomes
@@ -168,5 +168,7 @@ def _rolled_back(stepper: LiveStepper, playbook_id: str) -> dict[str, Any]:
     session.slow_loop.retire_changed(changed, session.clock.now)
     return {
         "outcome": "done",
-        "versions": [f"{one.definition.id} {one.definition.version}: {one.state}" for one in changed],
+        "versions": [
+            f"{version.definition.id} {version.definition.version}: {version.state}" for version in changed
+        ],
     }

@@ -72,7 +72,7 @@ async def read_script(store: "Store", run_id: str, start: int = 0) -> Script:
             async for row in store.journal.rows(run_id, kinds=INPUT_KINDS, after=start - 1)
         ]
     )
-    arrivals = {one.payload["event_id"]: one.payload for one in inputs if one.kind == "answer_arrived"}
+    arrivals = {item.payload["event_id"]: item.payload for item in inputs if item.kind == "answer_arrived"}
     requests: dict[str, HighLevelReflectionRequest] = {}
     reports: dict[str, tuple[HighLevelReflectionRequest, HighLevelReflectionReport]] = {}
     verdicts: dict[str, tuple[ReplanVerdict, int]] = {}

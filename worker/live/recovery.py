@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StoppedEarly(Exception):
-    """Somebody asked to stop before the stepper stood where its run stands."""
+    """A stop was asked for before the stepper stood where its run stands."""
 
 
 class RecoveringSink:
@@ -90,7 +90,7 @@ async def recover(
         The label of the last row, ns; None when there is none.
 
     Raises:
-        StoppedEarly: somebody asked to stop; nothing was changed.
+        StoppedEarly: a stop was asked for; nothing was changed.
         ConfigError: it does not come out as it was stored.
         StoreError: the store failed, or is damaged.
     """

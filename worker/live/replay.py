@@ -1,7 +1,7 @@
 """The script of a stored paper run: everything that it took in, from the store alone.
 
 Its bars, the anomalies of its feed, the bars at which answers arrived, what was late and what the operator
-asked all stand there: nothing is measured, nobody is asked, no file is read.
+asked all stand there: nothing is measured, no model is asked, no file is read.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -15,7 +15,7 @@ from services.feeds.port import BarRow
 from services.journal.writer import JournalWriter
 from trading_core.bars import NS
 from worker.live.recorded_inputs import Player, read_script
-from worker.live.stepper import LiveStepper, Market
+from worker.live.stepper import BarAxes, LiveStepper
 from worker.models import Models, RecordedPast
 from worker.runs.replay import stored_cassette
 from worker.runs.run_result import RunResult
@@ -74,7 +74,7 @@ class PaperScript:
         player, data = Player(await read_script(self.store, self.record.run_id)), self.record.data
         stepper = LiveStepper(
             settings,
-            Market(tuple(data["symbols"]), data["timeframe"], data["label"]),
+            BarAxes(tuple(data["symbols"]), data["timeframe"], data["label"]),
             journal,
             lock_step=data["lock_step"],
             ask=player.ask,

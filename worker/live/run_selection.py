@@ -8,7 +8,6 @@ import asyncio
 import os
 import platform
 import secrets
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from schemas.errors import StoreError
 from schemas.settings import Settings
 from services.feeds.port import MarketFeed
-from services.store import NewRun, masked
 from services.store.failures import StoreDamaged
 from worker.models import check_recording
-from worker.operations.environment import environment
+from worker.runs.store_run import new_run
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
@@ -40,7 +38,7 @@ class ReadsSymbolsOff(Protocol):
 
     @property
     def symbols_found(self) -> tuple[str, ...] | None:
-        """As they stand in the source; None where somebody named them."""
+        """As they stand in the source; None where the operator named them."""
         ...
 
     def follow(self, symbols: tuple[str, ...]) -> None:
@@ -88,7 +86,7 @@ async def run_to_trade(
                 feed.follow(tuple(left.data["symbols"]))
             return left
         check_recording(settings)
-        return await store.runs.create(_new_run(settings, feed, name))
+        return await store.runs.create(new_run(settings, name, MODE, feed_fingerprint(feed, settings)))
 
 
 def fitting(records: "Iterable[RunRecord]", settings: Settings, feed: MarketFeed) -> "RunRecord | None":
@@ -101,12 +99,22 @@ def fitting(records: "Iterable[RunRecord]", settings: Settings, feed: MarketFeed
     places = [here]
     if here["path"] is not None:
         places.append(here | {"path": str(Path(here["path"]).resolve())})  # as older versions noted it
-    unfinished = [one for one in records if one.mode == MODE and one.status in RESUMABLE]
-    same = [one for one in reversed(unfinished) if one.config_hash == settings.config_hash]
+    unfinished = [
+        candidate for candidate in records if candidate.mode == MODE and candidate.status in RESUMABLE
+    ]
+    same = [candidate for candidate in reversed(unfinished) if candidate.config_hash == settings.config_hash]
     for record in same:
         if record.damage is not None:
             raise StoreDamaged(record.damage)
-    return next((one for place in places for one in same if not misfits(one.data, place, feed)), None)
+    return next(
+        (
+            fitting_record
+            for place in places
+            for fitting_record in same
+            if not misfits(fitting_record.data, place, feed)
+        ),
+        None,
+    )
 
 
 def misfits(stored: Mapping[str, Any], here: Mapping[str, Any], feed: MarketFeed) -> list[str]:
@@ -120,20 +128,6 @@ def misfits(stored: Mapping[str, Any], here: Mapping[str, Any], feed: MarketFeed
 
 def _found(feed: MarketFeed) -> tuple[str, ...] | None:
     return feed.symbols_found if isinstance(feed, ReadsSymbolsOff) else None
-
-
-def _new_run(settings: Settings, feed: MarketFeed, name: str) -> NewRun:
-    config = settings.payload()
-    config["runtime"]["db"] = masked(settings.runtime.db)
-    return NewRun(
-        name=name,
-        created_at=time.time_ns(),
-        mode=MODE,
-        config_hash=settings.config_hash,
-        config=config,
-        data=feed_fingerprint(feed, settings),
-        environment=environment(),
-    )
 
 
 @asynccontextmanager
@@ -152,7 +146,7 @@ async def _deciding(store: "Store", settings: Settings) -> AsyncIterator[None]:
 
 
 async def release_dead_lease(store: "Store", name: str) -> None:
-    """Release a lease whose owner was a process of this machine that is gone: nobody has to wait for it."""
+    """Release a lease whose owner was a process of this machine that is gone: none has to wait for it."""
     holder = await store.leases.holder(name)
     if holder is not None and _gone(holder):
         await store.leases.release(holder)
@@ -207,8 +201,10 @@ async def left_behind(
     records = await store.runs.all()
     if not new and fitting(records, settings, feed) is not None:
         return []
-    unfinished = [one for one in reversed(records) if one.mode == MODE and one.status in RESUMABLE]
-    found = [(one.run_id, _why(one, settings, feed)) for one in unfinished]
+    unfinished = [
+        record for record in reversed(records) if record.mode == MODE and record.status in RESUMABLE
+    ]
+    found = [(record.run_id, _why(record, settings, feed)) for record in unfinished]
     return [AbandonedRun(run_id, why) for run_id, why in found if why is not None][:SHOWN]
 
 

@@ -1,7 +1,7 @@
 """Safe mode: when in doubt no entries, while stops and every other exit run on.
 
 A pure state machine. Something raises a reason; a soft one ends when it is gone, a hard one only when the
-operator says so after it is gone, because nobody else can know that the run is whole. Whoever drives it
+operator says so after it is gone, because no other can know that the run is whole. Whoever drives it
 journals the changes.
 """
 
@@ -60,7 +60,7 @@ class SafeMode:
     @property
     def summary(self) -> str | None:
         """The reasons in words; None outside safe mode."""
-        return "; ".join(_words(one) for one in self.held) or None
+        return "; ".join(_words(hold) for hold in self.held) or None
 
     def raised(
         self, reason: SafeModeReason, at: int, detail: str = ""
@@ -86,21 +86,21 @@ class SafeMode:
 
     def released(self, at: int) -> tuple["SafeMode", tuple[Change, ...]]:
         """With the hard reasons ended that are gone: the operator's word. What still holds stays."""
-        return self._ended({one.reason for one in self.held if one.gone}, at)
+        return self._ended({hold.reason for hold in self.held if hold.gone}, at)
 
     def _ended(self, reasons: Iterable[SafeModeReason], at: int) -> tuple["SafeMode", tuple[Change, ...]]:
         ended = sorted(reasons)
         if not ended:
             return self, ()
-        left = SafeMode(tuple(one for one in self.held if one.reason not in ended))
+        left = SafeMode(tuple(hold for hold in self.held if hold.reason not in ended))
         changes = tuple(Change("ended", at, reason) for reason in ended)
         return left, changes if left.active else (*changes, Change("left", at, ended[-1]))
 
     def _of(self, reason: SafeModeReason) -> Held | None:
-        return next((one for one in self.held if one.reason == reason), None)
+        return next((hold for hold in self.held if hold.reason == reason), None)
 
     def _with(self, reason: SafeModeReason, held: Held) -> "SafeMode":
-        others = [one for one in self.held if one.reason != reason]
+        others = [hold for hold in self.held if hold.reason != reason]
         return SafeMode(tuple(sorted([*others, held], key=lambda one: one.reason)))
 
 

@@ -93,13 +93,16 @@ class TradingStatus:
             "in_flight": session.policy_loop.in_flight,
             "errors": policy.errors + session.slow_loop.counters.errors,
             "open_positions": {
-                one["symbol"]: one["quantity"] if one["direction"] == "long" else -one["quantity"]
-                for one in session.open_positions()
+                position["symbol"]: position["quantity"]
+                if position["direction"] == "long"
+                else -position["quantity"]
+                for position in session.open_positions()
             },
             "equity": float(portfolio["equity"]),
             "kill_switch": bool(portfolio["kill"] == 1),
             "playbooks": {
-                one.definition.id: one.definition.version for one in session.registry.reader().active()
+                version.definition.id: version.definition.version
+                for version in session.registry.reader().active()
             },
             "model_spend": session.model_account.ledger.run.usd,
         }

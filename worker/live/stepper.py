@@ -25,7 +25,7 @@ DRAIN_AFTER = 20  # rows with an evaluation out all the time; then none begins u
 
 
 @dataclass(frozen=True)
-class Market:
+class BarAxes:
     """What is traded: the axes of every row."""
 
     symbols: tuple[str, ...]
@@ -57,7 +57,7 @@ class LiveStepper:
     def __init__(
         self,
         settings: Settings,
-        market: Market,
+        market: BarAxes,
         journal: JournalWriter,
         *,
         lock_step: bool,

@@ -69,10 +69,10 @@ class WithSlowLoop:
     async def around(self, source: VitalSource, run_id: str) -> AsyncIterator[None]:
         """The slow loop of the run, and what can ask how both are, while the block runs."""
         record = await self._store.runs.find(run_id)
-        standing = await self._store.claims.standing(run_id, JOB)
+        claimed = await self._store.claims.newest_state(run_id, JOB)
         interval = self._settings.high_level.interval_for(record.data["timeframe"])
         clock = self._clock
-        status = SlowLoopStatus(run_id, "paper", self._owner, clock, interval, standing.newest)
+        status = SlowLoopStatus(run_id, "paper", self._owner, clock, interval, claimed.newest)
 
         def note(kind: str, detail: dict[str, Any]) -> None:
             status.note(kind, detail)

@@ -209,8 +209,29 @@ def _formatter(form: str, redactor: Redactor, handler: QuietHandler | QuietFileH
 
 
 def _on_one_line(_: Any, __: str, event: EventDict) -> EventDict:
-    """A record that holds foreign text stays one line, so that nobody can write one of ours."""
+    """A record that holds foreign text stays one line, so that it cannot pass for one of ours."""
     for key, value in event.items():
         if isinstance(value, str):
             event[key] = visible(value, lines=key in TRACES)
     return event
+
+
+WARNINGS = (  # events of a running process, whichever command runs it; the rest is at INFO
+    "lease_lost",
+    "look_failed",
+    "look_missed",
+    "request_not_answered",
+    "safe_mode",
+    "savepoint_not_stored",
+    "savepoint_not_used",
+    "slot_failed",
+    "start_notes_failed",
+    "store_away",
+    "waker_silent",
+)
+LEVELS = dict.fromkeys(WARNINGS, logging.WARNING) | {"worker_died": logging.ERROR}
+
+
+def level_of(event: str) -> int:
+    """The level of an event by its name."""
+    return LEVELS.get(event, logging.INFO)

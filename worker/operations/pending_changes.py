@@ -1,8 +1,8 @@
 """Changes of playbooks that wait for a person: what the judge wanted and the program does not do by itself.
 
-A run that trades waits for nobody: what it may not do it declines, the journal has it, and a person is told
+A run that trades does not wait: what it may not do it declines, the journal has it, and a person is told
 how to do it all the same. That is an action which met a bound, and an experiment that has ended, since one
-never becomes active by itself. What the evidence did not carry, or what is so already, waits for nobody.
+never becomes active by itself. What the evidence did not carry, or what is so already, waits for no person.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -43,8 +43,8 @@ class WaitingChanges:
         """Alert of what waits since a row of `CHANGE_KINDS` is stored."""
         if kind == "replan_verdict":
             self._report = {payload["verdict_id"]: payload["report_id"]}
-            for one in payload["verdict"]["refused"]:
-                yield from self._refused(one, payload["report_id"], at)
+            for refusal in payload["verdict"]["refused"]:
+                yield from self._refused(refusal, payload["report_id"], at)
         elif kind == "action_refused":
             yield from self._refused(payload, self._report.get(payload["verdict_id"]), at)
         elif kind == "playbook_version" and payload["reason"] == EXPERIMENT_ENDED:

@@ -37,7 +37,7 @@ class OncePerOutage:
         self._note(kind, detail)
 
     def decide(self, kind: str, detail: dict[str, Any]) -> None:
-        """An event of whoever looks all the time: nobody else ends an outage that it sees."""
+        """An event of whoever looks all the time: no other caller ends an outage that it sees."""
         if kind in KINDS:
             self._decided = kind == "store_away"
         self.hear(kind, detail)

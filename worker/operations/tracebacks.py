@@ -1,4 +1,4 @@
-"""Failures nobody caught are printed without secrets: tracebacks, threads, records of unconfigured logs."""
+"""Uncaught failures are printed without secrets: tracebacks, threads, records of unconfigured logs."""
 
 import logging
 import sys

@@ -56,7 +56,9 @@ def exposure_line(tier: Part) -> str:
         return ""
     sides = [(tier["with"], shown["with"]), (tier["without"], shown["without"])]
     sides += [("random veto", shown["random_veto"])] if shown["random_veto"] is not None else []
-    parts = (f"{name} {percent(one['bars'])} of bars, gross {percent(one['gross'])}" for name, one in sides)
+    parts = (
+        f"{name} {percent(side['bars'])} of bars, gross {percent(side['gross'])}" for name, side in sides
+    )
     return f"in the market: {'; '.join(parts)}"
 
 
@@ -75,7 +77,7 @@ def paper_row(group: Part) -> list[str]:
 def how_told(document: Part) -> str:
     """What the answers rest on, in one line."""
     tested = sum(
-        (one["difference"] is not None) + (one["against_chance"] is not None) for one in document["tiers"]
+        (tier["difference"] is not None) + (tier["against_chance"] is not None) for tier in document["tiers"]
     )
     return (
         f"Returns after costs in each {document['unit']}, paired on the same bars; {tested} comparisons "
@@ -86,7 +88,7 @@ def how_told(document: Part) -> str:
 def rates_told(document: Part) -> str:
     """How often the coin vetoed."""
     rounds = document["random_veto"]["rates"]
-    shares = ", ".join(percent(one["revise"] + one["block"]) for one in rounds)
+    shares = ", ".join(percent(vetoed["revise"] + vetoed["block"]) for vetoed in rounds)
     return f"The coin refused {shares} of the plans of rounds 1 to {len(rounds)}, as the fast reflection did."
 
 

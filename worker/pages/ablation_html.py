@@ -39,14 +39,14 @@ def ablation_html(document: dict[str, Any]) -> str:
         how_told=how_told(document),
         plot=written(_plot(document)),
         tiers=[
-            (f"{one['tier'].capitalize()}: {one['answer'] or one['reason']}", _told(one))
-            for one in document["tiers"]
+            (f"{tier['tier'].capitalize()}: {tier['answer'] or tier['reason']}", _told(tier))
+            for tier in document["tiers"]
         ],
         arm_head=", ".join([*ARM_HEAD[:2], *(f"{name} #" for name in ARM_HEAD[2:])]),
-        arms=[arm_row(one) for one in document["arms"]],
+        arms=[arm_row(arm) for arm in document["arms"]],
         rates_told=rates_told(document) if document["random_veto"]["seeds"] else "",
         paper_head=", ".join([PAPER_HEAD[0], *(f"{name} #" for name in PAPER_HEAD[1:5]), *PAPER_HEAD[5:]]),
-        ledger=[paper_row(one) for one in document["shadow_ledger"]],
+        ledger=[paper_row(row) for row in document["shadow_ledger"]],
     )
 
 
@@ -57,8 +57,8 @@ def _told(tier: dict[str, Any]) -> list[str]:
 def _plot(document: dict[str, Any]) -> Element:
     """Every comparison on one line: percent of equity a year, with its interval."""
     rows: list[tuple[str, dict[str, Any]]] = []
-    for one in document["tiers"]:
-        for name, found in ((one["tier"], one["difference"]), ("against a coin", one["against_chance"])):
+    for tier in document["tiers"]:
+        for name, found in ((tier["tier"], tier["difference"]), ("against a coin", tier["against_chance"])):
             if found is not None and found["per_year"]["lower"] is not None:
                 rows.append((name, found))
     edges = [100 * found["per_year"][name] for _, found in rows for name in ("lower", "upper")]

@@ -27,15 +27,15 @@ def ablation_markdown(document: dict[str, Any]) -> str:
         how_told(document),
         "",
     ]
-    for one in document["tiers"]:
-        told = [line for line in (worth_line(one), chance_line(one), exposure_line(one)) if line]
-        title = f"## {one['tier'].capitalize()}: {one['answer'] or one['reason']}"
+    for tier in document["tiers"]:
+        told = [line for line in (worth_line(tier), chance_line(tier), exposure_line(tier)) if line]
+        title = f"## {tier['tier'].capitalize()}: {tier['answer'] or tier['reason']}"
         lines += [title, "", *(f"- {_text(line)}" for line in told), ""]
-    lines += ["## Arms", "", *_table(ARM_HEAD, [arm_row(one) for one in document["arms"]]), ""]
-    lines += [f"- `{one['arm']}`: {one['meaning']}" for one in document["arms"]] + [""]
+    lines += ["## Arms", "", *_table(ARM_HEAD, [arm_row(arm) for arm in document["arms"]]), ""]
+    lines += [f"- `{arm['arm']}`: {arm['meaning']}" for arm in document["arms"]] + [""]
     if document["random_veto"]["seeds"]:
         lines += [rates_told(document), ""]
-    paper = [paper_row(one) for one in document["shadow_ledger"]]
+    paper = [paper_row(row) for row in document["shadow_ledger"]]
     if paper:
         words = "What refused plans would have made, on paper and after costs. They belong to no account."
         lines += ["## Shadow ledger", "", words, "", *_table(PAPER_HEAD, paper)]
@@ -48,7 +48,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _text(words: str) -> str:
-    """Names of symbols come from a file of somebody else: they stay text."""
+    """Names of symbols come from a foreign file: they stay text."""
     words = visible(words)
     for sign in "\\|`*<[":
         words = words.replace(sign, f"\\{sign}")

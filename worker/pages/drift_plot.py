@@ -85,12 +85,14 @@ def limit_of(reports: Sequence[Report]) -> float | None:
 
 
 def _level_scale(reports: Sequence[Report], lines: Sequence[Series], top: float) -> Scale:
-    highest = max([limit_of(reports) or 1.0, *(value for one in lines for _, value in one.points)])
+    highest = max([limit_of(reports) or 1.0, *(value for drawn in lines for _, value in drawn.points)])
     return Scale(FLOOR, highest * 3, top + PANEL, top, log=True)
 
 
 def _plain_scale(lines: Sequence[Series], top: float) -> Scale:
-    return spanning([0.0, *(value for one in lines for _, value in one.points)], top + PANEL, top, room=0.1)
+    return spanning(
+        [0.0, *(value for drawn in lines for _, value in drawn.points)], top + PANEL, top, room=0.1
+    )
 
 
 def _panel(caption: str, lines: Sequence[Series], across: Scale, down: Scale, limit: float | None) -> Element:
@@ -108,11 +110,11 @@ def _panel(caption: str, lines: Sequence[Series], across: Scale, down: Scale, li
 
 
 def _lines(lines: Sequence[Series], across: Scale, down: Scale) -> list[Child]:
-    ends = apart([down(one.points[-1][1]) for one in lines], 15.0)
+    ends = apart([down(drawn.points[-1][1]) for drawn in lines], 15.0)
     shapes: list[Child] = []
-    for position, (one, end) in enumerate(zip(lines, ends, strict=True)):
+    for position, (drawn, end) in enumerate(zip(lines, ends, strict=True)):
         color, shape = f"s{position % SERIES_COLORS}", SERIES_SHAPES[position % len(SERIES_SHAPES)]
-        points = [(across(at), down(value)) for at, value in one.points]
+        points = [(across(at), down(value)) for at, value in drawn.points]
         shapes.append(path(points, f"series {color}"))
         marked = points if len(points) <= MARKED else points[-1:]
         shapes += [marker(shape, x, y, f"mark {color}", 3.5) for x, y in marked]
@@ -120,7 +122,7 @@ def _lines(lines: Sequence[Series], across: Scale, down: Scale) -> list[Child]:
         shapes += [
             line(x + 6, y, RIGHT + 18, end, f"leader {color}"),
             marker(shape, RIGHT + 26, end, f"mark {color}", 3.5),
-            text(RIGHT + 36, end + 4, one.name),
+            text(RIGHT + 36, end + 4, drawn.name),
         ]
     return shapes
 

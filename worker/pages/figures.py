@@ -3,7 +3,7 @@
 from schemas.canonical import ns_to_datetime
 
 DASH = "-"
-WRITTEN_OUT = 1e15  # from here on a figure is shown in powers of ten: nobody counts its digits
+WRITTEN_OUT = 1e15  # from here on a figure is shown in powers of ten: its digits are too many to count
 
 
 def percent(fraction: float | None, digits: int = 1) -> str:

@@ -25,7 +25,7 @@ def forest_plot(findings: Sequence[Finding]) -> Element:
     height = TOP + ROW * len(findings) + BOTTOM
     foot = height - BOTTOM + 4
     scale = _scale(findings)
-    shapes: list[Child] = [*_legend({one["grade"] for one in findings}), *_axis(scale, TOP - 8, foot)]
+    shapes: list[Child] = [*_legend({cluster["grade"] for cluster in findings}), *_axis(scale, TOP - 8, foot)]
     for position, finding in enumerate(findings):
         shapes.append(_row(finding, TOP + ROW * (position + 0.5), scale))
     return picture(
@@ -47,22 +47,24 @@ def cluster_name(finding: Finding) -> str:
 def shown_clusters(findings: Sequence[Finding]) -> list[Finding]:
     """Findings by playbook, regime and timeframe, without timeframes that only repeat their cell."""
     frames: dict[tuple[str, str | None], int] = {}
-    for one in findings:
-        key = one["playbook_id"], one["regime"]
-        frames[key] = frames.get(key, 0) + (one["timeframe"] is not None)
+    for cluster in findings:
+        key = cluster["playbook_id"], cluster["regime"]
+        frames[key] = frames.get(key, 0) + (cluster["timeframe"] is not None)
     kept = [
-        one for one in findings if one["timeframe"] is None or frames[one["playbook_id"], one["regime"]] > 1
+        cluster
+        for cluster in findings
+        if cluster["timeframe"] is None or frames[cluster["playbook_id"], cluster["regime"]] > 1
     ]
     return sorted(kept, key=lambda one: (one["playbook_id"], one["regime"] or "", one["timeframe"] or ""))
 
 
 def _scale(findings: Sequence[Finding]) -> Scale:
     """Wide enough for every mean, reference and interval of a playbook; wider intervals get an arrow."""
-    values = [one["reference_r"] for one in findings]
-    values += [one["mean_r"] for one in findings if one["mean_r"] is not None]
-    for one in findings:
-        if one["regime"] is None:
-            values += [one[edge] for edge in ("lower_r", "upper_r") if one[edge] is not None]
+    values = [cluster["reference_r"] for cluster in findings]
+    values += [cluster["mean_r"] for cluster in findings if cluster["mean_r"] is not None]
+    for cluster in findings:
+        if cluster["regime"] is None:
+            values += [cluster[edge] for edge in ("lower_r", "upper_r") if cluster[edge] is not None]
     return spanning(values, LEFT, RIGHT)
 
 

@@ -1,7 +1,7 @@
 """Elements of a picture that can hold text and nothing else where text was meant.
 
 The tree is built and written by the standard library, which escapes every text and attribute; characters that
-nobody sees are written out first. No picture is put together from strings.
+cannot be seen are written out first. No picture is put together from strings.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Pages rendered from the templates beside this module: every text is escaped, and what nobody sees is shown.
+"""Pages rendered from the templates beside this module: every text is escaped, what cannot be seen is shown.
 
 A page loads and runs nothing: its policy allows one style, which it names by its hash.
 """
@@ -37,7 +37,7 @@ def _environment() -> Environment:
         finalize=_shown,
     )
     filters = (number, percent, r_multiple, repr, shown_e, shown_time)
-    made.filters.update({one.__name__: one for one in filters})
+    made.filters.update({filter_.__name__: filter_ for filter_ in filters})
     return made
 
 

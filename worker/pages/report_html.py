@@ -13,6 +13,7 @@ from worker.pages.expectation_plot import expectation_plot
 from worker.pages.forest_plot import forest_plot, shown_clusters
 from worker.pages.markup import written
 from worker.pages.rendering import render
+from worker.pages.shapes import GRADES
 
 Entry = dict[str, Any]
 
@@ -36,7 +37,7 @@ def report_html(entry: Entry, earlier: Sequence[Entry] = (), links: Links | None
     report = entry["report"]
     clusters = shown_clusters(report["clusters"])
     expectations = report.get("expectations")
-    reports = [*(one["report"] for one in earlier), report]
+    reports = [*(past["report"] for past in earlier), report]
     return render(
         "report.html",
         f"Report {entry['report_id']}",
@@ -52,5 +53,14 @@ def report_html(entry: Entry, earlier: Sequence[Entry] = (), links: Links | None
 
 
 def _family(report: Entry) -> str:
-    sizes = {(one["family_id"], one["family_size"]) for one in report["clusters"] if one["family_size"]}
+    sizes = {
+        (cluster["family_id"], cluster["family_size"])
+        for cluster in report["clusters"]
+        if cluster["family_size"]
+    }
     return ", ".join(f"{name} of {size}" for name, size in sorted(sizes))
+
+
+def index_html(entries: Sequence[dict[str, Any]]) -> str:
+    """The page, oldest report first."""
+    return render("index.html", "Reports", entries=entries, grades=GRADES)

@@ -193,12 +193,12 @@ def _cell(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Paragraphs and lists of somebody else's words."""
+    """Paragraphs and lists of foreign words."""
     return BLOCK.sub(r"\1\\\2", _harmless(visible(text, lines=True)))
 
 
 def _line(text: str) -> str:
-    """Somebody else's words within a line."""
+    """Foreign words within a line."""
     return _harmless(visible(_one_line(text)))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-NO_WIDTH = 1e-6  # of the values: nobody sees it, and ticks could not be told apart
+NO_WIDTH = 1e-6  # of the values: it cannot be seen, and ticks could not be told apart
 
 
 @dataclass(frozen=True)

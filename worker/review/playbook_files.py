@@ -17,11 +17,11 @@ OPEN = (VersionState.CANDIDATE, VersionState.SHADOW)
 
 def in_force(history: Iterable[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
     """The latest state of every version, from transitions in order."""
-    latest = {one.definition.content_hash: one for one in history}
+    latest = {version.definition.content_hash: version for version in history}
     return tuple(latest.values())
 
 
-def write_standing(
+def write_in_force(
     folder: Path, versions: Sequence[PlaybookVersion], *, run_id: str, known_at: int, reason: str
 ) -> tuple[str, ...]:
     """Write the versions that are active or on trial; names of the files.
@@ -29,17 +29,20 @@ def write_standing(
     Raises:
         ConfigError: the folder holds something else, or cannot be written; then nothing has changed.
     """
-    active = [one for one in versions if one.state is VersionState.ACTIVE]
-    tried = [one for one in versions if one.state in OPEN]
+    active = [version for version in versions if version.state is VersionState.ACTIVE]
+    tried = [version for version in versions if version.state in OPEN]
     manifest = {
         "run_id": run_id,
         "known_at": ns_to_datetime(known_at).isoformat(),
         "reason": reason,
-        "active": [shown_version(one) for one in active],
-        "candidates": [shown_version(one) for one in tried],
+        "active": [shown_version(version) for version in active],
+        "candidates": [shown_version(version) for version in tried],
     }
     return write_playbooks(
-        folder, [one.definition for one in active], [one.definition for one in tried], manifest
+        folder,
+        [version.definition for version in active],
+        [version.definition for version in tried],
+        manifest,
     )
 
 

@@ -92,11 +92,11 @@ class PlaybookHistory:
     def of(self, playbook_id: str | None = None) -> list[VersionHistory]:
         """Versions of one playbook, or of all."""
         found = self._versions.values()
-        return [one for one in found if playbook_id in (None, one.definition.id)]
+        return [version for version in found if playbook_id in (None, version.definition.id)]
 
     def names(self) -> list[str]:
         """Ids of the playbooks."""
-        return sorted({one.definition.id for one in self._versions.values()})
+        return sorted({version.definition.id for version in self._versions.values()})
 
     def document(self, one: VersionHistory) -> dict[str, Any]:
         """A version as plain data; times in ns, ids as they stand in the journal."""
@@ -146,14 +146,14 @@ class PlaybookHistory:
 
     def _shown(self, episodes: list[Episode]) -> dict[str, Any] | None:
         """Trades, blocks, mean R, e-values on both sides and an interval; None without a trade."""
-        learnable = [one for one in episodes if not one.no_learn]
+        learnable = [episode for episode in episodes if not episode.no_learn]
         if self._settings is None:
             return {"n": len(learnable)} if learnable else None
         gate, alpha = self._settings.gate, self._settings.judge.promotion_alpha
         track = trial_track(tuple(learnable), gate)
         if track is None:
             return None
-        last = max(one.known_at for one in learnable)
+        last = max(episode.known_at for episode in learnable)
         shown = track.interval(track.complete(last), alpha)
         return {
             **trial_evidence(learnable, gate, last),

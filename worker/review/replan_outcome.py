@@ -32,17 +32,17 @@ class RunOutcome:
 
 
 def outcome(
-    verdict: ReplanVerdict, effects: Sequence[Effect], standing: Sequence[PlaybookVersion], parent: Parent
+    verdict: ReplanVerdict, effects: Sequence[Effect], versions: Sequence[PlaybookVersion], parent: Parent
 ) -> dict[str, Any]:
     """The document.
 
     Args:
         verdict: of the judge.
         effects: of its actions, in their order.
-        standing: every playbook version as it stands after them.
+        versions: every playbook version as it stands after them.
         parent: the definition with a content hash.
     """
-    late = [_refused(one.refused) for one in effects if one.refused is not None]
+    late = [_refused(effect.refused) for effect in effects if effect.refused is not None]
     return {
         "verdict": {
             "verdict_id": verdict.content_hash[:16],
@@ -53,10 +53,10 @@ def outcome(
             "evidence_ids": list(verdict.evidence_ids),
             "known_at": verdict.known_at,
         },
-        "actions": [_effect(one, parent) for one in effects],
-        "refused": [_refused(one) for one in verdict.refused] + late,
-        "active": [shown_version(one) for one in standing if one.state is VersionState.ACTIVE],
-        "on_trial": [shown_version(one) for one in standing if one.state in OPEN],
+        "actions": [_effect(effect, parent) for effect in effects],
+        "refused": [_refused(refusal) for refusal in verdict.refused] + late,
+        "active": [shown_version(version) for version in versions if version.state is VersionState.ACTIVE],
+        "on_trial": [shown_version(version) for version in versions if version.state in OPEN],
     }
 
 
@@ -88,8 +88,10 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
 
 def _renewed(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
     """The version as it stands once one of its measures goes on."""
-    standing = (one for one in reversed(history) if one.definition.content_hash == payload["version_hash"])
-    return revised(next(standing), expires_at=payload["expires_at"])
+    found = (
+        version for version in reversed(history) if version.definition.content_hash == payload["version_hash"]
+    )
+    return revised(next(found), expires_at=payload["expires_at"])
 
 
 def _in_run(
@@ -99,7 +101,7 @@ def _in_run(
     refused: Sequence[RefusedAction],
 ) -> Effect:
     action_id = content_id({"action": action.payload(), "report_id": report_id})
-    late = next((one for one in refused if one.action == action), None)
+    late = next((refusal for refusal in refused if refusal.action == action), None)
     return Effect(action, tuple(moved.get(action_id, ())), late)
 
 
@@ -107,7 +109,7 @@ def _effect(effect: Effect, parent: Parent) -> dict[str, Any]:
     return {
         "action": {name: value for name, value in effect.action.payload().items() if value is not None},
         "carried_out": effect.refused is None,
-        "transitions": [_transition(one, parent) for one in effect.transitions],
+        "transitions": [_transition(transition, parent) for transition in effect.transitions],
         "boundaries": list(effect.boundaries),
     }
 

@@ -9,17 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agents.judge_agent_client import JudgeAgentClient
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.playbook import PlaybookVersion
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings, asking_name
 from schemas.vocabulary import VersionState
-from services.journal.chain import JournalRow
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.wording import Wordings
+from worker.bootstrap import judge_of
 from worker.models import accounted_models, check_models, configured_models
 from worker.runs.replay import Rebuilt
 from worker.session import Session
@@ -77,7 +76,7 @@ async def ask_judge(
     experiments = sum(1 for trial in session.lifecycle.shadows() if trial.kind == "experiment")
     try:
         wordings = Wordings.of_run(session.bars.symbols, anonymise=settings.llm.anonymise)
-        client = JudgeAgentClient(settings.judge, settings.gate, model, wordings=wordings)
+        client = judge_of(settings, model, wordings)
         verdict = await client.replan(report, definitions, experiments)
     finally:
         if judge == "model":
@@ -118,14 +117,8 @@ def _retired(session: Session, action: JudgeAction, moved: tuple[PlaybookVersion
     """As in a run: a replan retires every frozen policy, a new active version those of its playbook."""
     if action.kind == "replan":
         return session.policy_loop.retire_playbook(None)
-    names = [one.definition.id for one in moved if one.state is VersionState.ACTIVE]
+    names = [version.definition.id for version in moved if version.state is VersionState.ACTIVE]
     return tuple(symbol for name in names for symbol in session.policy_loop.retire_playbook(name))
-
-
-def _as_recorded(row: JournalRow) -> dict[str, Any]:
-    """A row as a line of a cassette holds it."""
-    measured = json.loads(row.telemetry or "null")
-    return {"kind": row.kind, "payload": json.loads(row.payload), "telemetry": measured}
 
 
 def _judging(settings: Settings, judge: JudgeName) -> Settings:

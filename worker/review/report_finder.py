@@ -52,15 +52,17 @@ async def find_report(store: "Store", prefix: str, run: "RunRecord | None") -> F
         ConfigError: there is none, or there are several.
     """
     records = [run] if run is not None else await store.runs.all()
-    found = [one for record in records for one in await _of_run(store, record.run_id, prefix[:ID_LENGTH])]
+    found = [
+        report for record in records for report in await _of_run(store, record.run_id, prefix[:ID_LENGTH])
+    ]
     where = "in this store" if run is None else f"in run {run.run_id}"
     if not found:
         raise ConfigError(f"no report {prefix!r} {where}: see `thinktwice reports RUN`")
     if len(found) == 1:
         return found[0]
-    names = sorted({one.report_id for one in found})
+    names = sorted({report.report_id for report in found})
     if len(names) == 1:
-        runs = ", ".join(one.run_id for one in found[:SHOWN])
+        runs = ", ".join(report.run_id for report in found[:SHOWN])
         raise ConfigError(f"report {names[0]} is in several runs ({runs}): name one with --run")
     raise ConfigError(
         f"report {prefix!r} is not unique {where} ({', '.join(names[:SHOWN])}): give more of it"
@@ -72,16 +74,22 @@ async def _of_run(store: "Store", run_id: str, prefix: str) -> list[FoundReport]
     if store.has_worker_tables:
         found += [
             FoundReport(
-                run_id, one.report_id, "worker", one.report.known_at, one.report, one.verdict, one.key
+                run_id,
+                report.report_id,
+                "worker",
+                report.report.known_at,
+                report.report,
+                report.verdict,
+                report.key,
             )
-            for one in await store.reports.all(run_id, JOB)
-            if one.report_id.startswith(prefix)
+            for report in await store.reports.all(run_id, JOB)
+            if report.report_id.startswith(prefix)
         ]
     if store.has_operator_tables:
         found += [
-            FoundReport(run_id, one.report_id, "on_demand", one.known_at, one.report, one.verdict)
-            for one in await store.on_demand.named(prefix)
-            if one.run_id == run_id
+            FoundReport(run_id, report.report_id, "on_demand", report.known_at, report.report, report.verdict)
+            for report in await store.on_demand.named(prefix)
+            if report.run_id == run_id
         ]
     return found
 
@@ -102,6 +110,6 @@ async def _journalled(store: "Store", run_id: str, prefix: str) -> list[FoundRep
             report = HighLevelReflectionReport.model_validate(with_moments(payload["report"]))
             found[name] = FoundReport(run_id, name, "run", row.known_at, report, None)
     return [
-        FoundReport(run_id, name, "run", one.known_at, one.report, verdicts.get(name))
-        for name, one in found.items()
+        FoundReport(run_id, name, "run", report.known_at, report.report, verdicts.get(name))
+        for name, report in found.items()
     ]

@@ -44,7 +44,7 @@ def contamination(
     asked = models_in_use(settings)
     spoke = asked if answered is None else tuple(model for model in asked if model in answered)
     models = cutoffs(spoke, settings.llm.knowledge_cutoff)
-    known = [one.date for one in models if one.date is not None]
+    known = [asked.date for asked in models if asked.date is not None]
     row, label = _divided(models, course.bars)
     if settings.llm.anonymise and label != "clean":
         row, label = 0, "anonymised"  # they may have read about the window, and were not told that it is this
@@ -55,12 +55,12 @@ def contamination(
         "cutoff": max(known).isoformat() if known and len(known) == len(models) else None,
         "models": [
             {
-                "model": one.model,
-                "cutoff": None if one.date is None else one.date.isoformat(),
-                "kind": one.kind,
-                "source": one.source,
+                "model": asked.model,
+                "cutoff": None if asked.date is None else asked.date.isoformat(),
+                "kind": asked.kind,
+                "source": asked.source,
             }
-            for one in models
+            for asked in models
         ],
         "bars_before": before,
         "bars_after": course.bars.bar_count - before,
@@ -81,7 +81,7 @@ def _divided(models: Sequence[Cutoff], bars: BarSeries) -> tuple[int, Label]:
     """First row after the cutoff, and the label; a bar belongs to the side on which it closes."""
     if not models:
         return 0, "clean"
-    days = [one.date for one in models if one.date is not None]
+    days = [asked.date for asked in models if asked.date is not None]
     if len(days) < len(models):
         return bars.shape[0], "unknown"
     over = datetime.combine(max(days) + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
@@ -98,17 +98,19 @@ def _reason(label: Label, models: Sequence[Cutoff]) -> str | None:
     if label == "anonymised":
         return "no question named a symbol, a day or a price (llm.anonymise)"
     if label == "unknown":
-        names = ", ".join(one.model for one in models if one.date is None)
+        names = ", ".join(asked.model for asked in models if asked.date is None)
         return f"no knowledge cutoff is known for {names}: set llm.knowledge_cutoff"
-    last = max((one for one in models if one.date is not None), key=lambda one: (str(one.date), one.model))
+    last = max(
+        (asked for asked in models if asked.date is not None), key=lambda one: (str(one.date), one.model)
+    )
     told = f"{last.model} may know what happened until {last.date} ({last.kind})"
     return f"{told}: {'all' if label == 'contaminated' else 'part'} of the window lies before"
 
 
 def _figures(course: Course, first: int, end: int) -> dict[str, Any]:
     """Figures of rows first..end; a trade belongs to the part in which it was entered."""
-    trades = [one for one in course.trades if first <= _row(course.bars, one) < end]
-    r = np.array([one.r for one in trades])
+    trades = [trade for trade in course.trades if first <= _row(course.bars, trade) < end]
+    r = np.array([trade.r for trade in trades])
     curve, times = course.curve[first : end + 1], course.times[first : end + 1]
     empty = end <= first
     return {

@@ -236,7 +236,7 @@ class Replay:
         from services.store.journal_repository import StoredContents
 
         record, ends = self.record, await self.script.recorded_until()
-        until = min((one for one in (at, ends) if one is not None), default=None)
+        until = min((moment for moment in (at, ends) if moment is not None), default=None)
         sink = ComparingSink(
             StoredContents(self.store.journal), record.run_id, record.events, beyond=ends is not None
         )

@@ -169,7 +169,7 @@ class RunResult:
             "expectancy_r": float(np.mean(r)) if r.size else None,
             "fees": float(engine.portfolio["fees"][0]),
             "exposure": exposure_share(engine.gross),
-            "exit_reasons": dict(sorted(Counter(str(one.exit_reason) for one in self.trades).items())),
+            "exit_reasons": dict(sorted(Counter(str(trade.exit_reason) for trade in self.trades).items())),
         }
 
     def _timings(self) -> dict[str, float | None]:

@@ -6,6 +6,7 @@ accepts up to its last row. The runner itself knows no store.
 
 import asyncio
 import signal
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from schemas.playbook import PlaybookDefinition
 from schemas.settings import Settings
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
+from worker.operations.environment import environment
 from worker.runs.interrupts import RunInterrupted
 from worker.runs.trials import RunTrial
 
@@ -27,6 +29,23 @@ if TYPE_CHECKING:
     from worker.runs.stored_trial import StoredTrial
 
 Progress = Callable[[int, int | None], None]
+
+
+def new_run(settings: Settings, name: str, mode: str, data: dict[str, Any]) -> "NewRun":
+    """The row of a run that begins now; `data` says which bars it takes."""
+    from services.store import NewRun, masked
+
+    config = settings.payload()
+    config["runtime"]["db"] = masked(settings.runtime.db)
+    return NewRun(
+        name=name,
+        created_at=time.time_ns(),
+        mode=mode,
+        config_hash=settings.config_hash,
+        config=config,
+        data=data,
+        environment=environment(),
+    )
 
 
 class RunOutcome(Protocol):

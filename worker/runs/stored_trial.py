@@ -126,4 +126,4 @@ def tried_on(
 
 def playbooks_hash(definitions: Sequence[PlaybookDefinition]) -> str:
     """Content hash of a set of playbooks, in whatever order they come."""
-    return content_hash(sorted(one.content_hash for one in definitions))
+    return content_hash(sorted(definition.content_hash for definition in definitions))

@@ -1,6 +1,6 @@
 """Keeps secrets out of what is printed, logged, served and sent: by their values, then by how secrets look.
 
-Values are collected once, from the environment and from store addresses. Patterns catch what nobody told us
+Values are collected once, from the environment and from store addresses. Patterns catch what we were not told
 about: keys of other programs, bearer tokens, passwords in addresses. A reader sees `***` in their place.
 """
 
@@ -141,12 +141,12 @@ def _passwords(address: str) -> Iterator[str]:
     given = [user_info.partition(":")[2]] if ":" in user_info else []
     pairs = (pair.partition("=") for pair in rest.partition("?")[2].split("&"))
     given += [value for name, _, value in pairs if "pass" in name.lower() or is_secret_name(name)]
-    yield from (one for one in given if before and one)
+    yield from (part for part in given if before and part)
 
 
 def _long_passwords(address: str) -> Iterator[str]:
     if "://" in address:
-        yield from (one for one in _passwords(address) if len(one) >= LEAST_PASSWORD)
+        yield from (password for password in _passwords(address) if len(password) >= LEAST_PASSWORD)
 
 
 def _webhook_parts(url: str) -> Iterator[str]:

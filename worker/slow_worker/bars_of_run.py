@@ -12,13 +12,11 @@ from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings
 from schemas.vocabulary import TIMEFRAME_SECONDS
-from services.clock import SimulatedClock
-from services.high_level_reflection_service import HighLevelReflectionService
-from services.slow_loop.shadow_ledger import ShadowLedgers
 from services.store import Store
 from trading_core.bars import NS, BarSeries
-from trading_core.regime import regime_columns
-from trading_core.rules import RuleColumns
+from trading_core.market import Market
+from trading_core.rules.columns import RuleColumns
+from worker.bootstrap import slow_reflection
 from worker.feeds.files.rows import series_of
 from worker.slow_worker.ports import Reflect
 from worker.slow_worker.slot_runner import Columns, RunOfSlots
@@ -63,9 +61,5 @@ async def _reflected(
     episodes: Sequence[Episode],
     definitions: Sequence[PlaybookDefinition],
 ) -> HighLevelReflectionReport:
-    columns = RuleColumns(bars)
-    regimes = regime_columns(bars, settings.policy_loop.regime, columns.features)
-    clock = SimulatedClock(request.known_at)
-    ledgers = ShadowLedgers(bars, columns, regimes, settings.execution, settings.envelope, clock)
-    service = HighLevelReflectionService(settings, grid=ledgers)
-    return await service.reflect(request, episodes, definitions)
+    market = Market.of(bars, settings.policy_loop.regime, request.known_at)
+    return await slow_reflection(settings, market).reflect(request, episodes, definitions)

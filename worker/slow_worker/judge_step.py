@@ -49,7 +49,7 @@ class JudgeStep:
                 self._points.reached("delivered")
                 delivered += 1
                 told = {"slot": taken.slot, "report_id": taken.report_id, "decision": str(verdict.decision)}
-                refused = [one.code for one in verdict.refused]
+                refused = [refusal.code for refusal in verdict.refused]
                 self._note(
                     "report_delivered",
                     {**told, "verdict_id": verdict.content_hash[:16], "actions": len(verdict.actions)}

@@ -1,4 +1,4 @@
-"""The worker as a process: waker and watchdog until somebody says stop, then an orderly end.
+"""The worker as a process: waker and watchdog until a signal says stop, then an orderly end.
 
 SIGTERM, SIGINT and a closed terminal end it after the present look: what was begun is finished, the lease is
 released. A second signal does not wait; the claim it leaves is finished by the next worker.

@@ -22,7 +22,7 @@ from services.store import Store
 from services.store.claims import Claim, ClaimState, SlotKey
 from services.store.reports import StoredReport
 from services.store.repository import Lease
-from trading_core.rules import RuleColumns
+from trading_core.rules.columns import RuleColumns
 from worker.operations.logs import EventSink
 from worker.slow_worker.ports import JOB, Clock, CrashPoints, NoCrash, Reflect, lease_name
 
@@ -89,29 +89,29 @@ class SlotRunner:
     @property
     def waiting(self) -> bool:
         """Whether some report has no verdict, as far as the last reading goes."""
-        return any(one.verdict is None for one in self._reports.values())
+        return any(report.verdict is None for report in self._reports.values())
 
     async def refresh(self) -> None:
         """Take what came since the last reading; a report that was delivered does not change any more."""
         run_id, facts = self._run.run_id, self.facts
         async for row in self._store.journal.rows(run_id, kinds=facts.kinds, after=facts.last_seq):
             facts.add(row)
-        self._claims = await self._store.claims.standing(run_id, JOB)
+        self._claims = await self._store.claims.newest_state(run_id, JOB)
         # A second reading of the same reports is what most looks would do.
         if self.waiting or self._claims.newest_done != max(self._reports, default=None):
             await self._read_reports()
 
     async def _read_reports(self) -> None:
-        open_ones = [slot for slot, one in self._reports.items() if one.verdict is None]
+        open_ones = [slot for slot, report in self._reports.items() if report.verdict is None]
         after = min(open_ones) - 1 if open_ones else max(self._reports, default=-1)
-        for one in await self._store.reports.all(self._run.run_id, JOB, after=after):
-            self._reports[one.key.slot] = one
-        self.facts.runs.add_outside(_past_run(one) for _, one in sorted(self._reports.items()))
+        for report in await self._store.reports.all(self._run.run_id, JOB, after=after):
+            self._reports[report.key.slot] = report
+        self.facts.runs.add_outside(_past_run(report) for _, report in sorted(self._reports.items()))
 
     async def _examine(self, lease: Lease) -> None:
         now, facts = self._clock.now, self.facts
         newest = -1 if self._claims.newest is None else self._claims.newest
-        decided = max([newest, *(one.slot for one in facts.runs.all() if one.slot <= now)])
+        decided = max([newest, *(run.slot for run in facts.runs.all() if run.slot <= now)])
         slot = last_slot(now, self._run.settings.high_level.interval_for(facts.timeframe))
         if slot > max(decided, facts.started_at):
             await self._decide(lease, slot)
@@ -126,9 +126,9 @@ class SlotRunner:
         facts = self.facts
         present = facts.cadence(now, now, self._claims.newest_failed, decided)
         fresh = facts.fresh(now, now)
-        batch = early_moment(present, [(one.known_at, one.playbook_id) for one in fresh])
+        batch = early_moment(present, [(episode.known_at, episode.playbook_id) for episode in fresh])
         asked = surprise_moment(present, surprises(fresh, self._run.settings))
-        return min((one for one in (batch, asked) if one is not None), default=None)
+        return min((moment for moment in (batch, asked) if moment is not None), default=None)
 
     async def _decide(self, lease: Lease, slot: int) -> None:
         decision = due(self.facts.cadence(slot, slot, self._claims.newest_failed))

@@ -25,7 +25,7 @@ class SlowLoopStatus:
         self._clock = clock
         self._interval = interval
         self._last = last
-        self._standing = ProcessStatus(run_id, mode, "slow_loop", owner, clock.now)
+        self._begun = ProcessStatus(run_id, mode, "slow_loop", owner, clock.now)
         self._state: State = "running"
         self._reason: str | None = None
         self._errors = 0
@@ -49,13 +49,13 @@ class SlowLoopStatus:
 
     def status(self) -> ProcessStatus:
         """The present status."""
-        standing = self._standing
+        begun = self._begun
         return ProcessStatus(
-            standing.run_id,
-            standing.mode,
-            standing.role,
-            standing.owner,
-            standing.started,
+            begun.run_id,
+            begun.mode,
+            begun.role,
+            begun.owner,
+            begun.started,
             state=self._state,
             reason=self._reason,
             store_ok=self.away_since is None,

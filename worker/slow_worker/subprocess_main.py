@@ -109,12 +109,12 @@ async def serve(tell: Tell) -> None:
 
 
 def stdout_writer() -> Tell:
-    """Writes to what was standard output; what anybody prints goes to standard error from now on."""
+    """Writes to what was standard output; what is printed goes to standard error from now on."""
     out = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
     def tell(what: dict[str, Any]) -> None:
-        # Nobody listens once the process that trades is gone; what was begun is finished all the same.
+        # Nothing listens once the process that trades is gone; what was begun is finished all the same.
         with suppress(BrokenPipeError):
             os.write(out, json.dumps(what, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 

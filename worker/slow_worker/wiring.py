@@ -6,13 +6,12 @@ import platform
 import secrets
 from collections.abc import Sequence
 
-from agents.judge_agent_client import JudgeAgentClient
 from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport, HighLevelReflectionRequest
 from schemas.settings import Settings
-from services.high_level_reflection_service import HighLevelReflectionService
 from services.store import Store
+from worker.bootstrap import judge_of, slow_reflection
 from worker.operations.logs import EventSink
 from worker.slow_worker.bars_of_run import columns_of_run, reflection_on_bars
 from worker.slow_worker.judge_step import HOLD_MS, JudgeStep
@@ -32,7 +31,7 @@ def new_owner() -> str:
 
 def threaded_reflection(settings: Settings) -> Reflect:
     """The high-level reflection by rules, in a thread: waker, lease and watchdog go on meanwhile."""
-    service = HighLevelReflectionService(settings)
+    service = slow_reflection(settings)
 
     async def reflect(
         request: HighLevelReflectionRequest,
@@ -79,6 +78,6 @@ def assemble_worker(
     runner = SlotRunner(store, run, made, clock, note, points, columns)
     if traded:
         return SlowWorker(run.run_id, tenure, runner, None, note)
-    judge = JudgeAgentClient(settings.judge, settings.gate)
+    judge = judge_of(settings)
     step = JudgeStep(store.reports, judge, clock, note, name, hold_ms=hold_ms, points=points)
     return SlowWorker(run.run_id, tenure, runner, step, note)

@@ -68,7 +68,10 @@ def session_on(
 
 def planted_books() -> tuple[PlaybookDefinition, ...]:
     """The playbook with a planted fault, and the embedded ones beside it."""
-    return (*load_playbooks(PLANTED), *(one for one in load_playbooks(None) if one.id in BESIDE))
+    return (
+        *load_playbooks(PLANTED),
+        *(playbook for playbook in load_playbooks(None) if playbook.id in BESIDE),
+    )
 
 
 async def only_tick_validation_between_policy_events() -> ScenarioResult:
@@ -232,12 +235,12 @@ async def too_few_samples_stay_monitor_only() -> ScenarioResult:
         await session.step(timing)
     skips = dict(sorted(session.slow_loop.counters.skips.items()))
     _, report = await session.slow_loop.reflect_now(session.engine.t - 1)
-    actions = sorted({str(one.action) for one in report.recommendations} or {"none"})
+    actions = sorted({str(recommendation.action) for recommendation in report.recommendations} or {"none"})
     grades = sorted({str(cluster.grade) for cluster in report.clusters})
     passed = (
         report.insufficient_sample
         and report.n_episodes < session.settings.high_level.minimum_episodes
-        and all(one.action is RecommendedAction.HOLD for one in report.recommendations)
+        and all(recommendation.action is RecommendedAction.HOLD for recommendation in report.recommendations)
         and set(grades) == {str(EvidenceGrade.INSUFFICIENT_SAMPLE)}
         and skips.get("insufficient_episodes", 0) > 0
     )
@@ -257,11 +260,14 @@ def experiments_behind(
     changes: Sequence[Recommendation], report: HighLevelReflectionReport
 ) -> list[dict[str, Any]]:
     """What the experiments have shown that try just what some changes of a report ask for."""
-    asked = {(one.playbook_id, one.change.get("parameter"), one.change.get("value")) for one in changes}
+    asked = {
+        (change.playbook_id, change.change.get("parameter"), change.change.get("value")) for change in changes
+    }
     return [
-        one
-        for one in report.shadow_trials
-        if one["kind"] == "experiment" and (one["playbook_id"], one["parameter"], one["value"]) in asked
+        shadow_trial
+        for shadow_trial in report.shadow_trials
+        if shadow_trial["kind"] == "experiment"
+        and (shadow_trial["playbook_id"], shadow_trial["parameter"], shadow_trial["value"]) in asked
     ]
 
 
@@ -280,20 +286,24 @@ async def enough_samples_give_a_gated_report() -> ScenarioResult:
     report = slow.last_report
     if report is None:
         return ScenarioResult("Enough samples give a gated batch report", False, ["no report"])
-    structural = [one for one in report.recommendations if one.action is RecommendedAction.POLICY_ADJUST]
+    structural = [
+        recommendation
+        for recommendation in report.recommendations
+        if recommendation.action is RecommendedAction.POLICY_ADJUST
+    ]
     tried = experiments_behind(structural, report)
     losing = [
-        one
-        for one in report.clusters
-        if one.regime is None and one.playbook_id in {trial["playbook_id"] for trial in tried}
+        cluster
+        for cluster in report.clusters
+        if cluster.regime is None and cluster.playbook_id in {trial["playbook_id"] for trial in tried}
     ]
     passed = (
         report.n_episodes >= settings.high_level.minimum_episodes
         and bool(report.drift_findings)
         and bool(structural)
-        and all(one.grade is EvidenceGrade.SIGNIFICANT for one in structural)
+        and all(recommendation.grade is EvidenceGrade.SIGNIFICANT for recommendation in structural)
         and len(tried) == len(structural)
-        and all(gain_is_proven(one, settings.judge.promotion_minimum_trades) for one in tried)
+        and all(gain_is_proven(shadow, settings.judge.promotion_minimum_trades) for shadow in tried)
     )
     return ScenarioResult(
         "Enough samples give a gated batch report",
@@ -303,16 +313,17 @@ async def enough_samples_give_a_gated_report() -> ScenarioResult:
             f"slots skipped: {dict(sorted(slow.counters.skips.items()))}",
             f"n_episodes: {report.n_episodes}; drift findings: {list(report.drift_findings)[:3]}",
             *(
-                f"{one.playbook_id} on the account: n={one.n}, mean {one.mean_r:.2f}R, E={one.e_value:.3g}, "
-                f"family of {one.family_size}, grade {one.grade}"
-                for one in losing
+                f"{cluster.playbook_id} on the account: n={cluster.n}, mean {cluster.mean_r:.2f}R, "
+                f"E={cluster.e_value:.3g}, family of {cluster.family_size}, grade {cluster.grade}"
+                for cluster in losing
             ),
             *(
-                f"{one['playbook_id']} with {one['parameter']} {one['value']:g} on paper: n={one['n']}, "
-                f"mean {one['mean_r']:.2f}R, E={one['e_value']:.3g} of {one['e_needed']:.3g} needed"
-                for one in tried
+                f"{shadow['playbook_id']} with {shadow['parameter']} {shadow['value']:g} on paper: "
+                f"n={shadow['n']}, mean {shadow['mean_r']:.2f}R, "
+                f"E={shadow['e_value']:.3g} of {shadow['e_needed']:.3g} needed"
+                for shadow in tried
             ),
-            f"recommendations: {[f'{one.action} {one.change}' for one in structural]}",
+            f"recommendations: {[f'{advice.action} {advice.change}' for advice in structural]}",
             f"judge: {dict(sorted(slow.counters.replans.items()))}, "
             f"actions {dict(sorted(slow.counters.applied.items()))}",
         ],

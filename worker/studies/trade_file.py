@@ -1,4 +1,4 @@
-"""A table of anybody's resolved trades, from CSV or Parquet: columns by name, judged row by row.
+"""A table of resolved trades from CSV or Parquet: columns by name, judged row by row.
 
 Nothing is repaired: a value that cannot be used is refused with its file, row, column and the next step. The
 `trades.csv` of a run is such a table as it stands.
@@ -41,14 +41,13 @@ Codes = tuple[IntArray, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class TradeFile:
-    """The trades of a file, whether it gives references, and the times of its own looks, if it has any.
+    """The trades of a file, and the times of its own looks, if it has any.
 
     Trades of a no-learn zone teach nothing: they are left out, and counted in `no_learn`; None
     for a table that has no such column. `positions` says which rows were one position.
     """
 
     trades: TradeTable
-    has_references: bool
     looks: tuple[int, ...] | None
     no_learn: int | None = None
     positions: Positions | None = None
@@ -99,7 +98,7 @@ def read_trades(
         _refuse_early_look(table, exit_ns, told)
     held_together, positions = _held_together(table, where, trades, told, keep_copies)
     looks = None if told is None else tuple(np.unique(told).tolist())
-    return TradeFile(held_together, "reference" in where, looks, left_out, positions)
+    return TradeFile(held_together, looks, left_out, positions)
 
 
 def _held_together(
@@ -211,7 +210,9 @@ def _learnable(table: BarTable, where: dict[str, int]) -> tuple[BarTable, int | 
     column = where["no_learn"]
     words = pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(table.columns[column], pa.string())))
     true, false = (pc.is_in(words, pa.array(known)) for known in (TRUE, FALSE))
-    left_out, kept = (np.asarray(one.to_numpy(zero_copy_only=False), dtype=np.bool_) for one in (true, false))
+    left_out, kept = (
+        np.asarray(mask.to_numpy(zero_copy_only=False), dtype=np.bool_) for mask in (true, false)
+    )
     odd = np.flatnonzero(~(left_out | kept))
     if odd.size:
         said = words[int(odd[0])].as_py()
@@ -219,7 +220,7 @@ def _learnable(table: BarTable, where: dict[str, int]) -> tuple[BarTable, int | 
     if not kept.any():
         raise DataError(f"{table.path.name}: every trade is of a no-learn zone: there is nothing to grade")
     rows = np.flatnonzero(kept)
-    columns = tuple(one.take(pa.array(rows)) for one in table.columns)
+    columns = tuple(values.take(pa.array(rows)) for values in table.columns)
     return _KeptRows(**vars(table) | {"columns": columns}, rows=rows), int(left_out.sum())
 
 

@@ -7,12 +7,12 @@ from agents.language_models.accounted import AccountedModel, LiveSource, Recorde
 from agents.language_models.cassette import Cassette, recorded_call
 from schemas.errors import CassetteMiss, InvariantViolation, ModelError
 from schemas.settings.llm import EventLimits, LlmSettings, ModelPrice
-from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.record import LATE, Caller, RecordedCall
 from services.ports import ModelReply
+from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 
 CALLER = Caller("anthropic", "claude-test", "policy_level_reflection", "ab" * 32)

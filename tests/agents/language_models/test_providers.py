@@ -14,7 +14,6 @@ from agents.language_models.cassette import CassetteWriter, read_cassette
 from agents.language_models.retrying import RetryingModel
 from schemas.errors import ModelError, ModelRefused
 from schemas.settings.llm import PROVIDERS, LlmSettings, ModelPrice
-from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
@@ -33,6 +32,7 @@ from tests.agents.language_models.wire_server import (
     reset,
     serve,
 )
+from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 from worker.models import provider_model
 

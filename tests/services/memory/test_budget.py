@@ -1,11 +1,11 @@
 """The time budget: measured always, binding only for a reader with a deadline, and never silent."""
 
 from schemas.settings import MemorySettings
-from services.clock import SimulatedClock
 from services.memory import store
 from services.memory.episode_memory import EpisodeMemory
 from tests.services.memory.worlds import LATE, query
 from tests.services.playbooks.samples import episode, loser
+from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 
 HISTORY = [*(episode(k) for k in range(30)), *(loser(100 + k) for k in range(40))]

@@ -11,11 +11,11 @@ from schemas.errors import InvariantViolation
 from schemas.regime import FINGERPRINT
 from schemas.settings import MemorySettings
 from schemas.vocabulary import FailureMode
-from services.clock import SimulatedClock
 from services.memory import scan, store
 from services.memory.episode_memory import EpisodeMemory
 from services.ports import MemoryQuery
 from tests.services.playbooks.samples import DAY, NOON, episode, loser
+from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 
 MIDDLE = (0.5, 0.5, 0.5, 0.5, 0.5)

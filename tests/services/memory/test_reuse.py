@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from schemas.episode import Episode
 from schemas.settings import MemorySettings
-from services.clock import SimulatedClock
 from services.memory.episode_memory import EpisodeMemory
 from tests.services.memory.worlds import LATE, MIDDLE, memory, query
 from tests.services.playbooks.samples import DAY, NOON, episode, loser
+from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 
 NOTHING = {"playbook": 0, "direction": 0, "fingerprint": 0, "new_episodes": 0}

@@ -4,12 +4,12 @@ import pytest
 
 from schemas.errors import ConfigError, ModelError
 from schemas.settings.llm import LlmSettings, ModelPrice
-from services.clock import SimulatedClock
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount, price_for
 from services.model_calls.budget import DAY_NS
 from services.model_calls.record import Caller, RecordedCall, record_failure, record_reply
 from services.ports import ModelReply
+from trading_core.clock import SimulatedClock
 
 
 class Rows:

@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import InvariantViolation
-from services.clock import SimulatedClock
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.measures import outcome_rules
 from tests.services.playbooks.samples import DAY, NOON, definition, episode, loser
+from trading_core.clock import SimulatedClock
 
 LATE = NOON + 10_000 * DAY
 

@@ -4,8 +4,7 @@ import pytest
 
 from schemas.settings import ExecutionSettings, Settings
 from services.policy_checks.coherence import check_coherence
-from services.policy_checks.plan_levels import read_levels
-from services.policy_checks.price_grid import on_grid
+from services.policy_checks.plan_levels import on_grid, read_levels
 from tests.services.policy_checks.plans import PLAN_IDS, PLANS, changed, right_request
 from tests.worker.test_session_wires import finished, session
 

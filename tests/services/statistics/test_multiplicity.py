@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from online_fdr.e_values import e_bh as online_fdr_e_bh
 
 from schemas.errors import DataError, InvariantViolation
-from services.statistics.epochs import share
-from services.statistics.multiplicity import e_bh, e_bh_rows, register_family
+from services.statistics.multiplicity import e_bh, e_bh_rows, register_family, share
 
 E_VALUES = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=30)
 

@@ -85,7 +85,7 @@ def test_claim_left_behind_is_resumed_under_the_new_epoch_with_its_own_request(a
 
 def test_claims_standing_names_the_newest_by_state_and_the_oldest_open(address):
     async def scenario(store, run_id, lease):
-        empty = await store.claims.standing(run_id, JOB)
+        empty = await store.claims.newest_state(run_id, JOB)
         for n in (4, 3, 1, 2):
             asked = request(MONDAY + n * WEEK)
             found = await claimed(store, lease, run_id, asked)
@@ -93,7 +93,7 @@ def test_claims_standing_names_the_newest_by_state_and_the_oldest_open(address):
                 await store.claims.fail(lease, found.key, "RuntimeError: no")
             if n == 3:
                 await store.reports.write(lease, found, report(asked))
-        return empty, await store.claims.standing(run_id, JOB), await store.claims.all(run_id, JOB)
+        return empty, await store.claims.newest_state(run_id, JOB), await store.claims.all(run_id, JOB)
 
     empty, standing, claims = with_run(address, scenario)
     assert empty == ClaimState(None, None, None, None)
@@ -105,11 +105,11 @@ def test_claims_of_runs_and_jobs_are_apart(address):
     async def scenario(store, run_id, lease):
         other = (await store.runs.create(new_run())).run_id
         await store.claims.skip(lease, key(run_id), "disabled", {})
-        standings = [await store.claims.standing(*of) for of in ((other, JOB), (run_id, "another"))]
-        return standings, await store.claims.get(key(other))
+        states = [await store.claims.newest_state(*of) for of in ((other, JOB), (run_id, "another"))]
+        return states, await store.claims.get(key(other))
 
-    standings, found = with_run(address, scenario)
-    assert standings == [ClaimState(None, None, None, None)] * 2
+    states, found = with_run(address, scenario)
+    assert states == [ClaimState(None, None, None, None)] * 2
     assert found is None
 
 

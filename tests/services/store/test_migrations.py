@@ -14,7 +14,7 @@ from schemas.errors import InvariantViolation, StoreError
 from services.store import migrate, migrations, open_store
 from services.store.migrations import HEAD, REVISIONS
 from services.store.opening import alone
-from services.store.revision import MARK, make_tables, mark, standing
+from services.store.revision import MARK, make_tables, mark, revision_state
 from services.store.shape import first_difference, shape_of
 from services.store.tables import metadata
 from services.store.urls import parse_url
@@ -124,7 +124,7 @@ def test_new_store_is_marked_with_the_newest_revision(address):
             pass
 
     asyncio.run(opened())
-    found = done(address, lambda connection: standing(connection, parse_url(address)))
+    found = done(address, lambda connection: revision_state(connection, parse_url(address)))
     assert (found.state, found.revision, found.tables) == ("current", HEAD, TABLES)
     assert upgraded(address) == migrate.Upgrade("current", HEAD, HEAD, ())
 

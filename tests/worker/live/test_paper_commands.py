@@ -57,7 +57,7 @@ class Asked:
     async def between(self, number: int) -> None:
         if number == 0:
             return
-        await self.process.committing.caught_up()
+        await self.process.traded.committing.caught_up()
         if number in self.requests:
             kind, payload = self.requests[number]
             self.answered.clear()

@@ -269,7 +269,7 @@ def test_live_status_shows_who_is_blocked_by_a_row_of_nothing_but_doubts(tmp_pat
                 await asyncio.sleep(0)
             for _ in range(1_000):
                 await asyncio.sleep(0.01)
-                found.update(process.status.status().blocked)
+                found.update(process.traded.status.status().blocked)
                 if found:
                     return
 

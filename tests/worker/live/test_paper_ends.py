@@ -32,8 +32,10 @@ from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.committer import CLOSED
 from worker.live.monitor import NullMonitor
+from worker.live.polling import Polling
 from worker.live.process import PaperProcess
 from worker.live.run_selection import lease_name
+from worker.live.stop_request import StopRequest
 
 LOOK_S = 0.01
 
@@ -141,7 +143,7 @@ def test_paper_process_that_lost_its_lease_neither_closes_its_run_nor_speaks_for
 
             async def taken_over(number: int) -> None:
                 if number == 100:
-                    await process.committing.caught_up()
+                    await process.traded.committing.caught_up()
                     held = await store.leases.holder(name)
                     assert held is not None
                     await store.leases.release(held)
@@ -284,11 +286,11 @@ def test_paper_successor_that_is_stopped_while_it_waits_ends_quietly(tmp_path) -
 
 
 def test_paper_process_on_a_feed_that_waits_is_stopped_while_its_store_is_away(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("worker.live.process.STOP_S", 0.2)
+    monkeypatch.setattr("worker.live.stop_request.STOP_S", 0.2)
     seen: list[PaperProcess] = []
 
     async def away(closing: Closing | None, commit: Any) -> None:
-        if seen[0].stepper.rows < 100:
+        if seen[0].traded.stepper.rows < 100:
             await commit()
             return
         seen[0].stop("SIGTERM")
@@ -321,7 +323,7 @@ def test_paper_process_stopped_while_it_recovers_changes_nothing_and_goes_on_lat
                 progress=lambda recovered, taken: process.stop("SIGTERM") if recovered == 20 else None,
             )  # fmt: skip
             outcome = await process.run("early")
-            return outcome, process.stepper.rows
+            return outcome, process.traded.stepper.rows
 
     outcome, rows = asyncio.run(scenario())
     assert (outcome.stopped, outcome.document, rows) == ("SIGTERM", None, 20)
@@ -396,7 +398,7 @@ def test_paper_process_on_a_feed_that_waits_outlives_an_answer_that_cannot_be_st
 
             async def asks(closing: Closing | None, commit: Any) -> None:
                 await commit()
-                if asked_at and process.stepper.rows == asked_at[0]:
+                if asked_at and process.traded.stepper.rows == asked_at[0]:
                     asked_at.clear()
                     await put("r0001", "kill_switch", {"on": True})
                 await asyncio.sleep(2 * LOOK_S if not asked_at else 0)
@@ -428,7 +430,7 @@ def test_paper_request_that_changes_playbooks_waits_until_no_evaluation_is_out(t
                 if number == 130:
                     _slow_down(process, thinking)
                     slowed.append(number)
-                if slowed and not process.stepper.session.policy_loop.in_flight and not done:
+                if slowed and not process.traded.stepper.session.policy_loop.in_flight and not done:
                     return
                 if slowed and len(slowed) == 1:
                     slowed.append(number)
@@ -455,11 +457,11 @@ def test_paper_request_that_changes_playbooks_waits_until_no_evaluation_is_out(t
 
 def _noted(process: PaperProcess, done: list[tuple[str, int]], kind: str, detail: dict[str, Any]) -> None:
     if kind == "operator_command":
-        done.append((detail["kind"], process.stepper.session.policy_loop.in_flight))
+        done.append((detail["kind"], process.traded.stepper.session.policy_loop.in_flight))
 
 
 def _slow_down(process: PaperProcess, until: asyncio.Event) -> None:
-    provider: Any = process.stepper.session.policy_loop.provider
+    provider: Any = process.traded.stepper.session.policy_loop.provider
     provide = provider.provide
 
     async def late(*args: Any, **named: Any) -> Any:
@@ -477,17 +479,19 @@ def test_word_of_a_process_that_waits_for_the_store_is_never_stored_after_a_newe
         await asyncio.sleep(next(waits_s))
         stored.append(said)
 
-    process: Any = object.__new__(PaperProcess)
-    process._saying = asyncio.Lock()
-    process.keeper = SimpleNamespace(lease=object(), run_id="r0001", closing=False)
-    process._store = SimpleNamespace(trading=SimpleNamespace(say=say))
-    process._said = lambda: dict(moment)
+    store: Any = SimpleNamespace(trading=SimpleNamespace(say=say))
+    status = SimpleNamespace(status=lambda: SimpleNamespace(document=lambda now: dict(moment)))
+    run: Any = SimpleNamespace(
+        keeper=SimpleNamespace(lease=object(), run_id="r0001", closing=False), status=status
+    )
+    quiet: Any = SimpleNamespace(store=store, surroundings=NullMonitor(lambda kind, detail: None), look_s=0.0)
+    polling = Polling(quiet, StopRequest(quiet.surroundings.note), run)
 
     async def both() -> None:
-        first = asyncio.create_task(process._say())
+        first = asyncio.create_task(polling.say())
         await asyncio.sleep(0.5)
         moment["rows"] = 504
-        await process._say()
+        await polling.say()
         await first
 
     run_virtually(both())

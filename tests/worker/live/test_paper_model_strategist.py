@@ -72,7 +72,7 @@ def test_session_restored_asks_a_model_what_the_session_before_it_would_have_ask
     asyncio.run(take(first, 0, 200))
     point, _ = SavepointWriter("this program").written(first.session, ResumePoint(first.rows, {}))
     found = restored(point, MARKET, settings, again.journal, models=Models(strategist=models[1]))
-    again.resume(found.session, found.standing.rows, found.standing.blocked)
+    again.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     before = len(models[0].requests)
     for one in (first, again):
         asyncio.run(take(one, 200, 360))

@@ -55,7 +55,9 @@ class BetweenBars(LiveRun):
 
     async def _through(self, running: "asyncio.Task[Any]") -> None:
         rows = QUIET_AT // 2
-        await self._until(running, lambda: len(self._taken) == rows and self._process.keeper.waiting == 0)
+        await self._until(
+            running, lambda: len(self._taken) == rows and self._process.traded.keeper.waiting == 0
+        )
         for change, news, state in (
             (self._begin, "store_away", (False, "safe_mode")),
             (self._end, "store_back", (True, "running")),
@@ -68,7 +70,7 @@ class BetweenBars(LiveRun):
         await self._until(running, lambda: len(self._taken) > rows + 10)
 
     def _stands(self, state: tuple[bool, str]) -> bool:
-        status = self._process.status.status()
+        status = self._process.traded.status.status()
         return (status.store_ok, status.state) == state
 
 

@@ -63,18 +63,18 @@ class Live:
 
     async def between(self, number: int) -> None:
         """The market goes on by one row; whoever waits for it is told."""
-        if self.later and not self.patched and self.process.stepper.begun:
+        if self.later and not self.patched and self.process.traded.stepper.begun:
             self._slow_down()
         self.taken = number
         async with self.rows:
             self.rows.notify_all()
         for _ in range(TURNS):
             await asyncio.sleep(0)
-        if number and self.process.committing.away_since is None:
-            await self.process.committing.caught_up()  # a real bar takes longer than the store
+        if number and self.process.traded.committing.away_since is None:
+            await self.process.traded.committing.caught_up()  # a real bar takes longer than the store
 
     def _slow_down(self) -> None:
-        provider: Any = self.process.stepper.session.policy_loop.provider
+        provider: Any = self.process.traded.stepper.session.policy_loop.provider
         provide = provider.provide
 
         async def late(*args: Any, **named: Any) -> Any:
@@ -255,7 +255,7 @@ def test_paper_run_that_is_new_does_not_record_into_a_file_that_is_there(tmp_pat
 def test_paper_live_stop_while_the_store_is_away_says_what_is_not_stored_and_ends(
     tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("worker.live.process.STOP_S", 0.2)
+    monkeypatch.setattr("worker.live.stop_request.STOP_S", 0.2)
     live = Live()
     between = live.between
 

@@ -32,8 +32,9 @@ from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.checkpoints import CheckpointSchedule, Pace
 from worker.live.commit_loop import CommitLoop
-from worker.live.process import PaperOutcome, PaperProcess
+from worker.live.process import PaperOutcome
 from worker.live.stepper import DRAIN_AFTER, LiveStepper
+from worker.live.traded_run import TradedRun
 from worker.models import Models
 from worker.runs.stored_document import MEASURED
 from worker.studies.scenarios import PLANTED
@@ -272,9 +273,9 @@ def test_paper_savepoint_is_not_taken_while_no_evaluation_may_begin(draining, ta
         requests=SimpleNamespace(busy=False),
         reports=None,
         savepoints=SimpleNamespace(due=lambda stepper: True, take=take),
-        _recovering=False,
+        recovering=False,
     )
-    asyncio.run(PaperProcess._save(process))
+    asyncio.run(TradedRun._save(process))
     assert len(saved) == taken
 
 

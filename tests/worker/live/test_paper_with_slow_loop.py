@@ -34,9 +34,9 @@ class BarClock:
     def now(self) -> int:
         """Ns."""
         process = self.process
-        if process is None or not hasattr(process, "stepper") or not process.stepper.begun:
+        if process is None or not hasattr(process, "traded") or not process.traded.stepper.begun:
             return int(bars().close_times[0])
-        return process.stepper.session.clock.now
+        return process.traded.stepper.session.clock.now
 
 
 async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOutcome:
@@ -53,13 +53,13 @@ async def trade(folder: Any, told: list[tuple[str, dict[str, Any]]]) -> PaperOut
 
     def heard(process: PaperProcess) -> bool:
         written = sum(kind == "report_written" for kind, _ in told)
-        return process.stepper.session.slow_loop.counters.runs == written
+        return process.traded.stepper.session.slow_loop.counters.runs == written
 
     async def between(number: int) -> None:
         process = clock.process
         if number == 0 or process is None:
             return
-        await process.committing.caught_up()
+        await process.traded.committing.caught_up()
         if number % PAUSE_ROWS == 0:
             slot = last_slot(clock.now, "weekly")
             while not (decided(slot) and heard(process)):

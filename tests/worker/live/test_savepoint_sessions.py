@@ -20,11 +20,11 @@ from tests.worker.live.paper_runs import rows_of
 from worker.feeds.sample_data.worlds import make_world
 from worker.live.checkpoints import ResumePoint, SavepointWriter, live_step, restored
 from worker.live.recorded_inputs import Player, RecordedInput, Script
-from worker.live.stepper import LiveStepper, Market
+from worker.live.stepper import BarAxes, LiveStepper
 from worker.session import Session
 
 SERIES = make_world("reverting", seed=3, bars=420, symbols=2)
-MARKET = Market(SERIES.symbols, SERIES.timeframe, SERIES.label)
+MARKET = BarAxes(SERIES.symbols, SERIES.timeframe, SERIES.label)
 ROWS = rows_of(SERIES)
 
 
@@ -78,7 +78,7 @@ def resumed(point: Savepoint) -> LiveStepper:
     """A stepper that goes on from a savepoint."""
     one = stepper()
     found = restored(point, MARKET, Settings(), one.journal)
-    one.resume(found.session, found.standing.rows, found.standing.blocked)
+    one.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     return one
 
 

@@ -30,11 +30,11 @@ from tests.worker.live.test_savepoint_sessions import OWN, attributes_of, go_on
 from tests.worker.shared_runs import losing_settings
 from trading_core.trigger_engine import TriggerEngine
 from worker.live.checkpoints import ENGINE, ResumePoint, SavepointWriter, restored
-from worker.live.stepper import LiveStepper, Market
+from worker.live.stepper import BarAxes, LiveStepper
 from worker.session import Session
 
 SERIES = bars()
-MARKET = Market(SERIES.symbols, SERIES.timeframe, SERIES.label)
+MARKET = BarAxes(SERIES.symbols, SERIES.timeframe, SERIES.label)
 ROWS = rows_of(SERIES)
 END = 700
 
@@ -78,7 +78,7 @@ def split(one: LiveStepper) -> LiveStepper:
     point, _ = SavepointWriter("this program").written(one.session, ResumePoint(one.rows, dict(one.blocked)))
     again = stepper()
     found = restored(point, MARKET, losing_settings(), again.journal, PLAYBOOKS)
-    again.resume(found.session, found.standing.rows, found.standing.blocked)
+    again.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
     return again
 
 

@@ -40,7 +40,7 @@ class Shown(RunningFeed):
 
     async def _between(self, number: int) -> None:
         if number:
-            self.seen.append(self.process.status.status())
+            self.seen.append(self.process.traded.status.status())
 
     async def items(self, after: int | None) -> AsyncIterator[Item]:
         """As they are, then a last look."""

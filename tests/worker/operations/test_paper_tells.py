@@ -33,8 +33,7 @@ from worker.feeds.sample_data.worlds import make_world
 from worker.live.crash_counter import StartNotes
 from worker.live.monitor import OperatedMonitor
 from worker.live.process import PaperProcess
-from worker.operations.event_levels import LEVELS
-from worker.operations.logs import configure_logging
+from worker.operations.logs import LEVELS, configure_logging
 from worker.operations.metrics import PREFIX
 from worker.operations.monitoring import prepare
 

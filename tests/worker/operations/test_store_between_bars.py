@@ -23,7 +23,7 @@ from tests.worker.operations.receiver import receiving
 from tests.worker.operations.test_paper_is_operated import value
 from tests.worker.operations.test_paper_tells import hourly
 from tests.worker.operations.test_worker_is_operated import Process, stored
-from worker.live.process import PaperProcess
+from worker.live.polling import Polling
 from worker.operations import store_outage
 from worker.operations.metrics import PREFIX
 from worker.operations.store_outage import OncePerOutage, watch_store
@@ -45,18 +45,15 @@ def test_look_between_two_bars_ends_the_run_over_what_waiting_will_not_mend(ends
     async def look() -> None:
         raise ends("gone for good")
 
-    calm = SimpleNamespace(check=lambda: None, away=away.append)
-    process: Any = SimpleNamespace(
-        _over=asyncio.Event(),
-        _look=look,
-        committing=calm,
-        answers=None,
-        guard=SimpleNamespace(weigh_store=lambda behind: process._over.set()),
-        _store_behind=False,
-        _look_s=0.01,
+    run = SimpleNamespace(
+        check=lambda: None,
+        committing=SimpleNamespace(away=away.append),
+        guard=SimpleNamespace(weigh_store=lambda behind: polling._over.set()),
+        store_behind=False,
     )
+    polling: Any = SimpleNamespace(_over=asyncio.Event(), _look=look, _run=run, _look_s=0.01)
     with pytest.raises(ends):
-        asyncio.run(PaperProcess._look_around(process))
+        asyncio.run(Polling.poll(polling))
     assert away == []
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from tests.worker.pages.reading import Node, entries, numbers, read
 from worker.pages import rendering
-from worker.pages.index_html import index_html
-from worker.pages.report_html import Links, report_html
+from worker.pages.report_html import Links, index_html, report_html
 from worker.pages.report_markdown import report_markdown
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")

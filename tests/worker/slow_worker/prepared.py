@@ -7,12 +7,12 @@ from typing import Any
 
 from schemas.canonical import datetime_to_ns
 from schemas.settings import HighLevelSettings, Settings
-from services.clock import SimulatedClock
 from services.journal.sinks import StoreSink
 from services.journal.writer import JournalWriter
 from services.store import open_store
 from tests.services.high_level.builders import episode
 from tests.services.store.stores import new_run
+from trading_core.clock import SimulatedClock
 from worker.slow_worker.ports import JOB
 from worker.slow_worker.slot_runner import RunOfSlots
 from worker.slow_worker.wiring import assemble_worker

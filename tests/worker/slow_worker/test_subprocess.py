@@ -12,11 +12,11 @@ import pytest
 
 from schemas.errors import StoreError
 from schemas.settings import RuntimeSettings, Settings
-from services.clock import SimulatedClock
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.slow_loop.loop_facts import LoopFacts
 from services.store import open_store
 from tests.worker.slow_worker.batches import looking_job, prepared_batch
+from trading_core.clock import SimulatedClock
 from worker.live.monitor import NullMonitor
 from worker.live.with_slow_loop import WithSlowLoop
 from worker.operations.status import ProcessStatus

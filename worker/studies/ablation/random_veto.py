@@ -62,7 +62,7 @@ class Veto:
             DataError: the row is not one.
         """
         try:
-            rates = tuple(VetoRate(float(one["revise"]), float(one["block"])) for one in payload["rates"])
+            rates = tuple(VetoRate(float(rate["revise"]), float(rate["block"])) for rate in payload["rates"])
             return cls(rates, int(payload["seed"]))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"a row {KIND!r} holds no veto ({error!r}): the journal was changed") from error

@@ -142,7 +142,7 @@ async def veto_rates(rows: AsyncIterator[JournalRow]) -> tuple[VetoRate, ...]:
         counts += [{} for _ in range(number + 1 - len(counts))]
         status = payload["result"]["status"]
         counts[number][status] = counts[number].get(status, 0) + 1
-    return tuple(_rate(one) for one in counts) or (VetoRate(0.0, 0.0),)
+    return tuple(_rate(count) for count in counts) or (VetoRate(0.0, 0.0),)
 
 
 def _rate(counts: dict[str, int]) -> VetoRate:

@@ -114,11 +114,11 @@ def _tier(tier: Tier, ablation: Ablation, found: dict[str, PairedResult]) -> dic
 
 def _unfit(sides: Sequence[ArmResult]) -> str | None:
     """Why no answer may come of these runs: they failed in part, or a model may have read about the bars."""
-    failed = sorted({str(one.arm) for one in sides if one.document["errors"]})
+    failed = sorted({str(side.arm) for side in sides if side.document["errors"]})
     if failed:
         return f"errors in {', '.join(failed)}"
-    found = [one.document["contamination"] for one in sides]
-    reasons = [one["reason"] for one in found if one["label"] != "anonymised"]
+    found = [side.document["contamination"] for side in sides]
+    reasons = [label["reason"] for label in found if label["label"] != "anonymised"]
     return next((f"contaminated: {reason}" for reason in reasons if reason is not None), None)
 
 
@@ -166,8 +166,8 @@ def _finite(value: float) -> float | None:
 def _exposure(results: Sequence[ArmResult]) -> dict[str, float]:
     """Mean over runs of the share of bars with a position, and of the gross exposure."""
     return {
-        "bars": round(float(np.mean([one.exposure for one in results])), DIGITS),
-        "gross": round(float(np.mean([one.mean_gross for one in results])), DIGITS),
+        "bars": round(float(np.mean([result.exposure for result in results])), DIGITS),
+        "gross": round(float(np.mean([result.mean_gross for result in results])), DIGITS),
     }
 
 
@@ -203,7 +203,7 @@ def _run(result: ArmResult) -> dict[str, Any]:
 def _coin(ablation: Ablation) -> dict[str, Any]:
     return {
         "rates": [vars(rate) for rate in ablation.rates],
-        "seeds": [_run(one) for one in ablation.vetoes],
+        "seeds": [_run(veto) for veto in ablation.vetoes],
     }
 
 

@@ -168,7 +168,7 @@ def moves(pairs: Sequence[Move]) -> list[dict[str, Any]]:
 def paired_test(pairs: Sequence[Move]) -> dict[str, Any]:
     """The test over all kinds, and of each; `p_value` None when nothing moved."""
     moved = [pair for pair in pairs if pair[0] != pair[1]]
-    left, entered = Counter(one for one, _ in moved), Counter(other for _, other in moved)
+    left, entered = Counter(before for before, _ in moved), Counter(other for _, other in moved)
     kinds = sorted({*left, *entered})
     tested = {kind: sign_test(entered[kind], left[kind]) for kind in kinds}
     raw = {kind: p_value for kind, p_value in tested.items() if p_value is not None}

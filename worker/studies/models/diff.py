@@ -128,22 +128,24 @@ async def diff_decisions(
     asked = questions.asked[:limit]
     first, second = await _both(asked, askings, folder, environment, lambda said: said.replied, progress)
     told = list(zip(asked, first, second, strict=True))
-    both = [one for one in told if one[1].replied and one[2].replied]
+    both = [row for row in told if row[1].replied and row[2].replied]
     pairs = [(before.decision, after.decision) for _, before, after in both]
     moved = moves(pairs)
     return {
         "run_id": questions.run_id,
         "template": askings[0].template.name,
         "prompt": {"first": askings[0].template.hash, "second": askings[1].template.hash},
-        "model": {name: one.settings.llm.strategist_model for name, one in zip(SIDES, askings, strict=True)},
+        "model": {
+            name: asking.settings.llm.strategist_model for name, asking in zip(SIDES, askings, strict=True)
+        },
         "same": not moved and len(both) == len(told),
         "questions": len(told),
         "compared": len(both),
         "unchanged": sum(before == after for before, after in pairs),
         "other_plan": sum(a.decision == b.decision and a.plan != b.plan for _, a, b in both),
-        "moved": sum(one["count"] for one in moved),
+        "moved": sum(move["count"] for move in moved),
         "decisions": {
-            name: tally(one.decision for one in said)
+            name: tally(answer.decision for answer in said)
             for name, said in zip(SIDES, (first, second), strict=True)
         },
         "moves": moved,
@@ -153,8 +155,8 @@ async def diff_decisions(
             for question, before, after in both
             if before.decision != after.decision
         ],
-        "missing": sum(not one.replied for one in (*first, *second)),
-        "tokens": sum(one.tokens for one in (*first, *second)),
+        "missing": sum(not answer.replied for answer in (*first, *second)),
+        "tokens": sum(answer.tokens for answer in (*first, *second)),
         "usd": dollars((*first, *second)) or 0.0,
         "left_out": questions.left_out,
         "without_background": questions.without_background,
@@ -204,7 +206,7 @@ async def _answers(
         raise ConfigError(
             f"{str(kept)!r} was made of other questions or settings: delete it, and they are asked anew"
         ) from error
-    if not replay and all(whole(one) for one in found.every):
+    if not replay and all(whole(sample) for sample in found.every):
         os.replace(part, kept)
     return found.every
 
@@ -223,4 +225,4 @@ def _files(folder: Path, stem: str) -> tuple[Path, Path]:
 
 def _verdicts(samples: Sequence[Sample]) -> dict[str, int]:
     """How often each verdict was given, the rules' floor included."""
-    return tally(NO_REPLY if one.final is None else one.final.value for one in samples)
+    return tally(NO_REPLY if sample.final is None else sample.final.value for sample in samples)

@@ -20,11 +20,11 @@ from prompts import PromptTemplate
 from schemas.errors import ConfigError
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
-from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
 from services.model_calls.reply_format import ReplyFormat
+from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 from worker.models import Models, caller_of, check_models, configured_cassette, configured_models
 

@@ -46,12 +46,12 @@ class Asked:
     @property
     def agreeing(self) -> int:
         """Samples with the recorded verdict."""
-        return sum(one.final is self.recorded for one in self.samples if one.final is not None)
+        return sum(sample.final is self.recorded for sample in self.samples if sample.final is not None)
 
     @property
     def unstable(self) -> bool:
         """Whether some sample gave another verdict."""
-        return any(one.final not in (None, self.recorded) for one in self.samples)
+        return any(sample.final not in (None, self.recorded) for sample in self.samples)
 
 
 async def spread_of_run(
@@ -136,8 +136,8 @@ async def spread_of_decisions(
         "stable": sum(len(set(names)) == 1 for names in said),
         "decisions": tally(name for names in said for name in names),
         "varying": _varying(asked, said),
-        "failed": tally(one.decision for one in found.every if not one.replied),
-        "tokens": sum(one.tokens for one in found.every),
+        "failed": tally(answer.decision for answer in found.every if not answer.replied),
+        "tokens": sum(answer.tokens for answer in found.every),
         "usd": dollars(found.every) or 0.0,
         "left_out": questions.left_out,
     }
@@ -171,15 +171,15 @@ def _stated(call: RecordedCall) -> Sample:
 def _document(
     head: dict[str, Any], asked: Sequence[Asked], latency: dict[str, Any] | None, samples: int
 ) -> dict[str, Any]:
-    everything = [sample for one in asked for sample in one.samples]
+    everything = [sample for question in asked for sample in question.samples]
     return {
         **head,
         "samples": samples,
         "questions": len(asked),
-        "unstable": sum(one.unstable for one in asked),
-        **_figures(everything, sum(one.agreeing for one in asked)),
+        "unstable": sum(question.unstable for question in asked),
+        **_figures(everything, sum(question.agreeing for question in asked)),
         "latency_ms": latency,
-        "by_question": [one.document() for one in asked],
+        "by_question": [question.document() for question in asked],
     }
 
 

@@ -14,6 +14,7 @@ from typing import ClassVar
 from pydantic import ValidationError
 
 from agents.language_models.accounted import ReplySource
+from agents.strategies.configured import model_strategist
 from agents.strategies.model_strategist import NOTHING_TO_CHOOSE
 from agents.strategies.plan_bases import plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
@@ -30,7 +31,6 @@ from services.journal.index import Event, JournalIndex
 from services.model_calls.record import LATE, TIMEOUT
 from services.model_calls.wording import Wordings
 from services.playbooks.registry import RegistryReader
-from worker.bootstrap import model_strategist
 from worker.studies.models.panel import Cost, Panel
 from worker.studies.models.second_reader import run_wordings
 
@@ -45,7 +45,7 @@ class Decided(Cost):
 
     Attributes:
         decision: `propose PLAYBOOK DIRECTION`, `hold`, `tighten`, `abstain`, or how it failed.
-        replied: whether the model had its say; else the decision is nobody's.
+        replied: whether the model had its say; else there is no decision.
         plan: content hash of the proposal.
     """
 
@@ -108,7 +108,7 @@ class StrategistQuestions:
     @property
     def without_background(self) -> int:
         """Questions beside whose snapshot nothing was gathered."""
-        return sum(one.background is None for one in self.asked)
+        return sum(question.background is None for question in self.asked)
 
 
 class StrategistPanel(Panel[StrategistQuestion, Decided]):
@@ -154,7 +154,7 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
                 policy = event.payload["policy"]
                 frozen[event.payload["policy_id"]] = PolicyProposal.model_validate(policy["proposal"])
             elif event.row.kind == "policy_snapshot" and event.payload["event_id"] not in asked:
-                asked.add(event.payload["event_id"])  # one more is of a late answer: nobody was asked on it
+                asked.add(event.payload["event_id"])  # one more is of a late answer: no model was asked on it
                 one = _question(event, active, frozen)
                 idle += not _has_choice(one, settings)
                 found += [one] if _has_choice(one, settings) else []

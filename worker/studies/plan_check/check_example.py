@@ -17,11 +17,11 @@ from schemas.regime import RegimeLabels, RegimeView
 from schemas.settings import Settings
 from schemas.snapshot import DataWindow, MemoryBaseRates, PolicySnapshot, RiskState
 from schemas.vocabulary import TIMEFRAME_SECONDS, Direction, PolicyEventKind, PolicyState, Timeframe
-from services.clock import SimulatedClock
 from services.playbooks.expectations import ExpectationBook
 from services.playbooks.registry import PlaybookRegistry
 from services.playbooks.rendering import render_rules, rule_texts
 from services.policy_loop.invariant_context import invariant_context
+from trading_core.clock import SimulatedClock
 from trading_core.rules import parse
 from trading_core.tick_guard import TickGuard
 

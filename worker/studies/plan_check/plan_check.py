@@ -13,12 +13,12 @@ import numpy as np
 from schemas.errors import CassetteMiss, ConfigError, ModelRefused
 from schemas.reflection import PolicyLevelReflectionRequest, PolicyLevelReflectionResult
 from schemas.settings import Settings
-from services.clock import SimulatedClock
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.wording import Wordings
 from services.policy_level_reflection_service import PolicyLevelReflectionService
 from services.ports import LanguageModel
+from trading_core.clock import SimulatedClock
 from trading_core.rules import evaluate_for_symbol, parse
 from trading_core.tick_guard import TickGuard
 

@@ -103,14 +103,16 @@ def document_of(
         "gate": gate,
         "worst": _worst(figures),
         "broken": [_named(row, name) for row in figures for name in broken(row)],
-        "targets": sum("target" in one for row in figures for one in held_figures(row).values()),
+        "targets": sum(
+            "target" in held_figure for row in figures for held_figure in held_figures(row).values()
+        ),
         "rows": figures,
     }
 
 
 def broken(row: dict[str, Any]) -> list[str]:
     """Rates of a row that miss their target."""
-    return [name for name, one in held_figures(row).items() if one.get("holds") is False]
+    return [name for name, held_figure in held_figures(row).items() if held_figure.get("holds") is False]
 
 
 def held_figures(row: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -71,7 +71,7 @@ def promotion(world: World, gate: GateSettings, key: list[int]) -> Outcome:
         return dict.fromkeys(("at the end", "ever", "at the end, limited", "ever, limited"))
     most = int(run.tracks[0].blocks.sizes.max())
     limited = replace(run, bounds=replace(run.bounds, most_trades=max(most, world.given.crash_trades)))
-    plain, known = (_proof(one.tracks[0]) >= PROMOTION_E for one in (run, limited))
+    plain, known = (_proof(measured.tracks[0]) >= PROMOTION_E for measured in (run, limited))
     return {
         "at the end": float(plain[-1]),
         "ever": float(plain.any()),
@@ -128,12 +128,12 @@ def interval(world: World, gate: GateSettings, key: list[int]) -> Outcome:
     named, plain = world.winsorised_mean(gate.winsor_low, gate.winsor_high), float(world.truth().mean())
     last = track.complete(int(run.looks[-1]))
     shown = [track.interval(blocks) for blocks in sorted({*range(8, last, 8), last})]
-    lower = max((one.lower for one in shown if one.lower is not None), default=-np.inf)
-    upper = min((one.upper for one in shown if one.upper is not None), default=np.inf)
+    lower = max((seen.lower for seen in shown if seen.lower is not None), default=-np.inf)
+    upper = min((seen.upper for seen in shown if seen.upper is not None), default=np.inf)
     return {
-        "covered": float(lower <= named <= upper and not any(one.kind == "none" for one in shown)),
+        "covered": float(lower <= named <= upper and not any(seen.kind == "none" for seen in shown)),
         "mean as it is covered": float(lower <= plain <= upper),
-        "moved": float(any(one.kind in MOVED for one in shown)),
+        "moved": float(any(seen.kind in MOVED for seen in shown)),
         "half-width": None if np.isinf(upper - lower) else (upper - lower) / 2.0,
     }
 

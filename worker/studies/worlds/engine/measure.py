@@ -33,7 +33,7 @@ def on_and_off(world: EngineWorld, gate: GateSettings, key: list[int]) -> Outcom
     bars = world.draw(sum(number << 40 * place for place, number in enumerate(key)))
     on = _run(world, bars, gate, Arm.DETERMINISTIC)
     off = _run(world, bars, gate, Arm.FAST_ONLY)
-    performance, before = (one.document("", "")["performance"] for one in (on, off))
+    performance, before = (run.document("", "")["performance"] for run in (on, off))
     gain = _log_return(on) - _log_return(off)
     found: Outcome = {
         "promoted": float(_promoted(world, on.versions)),
@@ -54,7 +54,7 @@ def on_and_off(world: EngineWorld, gate: GateSettings, key: list[int]) -> Outcom
 def _run(
     world: EngineWorld, bars: BarSeries, gate: GateSettings, arm: Arm, *, right: bool = False
 ) -> RunResult:
-    """One session whose journal nobody keeps and whose trials no ledger counts."""
+    """One session whose journal is not kept and whose trials no ledger counts."""
     settings = settings_of(arm, Settings(gate=gate))
     journal = JournalWriter(UnkeptSink(), JOURNAL_ROWS)
     return asyncio.run(run_backtest(settings, bars, journal, definitions=world.playbooks(right=right)))
@@ -64,17 +64,17 @@ def _promoted(world: EngineWorld, versions: tuple[PlaybookVersion, ...]) -> bool
     """Whether the other side was proven in shadow and came into force."""
     other = -KINDS[world.kind][1]
     return any(
-        one.definition.id == PLAYBOOK
-        and one.state is VersionState.ACTIVE
-        and one.reason == PROVEN
-        and one.definition.parameters[PARAMETER].value == other
-        for one in versions
+        version.definition.id == PLAYBOOK
+        and version.state is VersionState.ACTIVE
+        and version.reason == PROVEN
+        and version.definition.parameters[PARAMETER].value == other
+        for version in versions
     )
 
 
 def _first_action(versions: tuple[PlaybookVersion, ...]) -> int | None:
     """When the first action of a verdict was carried out, ns."""
-    return min((one.since for one in versions if one.action_id is not None), default=None)
+    return min((version.since for version in versions if version.action_id is not None), default=None)
 
 
 def _blocks_after(run: RunResult) -> float | None:

@@ -28,7 +28,7 @@ HARMLESS = (Target("harm", 0.05),)
 
 def engine_rows() -> tuple[Row, ...]:
     """Every row; that on 4h bars and its null world are the quick ones."""
-    faults = (Row(PLANTED, ENGINE, one, FOUND, quick=one.timeframe == "4h", part=1) for one in FAULTS)
+    faults = (Row(PLANTED, ENGINE, fault, FOUND, quick=fault.timeframe == "4h", part=1) for fault in FAULTS)
     others = (
         Row(NO_HARM, ENGINE, EngineWorld(kind), HARMLESS, quick=kind == "null", part=1)
         for kind in ("null", "turned")

@@ -56,9 +56,9 @@ class EngineWorld:
         """The world in words."""
         told = [f"{self.kind}, {self.timeframe}, {self.blocks} {unit_of_timeframe('', self.timeframe)}s"]
         told += [
-            f"{one.name} {getattr(self, one.name):g}"
-            for one in fields(self)[3:]
-            if getattr(self, one.name) != one.default
+            f"{declared.name} {getattr(self, declared.name):g}"
+            for declared in fields(self)[3:]
+            if getattr(self, declared.name) != declared.default
         ]
         return ", ".join(told)
 

@@ -1,0 +1,47 @@
+"""The engine that trades the account, as the settings have it."""
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.settings import Settings
+from services.statistics.calendar_units import later_starts, unit_of_timeframe
+from trading_core.bars import BarSeries
+from trading_core.kernel.fresh import bucket_bits, event_flags, parameter_record
+from trading_core.market import Market
+from trading_core.rule_bank import SharedColumns
+from trading_core.tick_events import TickEventDecoder
+from trading_core.tick_guard import TickGuard
+from trading_core.trigger_engine import TriggerEngine
+
+
+def account_engine(settings: Settings, market: Market, guard: TickGuard) -> TriggerEngine:
+    """An engine before the first bar of a market, with the kill switch as it is set."""
+    bars, envelope = market.bars, settings.envelope
+    parameters = parameter_record(
+        settings.execution,
+        envelope,
+        heartbeat=settings.policy_loop.heartbeat_bars(bars.timeframe),
+        emit_events=True,
+    )
+    windows = envelope.no_trade_windows
+    engine = TriggerEngine(
+        bars,
+        event_flags(market.regimes, bars, windows),
+        parameters,
+        settings.account.cash,
+        guard,
+        TickEventDecoder(bars, settings.config_hash, settings.account.name, windows),
+        columns=SharedColumns(market.columns),
+        buckets=bucket_bits(bars.symbols, envelope.correlation_buckets),
+        block_edges=_block_edges(settings, bars),
+    )
+    engine.set_kill_switch(envelope.kill_switch)
+    return engine
+
+
+def _block_edges(settings: Settings, bars: BarSeries) -> npt.NDArray[np.int64] | None:
+    """Closes at which a block of the gate begins; None where entries per block have no limit."""
+    if not settings.envelope.max_entries_per_block:
+        return None
+    unit = unit_of_timeframe(settings.gate.block, bars.timeframe)  # a bar belongs to the block of its label
+    return later_starts(int(bars.times[0]), unit) + (0 if bars.label == "close" else bars.bar_ns)

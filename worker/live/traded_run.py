@@ -1,0 +1,258 @@
+"""The run that a process has in hand: set up, brought to where it stands, then traded row by row and stored.
+
+Set up at a savepoint or before the first row, played to the end of what is stored; from then on each row is
+committed before the next is taken where the feed waits, and beside the bars where it does not.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+
+from schemas.errors import StoreError
+from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
+from services.feeds.port import BarRow, FeedAnomaly, MarketFeed
+from services.journal.writer import JournalWriter
+from services.policy_loop.evaluation import Evaluation
+from services.store import RunRecord, Store
+from services.store.checkpoints import Savepoint
+from services.store.records import Closing
+from services.store.repository import Lease
+from worker.bootstrap import given_playbooks
+from worker.live.checkpoints import CheckpointSchedule, NoSavepoint, Pace, restored
+from worker.live.commit_loop import CommitLoop
+from worker.live.committer import BarCommitter
+from worker.live.doubts import Doubts
+from worker.live.entry_guard import EntryGuard
+from worker.live.evaluations import EvaluationQueue
+from worker.live.monitor import Monitor
+from worker.live.operator import OperatorCommands
+from worker.live.recorded_inputs import Player, read_script
+from worker.live.recovery import RecoveringSink, past_of, recover
+from worker.live.reports import ReportConsumer
+from worker.live.safe_mode import SafeModeReason
+from worker.live.status import TradingStatus
+from worker.live.stepper import BarAxes, LiveStepper
+from worker.live.stop_request import StopRequest
+from worker.models import Models
+from worker.runs.stored_trial import BegunTrial, StoredTrial
+from worker.runs.trials import ledger_of_run
+from worker.slow_worker.ports import CrashPoints
+
+
+@dataclass(frozen=True)
+class ProcessInputs:
+    """What a trading process is given; see `PaperProcess`."""
+
+    settings: Settings
+    feed: MarketFeed
+    store: Store
+    owner: str
+    surroundings: Monitor
+    definitions: Sequence[PlaybookDefinition] | None
+    models: Models | None
+    points: CrashPoints | None
+    progress: Callable[[int, int], None]
+    look_s: float
+    pace: Pace
+    fresh_ledger: bool
+
+
+class TradedRun:
+    """One run in the hands of one process.
+
+    Attributes:
+        recovered: rows played from the store.
+        recovering: whether what is stored has not come out whole yet.
+        reports: hears of the slow loop, on a feed that runs on.
+        answers: evaluations that think beside the bars; None before the first.
+    """
+
+    def __init__(self, inputs: ProcessInputs, stop: StopRequest, record: RunRecord, lease: Lease) -> None:
+        """Take the run in hand; `start` sets it up."""
+        self._inputs = inputs
+        self._note = inputs.surroundings.note
+        self._stop = stop
+        self._record = record
+        self._lease = lease
+        self._began = time.perf_counter()
+        self.recovering = True
+        self.recovered = 0
+        self.reports: ReportConsumer | None = None
+        self.answers: EvaluationQueue | None = None
+
+    async def start(self) -> None:
+        """Set up at the newest savepoint, or before the first row where there is none that fits."""
+        given = self._inputs
+        self._definitions = given_playbooks(given.settings, given.definitions)
+        self.savepoints = CheckpointSchedule(
+            given.store, self._record.run_id, given.settings, self._definitions, self._note, given.pace
+        )
+        point = await self.savepoints.find(self._record)
+        if point is not None:
+            try:
+                return await self._set_up(point)
+            except NoSavepoint as error:
+                self.savepoints.refused(str(error))
+        await self._set_up(None)
+
+    async def _set_up(self, point: Savepoint | None) -> None:
+        """The stepper and what surrounds it, where it begins to play.
+
+        Raises:
+            NoSavepoint: the savepoint cannot be used.
+        """
+        given, record, run_id = self._inputs, self._record, self._record.run_id
+        feed, store, settings = given.feed, given.store, given.settings
+        start = 0 if point is None else point.events
+        trial = StoredTrial(store, run_id, settings, fresh=given.fresh_ledger, away=self._wait_for_store)
+        trial.declares(self._definitions, feed.timeframe)
+        self.keeper = BarCommitter(
+            store, run_id, settings.account.name, given.points, given.surroundings.stored, trial
+        )
+        self.keeper.lease = self._lease
+        sink = RecoveringSink(store, run_id, record.events, self.keeper, start)
+        journal = JournalWriter(sink, settings.runtime.flush_rows)
+        self._script = await read_script(store, run_id, start)
+        self._player = Player(self._script)
+        self._ask: Callable[[Evaluation], None] = self._player.ask
+        axes = BarAxes(feed.symbols, feed.timeframe, feed.label)
+        past = await past_of(store, record, sink) if settings.uses_models else None
+        self.stepper = LiveStepper(
+            settings,
+            axes,
+            journal,
+            lock_step=feed.lock_step,
+            ask=lambda evaluation: self._ask(evaluation),
+            definitions=self._definitions,
+            models=given.models,
+            past=past,
+            trial=BegunTrial(trial, await ledger_of_run(store, record)) if record.events else trial,
+        )
+        if point is not None:
+            found = restored(
+                point, axes, settings, journal, self._definitions, given.models, past,
+                market_waits=feed.lock_step,
+            )  # fmt: skip
+            await self.savepoints.goes_on(found)
+            self.stepper.resume(found.session, found.resume_point.rows, found.resume_point.blocked)
+        self.committing = CommitLoop(journal, self.keeper, self._note, self._save, lambda: self._stop.until)
+        self.guard = EntryGuard(feed.symbols, self._note)
+        self.requests = OperatorCommands(
+            store.operator, run_id, self.stepper, self.committing, self._note, self._script.outcomes,
+            self.guard.release,
+        )  # fmt: skip
+        self.status = TradingStatus(
+            run_id, given.owner, feed, self.stepper, self.keeper, self.committing, self.guard,
+            lambda: self._stop.why,
+        )  # fmt: skip
+
+    async def recover(self, *, crash_loop: bool) -> None:
+        """Bring the stepper to where its run stands; from then on evaluations think beside the bars."""
+        given, record, script, stepper = self._inputs, self._record, self._script, self.stepper
+        rows_before, events_before = stepper.rows, stepper.journal.events
+        self._last = await recover(
+            given.store, record, stepper, script, self._player, lambda rows: given.progress(rows, 0),
+            lambda: self._stop.asked,
+        )  # fmt: skip
+        self.recovered = stepper.rows
+        reconciled = await self.keeper.reconcile()
+        if self.recovered:
+            told = {
+                "rows": self.recovered,
+                "events": stepper.journal.events,
+                "rows_played": self.recovered - rows_before,
+                "events_played": stepper.journal.events - events_before,
+                "orders_sent_again": reconciled,
+                "took_s": round(time.perf_counter() - self._began, 3),
+            }
+            self._note("recovered", {"run_id": record.run_id, **told})
+        if crash_loop:
+            self.guard.hold(SafeModeReason.CRASH_LOOP, "`thinktwice kill RUN off` lets it enter again")
+        self._ask = self._ask_beside
+        if not given.feed.lock_step:
+            known = dict(script.verdicts)
+            self.reports = ReportConsumer(given.store.reports, record.run_id, given.owner, known)
+        for evaluation in script.unanswered:
+            self._ask(evaluation)
+        self._doubts = await Doubts.of_run(given.settings.data, given.feed, given.store, record, stepper)
+        self.recovering = False
+
+    def _ask_beside(self, evaluation: Evaluation) -> None:
+        if self.answers is None:
+            self.answers = EvaluationQueue(self.stepper.session, self.committing.wake)
+        self.answers.ask(evaluation)
+
+    def items(self) -> AsyncGenerator[BarRow | FeedAnomaly]:
+        """What the feed hands over from the last stored row on, sifted for bars in doubt."""
+        return self._doubts.sifted(self._inputs.feed.items(self._last))
+
+    async def take(self, item: BarRow | FeedAnomaly) -> None:
+        """Trade a row, or note what was wrong with the feed, and store it."""
+        if isinstance(item, FeedAnomaly):
+            self.status.heard(item)
+            self.stepper.note(item)
+            await self._keep()
+            return
+        await self._row(item)
+        if self.stepper.lock_step:
+            await self.requests.execute()
+
+    async def _row(self, row: BarRow) -> None:
+        stepper = self.stepper
+        row = self.guard.guarded(row, store_behind=self.store_behind)
+        started = time.perf_counter()
+        await stepper.take(row)
+        self.status.latencies_ms.append((time.perf_counter() - started) * 1e3)
+        self.status.last_bar_at = time.time_ns()
+        self.keeper.bar(stepper.rows - 1, row)
+        await self._keep()
+        self._inputs.progress(self.recovered, stepper.rows - self.recovered)
+
+    @property
+    def store_behind(self) -> bool:
+        """Whether entries have to wait for the store; where rows wait for it they need not."""
+        return not self.stepper.lock_step and self.committing.behind
+
+    async def _save(self) -> None:
+        """Everything is stored: take a savepoint if one is due and nothing is on its way."""
+        stepper, lease = self.stepper, self.keeper.lease
+        busy = self.requests.busy or (self.reports is not None and self.reports.busy) or stepper.draining
+        if busy or lease is None or self.recovering or not self.savepoints.due(stepper):
+            return
+        if not stepper.session.policy_loop.in_flight:
+            await self.savepoints.take(stepper, lease)
+
+    async def _wait_for_store(self, error: StoreError) -> None:
+        """The ledger cannot be read before the first row: wait as for a row that is to be stored."""
+        self.committing.away(error)
+        if self._stop.until is not None and time.monotonic() >= self._stop.until:
+            raise error
+        await asyncio.sleep(self._inputs.look_s)
+
+    async def _keep(self) -> None:
+        """Store what has gathered: waited for where the feed waits, beside the bars where it does not."""
+        if self.stepper.lock_step:
+            await self.committing.commit()
+        else:
+            self.committing.wake()
+
+    def check(self) -> None:
+        """Raise what went wrong beside the bars."""
+        self.committing.check()
+        if self.answers is not None:
+            self.answers.check()
+
+    async def close(self, closing: Closing) -> None:
+        """Store the last rows and the end of the run in one transaction: no crash finds one of them alone."""
+        self.keeper.close(closing)
+        await self.committing.commit()
+
+    async def put_down(self) -> None:
+        """End what works beside the bars, stored or not."""
+        if self.answers is not None:
+            await self.answers.close()
+        await self.committing.close()
+        if self.stepper.begun:
+            await self.stepper.session.models.close()
