@@ -52,14 +52,18 @@ class Contract(BaseModel):
         """The hashed part as plain data, nested contracts included."""
         values = self.__dict__
         return {
-            name: value if type(value := values[name]) in SIMPLE else _payload_of(value)
-            for name in type(self)._hashed_fields()
+            key: value if type(value := values[name]) in SIMPLE else _payload_of(value)
+            for key, name in type(self)._hashed_fields()
         }
 
     @classmethod
     @cache
-    def _hashed_fields(cls) -> tuple[str, ...]:
-        return tuple(name for name in cls.model_fields if name not in cls.telemetry_fields)
+    def _hashed_fields(cls) -> tuple[tuple[str, str], ...]:
+        """Key and name of each: a key that is a word of Python's has another name."""
+        fields = cls.model_fields.items()
+        return tuple(
+            (field.alias or name, name) for name, field in fields if name not in cls.telemetry_fields
+        )
 
     def telemetry(self) -> dict[str, Any]:
         """The measured part: never hashed, stored beside the payload."""

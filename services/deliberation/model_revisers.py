@@ -1,0 +1,74 @@
+"""Revisers that ask a model: a minimal correction, or the whole text again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.deliberation.budget import Budget
+from services.deliberation.forms import (
+    CORRECTION,
+    IMPROVEMENT,
+    ImprovementReply,
+    read_corrected,
+    read_text_reply,
+)
+from services.deliberation.policies import Round
+from services.deliberation.refine import Draft, Task
+from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
+from services.model_calls.asking import NoReply
+from services.model_calls.quoting import quoted_json
+from services.model_calls.reply_text import MalformedReply
+
+
+@dataclass(frozen=True)
+class Corrector:
+    """The minimal correction of a text whose faults were named."""
+
+    models: TextModels
+    max_tokens: int
+
+    async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
+        """The corrected text, or why there is none."""
+        newest = rounds[-1]
+        faults = [told_of(critique) for critique in newest.critiques if critique.verdict != "accept"]
+        reply = await self.models.ask(
+            CORRECTION,
+            self.max_tokens,
+            budget,
+            **quoted(task, newest.candidate.text),
+            faults=quoted_json(
+                [told(critique) for critique in newest.critiques if critique.verdict != "accept"]
+            ),
+        )
+        if isinstance(reply, NoReply):
+            return reply
+        try:
+            return Draft(read_corrected(reply.text))
+        except MalformedReply as error:
+            return NoReply(MALFORMED, str(error))
+
+
+@dataclass(frozen=True)
+class Improver:
+    """The text again, with every critique of the one before; what was thought is kept apart."""
+
+    models: TextModels
+    max_tokens: int
+
+    async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
+        """The improved text, or why there is none."""
+        newest = rounds[-1]
+        critiques = [known for critique in newest.critiques if len(known := told_of(critique)) > 1]
+        reply = await self.models.ask(
+            IMPROVEMENT,
+            self.max_tokens,
+            budget,
+            **quoted(task, newest.candidate.text),
+            critiques=quoted_json(critiques),
+        )
+        if isinstance(reply, NoReply):
+            return reply
+        try:
+            said = read_text_reply(reply.text, ImprovementReply)
+        except MalformedReply as error:
+            return NoReply(MALFORMED, str(error))
+        return Draft(said.text.strip(), reasoning=said.reasoning)
