@@ -35,9 +35,7 @@ class Corrector:
             self.max_tokens,
             budget,
             **quoted(task, newest.candidate.text),
-            faults=quoted_json(
-                [told(critique) for critique in newest.critiques if critique.verdict != "accept"]
-            ),
+            faults=quoted_json(faults),
         )
         if isinstance(reply, NoReply):
             return reply
