@@ -108,6 +108,7 @@ class Deliberation(Contract):
         final: the text that stands.
         stop_reason: why no further round was made; None where none was begun.
         degraded_from: the rung of the ladder that failed first, with how it failed.
+        error: the last failure, in words.
         self_reported_gain: the model's last score less its first one; it decides nothing.
         verified_gain: claims that did not hold at first, less those that do not at the end.
         details: what only this preset has.
@@ -125,6 +126,7 @@ class Deliberation(Contract):
     fact_checks: tuple[FactCheck, ...] = ()
     stop_reason: StopReason | None = None
     degraded_from: str | None = None
+    error: str | None = None
     self_reported_gain: float | None = None
     verified_gain: int | None = None
     usage: CallUsage = CallUsage()

@@ -19,6 +19,8 @@ from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
 from schemas.trials import NO_TRIALS, TrialLedger
 from services.clock import SimulatedClock
+from services.deliberation.forms import CORRECTION, CRITIQUE
+from services.deliberation.text_models import TextModels
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.journal.parking import ParkingJournal
 from services.journal.writer import JournalWriter
@@ -112,6 +114,7 @@ def assemble(
         minds.judge,
         reflection_off=settings.reflection.mode == "off",
         wordings=wordings,
+        check_reasons=settings.deliberation.check_reasons,
     )
 
     def frozen(policy_id: str) -> PolicyProposal | None:
@@ -146,7 +149,9 @@ def assemble(
     slow_loop = SlowLoopService(
         settings,
         bars,
-        HighLevelReflectionService(settings, grid=ledgers, model=minds.slow, wordings=wordings),
+        HighLevelReflectionService(
+            settings, grid=ledgers, model=minds.slow, wordings=wordings, texts=minds.text_models()
+        ),
         judge,
         lifecycle,
         playbooks,
@@ -219,7 +224,11 @@ def _strategist(
         return rules
     if models.strategist is None:
         raise ConfigError("policy_loop.strategist asks a model but none was given: use 'rules'")
-    return model_strategist(settings, models.strategist, rules, playbooks, frozen, background, wordings)
+    texts = models.text_models()
+    return model_strategist(
+        settings, models.strategist, rules, playbooks, frozen, background, wordings,
+        texts=texts if texts.has(CRITIQUE, CORRECTION) else None,
+    )  # fmt: skip
 
 
 def model_strategist(
@@ -231,6 +240,7 @@ def model_strategist(
     background: BackgroundReader,
     wordings: Wordings,
     prompt: PromptTemplate | None = None,
+    texts: TextModels | None = None,
 ) -> ModelStrategist:
     """A strategist of a model as the settings have it; `prompt` None is the one in use."""
     return ModelStrategist(
@@ -245,6 +255,8 @@ def model_strategist(
         own_rules=settings.reflection.mode != "off",
         tick=settings.execution.tick_size,
         prompt=prompt,
+        texts=texts,
+        reflection_pass=settings.deliberation.reflection_pass,
     )
 
 

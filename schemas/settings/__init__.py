@@ -69,7 +69,15 @@ LATER = {
         "improvement_tokens",
         "deadline_ms",
     ),
-    "deliberation": ("pass", "quality", "review", "chunked", "critique_model"),
+    "deliberation": (
+        "pass",
+        "quality",
+        "review",
+        "chunked",
+        "narrative_tokens",
+        "check_reasons",
+        "critique_model",
+    ),
 }
 
 

@@ -152,8 +152,15 @@ class DeliberationSettings(Contract):
     quality: QualitySettings = QualitySettings()
     review: ReviewSettings = ReviewSettings()
     chunked: ChunkedSettings = ChunkedSettings()
+    narrative_tokens: int = Field(
+        default=1_500, ge=64, le=MOST_TOKENS, description="tokens of a report's narrative at most"
+    )
+    check_reasons: bool = Field(
+        default=True,
+        description="hold the reason of a judge that asks a model against the report, and strike what fails",
+    )
     critique_model: str = Field(
         default="",
         max_length=200,
-        description="model that criticises texts; empty: `llm.slow_model`, which writes them",
+        description="model that criticises texts; empty: the one that wrote them",
     )

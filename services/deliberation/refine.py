@@ -188,7 +188,8 @@ class Loop:
         if isinstance(said, NoReply):
             self.failure = said
             return "budget" if said.kind == BUDGET_SPENT else "model_failed"
-        return said if said.text != self.rounds[-1].candidate.text else "no_revision"
+        is_same = said.author != "model" and said.text == self.rounds[-1].candidate.text
+        return "no_revision" if is_same else said
 
     async def run(self, draft: Draft) -> StopReason:
         """Rounds until one of the reasons to stop."""
@@ -279,6 +280,7 @@ def _ended(
         critiques=tuple(critique for seen in loop.rounds for critique in seen.critiques),
         stop_reason=reason,
         degraded_from=None if loop.failure is None else f"full: {loop.failure.kind}",
+        error=None if loop.failure is None else loop.failure.detail,
         self_reported_gain=round(scores[-1] - scores[0], 9) if len(scores) > 1 else None,
         verified_gain=None if chosen is None else loop.rounds[0].failures - chosen.failures,
         usage=loop.budget.used,

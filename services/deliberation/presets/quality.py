@@ -70,7 +70,7 @@ class FactsFirst:
                 return await self.corrector.revise(task, rounds, budget)
         elif self.improver is not None and len(rounds) - failed <= self.improvements:
             return await self.improver.revise(task, rounds, budget)
-        return Draft(rounds[-1].candidate.text)
+        return Draft(rounds[-1].candidate.text, "given")
 
 
 @dataclass
@@ -80,6 +80,7 @@ class QualityLoop:
     Attributes:
         corrector: of what fails; None: who improves it, or the rules.
         application: when a later candidate may stand.
+        rules: critics without a model; None: all of them.
     """
 
     task: Task
@@ -91,6 +92,7 @@ class QualityLoop:
     corrector: Reviser | None = None
     fallback: str | None = None
     application: Application = brings_nothing_new
+    rules: Sequence[Critic] | None = None
     preset: str = NAME
     trace: Trace = field(default_factory=Trace)
     critic: CachedCritic | None = None
@@ -112,7 +114,8 @@ class QualityLoop:
         if rung.name == FEWER:
             iterations, threshold = max(0, iterations - 1), max(0.0, threshold - LOWERED)
         facts = None if rung.name in (NO_FACTS, ORIGINAL) else self.facts
-        critics: list[Critic] = list(rule_critics(facts)) if rung.name != ORIGINAL else []
+        rules = self.rules if self.rules is not None and facts is not None else rule_critics(facts)
+        critics: list[Critic] = list(rules) if rung.name != ORIGINAL else []
         if self.critic is not None and rung.name != ORIGINAL:
             critics.append(self.critic)
         corrections = settings.rounds - 1

@@ -1,0 +1,158 @@
+"""Presets together: sections that are reviewed, a whole that is, and sections where a review failed."""
+
+from dataclasses import dataclass
+
+from schemas.canonical import content_hash
+from schemas.deliberation import Author, Deliberation, TextCandidate
+from schemas.settings.deliberation import DeliberationSettings
+from services.deliberation.budget import Budget
+from services.deliberation.forms import OUTLINE, SECTION
+from services.deliberation.presets import chunked, review
+from services.deliberation.presets.chunked import SectionedGenerator, assemble_chunks, is_long
+from services.deliberation.presets.quality import struck
+from services.deliberation.presets.review import TextTraits, run_review
+from services.deliberation.refine import Draft, Task, Trace, bounded
+from services.deliberation.rule_critics import FactCritic
+from services.deliberation.rule_reviser import RuleReviser
+from services.deliberation.text_models import TextModels
+from services.model_calls.asking import NoReply
+
+LABEL_WORDS = 6
+
+
+def calls_of(settings: DeliberationSettings) -> int:
+    """Model calls at most, reviews of sections and of the whole included."""
+    reviews = settings.chunked.max_chunks + 1 if settings.review.enabled else 0
+    return chunked.calls_of(settings.chunked) + reviews * review.calls_of(settings.review)
+
+
+def sectioned(
+    task: Task,
+    settings: DeliberationSettings,
+    models: TextModels,
+    trace: Trace,
+    facts: FactCritic | None,
+) -> SectionedGenerator:
+    """What writes a text in sections; each is reviewed where that is set."""
+
+    async def refined(text: str, budget: Budget) -> Deliberation:
+        part = budget.child(rounds=0, calls=review.calls_of(settings.review))
+        return await run_review(task, text, settings.review, part, models=models, facts=facts, trace=trace)
+
+    each = settings.review.enabled and settings.chunked.strategy in ("per_chunk", "both")
+    return SectionedGenerator(models, settings.chunked, trace, refined if each else None)
+
+
+@dataclass
+class RuleSections:
+    """The sections of a text that is there, by its blank lines, each corrected by the rules."""
+
+    text: str
+    settings: DeliberationSettings
+    trace: Trace
+    facts: FactCritic | None
+
+    def draft(self) -> Draft:
+        """The whole, put together again."""
+        parts = [part for part in self.text.split("\n\n") if part.strip()]
+        most = self.settings.chunked.max_chunks
+        chunks = [*parts[: most - 1], *(["\n\n".join(parts[most - 1 :])] if len(parts) >= most else [])]
+        labels = [" ".join(chunk.split()[:LABEL_WORDS])[:100] for chunk in chunks]
+        self.trace.add(
+            "chunk_outline",
+            iter=0,
+            name="generate_outline",
+            status="ok",
+            chunk_count=len(labels),
+            outline=labels,
+        )
+        kept = []
+        for index, (label, chunk) in enumerate(zip(labels, chunks, strict=True)):
+            kept.append(RuleReviser(self.facts).repaired(chunk))
+            self.trace.add(
+                "chunk_write", iter=index + 1, name="write_chunk", status="ok", chunk_index=index,
+                chunk_label=label, reasoning_tokens=0, content_tokens=0,
+            )  # fmt: skip
+        return Draft(assemble_chunks(kept), "rules")
+
+
+async def run_chunked(
+    task: Task,
+    given: str,
+    settings: DeliberationSettings,
+    budget: Budget,
+    *,
+    models: TextModels | None = None,
+    facts: FactCritic | None = None,
+) -> Deliberation:
+    """A text in sections, reviewed as the settings say; without models, the given one in its own sections.
+
+    Where no section comes, the given text stands.
+    """
+    trace = Trace()
+    chunks: list[dict[str, object]] = []
+    draft: Draft | NoReply
+    if models is not None and models.has(OUTLINE, SECTION):
+        generator = sectioned(task, settings, models, trace, facts)
+        draft = await bounded(generator.generate(task, budget), budget)
+        chunks = generator.chunks
+    else:
+        draft = RuleSections(given, settings, trace, facts).draft()
+    if isinstance(draft, NoReply):
+        return Deliberation(
+            preset=chunked.NAME,
+            status="failed",
+            initial=given,
+            final=given,
+            stop_reason="model_failed",
+            degraded_from=f"{chunked.NAME}: {draft.kind}",
+            usage=budget.used,
+            events=tuple(trace.events),
+            elapsed_ms=budget.elapsed_ms,
+        )
+    done = _begun(draft.text, draft.author)
+    if settings.review.enabled and settings.chunked.strategy in ("final_only", "both"):
+        done = await run_review(
+            task, draft.text, settings.review, budget, models=models, facts=facts, trace=trace
+        )
+    told = {
+        "preset": chunked.NAME,
+        "usage": budget.used,
+        "events": tuple(trace.events),
+        "elapsed_ms": budget.elapsed_ms,
+        "details": {**done.details, "chunks": chunks},
+    }
+    return struck(done.model_copy(update=told), facts)
+
+
+def _begun(text: str, author: Author) -> Deliberation:
+    """A text that nobody has looked at yet."""
+    first = TextCandidate(number=0, text=text, hash=content_hash(text), author=author)
+    return Deliberation(preset=chunked.NAME, status="accepted", initial=text, final=text, candidates=(first,))
+
+
+async def run_reviewed(
+    task: Task,
+    text: str,
+    settings: DeliberationSettings,
+    budget: Budget,
+    *,
+    models: TextModels | None = None,
+    facts: FactCritic | None = None,
+    traits: TextTraits | None = None,
+    requested_tokens: int = 0,
+) -> Deliberation:
+    """A review; a long text whose review fails is written in sections, and the better of both stands."""
+    done = await run_review(task, text, settings.review, budget, models=models, facts=facts, traits=traits)
+    long = is_long(settings.chunked, requested_tokens) and settings.chunked.retry
+    if (
+        done.status in ("accepted", "skipped")
+        or not long
+        or models is None
+        or not models.has(OUTLINE, SECTION)
+    ):
+        return struck(done, facts)
+    again = await run_chunked(task, text, settings, budget, models=models, facts=facts)
+    better = again if again.status == "accepted" and again.final else done
+    events = (*done.events, *again.events)
+    return struck(better.model_copy(update={"events": events, "preset": review.NAME}), facts)
