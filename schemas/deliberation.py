@@ -62,6 +62,7 @@ class TextFinding(Contract):
     dimension: str
     message: str
     said: str = ""
+    within: str = Field(default="", description="the sentence that says it")
     would_pass: tuple[str, ...] = ()
 
 

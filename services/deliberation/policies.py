@@ -98,7 +98,7 @@ class Acceptance:
         threshold: of the overall score; None: the verdict alone.
         minimum: of single dimensions.
         min_confidence: a wish for a revision that is less sure is not followed.
-        patience: rounds without `min_gain` over the best before; None: as many as there are.
+        patience: rounds without a fault and without `min_gain` over the best before; None: no bound.
     """
 
     threshold: float | None = None
@@ -142,10 +142,10 @@ class Acceptance:
         return not self.wants_more(latest) and latest.view.confidence < self.min_confidence
 
     def _gains_nothing(self, rounds: Sequence[Round]) -> bool:
-        scores = [seen.view.overall for seen in rounds]
-        if self.patience is None or len(scores) <= self.patience or None in scores:
-            return False
+        scores = [seen.view.overall for seen in rounds if not seen.failures]
         known = [score for score in scores if score is not None]
+        if self.patience is None or rounds[-1].failures or len(known) <= self.patience:
+            return False
         return max(known[-self.patience :]) < max(known[: -self.patience]) + self.min_gain
 
 

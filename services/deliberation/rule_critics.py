@@ -139,7 +139,8 @@ class FactCritic:
                 severity=Severity.MAJOR,
                 dimension="accuracy",
                 message=f"{claim.said!r} is {claim.verdict}" + (f": {claim.found}" if claim.found else ""),
-                said=claim.text,
+                said=claim.said,
+                within=claim.text,
                 would_pass=claim.would_pass,
             )
             for claim in checked.failures

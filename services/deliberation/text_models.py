@@ -79,7 +79,12 @@ def told_of(critique: Critique) -> dict[str, Any]:
         "suggestions": list(critique.suggestions),
         "missing_elements": list(critique.missing_elements),
         "claims": [
-            {"in": found.said, "fault": found.message, "would_pass": list(found.would_pass)}
+            {
+                "said": found.said,
+                "in": found.within,
+                "fault": found.message,
+                "would_pass": list(found.would_pass),
+            }
             for found in critique.findings
         ],
     }

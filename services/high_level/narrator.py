@@ -95,7 +95,7 @@ class Narrative:
     by_model: bool
     refused: str | None = None
     checked: FactCheck | None = None
-    deliberation: Deliberation | None = None
+    deliberation: Deliberation | None = field(default=None, compare=False)
 
 
 def read_narrative(reply: str, offered: Sequence[str]) -> Narrative:
@@ -141,7 +141,7 @@ class NarrativeWriter:
     async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
         """The next one, by a writer who knows what does not hold of the newest."""
         claims = [
-            {"said": found.said, "why": found.message, "would_pass": found.would_pass}
+            {"said": found.said, "in": found.within, "why": found.message, "would_pass": found.would_pass}
             for found in rounds[-1].view.findings
         ]
         return await self._asked(self.request + CORRECTION.format(claims=quoted_json(claims)), budget)
