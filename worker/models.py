@@ -194,8 +194,15 @@ def check_recording(settings: Settings) -> None:
     _writer(settings, None)
 
 
-def configured_models(settings: Settings, guard: TickGuard, environment: Mapping[str, str]) -> Models:
+def configured_models(
+    settings: Settings,
+    guard: TickGuard,
+    environment: Mapping[str, str],
+    texts: Mapping[str, str] | None = None,
+) -> Models:
     """The models to ask; none where rules decide alone or a cassette answers.
+
+    `texts` names the model of each prompt about texts; None: as the settings have it.
 
     Raises:
         ConfigError: a model without a key.
@@ -220,13 +227,14 @@ def configured_models(settings: Settings, guard: TickGuard, environment: Mapping
         model.open()
         return RetryingModel(model, attempts=llm.attempts, first_wait_ms=llm.first_wait_ms)
 
+    asked = text_models_of(settings) if texts is None else texts
     full, proposes = settings.reflection.mode == "full", settings.policy_loop.strategist != "rules"
     return Models(
         fast=opened(llm.fast_model, FAST_FORM) if full else None,
         slow=opened(llm.slow_model, SLOW_FORM, llm.stall_ms) if full else None,
         strategist=opened(llm.strategist_model, STRATEGIST_FORM) if proposes else None,
         judge=opened(llm.slow_model, JUDGE_FORM, llm.stall_ms) if settings.judge.replan != "rules" else None,
-        texts={name: opened(model, TEXT_FORMS[name]) for name, model in text_models_of(settings).items()},
+        texts={name: opened(model, TEXT_FORMS[name]) for name, model in asked.items()},
     )
 
 
@@ -247,6 +255,7 @@ def accounted_models(
     guard: TickGuard,
     cassette: Cassette | None,
     past: RecordedPast | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Models:
     """The models as a run uses them: admitted, recorded and paid for, or played back from the cassette.
 
@@ -266,8 +275,8 @@ def accounted_models(
         caller = caller_of(settings, name, form, load_prompt(form.name).hash)
         return AccountedModel(caller, source, account, guard)
 
-    asked = text_models_of(settings)
-    texts = {name: accounted(models.texts.get(name), asked[name], TEXT_FORMS[name]) for name in asked}
+    asked = text_models_of(settings) if texts is None else texts
+    found = {name: accounted(models.texts.get(name), asked[name], TEXT_FORMS[name]) for name in asked}
     llm, full = settings.llm, settings.reflection.mode == "full"
     proposes, judges = settings.policy_loop.strategist != "rules", settings.judge.replan != "rules"
     return Models(
@@ -275,7 +284,7 @@ def accounted_models(
         slow=accounted(models.slow, llm.slow_model, SLOW_FORM) if full else None,
         strategist=accounted(models.strategist, llm.strategist_model, STRATEGIST_FORM) if proposes else None,
         judge=accounted(models.judge, llm.slow_model, JUDGE_FORM) if judges else None,
-        texts={name: model for name, model in texts.items() if model is not None},
+        texts={name: model for name, model in found.items() if model is not None},
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from services.deliberation.budget import Budget
 from services.deliberation.forms import (
@@ -46,6 +47,18 @@ class Corrector:
 
 
 @dataclass(frozen=True)
+class FirstDraft:
+    """The first text, from the question and the material alone."""
+
+    models: TextModels
+    max_tokens: int
+
+    async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
+        """The text, or why there is none."""
+        return await _written(self.models, self.max_tokens, task, "", [], budget)
+
+
+@dataclass(frozen=True)
 class Improver:
     """The text again, with every critique of the one before; what was thought is kept apart."""
 
@@ -56,17 +69,24 @@ class Improver:
         """The improved text, or why there is none."""
         newest = rounds[-1]
         critiques = [known for critique in newest.critiques if len(known := told_of(critique)) > 1]
-        reply = await self.models.ask(
-            IMPROVEMENT,
-            self.max_tokens,
-            budget,
-            **quoted(task, newest.candidate.text),
-            critiques=quoted_json(critiques),
-        )
-        if isinstance(reply, NoReply):
-            return reply
-        try:
-            said = read_text_reply(reply.text, ImprovementReply)
-        except MalformedReply as error:
-            return NoReply(MALFORMED, str(error))
-        return Draft(said.text.strip(), reasoning=said.reasoning)
+        return await _written(self.models, self.max_tokens, task, newest.candidate.text, critiques, budget)
+
+
+async def _written(
+    models: TextModels,
+    max_tokens: int,
+    task: Task,
+    text: str,
+    critiques: list[dict[str, Any]],
+    budget: Budget,
+) -> Draft | NoReply:
+    """One text from another and its critiques; what was thought is kept apart."""
+    values = quoted(task, text) | {"critiques": quoted_json(critiques)}
+    reply = await models.ask(IMPROVEMENT, max_tokens, budget, **values)
+    if isinstance(reply, NoReply):
+        return reply
+    try:
+        said = read_text_reply(reply.text, ImprovementReply)
+    except MalformedReply as error:
+        return NoReply(MALFORMED, str(error))
+    return Draft(said.text.strip(), reasoning=said.reasoning)

@@ -47,6 +47,12 @@ class Round:
         return frozenset((found.code, found.said) for found in self._independent())
 
     @property
+    def weighty(self) -> frozenset[tuple[str, str]]:
+        """Those of the faults that ask for a revision."""
+        found = (found for found in self._independent() if found.severity in OF_WEIGHT)
+        return frozenset((fault.code, fault.said) for fault in found)
+
+    @property
     def failures(self) -> int:
         """Findings of weight by independent critics."""
         return sum(found.severity in OF_WEIGHT for found in self._independent())
@@ -155,8 +161,11 @@ Selection = Callable[[Sequence[Round]], Round]
 
 
 def brings_nothing_new(first: Round, later: Round) -> bool:
-    """Whether no independent critic finds in a later text what it did not find in the first one."""
-    return later.faults <= first.faults
+    """Whether no independent critic finds in a later text what it did not find in the first one.
+
+    A small fault may be new where one of weight has gone: what is struck may leave a question uncovered.
+    """
+    return later.weighty <= first.weighty and (later.weighty < first.weighty or later.faults <= first.faults)
 
 
 def fails_no_more(first: Round, later: Round) -> bool:

@@ -121,15 +121,23 @@ class FactCritic:
             self.checks[key] = check_facts(text, self.facts)
         return self.checks[key]
 
+    async def read_for(self, text: str) -> NoReply | None:
+        """Read the facts where a text may claim something; why they could not be read, or None."""
+        if isinstance(self.facts, RunFacts) or not MAY_CLAIM.search(text):
+            return None
+        try:
+            self.facts = await self.facts()
+        except StoreError as error:
+            return NoReply(FACTS_FAILED, str(error))
+        return None
+
     async def critique(
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
         """A finding for each claim that is not verified; the score is the share of those that are."""
-        if not isinstance(self.facts, RunFacts) and MAY_CLAIM.search(candidate.text):
-            try:
-                self.facts = await self.facts()
-            except StoreError as error:
-                return NoReply(FACTS_FAILED, str(error))
+        failed = await self.read_for(candidate.text)
+        if failed is not None:
+            return failed
         checked = self.check(candidate.text)
         if checked is None:
             return critique_of(self.name, self.source, candidate, "accuracy", None, ())

@@ -21,6 +21,7 @@ from worker.cli import (
     config,
     data,
     db,
+    deliberate,
     doctor,
     factcheck,
     gate,
@@ -126,6 +127,7 @@ app.command("scenarios")(scenarios.scenarios)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.command("factcheck")(factcheck.factcheck)
+app.command("deliberate")(deliberate.deliberate)
 app.command("gate")(gate.gate)
 app.command("worlds")(worlds.worlds)
 app.command("ablate")(ablate.ablate)

@@ -90,6 +90,7 @@ async def run_chunked(
     Where no section comes, the given text stands.
     """
     trace = Trace()
+    failed = None if facts is None else await facts.read_for(given)
     chunks: list[dict[str, object]] = []
     draft: Draft | NoReply
     if models is not None and models.has(OUTLINE, SECTION):
@@ -114,6 +115,10 @@ async def run_chunked(
     if settings.review.enabled and settings.chunked.strategy in ("final_only", "both"):
         done = await run_review(
             task, draft.text, settings.review, budget, models=models, facts=facts, trace=trace
+        )
+    if failed is not None:
+        done = done.model_copy(
+            update={"degraded_from": f"{chunked.NAME}: {failed.kind}", "error": failed.detail}
         )
     told = {
         "preset": chunked.NAME,

@@ -162,9 +162,11 @@ def struck(done: Deliberation, facts: FactCritic | None) -> Deliberation:
     final = done.final if last is None or last.holds else last.struck_text
     gone = 0 if last is None else len(last.failures)
     before = 0 if not checks else len(checks[0].failures)
+    changed = final != done.initial and done.status == "unchanged"
     return done.model_copy(
         update={
             "final": final,
+            "status": "best_effort" if changed else done.status,
             "fact_checks": tuple(checks),
             "verified_gain": None if last is None else before,
             "details": {**done.details, "struck_claims": gone},
