@@ -7,7 +7,7 @@ picks a base and says what to change; it never writes a plan from nothing, sizes
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -134,15 +134,24 @@ class ModelStrategist:
             corrected = self._request_text(snapshot, revision, bases, said)
             said = await self._attempt(snapshot, bases, corrected, start)
         if isinstance(said, StrategistAnswer) and self._texts is not None:
-            return await self._reread(said, self._texts, snapshot, start)
+            written = {base.proposal.rationale for base in bases}
+            return await self._reread(said, self._texts, snapshot, written, start)
         return Fallback(str(said.kind), said.message) if isinstance(said, ReplyFault) else said
 
     async def _reread(
-        self, answer: StrategistAnswer, texts: TextModels, snapshot: PolicySnapshot, start: int
+        self,
+        answer: StrategistAnswer,
+        texts: TextModels,
+        snapshot: PolicySnapshot,
+        written: Set[str],
+        start: int,
     ) -> StrategistAnswer:
-        """The answer with its rationale looked at again, within the same deadline; no typed field changes."""
+        """The answer with its rationale looked at again, within the same deadline; no typed field changes.
+
+        A rationale that is one of those `written` before is that of a base: the rules', or looked at already.
+        """
         proposal = answer.proposal
-        if proposal is None:
+        if proposal is None or proposal.rationale in written:
             return answer
         shown = self._wordings.of(snapshot).json(snapshot.payload())
         budget = Budget(0, calls_of(self._pass), deadline_ms=self._left_ms(start), timer=self._timer)

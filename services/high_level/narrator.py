@@ -235,7 +235,7 @@ class Narrator:
             )
             reviewed = await run_reviewed(
                 task, done.final, settings, budget, models=self.texts, facts=facts, traits=traits,
-                requested_tokens=settings.narrative_tokens,
+                requested_tokens=settings.narrative_tokens, rules=rules,
             )  # fmt: skip
             done = done.model_copy(
                 update={

@@ -153,7 +153,7 @@ def _figures(done: "Deliberation") -> list[str]:
     if len(done.candidates) > 1:
         lines.append(f"candidates {len(done.candidates)}")
     if done.verified_gain is not None:
-        lines.append(f"claims that no longer fail {done.verified_gain}")
+        lines.append(f"faults that are gone {done.verified_gain}")
     if done.self_reported_gain is not None:
         lines.append(f"the model's own score {100 * done.self_reported_gain:+.0f} %, which decides nothing")
     if done.usage.calls:

@@ -1,5 +1,6 @@
 """Presets together: sections that are reviewed, a whole that is, and sections where a review failed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schemas.canonical import content_hash
@@ -11,7 +12,7 @@ from services.deliberation.presets import chunked, review
 from services.deliberation.presets.chunked import SectionedGenerator, assemble_chunks, is_long
 from services.deliberation.presets.quality import struck
 from services.deliberation.presets.review import TextTraits, run_review
-from services.deliberation.refine import Draft, Task, Trace, bounded
+from services.deliberation.refine import Critic, Draft, Task, Trace, bounded
 from services.deliberation.rule_critics import FactCritic
 from services.deliberation.rule_reviser import RuleReviser
 from services.deliberation.text_models import TextModels
@@ -112,6 +113,8 @@ async def run_chunked(
             elapsed_ms=budget.elapsed_ms,
         )
     done = _begun(draft.text, draft.author)
+    if draft.author == "rules":
+        done = done.model_copy(update={"initial": given})
     if settings.review.enabled and settings.chunked.strategy in ("final_only", "both"):
         done = await run_review(
             task, draft.text, settings.review, budget, models=models, facts=facts, trace=trace
@@ -146,9 +149,12 @@ async def run_reviewed(
     facts: FactCritic | None = None,
     traits: TextTraits | None = None,
     requested_tokens: int = 0,
+    rules: Sequence[Critic] | None = None,
 ) -> Deliberation:
     """A review; a long text whose review fails is written in sections, and the better of both stands."""
-    done = await run_review(task, text, settings.review, budget, models=models, facts=facts, traits=traits)
+    done = await run_review(
+        task, text, settings.review, budget, models=models, facts=facts, traits=traits, rules=rules
+    )
     long = is_long(settings.chunked, requested_tokens) and settings.chunked.retry
     if (
         done.status in ("accepted", "skipped")

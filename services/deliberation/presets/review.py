@@ -4,6 +4,7 @@ Up to three passes, in each up to two regenerations; every candidate is scored, 
 where none reaches the threshold.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,13 +87,17 @@ async def run_review(
     facts: FactCritic | None = None,
     traits: TextTraits | None = None,
     trace: Trace | None = None,
+    rules: Sequence[Critic] | None = None,
 ) -> Deliberation:
-    """What stands of a text after its review; without models, rules score it."""
+    """What stands of a text after its review; without models, rules score it.
+
+    `rules` are the critics without a model; None: all of them.
+    """
     trace = trace if trace is not None else Trace()
     reason = review_skip(settings, text, traits or TextTraits())
     if reason is not None:
         return Deliberation(preset=NAME, status="skipped", skip_reason=reason, initial=text, final=text)
-    critics: list[Critic] = list(rule_critics(facts))
+    critics: list[Critic] = list(rule_critics(facts) if rules is None else rules)
     reviser: Reviser = RuleReviser(facts)
     if models is not None and models.has(REVIEW, IMPROVEMENT):
         critics.append(CachedCritic(review_critic(models, settings)))
