@@ -50,13 +50,15 @@ async def climb_down(
         failure_of: the kind of failure of an outcome; None where it did not fail.
     """
     done = await attempt(rungs[0])
-    first: str | None = None
+    first, error = None, None
     left = list(rungs[1:])
     while (kind := failure_of(done)) is not None and left:
-        first = first or f"{rungs[0].name}: {kind}"
+        first, error = first or f"{rungs[0].name}: {kind}", done.error
         while left and not left[0].takes(kind):
             left.pop(0)
         if not left:
             break
         done = await attempt(left.pop(0))
-    return done if first is None else done.model_copy(update={"degraded_from": first})
+    if first is None:
+        return done
+    return done.model_copy(update={"degraded_from": first, "error": done.error or error})

@@ -71,10 +71,11 @@ def aggregate(critiques: Sequence[Critique]) -> Aggregate:
     """The strictest verdict; of each dimension the model's mean score, but no more than a rule's."""
     read = [critique for critique in critiques if critique.verdict != "unknown"]
     strictest = max((STRICTNESS[critique.verdict] for critique in read), default=0)
-    findings = tuple(found for critique in read for found in critique.findings)
-    if any(found.severity is Severity.BLOCKER for found in findings):
+    findings = tuple(found for critique in critiques for found in critique.findings)
+    blocked = any(found.severity is Severity.BLOCKER for found in findings)
+    if blocked:
         strictest = STRICTNESS["reject"]
-    verdict: CritiqueVerdict = VERDICTS[strictest] if read else "unknown"
+    verdict: CritiqueVerdict = VERDICTS[strictest] if read or blocked else "unknown"
     sure = [critique.confidence for critique in read if STRICTNESS[critique.verdict] == strictest]
     return Aggregate(verdict, _overall(read), max(sure, default=0.0), findings)
 
@@ -86,7 +87,7 @@ def _overall(critiques: Sequence[Critique]) -> float | None:
     caps = {name: min(c.scores[name] for c in rules if name in c.scores) for name in _dimensions(rules)}
     plain = [c.overall for c in models if c.overall is not None and not c.scores]
     said = {name: fmean(c.scores[name] for c in models if name in c.scores) for name in _dimensions(models)}
-    scores = [min(score, caps.get(name, 1.0)) for name, score in said.items()] or list(caps.values())
+    scores = list((caps | {name: min(score, caps.get(name, 1.0)) for name, score in said.items()}).values())
     if plain:
         return min(fmean(plain), fmean(scores)) if scores else fmean(plain)
     return fmean(scores) if scores else None

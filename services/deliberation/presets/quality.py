@@ -105,7 +105,8 @@ class QualityLoop:
 
     async def run(self) -> Deliberation:
         """What stands; rung by rung where something fails."""
-        return await climb_down(LADDER, self._attempt, failure_of)
+        done = await climb_down(LADDER, self._attempt, failure_of)
+        return done.model_copy(update={"usage": self.budget.used, "elapsed_ms": self.budget.elapsed_ms})
 
     async def _attempt(self, rung: Rung) -> Deliberation:
         settings, iterations = self.settings, self.settings.iterations
