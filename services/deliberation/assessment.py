@@ -11,15 +11,16 @@ from typing import Literal
 from services.model_calls.reply_text import unfenced
 
 Verdict = Literal["PASS", "NEEDS CORRECTION", "UNKNOWN"]
-NOT = r"(?:not|n't|never|no|cannot|without)\s+(?:\w+\s+)?"
+NOT = r"(?:\b(?:not|never|no|nothing|none|cannot|without)|n['’]t)\s+(?:\w+\s+)?"
 WANTS = r"(?:needs?[ _-](?:any )?corrections?|corrections? (?:is |are )?(?:needed|required|necessary))"
-NEEDS_NONE = re.compile(rf"\b(?:\w*{NOT}{WANTS}|no {WANTS})\b", re.I)
-FAILS = re.compile(rf"\b\w*(?:{NOT}|fails? to )pass(?:es|ed)?\b", re.I)
+NEEDS_NONE = re.compile(rf"{NOT}{WANTS}\b", re.I)
+FAILS = re.compile(rf"(?:{NOT}|\bfails? to )pass(?:es|ed)?\b", re.I)
 NEEDS = re.compile(rf"\b{WANTS}\b", re.I)
 PASSES = re.compile(r"\bpass(?:es|ed)?\b", re.I)
-CONFIDENCE = re.compile(r"\bconfiden(?:ce|t)\b\D{0,12}(-?\d+(?:\.\d+)?)\s*(%|percent\b|/\s*100\b)?", re.I)
+CONFIDENCE = re.compile(r"\bconfiden(?:ce|t)\b\D{0,12}?(-?\d+(?:\.\d+)?)\s*(%|percent\b|/\s*100\b)?", re.I)
 EXPLANATION = re.compile(r"\b(?:explanation|issues?|reason)\s*[:=-]\s*(.+)", re.I | re.S)
 UNSAID = 0.5
+FEWEST_PERCENT = 2.0  # a confidence without its unit is a percentage from here on; less is out of bounds
 LONGEST = 600
 
 
@@ -44,7 +45,7 @@ def clamped(value: float) -> float:
 
 def parse_assessment(text: str) -> Assessment:
     """The assessment in a critique that is no closed reply."""
-    plain = unfenced(text)
+    plain = unfenced(text.encode("utf-8", "replace").decode())  # no contract takes half a surrogate pair
     rest = NEEDS_NONE.sub(" ", FAILS.sub(" ", plain))
     needs = bool(FAILS.search(plain) or NEEDS.search(rest))
     passes = bool(NEEDS_NONE.search(plain) or PASSES.search(rest))
@@ -61,4 +62,4 @@ def _confidence(text: str) -> float:
     if found is None:
         return UNSAID
     value = float(found[1])
-    return clamped(value / 100.0 if found[2] or value > 1.0 else value)
+    return clamped(value / 100.0 if found[2] or value >= FEWEST_PERCENT else value)

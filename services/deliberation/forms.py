@@ -4,14 +4,24 @@ A model's thoughts are a field of their own: they are kept beside the text and n
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
 
 from services.deliberation.assessment import Assessment, clamped, parse_assessment
 from services.model_calls.reply_format import ReplyFormat
-from services.model_calls.reply_text import MalformedReply, is_read, read_reply, unfenced
+from services.model_calls.reply_text import MalformedReply, first_problem, is_read, read_reply, unfenced
 
 MOST_CHARACTERS = 51_200
 CRITIQUE, CORRECTION, QUALITY, IMPROVEMENT = (
@@ -25,28 +35,42 @@ Reply = TypeVar("Reply", bound=BaseModel)
 
 Line = Annotated[str, StringConstraints(min_length=1, max_length=600)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=100)]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=MOST_CHARACTERS)]
+# Commands to a terminal, and marks that turn the direction of writing.
+NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def _finite(value: Any) -> Any:
-    """A number as it is; what is none is refused by the type.
+def _readable(text: str) -> str:
+    """A text that somebody can read.
+
+    Raises:
+        ValueError: it has no words, or characters that command a terminal or turn its lines.
+    """
+    if re.search(r"\w", text) is None:
+        raise ValueError("no words")
+    if NO_TEXT.search(text):
+        raise ValueError("control characters")
+    return text
+
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=MOST_CHARACTERS), AfterValidator(_readable)]
+
+
+def _within(value: Any, most: float) -> Any:
+    """A number brought to the nearest bound; what is none is refused by the type.
 
     Raises:
         ValueError: it is not finite.
     """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("not a finite number")
-    return value
+    return float(min(most, max(0.0, value)))
 
 
 # A score that is out of its bounds is brought to the nearest of them.
-Percent = Annotated[float, BeforeValidator(_finite), BeforeValidator(lambda value: _within(value, 100.0))]
-Share = Annotated[float, BeforeValidator(_finite), BeforeValidator(lambda value: _within(value, 1.0))]
-
-
-def _within(value: Any, most: float) -> Any:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return min(most, max(0.0, float(value))) if is_number else value
+Percent = Annotated[float, BeforeValidator(lambda value: _within(value, 100.0))]
+Share = Annotated[float, BeforeValidator(lambda value: _within(value, 1.0))]
 
 
 class _Closed(BaseModel):
@@ -148,9 +172,21 @@ def read_corrected(text: str) -> str:
         return read_text_reply(text, CorrectionReply).text
     except MalformedReply:
         inside = unfenced(text)
-        if inside == text or inside.lstrip().startswith(("{", "[")) or not inside.strip():
+        if inside == text or inside.lstrip().startswith(("{", "[")):
             raise
-        return inside.strip()
+        return _fenced(inside.strip())
+
+
+def _fenced(inside: str) -> str:
+    """The text of a fence, held to what the closed replies hold theirs to.
+
+    Raises:
+        MalformedReply: it is none.
+    """
+    try:
+        return CorrectionReply(text=inside).text
+    except ValidationError as error:
+        raise MalformedReply(first_problem(error)) from error
 
 
 def _reads(name: str) -> Callable[[str], bool]:

@@ -20,7 +20,7 @@ ERROR_TEXT = re.compile(
     r"\s*(?:[\[(]?(?:fatal |internal )?error\b|exception\b|traceback \(most recent|sorry, (?:i|an error)\b)",
     re.I,
 )
-TOOL_TEXT = re.compile(r"\s*(?:```(?:json|tool\w*)?\s*)?[\[{].*[\]}]\s*(?:```)?\s*", re.S)
+TOOL_TEXT = re.compile(r"(?:```(?:json|tool\w*)?\s*)?[\[{].*[\]}](?:\s*```)?", re.S)
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,6 @@ def skip_reason(text: str, *, enabled: bool, minimum: int, reviewed: bool = Fals
         return "already_reviewed"
     if ERROR_TEXT.match(text):
         return "error_message"
-    if TOOL_TEXT.fullmatch(text):
+    if TOOL_TEXT.fullmatch(text.strip()):
         return "tool_only"
     return "too_short" if len(text.strip()) < minimum else None
