@@ -10,7 +10,7 @@ from services.deliberation.assessment import UNSAID, clamped, parse_assessment
 from services.deliberation.forms import read_assessment
 
 LONGEST = 100_000
-WORDS = [*["PASS", "not", "NEEDS", "CORRECTION", "confidence", "0.9", "%", ":", "```", "no", "n't", "x"], "\n"]
+WORDS = ["PASS", "not", "NEEDS", "CORRECTION", "confidence", "0.9", "%", ":", "```", "no", "n't", "x", "\n"]
 
 
 @pytest.mark.parametrize(
