@@ -156,14 +156,14 @@ def text_models_of(settings: Settings) -> dict[str, str]:
 
 def models_in_use(settings: Settings) -> tuple[str, ...]:
     """Names of the models that the settings ask, each once."""
-    names = [*text_models_of(settings).values()]
+    names = []
     if settings.reflection.mode == "full":
         names += [settings.llm.fast_model, settings.llm.slow_model]
     if settings.policy_loop.strategist != "rules":
         names.append(settings.llm.strategist_model)
     if settings.judge.replan != "rules":
         names.append(settings.llm.slow_model)
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys([*names, *text_models_of(settings).values()]))
 
 
 def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on: bool = False) -> None:
