@@ -15,6 +15,7 @@ from schemas.errors import StoreError
 from schemas.fact_check import FactCheck
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
+from services.deliberation.claim_words import COUNT_WORDS
 from services.deliberation.claims import read_claims
 from services.deliberation.fact_check import check_facts
 from services.deliberation.mentions import Lexicon
@@ -46,18 +47,17 @@ ACTION = re.compile(
     re.I,
 )
 UNFINISHED = re.compile(
-    r"(?:[,;:(\[]|\b(?:and|or|but|the|a|an|of|to|in|for|with|by|from|that|which|is|was))\s*$", re.I
+    r"(?:[,;:(\[]|\b(?:and|or|but|the|(?-i:a)|an|of|to|in|for|with|by|from|that|which|is|was))\s*$", re.I
 )
-END_MARK = re.compile(r"[.!?…:)\]\"'”’`*|]\s*$")
+END_MARK = re.compile(r"[.!?…:)\]\"'”’`*|»«›。！？؟।॥」』】）]\s*$")
 LIST_LINE = re.compile(r"\s*(?:[-*•|#>]|\d+[.)])\s")
 PAIRS = (("(", ")"), ("[", "]"), ("“", "”"))
 PROSE_WORDS = 4
 FACTS_FAILED = "facts_failed"
-# A text without any of these claims nothing that a run could answer.
-MAY_CLAIM = re.compile(
-    r"\d|[A-Z]{2}|\w_\w|\b(?:all|every|none|no|most|half|won|lost|gain|earn|better|worse|best|worst|signif)",
-    re.I,
-)
+# Whoever writes "no one" or "one of them" brings no number.
+COUNTED = re.compile(rf"\b(?:{'|'.join(sorted(set(COUNT_WORDS) - {'zero', 'one'}))})\b", re.I)
+# Only a text without a word and a figure claims nothing that a run could answer: any word may be a claim.
+MAY_CLAIM = re.compile(r"\d|[A-Za-z]{2}|\w_\w")
 Finder = Callable[[Task, TextCandidate], tuple[float | None, Sequence[TextFinding]]]
 
 
@@ -121,6 +121,12 @@ class FactCritic:
             self.checks[key] = check_facts(text, self.facts)
         return self.checks[key]
 
+    def struck(self, text: str) -> str:
+        """The text without what fails, and without what rests on a sentence that is gone."""
+        while (checked := self.check(text)) is not None and len(checked.struck_text) < len(text):
+            text = checked.struck_text
+        return text
+
     async def read_for(self, text: str) -> NoReply | None:
         """Read the facts where a text may claim something; why they could not be read, or None."""
         if isinstance(self.facts, RunFacts) or not MAY_CLAIM.search(text):
@@ -173,8 +179,10 @@ class NewsCritic:
             return critique_of(self.name, self.source, candidate, "accuracy", None, ())
         known = f"{rounds[0].candidate.text}\n{task.question}\n{task.material}"
         verified = " ".join(self._verified(candidate.text))
-        found = [("new_number", word) for word in unknown_numbers(candidate.text, f"{known} {verified}")]
-        found += [("new_name", word) for word in unknown_names(candidate.text, f"{known} {verified}")]
+        known = f"{known} {verified}"
+        found = [("new_number", word) for word in unknown_numbers(candidate.text, known)]
+        found += [("new_number", word) for word in _unknown_counts(candidate.text, known)]
+        found += [("new_name", word) for word in unknown_names(candidate.text, known)]
         findings = [
             TextFinding(
                 code=code,
@@ -191,6 +199,13 @@ class NewsCritic:
         checked = None if self.facts is None else self.facts.check(text)
         claims = () if checked is None else checked.claims
         return [claim.said for claim in claims if claim.verdict == "verified"]
+
+
+def _unknown_counts(text: str, source: str) -> list[str]:
+    """Numbers in words of a text that its source has neither as words nor as figures."""
+    words = dict.fromkeys(word.casefold() for word in COUNTED.findall(text))
+    known = {word.casefold() for word in COUNTED.findall(source)}
+    return [word for word in words if word not in known and unknown_numbers(str(COUNT_WORDS[word]), source)]
 
 
 def find_uncovered(task: Task, candidate: TextCandidate) -> tuple[float | None, Sequence[TextFinding]]:

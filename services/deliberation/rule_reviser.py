@@ -30,8 +30,7 @@ class RuleReviser:
         """The text with stored values, without what still fails, and without its unfinished end."""
         checked = None if self.facts is None else self.facts.check(text)
         if self.facts is not None and checked is not None:
-            again = self.facts.check(replaced(text, checked.failures))
-            text = text if again is None else again.struck_text
+            text = self.facts.struck(replaced(text, checked.failures))
         return ended(text)
 
 
@@ -47,5 +46,5 @@ def ended(text: str) -> str:
     """The text up to the end of its last whole sentence; as it is where it does not break off."""
     if cut_off(text) is None:
         return text
-    spans = list(sentences(text))
-    return text[: spans[-1].start].rstrip() if spans else ""
+    shorter = (text[: span.start].rstrip() for span in reversed(list(sentences(text))))
+    return next((part for part in shorter if cut_off(part) is None), "")

@@ -8,12 +8,13 @@ from schemas.deliberation import Author, Deliberation, TextCandidate
 from schemas.settings.deliberation import DeliberationSettings
 from services.deliberation.budget import Budget
 from services.deliberation.forms import OUTLINE, SECTION
+from services.deliberation.policies import Round, aggregate
 from services.deliberation.presets import chunked, review
 from services.deliberation.presets.chunked import SectionedGenerator, assemble_chunks, is_long
 from services.deliberation.presets.quality import struck
 from services.deliberation.presets.review import TextTraits, run_review
 from services.deliberation.refine import Critic, Draft, Task, Trace, bounded
-from services.deliberation.rule_critics import FactCritic
+from services.deliberation.rule_critics import FactCritic, NewsCritic
 from services.deliberation.rule_reviser import RuleReviser
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
@@ -46,7 +47,7 @@ def sectioned(
 
 @dataclass
 class RuleSections:
-    """The sections of a text that is there, by its blank lines, each corrected by the rules."""
+    """The sections of a text that is there, by its blank lines, once the rules have corrected it."""
 
     text: str
     settings: DeliberationSettings
@@ -55,7 +56,8 @@ class RuleSections:
 
     def draft(self) -> Draft:
         """The whole, put together again."""
-        parts = [part for part in self.text.split("\n\n") if part.strip()]
+        text = RuleReviser(self.facts).repaired(self.text)  # a section may rest on what stands before it
+        parts = [part for part in text.split("\n\n") if part.strip()]
         most = self.settings.chunked.max_chunks
         chunks = [*parts[: most - 1], *(["\n\n".join(parts[most - 1 :])] if len(parts) >= most else [])]
         labels = [" ".join(chunk.split()[:LABEL_WORDS])[:100] for chunk in chunks]
@@ -67,14 +69,12 @@ class RuleSections:
             chunk_count=len(labels),
             outline=labels,
         )
-        kept = []
-        for index, (label, chunk) in enumerate(zip(labels, chunks, strict=True)):
-            kept.append(RuleReviser(self.facts).repaired(chunk))
+        for index, label in enumerate(labels):
             self.trace.add(
                 "chunk_write", iter=index + 1, name="write_chunk", status="ok", chunk_index=index,
                 chunk_label=label, reasoning_tokens=0, content_tokens=0,
             )  # fmt: skip
-        return Draft(assemble_chunks(kept), "rules")
+        return Draft(assemble_chunks(chunks), "rules")
 
 
 async def run_chunked(
@@ -164,6 +164,14 @@ async def run_reviewed(
     ):
         return struck(done, facts)
     again = await run_chunked(task, text, settings, budget, models=models, facts=facts)
-    better = again if again.status == "accepted" and again.final else done
+    taken = again.status == "accepted" and again.final and not await _news(task, text, again.final, facts)
+    better = again if taken else done
     events = (*done.events, *again.events)
     return struck(better.model_copy(update={"events": events, "preset": review.NAME}), facts)
+
+
+async def _news(task: Task, before: str, after: str, facts: FactCritic | None) -> bool:
+    """Whether a text has numbers or names that neither the one before it, nor the task, nor the run has."""
+    first, later = (_begun(text, "given").candidates[0] for text in (before, after))
+    said = await NewsCritic(facts).critique(task, later, (Round(first, (), aggregate(())),), Budget(0, 0))
+    return isinstance(said, NoReply) or bool(said.findings)

@@ -133,17 +133,22 @@ def _tell(trace: Trace, number: int, done: Deliberation, settings: ReviewSetting
 
 
 def _of_final(done: Deliberation) -> list[Critique]:
-    number = next((c.number for c in done.candidates if c.text == done.final), 0)
+    number = _number_of_final(done)
     return [critique for critique in done.critiques if critique.candidate == number]
+
+
+def _number_of_final(done: Deliberation) -> int:
+    return next((c.number for c in done.candidates if c.text == done.final), 0)
 
 
 def _together(parts: list[Deliberation], text: str, trace: Trace, budget: Budget) -> Deliberation:
     """All passes as one: candidates numbered through, what stands at the end of the last."""
     last = parts[-1]
-    candidates, critiques, shift = [], [], 0
+    candidates, critiques, shift, stood = [], [], 0, 0
     for number, part in enumerate(parts):
         skip = 1 if number else 0  # a later pass begins with what stood already
         moved = {c.number: c.number + shift - skip for c in part.candidates}
+        moved |= {0: stood}
         candidates += [
             c.model_copy(
                 update={"number": moved[c.number], "parent": _moved(moved, c.parent), "round": number}
@@ -155,17 +160,17 @@ def _together(parts: list[Deliberation], text: str, trace: Trace, budget: Budget
             for c in part.critiques
             if c.candidate >= skip
         ]
-        shift = len(candidates)
+        shift, stood = len(candidates), moved[_number_of_final(part)]
     changed = last.final != text
     status = last.status if last.status != "unchanged" else "best_effort" if changed else "unchanged"
-    scores = [part.self_reported_gain for part in parts if part.self_reported_gain is not None]
+    scores = [said.overall for said in critiques if said.source == "model" and said.overall is not None]
     return last.model_copy(
         update={
             "initial": text,
             "status": status,
             "candidates": tuple(candidates),
             "critiques": tuple(critiques),
-            "self_reported_gain": round(sum(scores), 9) if scores else None,
+            "self_reported_gain": round(scores[-1] - scores[0], 9) if len(scores) > 1 else None,
             "verified_gain": sum(part.verified_gain or 0 for part in parts),
             "usage": budget.used,
             "events": tuple(trace.events),
