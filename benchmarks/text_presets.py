@@ -68,7 +68,7 @@ class Cost:
 
 @dataclass
 class Pausing:
-    """A model that answers each prompt after a pause; its scores rise from below the threshold to above it."""
+    """A model that answers each prompt after a pause; its scores rise from too low to high enough."""
 
     name: str
     text: str

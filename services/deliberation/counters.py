@@ -4,10 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, get_args
 
-from schemas.deliberation import Deliberation
+from schemas.deliberation import Deliberation, DeliberationStatus
+from services.deliberation.policies import SKIP_REASONS
 from services.statistics.quantiles import quantiles
+
+STATUSES = tuple(status for status in get_args(DeliberationStatus) if status != "skipped")
 
 
 @dataclass
@@ -67,8 +70,8 @@ def texts_document(counters: Sequence[TextCounters]) -> dict[str, Any]:
     total = sum(statuses.values())
     return {
         "total_requests": total,
-        "statuses": dict(sorted(statuses.items())),
-        "skips": dict(sorted(skips.items())),
+        "statuses": {status: statuses[status] for status in STATUSES},
+        "skips": {reason: skips[reason] for reason in sorted({*SKIP_REASONS, *skips})},
         "avg_quality_gain": round(fmean(gains), 9) if gains else None,
         "avg_final_score": round(fmean(scores), 9) if scores else None,
         "threshold_met_early": counts["early"],

@@ -14,6 +14,7 @@ from schemas.vocabulary import Severity
 
 STRICTNESS: dict[CritiqueVerdict, int] = {"unknown": 0, "accept": 0, "revise": 1, "reject": 2}
 VERDICTS: tuple[CritiqueVerdict, ...] = ("accept", "revise", "reject")
+SKIP_REASONS = ("disabled", "already_reviewed", "error_message", "tool_only", "too_short")
 INDEPENDENT = frozenset({"rule", "tool", "data", "human"})
 OF_WEIGHT = frozenset({Severity.MAJOR, Severity.BLOCKER})
 ERROR_TEXT = re.compile(
@@ -40,6 +41,12 @@ class Round:
     candidate: TextCandidate
     critiques: tuple[Critique, ...]
     view: Aggregate
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether nobody wants a change, and of somebody it is not known."""
+        unknown = any(critique.verdict == "unknown" for critique in self.critiques)
+        return self.view.verdict == "unknown" or unknown and self.view.verdict == "accept"
 
     @property
     def faults(self) -> frozenset[tuple[str, str]]:
@@ -116,7 +123,7 @@ class Acceptance:
 
     def accepts(self, latest: Round) -> bool:
         """Whether no critic wants more and the scores are high enough."""
-        if latest.view.verdict != "accept" or latest.failures:
+        if latest.view.verdict != "accept" or latest.failures or latest.is_unread:
             return False
         if any(
             c.scores[name] < least
@@ -139,7 +146,7 @@ class Acceptance:
             return "blocker"
         if self.accepts(latest):
             return "accepted"
-        if latest.view.verdict == "unknown" or self._is_unsure(latest):
+        if latest.is_unread or self._is_unsure(latest):
             return "low_confidence"
         if self._gains_nothing(rounds):
             return "no_gain"

@@ -88,7 +88,7 @@ def test_narrative_below_the_threshold_is_improved_and_the_better_text_stands():
 def test_summary_counts_what_became_of_texts():
     told = narrated()[0].document["deliberation"]
     reports = len(narrated()[0].of("high_level_report"))
-    assert (told["total_requests"], told["statuses"]) == (reports, {"accepted": reports})
+    assert (told["total_requests"], told["statuses"]["accepted"]) == (reports, reports)
     assert (told["share_regenerated"], told["share_reviewed"]) == (1.0, 0.0)
     assert told["avg_quality_gain"] == pytest.approx(0.3)
     assert told["avg_final_score"] == pytest.approx(0.9)
@@ -242,13 +242,16 @@ def test_plans_whose_rationale_is_not_the_models_ask_nobody():
     )
 
 
-def test_reason_of_a_judge_is_held_against_the_report_and_the_false_part_struck():
+@cache
+def judged_falsely() -> Run:
     lie = {"keep": ["a1"], "reason": "All 60 trades of channel_breakout won. The first action stands."}
+    return run_on(
+        world(), settings("anthropic"), definitions(), models=Models(judge=cast(Any, Replies([lie])))
+    )
 
-    class Judge(Replies):
-        pass
 
-    run = run_on(world(), settings("anthropic"), definitions(), models=Models(judge=cast(Any, Judge([lie]))))
+def test_reason_of_a_judge_is_held_against_the_report_and_the_false_part_struck():
+    run = judged_falsely()
     checks = [row for row in run.of("fact_check") if row["text"] == "judge_reason"]
     verdicts = {row["verdict_id"]: row["verdict"] for row in run.of("replan_verdict")}
     assert checks
