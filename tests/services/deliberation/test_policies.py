@@ -111,6 +111,8 @@ UNKNOWN = view("unknown", confidence=0.5)
         ([view("accept")], "accepted"),
         ([UNKNOWN], "low_confidence"),
         ([], "low_confidence"),
+        ([view("accept", source="rule"), UNKNOWN], "low_confidence"),
+        ([view("revise", source="rule"), UNKNOWN], "rounds"),
         ([UNSURE], "low_confidence"),
         ([REVISED], "rounds"),
         ([UNSURE.model_copy(update={"overall": 0.1})], "rounds"),
