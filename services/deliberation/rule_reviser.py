@@ -11,7 +11,7 @@ from services.deliberation.rule_critics import FactCritic, cut_off
 from services.model_calls.asking import NoReply
 from services.text.claims import sentences
 
-REPLACED = frozenset({"number", "percent", "count", "name", "grade"})
+REPLACED = frozenset({"number", "percent", "count", "grade"})  # another name would be another claim
 NOTHING_LEFT = "nothing_left"
 
 
