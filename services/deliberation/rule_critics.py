@@ -298,10 +298,17 @@ def _finding(code: str, severity: Severity, dimension: str, message: str, said: 
 
 def rule_critics(facts: FactCritic | None = None) -> tuple[RuleCritic | FactCritic | NewsCritic, ...]:
     """All of them, facts first; without a run, those that need none."""
-    plain = (
-        NewsCritic(facts),
+    return (
+        *section_critics(facts),
         RuleCritic("coverage", "completeness", find_uncovered),
         RuleCritic("actionability", "actionability", find_no_action),
+    )
+
+
+def section_critics(facts: FactCritic | None = None) -> tuple[RuleCritic | FactCritic | NewsCritic, ...]:
+    """Those that look at one section of a text: none of them answers the whole question."""
+    plain = (
+        NewsCritic(facts),
         RuleCritic("truncation", "completeness", find_cut_off),
         RuleCritic("consistency", "clarity", find_repeats),
     )

@@ -48,6 +48,7 @@ class SectionedGenerator:
     Attributes:
         refined: what each section goes through before the next one is written; None: nothing.
         chunks: what was written, for the record.
+        failed: why the last of the sections that are missing did not come.
     """
 
     models: TextModels
@@ -55,6 +56,7 @@ class SectionedGenerator:
     trace: Trace
     refined: Refined | None = None
     chunks: list[dict[str, Any]] = field(default_factory=list)
+    failed: NoReply | None = None
 
     async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
         """The assembled text, or why there is none."""
@@ -63,16 +65,15 @@ class SectionedGenerator:
             return labels
         written: list[str] = []
         thoughts: list[str] = []
-        failed: NoReply | None = None
         for index, label in enumerate(labels):
             draft = await self._section(task, labels, index, assemble_chunks(written), budget)
             if isinstance(draft, NoReply):
-                failed = draft
+                self.failed = draft
                 continue
             written.append(draft.text)
             thoughts.append(f"{label}: {draft.reasoning}")
         if not written:
-            return failed or NoReply(MALFORMED, "no section came")
+            return self.failed or NoReply(MALFORMED, "no section came")
         return Draft(assemble_chunks(written), reasoning="\n".join(thoughts))
 
     async def _section(

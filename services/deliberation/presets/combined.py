@@ -1,7 +1,7 @@
 """Presets together: sections that are reviewed, a whole that is, and sections where a review failed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.canonical import content_hash
 from schemas.deliberation import Author, Deliberation, TextCandidate
@@ -14,12 +14,13 @@ from services.deliberation.presets.chunked import SectionedGenerator, assemble_c
 from services.deliberation.presets.quality import struck
 from services.deliberation.presets.review import TextTraits, run_review
 from services.deliberation.refine import Critic, Draft, Task, Trace, bounded
-from services.deliberation.rule_critics import FactCritic, NewsCritic
+from services.deliberation.rule_critics import FactCritic, NewsCritic, section_critics
 from services.deliberation.rule_reviser import RuleReviser
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
 
 LABEL_WORDS = 6
+NEWS = NoReply("news", "the sections have numbers or names that nobody gave")
 
 
 def calls_of(settings: DeliberationSettings) -> int:
@@ -39,7 +40,10 @@ def sectioned(
 
     async def refined(text: str, budget: Budget) -> Deliberation:
         part = budget.child(rounds=0, calls=review.calls_of(settings.review))
-        return await run_review(task, text, settings.review, part, models=models, facts=facts, trace=trace)
+        return await run_review(
+            task, text, settings.review, part,
+            models=models, facts=facts, trace=trace, rules=section_critics(facts),
+        )  # fmt: skip
 
     each = settings.review.enabled and settings.chunked.strategy in ("per_chunk", "both")
     return SectionedGenerator(models, settings.chunked, trace, refined if each else None)
@@ -88,49 +92,56 @@ async def run_chunked(
 ) -> Deliberation:
     """A text in sections, reviewed as the settings say; without models, the given one in its own sections.
 
-    Where no section comes, the given text stands.
+    The given text stands where no section comes, or where they tell what it, the task and the run do not.
     """
     trace = Trace()
-    failed = None if facts is None else await facts.read_for(given)
-    chunks: list[dict[str, object]] = []
-    draft: Draft | NoReply
+    unread = None if facts is None else await facts.read_for(given)
+    done, failed, chunks = _begun(given, "given"), unread, list[dict[str, object]]()
     if models is not None and models.has(OUTLINE, SECTION):
-        generator = sectioned(task, settings, models, trace, facts)
-        draft = await bounded(generator.generate(task, budget), budget)
-        chunks = generator.chunks
+        known = replace(task, material=f"{given}\n{task.material}".strip())
+        generator = sectioned(known, settings, models, trace, facts)
+        draft = await bounded(generator.generate(known, budget), budget)
+        chunks, failed = generator.chunks, generator.failed or unread
+        if isinstance(draft, NoReply):
+            done, failed = done.model_copy(update={"status": "failed", "stop_reason": "model_failed"}), draft
+        else:
+            whole = await _whole(task, draft, settings, budget, models, facts, trace)
+            if given.strip() and await _news(task, given, whole.final, facts):
+                done, failed = done.model_copy(update={"status": "unchanged"}), NEWS
+            else:
+                short = generator.failed is not None and whole.status == "accepted"
+                done = whole.model_copy(update={"status": "best_effort"}) if short else whole
     else:
         draft = RuleSections(given, settings, trace, facts).draft()
-    if isinstance(draft, NoReply):
-        return Deliberation(
-            preset=chunked.NAME,
-            status="failed",
-            initial=given,
-            final=given,
-            stop_reason="model_failed",
-            degraded_from=f"{chunked.NAME}: {draft.kind}",
-            usage=budget.used,
-            events=tuple(trace.events),
-            elapsed_ms=budget.elapsed_ms,
-        )
-    done = _begun(draft.text, draft.author)
-    if draft.author == "rules":
+        done = await _whole(task, draft, settings, budget, models, facts, trace)
         done = done.model_copy(update={"initial": given})
-    if settings.review.enabled and settings.chunked.strategy in ("final_only", "both"):
-        done = await run_review(
-            task, draft.text, settings.review, budget, models=models, facts=facts, trace=trace
-        )
-    if failed is not None:
-        done = done.model_copy(
-            update={"degraded_from": f"{chunked.NAME}: {failed.kind}", "error": failed.detail}
-        )
     told = {
         "preset": chunked.NAME,
+        "degraded_from": done.degraded_from if failed is None else f"{chunked.NAME}: {failed.kind}",
+        "error": done.error if failed is None else failed.detail,
         "usage": budget.used,
         "events": tuple(trace.events),
         "elapsed_ms": budget.elapsed_ms,
         "details": {**done.details, "chunks": chunks},
     }
     return struck(done.model_copy(update=told), facts)
+
+
+async def _whole(
+    task: Task,
+    draft: Draft,
+    settings: DeliberationSettings,
+    budget: Budget,
+    models: TextModels | None,
+    facts: FactCritic | None,
+    trace: Trace,
+) -> Deliberation:
+    """The sections together, reviewed where that is set."""
+    if not settings.review.enabled or settings.chunked.strategy == "per_chunk":
+        return _begun(draft.text, draft.author)
+    return await run_review(
+        task, draft.text, settings.review, budget, models=models, facts=facts, trace=trace
+    )
 
 
 def _begun(text: str, author: Author) -> Deliberation:
@@ -164,8 +175,7 @@ async def run_reviewed(
     ):
         return struck(done, facts)
     again = await run_chunked(task, text, settings, budget, models=models, facts=facts)
-    taken = again.status == "accepted" and again.final and not await _news(task, text, again.final, facts)
-    better = again if taken else done
+    better = again if again.status == "accepted" and again.final else done
     events = (*done.events, *again.events)
     return struck(better.model_copy(update={"events": events, "preset": review.NAME}), facts)
 

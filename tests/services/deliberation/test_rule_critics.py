@@ -258,7 +258,7 @@ def test_two_figures_for_one_measure_are_a_contradiction():
 
 def test_facts_come_first_and_are_left_out_without_a_run():
     names = [critic.name for critic in rule_critics(FactCritic(recorded()))]
-    assert names == ["facts", "news", "coverage", "actionability", "truncation", "consistency"]
+    assert names == ["facts", "news", "truncation", "consistency", "coverage", "actionability"]
     assert [critic.name for critic in rule_critics()] == names[1:]
 
 
