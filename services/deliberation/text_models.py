@@ -12,6 +12,7 @@ from services.model_calls.quoting import quoted_json
 from services.ports import LanguageModel, ModelReply
 
 MALFORMED = "reply_malformed"
+CALL_MS = 45_000.0  # of one call, whatever is left for the text
 
 
 class Template(Protocol):
@@ -48,7 +49,7 @@ class TextModels:
             system=prompt.system,
             prompt=prompt.render(**values),
             max_tokens=max_tokens,
-            deadline_ms=budget.left_ms,
+            deadline_ms=min(CALL_MS, budget.left_ms),
         )
         budget.charge(CallUsage(calls=1) if isinstance(reply, NoReply) else usage_of(reply))
         return reply

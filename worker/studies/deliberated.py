@@ -160,7 +160,8 @@ async def _refined(
             draft = FirstDraft(models, settings.quality.improvement_tokens)
         return await quality.run_quality(task, draft, settings.quality, budget, models=models, facts=facts)
     calls = combined.calls_of(settings) + review.calls_of(settings.review)
-    budget = Budget(0, calls, deadline_ms=DEADLINE_MS * (1 + settings.chunked.max_chunks))
+    sections = 1 + settings.chunked.max_chunks if request.preset == "chunked" else 1
+    budget = Budget(0, calls, deadline_ms=DEADLINE_MS * sections)
     if request.preset == "review":
         return await combined.run_reviewed(
             task, request.text, settings, budget, models=models, facts=facts,
