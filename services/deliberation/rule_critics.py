@@ -23,6 +23,7 @@ from services.deliberation.policies import OF_WEIGHT, Round
 from services.deliberation.refine import Task
 from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply
+from services.text.claim_words import words
 from services.text.claims import sentences
 from services.text.news import unknown_names, unknown_numbers
 
@@ -55,7 +56,11 @@ PAIRS = (("(", ")"), ("[", "]"), ("“", "”"))
 PROSE_WORDS = 4
 FACTS_FAILED = "facts_failed"
 # Whoever writes "no one" or "one of them" brings no number.
-COUNTED = re.compile(rf"\b(?:{'|'.join(sorted(set(COUNT_WORDS) - {'zero', 'one'}))})\b", re.I)
+AMOUNTS = words(
+    "dozens hundreds thousand thousands million millions billion billions twice thrice doubled tripled half "
+    "halved third thirds quarter quarters"
+)
+COUNTED = re.compile(rf"\b(?:{'|'.join(sorted({*COUNT_WORDS, *AMOUNTS} - {'zero', 'one'}))})\b", re.I)
 # Only a text without a word and a figure claims nothing that a run could answer: any word may be a claim.
 MAY_CLAIM = re.compile(r"\d|[A-Za-z]{2}|\w_\w")
 Finder = Callable[[Task, TextCandidate], tuple[float | None, Sequence[TextFinding]]]
@@ -203,9 +208,10 @@ class NewsCritic:
 
 def _unknown_counts(text: str, source: str) -> list[str]:
     """Numbers in words of a text that its source has neither as words nor as figures."""
-    words = dict.fromkeys(word.casefold() for word in COUNTED.findall(text))
+    said = dict.fromkeys(word.casefold() for word in COUNTED.findall(text))
     known = {word.casefold() for word in COUNTED.findall(source)}
-    return [word for word in words if word not in known and unknown_numbers(str(COUNT_WORDS[word]), source)]
+    new = [word for word in said if word not in known]
+    return [word for word in new if word in AMOUNTS or unknown_numbers(str(COUNT_WORDS[word]), source)]
 
 
 def find_uncovered(task: Task, candidate: TextCandidate) -> tuple[float | None, Sequence[TextFinding]]:

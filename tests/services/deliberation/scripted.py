@@ -68,7 +68,7 @@ class ScriptedModel:
         return [prompt for known, prompt in self.asked if known == name]
 
 
-def texts(**replies: Reply | Sequence[Reply]) -> tuple[TextModels, ScriptedModel]:
+def texts(**replies: Any) -> tuple[TextModels, ScriptedModel]:
     """Models for the prompts named without their `text_`, all of them one fake."""
     listed = {f"text_{name}": told if isinstance(told, list) else [told] for name, told in replies.items()}
     model = ScriptedModel(listed)

@@ -142,7 +142,8 @@ def test_half_a_surrogate_pair_is_replaced_for_no_contract_takes_it():
 )
 def test_closed_reply_is_read_before_words(reply, verdict, confidence):
     said = read_assessment(reply)
-    assert (said.verdict, said.confidence) == (verdict, pytest.approx(confidence))
+    assert said.verdict == verdict
+    assert said.confidence == pytest.approx(confidence)
 
 
 @settings(max_examples=60)

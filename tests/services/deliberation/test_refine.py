@@ -297,15 +297,15 @@ def test_recorded_lateness_ends_as_a_failure_and_not_by_the_clock():
     assert done.usage.calls == model.count("text_quality")
 
 
-def test_same_text_ends_the_loop_by_rules_and_counts_a_round_by_a_model():
-    for author, count, reason in (("rules", 1, "no_revision"), ("model", 3, "rounds")):
-        done = asyncio.run(
-            refine(
-                TASK, FIRST, [ListedCritic([WANTS])], ListedWriter([FIRST], author), Policies(),
-                Budget(2, 9), preset="test",
-            )
-        )  # fmt: skip
-        assert (len(done.candidates), done.stop_reason, done.final) == (count, reason, FIRST)
+@pytest.mark.parametrize(
+    ("author", "count", "reason"),
+    [("rules", 1, "no_revision"), ("given", 1, "no_revision"), ("model", 3, "rounds")],
+)
+def test_same_text_ends_the_loop_by_rules_and_counts_a_round_by_a_model(author, count, reason):
+    writer = ListedWriter([FIRST], author)
+    work = refine(TASK, FIRST, [ListedCritic([WANTS])], writer, Policies(), Budget(2, 9), preset="test")
+    done = asyncio.run(work)
+    assert (len(done.candidates), done.stop_reason, done.final) == (count, reason, FIRST)
 
 
 def test_loop_is_a_generator_of_another_loop():

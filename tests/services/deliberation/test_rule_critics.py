@@ -154,6 +154,7 @@ FIRST = "The cell has n 12 and 0.30R; sixty trades of squeeze_breakout in BTC/US
         ("It has n 13.", [("new_number", "13")]),
         ("It has 12 trades and 5 % of them won.", [("new_number", "5")]),
         ("It has seventy trades, not sixty.", [("new_number", "seventy")]),
+        ("It doubled, in thousands.", [("new_number", "doubled"), ("new_number", "thousands")]),
         ("There were twelve, and no one of them won.", []),
         ("It was trend_pullback that earned.", [("new_name", "trend_pullback")]),
         ("It was ETH.", [("new_name", "ETH")]),
