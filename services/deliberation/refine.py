@@ -37,6 +37,7 @@ from services.deliberation.policies import (
     brings_nothing_new,
 )
 from services.model_calls.asking import GRACE_MS, NoReply
+from services.model_calls.quoting import visible
 from services.model_calls.record import TIMEOUT
 
 BUDGET_SPENT = "budget"
@@ -280,7 +281,7 @@ def _ended(
         critiques=tuple(critique for seen in loop.rounds for critique in seen.critiques),
         stop_reason=reason,
         degraded_from=None if loop.failure is None else f"full: {loop.failure.kind}",
-        error=None if loop.failure is None else loop.failure.detail,
+        error=None if loop.failure is None else visible(loop.failure.detail),
         self_reported_gain=round(scores[-1] - scores[0], 9) if len(scores) > 1 else None,
         verified_gain=None if chosen is None else loop.rounds[0].failures - chosen.failures,
         usage=loop.budget.used,

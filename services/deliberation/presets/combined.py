@@ -18,6 +18,7 @@ from services.deliberation.rule_critics import FactCritic, NewsCritic, section_c
 from services.deliberation.rule_reviser import RuleReviser
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
+from services.model_calls.quoting import visible
 
 LABEL_WORDS = 6
 NEWS = NoReply("news", "the sections have numbers or names that nobody gave")
@@ -118,7 +119,7 @@ async def run_chunked(
     told = {
         "preset": chunked.NAME,
         "degraded_from": done.degraded_from if failed is None else f"{chunked.NAME}: {failed.kind}",
-        "error": done.error if failed is None else failed.detail,
+        "error": done.error if failed is None else visible(failed.detail),
         "usage": budget.used,
         "events": tuple(trace.events),
         "elapsed_ms": budget.elapsed_ms,

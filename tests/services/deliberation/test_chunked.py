@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from schemas.errors import ModelError
 from schemas.settings.deliberation import ChunkedSettings, DeliberationSettings, ReviewSettings
 from services.deliberation.budget import Budget
 from services.deliberation.presets.chunked import (
@@ -163,6 +164,12 @@ def test_section_that_does_not_come_is_left_out_and_said_so(bad):
 def test_given_text_stands_where_no_section_comes():
     done, _ = ran(given=GIVEN, section=failing("server"))
     assert (done.status, done.final, done.degraded_from) == ("failed", GIVEN, "chunked: server")
+
+
+def test_error_of_a_model_is_told_in_characters_that_every_store_takes():
+    done, _ = ran(given=GIVEN, outline=ModelError("bad \ud800", kind="server"))
+    assert done.error == "bad \\ud800"
+    assert done.content_hash
 
 
 def test_false_text_is_struck_even_where_no_section_comes():

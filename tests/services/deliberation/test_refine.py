@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from schemas.canonical import canonical_json
 from schemas.deliberation import Deliberation
+from schemas.errors import ModelError
 from schemas.settings.deliberation import QualitySettings
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
@@ -426,3 +427,12 @@ def test_budget_of_a_child_charges_its_parent_and_ends_with_it():
     assert (parent.used.calls, child.used.calls, parent.allows_call, late.allows_call) == (1, 1, False, False)
     timer.now = int(900e6)
     assert late.left_ms == child.left_ms == parent.left_ms == 0.0
+
+
+def test_error_of_a_model_is_told_in_characters_that_every_store_takes():
+    failure = ModelError("bad \ud800 \x1b[2J words", kind="server")
+    done = asyncio.run(
+        refine(TASK, FIRST, [ListedCritic([failure], "model")], None, Policies(), Budget(0, 1), preset="t")
+    )
+    assert done.error == "bad \\ud800 \\x1b[2J words"
+    assert done.content_hash
