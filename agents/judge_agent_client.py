@@ -23,6 +23,7 @@ from schemas.settings import GateSettings, JudgeSettings
 from schemas.snapshot import PolicySnapshot
 from schemas.state import Stateful
 from schemas.vocabulary import JudgeDecision, RecommendedAction
+from services.high_level.report_facts import report_facts
 from services.model_calls.wording import Wordings
 from services.ports import LanguageModel
 
@@ -31,14 +32,15 @@ class JudgeAgentClient(Stateful):
     """The judge with counters of what it decided; grades reports again with `gate`.
 
     `reflection_off` is what the settings say: only then the record of a reflection that is off is a result.
-    Where the settings ask for a model's opinion on reports and none is given, the verdicts say so.
+    A model's reason is held against the report (`check_reasons`), and what does not hold is struck. Where the
+    settings ask for a model's opinion on reports and none is given, the verdicts say so.
     """
 
     STATE: ClassVar = {
         "boundary_counts": dict[JudgeDecision, int],
         "replan_counts": dict[RecommendedAction, int],
     }
-    REBUILT = frozenset({"_settings", "_gate", "_model", "_reflection_off", "_wordings"})
+    REBUILT = frozenset({"_settings", "_gate", "_model", "_reflection_off", "_wordings", "_check_reasons"})
 
     def __init__(
         self,
@@ -48,12 +50,14 @@ class JudgeAgentClient(Stateful):
         *,
         reflection_off: bool = False,
         wordings: Wordings | None = None,
+        check_reasons: bool = True,
     ) -> None:
         self._settings = settings
         self._gate = gate or GateSettings()
         self._model = model
         self._reflection_off = reflection_off
         self._wordings = wordings or Wordings()
+        self._check_reasons = check_reasons
         self.boundary_counts = dict.fromkeys(JudgeDecision, 0)
         self.replan_counts = dict.fromkeys(RecommendedAction, 0)
 
@@ -90,7 +94,9 @@ class JudgeAgentClient(Stateful):
         """Turn a report into typed actions, or hold; the report is evidence, never a command."""
         verdict = replan(report, definitions, open_experiments, self._settings, self._gate)
         if self._model is not None:
-            verdict = await weighed(verdict, report, self._model, wording=self._wordings.at(report.known_at))
+            wording = self._wordings.at(report.known_at)
+            facts = report_facts(report, (), definitions, wording.symbols) if self._check_reasons else None
+            verdict = await weighed(verdict, report, self._model, wording=wording, facts=facts)
         elif self._settings.replan != "rules":
             verdict = by_rules(verdict, Fallback.NO_MODEL)
         self.replan_counts[verdict.decision] += 1

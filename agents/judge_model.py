@@ -14,6 +14,8 @@ from agents.judge_replanning import decision_of
 from prompts import load_prompt
 from schemas.judge import JudgeAction, RefusedAction, ReplanVerdict
 from schemas.reflection import HighLevelReflectionReport
+from services.deliberation.fact_check import check_facts
+from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.quoting import visible
 from services.model_calls.reply_format import ReplyFormat
@@ -27,6 +29,7 @@ DEADLINE_MS = 60_000.0
 MOST_ACTIONS = 100
 SHOWN = 40
 DROPPED = "dropped_by_model"
+NOTHING_HOLDS = "no sentence of its reason holds against the report"
 
 
 class Fallback(StrEnum):
@@ -70,10 +73,12 @@ async def weighed(
     model: LanguageModel,
     deadline_ms: float = DEADLINE_MS,
     wording: Wording = PLAIN,
+    facts: RunFacts | None = None,
 ) -> ReplanVerdict:
     """The verdict of the rules less the actions that the model dropped.
 
     Where the model did not answer, or not in the way it was asked, the verdict of the rules with `fallback`.
+    Sentences of its reason that do not hold against `facts` are struck; None holds nothing against it.
     """
     if not verdict.actions:
         return by_rules(verdict, Fallback.NOTHING_TO_DROP)
@@ -84,7 +89,10 @@ async def weighed(
         kept = read_kept(reply.text, len(verdict.actions), len(verdict.refused))
     except ReplyFault as fault:
         return by_rules(verdict, str(fault))
-    return _without_the_others(verdict, kept, reply.model)
+    checked = None if facts is None else check_facts(kept.reason, facts)
+    if checked is not None and not checked.holds:
+        kept = kept.model_copy(update={"reason": checked.struck_text or NOTHING_HOLDS})
+    return _without_the_others(verdict, kept, reply.model).model_copy(update={"fact_check": checked})
 
 
 def read_kept(text: str, accepted: int, refused: int) -> KeepReply:

@@ -18,6 +18,7 @@ from benchmarks.model_deadlines import SPAN, all_shares, question_sizes
 from benchmarks.peer_table import time_peers
 from benchmarks.policy_loop import time_loops
 from benchmarks.statistics_speed import time_statistics
+from benchmarks.text_presets import all_costs
 from worker.feeds.sample_data import load_embedded_bars
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "benchmarks.md"
@@ -55,7 +56,9 @@ def all_sections() -> list[str]:
     starts = page.start_section(time_starts())
     tell("the embedded backtest")
     embedded = page.backtest_section(*time_backtest())
-    return [page.head(), limit, peers, *growth, models, starts, embedded]
+    tell("texts that are looked at again")
+    texts = page.text_section(all_costs())
+    return [page.head(), limit, peers, *growth, models, texts, starts, embedded]
 
 
 def main(arguments: list[str]) -> int:

@@ -15,6 +15,7 @@ from benchmarks.model_deadlines import Share, Size, deadline_table, size_table
 from benchmarks.peer_table import CAP_S, Block, peer_tables
 from benchmarks.policy_loop import LoopTiming, loop_table
 from benchmarks.statistics_speed import Timed, speed_table
+from benchmarks.text_presets import Cost, cost_table
 from tools.docs_pages import table
 from worker.operations.environment import environment
 
@@ -148,6 +149,18 @@ Tokens are estimated from bytes, four to a token, over the questions of a run on
 part comes first and is the same from question to question, so that a provider may keep it.
 
 {size_table(sizes)}"""
+
+
+def text_section(costs: Sequence[Cost]) -> str:
+    """What texts cost that are looked at again."""
+    return f"""## Texts that are looked at again
+
+Each preset on a narrative of the embedded bars, held against its run, with a model that takes 100 ms for
+every reply and whose scores rise from too low to high enough: one correction, one improvement, one
+regeneration, three sections. Ratios are to one call that writes the text.
+`uv run python -m benchmarks.text_presets` prints the table.
+
+{cost_table(costs)}"""
 
 
 def statistics_section(found: list[Timed]) -> str:

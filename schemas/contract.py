@@ -56,14 +56,18 @@ class Contract(BaseModel):
         """The hashed part as plain data, nested contracts included."""
         values = self.__dict__
         return {
-            name: value if type(value := values[name]) in SIMPLE else _payload_of(value)
-            for name in type(self)._hashed_fields()
+            key: value if type(value := values[name]) in SIMPLE else _payload_of(value)
+            for key, name in type(self)._hashed_fields()
         }
 
     @classmethod
     @cache
-    def _hashed_fields(cls) -> tuple[str, ...]:
-        return tuple(name for name in cls.model_fields if name not in cls.telemetry_fields)
+    def _hashed_fields(cls) -> tuple[tuple[str, str], ...]:
+        """Key and name of each: a key that is a word of Python's has another name."""
+        fields = cls.model_fields.items()
+        return tuple(
+            (field.alias or name, name) for name, field in fields if name not in cls.telemetry_fields
+        )
 
     def __hash__(self) -> int:
         """By content, mappings included: a contract may be the key of what is kept of it."""
@@ -115,7 +119,7 @@ class Contract(BaseModel):
         """How the text of each field begins, and its name, in order; None where the payload is not theirs."""
         if cls.payload is not Contract.payload:
             return None
-        return tuple((f"{canonical_json(name)}:", name) for name in sorted(cls._hashed_fields()))
+        return tuple((f"{canonical_json(key)}:", name) for key, name in sorted(cls._hashed_fields()))
 
 
 TEXT = "_text"  # of what was hashed, beside the fields

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from schemas.contract import Contract
+from schemas.fact_check import FactCheck
 from schemas.vocabulary import Direction, FindingClass, JudgeDecision, RecommendedAction
 
 
@@ -102,3 +103,12 @@ class ReplanVerdict(Contract):
     model: str = "rules"
     prompt_hash: str | None = None
     fallback: str | None = None
+    fact_check: FactCheck | None = Field(
+        default=None, description="of the model's reason; in a journal row of its own"
+    )
+
+    def payload(self) -> dict[str, Any]:
+        """What was decided, without the check of its reason."""
+        payload = super().payload()
+        del payload["fact_check"]
+        return payload

@@ -1,10 +1,11 @@
 """A proposal is one hypothesis, complete enough to trade without asking again."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from schemas.contract import Contract
+from schemas.deliberation import Deliberation
 from schemas.order_terms import OrderTerms
 from schemas.vocabulary import Direction, PlanKind
 
@@ -53,3 +54,12 @@ class StrategistAnswer(Contract):
     model: str = "rules"
     prompt_hash: str | None = None
     fallback: str | None = None
+    deliberation: Deliberation | None = Field(
+        default=None, description="how the rationale was looked at again; in journal rows of its own"
+    )
+
+    def payload(self) -> dict[str, Any]:
+        """What was said, without how its text came about."""
+        payload = super().payload()
+        del payload["deliberation"]
+        return payload

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from schemas.contract import Contract
+from schemas.deliberation import Deliberation
 from schemas.fact_check import FactCheck
 from schemas.fast_reflection import DeferredItem, ReflectionInvocationMeta
 from schemas.trials import TrialLedger
@@ -311,10 +312,14 @@ class HighLevelReflectionReport(Contract):
         default=None, description="of the text of a model, kept or not; in a journal row of its own"
     )
 
+    deliberation: Deliberation | None = Field(
+        default=None, description="how the text of a model was refined; in journal rows of its own"
+    )
+
     def payload(self) -> dict[str, Any]:
         """As ever where nothing was tried before: such a report keeps the id that it had."""
         payload = super().payload()
-        del payload["fact_check"]
+        del payload["fact_check"], payload["deliberation"]
         return _without_empty_ledger(payload)
 
 

@@ -26,6 +26,7 @@ from schemas.reflection import (
 from schemas.settings import GateSettings, Settings
 from schemas.trials import counted
 from schemas.vocabulary import EvidenceGrade, InvocationOutcome
+from services.deliberation.text_models import TextModels
 from services.high_level.clusters import (
     Measure,
     Population,
@@ -50,7 +51,8 @@ from services.high_level.expectation_checks import check_expectations, miss_text
 from services.high_level.fire_quality import fire_quality, fire_texts
 from services.high_level.grading import grade_clusters
 from services.high_level.grid import GridEvaluator, Winner, best_candidate, run_grid, trial_key
-from services.high_level.narrative import Prompt, tell, write_narrative
+from services.high_level.narrative import write_narrative
+from services.high_level.narrator import Narrator, Prompt
 from services.high_level.recommendations import (
     Context,
     playbooks_to_adjust,
@@ -85,12 +87,13 @@ class HighLevelReflectionService:
         model: LanguageModel | None = None,
         timer: Callable[[], float] = time.perf_counter,
         wordings: Wordings | None = None,
+        texts: TextModels | None = None,
     ) -> None:
         self._settings = settings
         self._prompts = prompts
         self._prompt = prompts(PROMPT_NAME)
         self._grid = grid
-        self._model = model
+        self._narrator = Narrator(self._prompt, model, settings.deliberation, texts or TextModels({}, {}))
         self._timer = timer
         self._wordings = wordings or Wordings()
 
@@ -121,9 +124,7 @@ class HighLevelReflectionService:
         report = self._report(request, population, {item.id: item for item in definitions})
         wording = self._wordings.at(request.known_at)
         facts = report_facts(report, episodes, definitions, wording.symbols)
-        told = await tell(
-            report, self._prompt, self._model, facts, self._settings.deliberation.quality, wording
-        )
+        told = await self._narrator.tell(report, facts, wording)
         latency = (self._timer() - started) * 1_000.0
         meta = ReflectionInvocationMeta(
             cadence="high_level",
@@ -140,6 +141,7 @@ class HighLevelReflectionService:
                 "meta": meta,
                 "latency_ms": int(latency),
                 "fact_check": told.checked,
+                "deliberation": told.deliberation,
             }
         )
 

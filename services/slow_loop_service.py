@@ -26,7 +26,8 @@ from schemas.state import PART, Stateful
 from schemas.trials import TrialCounts
 from schemas.vocabulary import VersionState
 from services.clock import next_slot
-from services.high_level.narrative import fact_check_row
+from services.deliberation.rows import deliberation_rows
+from services.high_level.narrator import check_row, fact_check_row
 from services.high_level_reflection_service import HighLevelReflectionService
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.renewals import Renewal
@@ -315,6 +316,11 @@ class SlowLoopService(Stateful):
         )
         if report.fact_check is not None:
             self._append(now, "fact_check", fact_check_row(report, report_id))
+        if report.deliberation is not None:
+            self.counters.texts.count(report.deliberation)
+            rows = deliberation_rows(report.deliberation, "narrative", report_id=report_id)
+            for kind, payload, telemetry in rows:
+                self._append(now, kind, payload, telemetry)
         self._count_report(report, report_id, now)
 
     def _count_report(self, report: HighLevelReflectionReport, report_id: str, now: int) -> None:
@@ -345,6 +351,9 @@ class SlowLoopService(Stateful):
             "replan_verdict",
             {"verdict_id": verdict_id, "report_id": verdict.report_id, "verdict": verdict},
         )
+        if verdict.fact_check is not None:
+            row = check_row("judge_reason", verdict.fact_check, bool(verdict.fact_check.struck_text))
+            self._append(now, "fact_check", {"report_id": verdict.report_id, "verdict_id": verdict_id, **row})
         self._apply(verdict, verdict_id, now)
 
     def _apply(self, verdict: ReplanVerdict, verdict_id: str, now: int) -> None:

@@ -91,6 +91,7 @@ def assemble(
         lambda: policy_loop.policies,
         lambda: policy_loop.backgrounds,
         wordings,
+        minds.text_models(),
     )
     reflection = None
     if settings.reflection.mode != "off":
@@ -116,7 +117,9 @@ def assemble(
     slow_loop = SlowLoopService(
         settings,
         market,
-        HighLevelReflectionService(settings, grid=ledgers, model=minds.slow, wordings=wordings),
+        HighLevelReflectionService(
+            settings, grid=ledgers, model=minds.slow, wordings=wordings, texts=minds.text_models()
+        ),
         judge,
         lifecycle,
         playbooks,
@@ -145,7 +148,14 @@ def judge_of(
 ) -> JudgeAgentClient:
     """The judge of a run, of the worker beside it, or of a report that is judged again."""
     off = settings.reflection.mode == "off"
-    return JudgeAgentClient(settings.judge, settings.gate, model, reflection_off=off, wordings=wordings)
+    return JudgeAgentClient(
+        settings.judge,
+        settings.gate,
+        model,
+        reflection_off=off,
+        wordings=wordings,
+        check_reasons=settings.deliberation.check_reasons,
+    )
 
 
 def given_playbooks(

@@ -7,7 +7,7 @@ seconds and would otherwise eat the first deadline.
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -27,7 +27,18 @@ from prompts import load_prompt
 from schemas.errors import ConfigError
 from schemas.settings import Settings
 from schemas.settings.llm import PROVIDERS
-from services.high_level.narrative import FORM as SLOW_FORM
+from services.deliberation.forms import (
+    CORRECTION,
+    CRITIQUE,
+    IMPROVEMENT,
+    OUTLINE,
+    QUALITY,
+    REVIEW,
+    SECTION,
+    TEXT_FORMS,
+)
+from services.deliberation.text_models import TextModels
+from services.high_level.narrator import FORM as SLOW_FORM
 from services.model_calls.account import ModelAccount, price_for
 from services.model_calls.record import Caller
 from services.model_calls.reply_format import ReplyFormat
@@ -55,16 +66,24 @@ class RecordedPast:
 
 @dataclass(frozen=True)
 class Models:
-    """Models of the fast reflection, the report's narrative, the strategist, the judge; None: rules alone."""
+    """Models of the fast reflection, the report's narrative, the strategist, the judge; None: rules alone.
+
+    `texts` look at what was written again, by the prompt that each is asked with.
+    """
 
     fast: LanguageModel | None = None
     slow: LanguageModel | None = None
     strategist: LanguageModel | None = None
     judge: LanguageModel | None = None
+    texts: Mapping[str, LanguageModel] = field(default_factory=dict)
+
+    def text_models(self) -> TextModels:
+        """Those of texts with their prompts."""
+        return TextModels(self.texts, {name: load_prompt(name) for name in self.texts})
 
     async def close(self) -> None:
         """Close the connections of live models."""
-        for model in (self.fast, self.slow, self.strategist, self.judge):
+        for model in (self.fast, self.slow, self.strategist, self.judge, *self.texts.values()):
             close = getattr(model, "close", None)
             if close is not None:
                 await close()
@@ -120,6 +139,21 @@ def model_address(settings: Settings, environment: Mapping[str, str]) -> str | N
     return address
 
 
+def text_models_of(settings: Settings) -> dict[str, str]:
+    """Which model is asked with each prompt about texts; none where no text of a model is looked at again."""
+    told, found = settings.deliberation, dict[str, str]()
+    if settings.policy_loop.strategist != "rules" and told.reflection_pass.enabled:
+        writer = settings.llm.strategist_model
+        found |= {CRITIQUE: told.critique_model or writer, CORRECTION: writer}
+    if settings.reflection.mode == "full" and told.quality.fact_check == "claims":
+        writer = settings.llm.slow_model
+        critic = told.critique_model or writer
+        found |= {QUALITY: critic, IMPROVEMENT: writer} if told.quality.enabled else {}
+        found |= {REVIEW: critic, IMPROVEMENT: writer} if told.review.enabled else {}
+        found |= {OUTLINE: writer, SECTION: writer} if told.chunked.enabled else {}
+    return found
+
+
 def models_in_use(settings: Settings) -> tuple[str, ...]:
     """Names of the models that the settings ask, each once."""
     names = []
@@ -129,7 +163,7 @@ def models_in_use(settings: Settings) -> tuple[str, ...]:
         names.append(settings.llm.strategist_model)
     if settings.judge.replan != "rules":
         names.append(settings.llm.slow_model)
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys([*names, *text_models_of(settings).values()]))
 
 
 def check_models(settings: Settings, environment: Mapping[str, str], *, goes_on: bool = False) -> None:
@@ -160,8 +194,15 @@ def check_recording(settings: Settings) -> None:
     _writer(settings, None)
 
 
-def configured_models(settings: Settings, guard: TickGuard, environment: Mapping[str, str]) -> Models:
+def configured_models(
+    settings: Settings,
+    guard: TickGuard,
+    environment: Mapping[str, str],
+    texts: Mapping[str, str] | None = None,
+) -> Models:
     """The models to ask; none where rules decide alone or a cassette answers.
+
+    `texts` names the model of each prompt about texts; None: as the settings have it.
 
     Raises:
         ConfigError: a model without a key.
@@ -186,12 +227,14 @@ def configured_models(settings: Settings, guard: TickGuard, environment: Mapping
         model.open()
         return RetryingModel(model, attempts=llm.attempts, first_wait_ms=llm.first_wait_ms)
 
+    asked = text_models_of(settings) if texts is None else texts
     full, proposes = settings.reflection.mode == "full", settings.policy_loop.strategist != "rules"
     return Models(
         fast=opened(llm.fast_model, FAST_FORM) if full else None,
         slow=opened(llm.slow_model, SLOW_FORM, llm.stall_ms) if full else None,
         strategist=opened(llm.strategist_model, STRATEGIST_FORM) if proposes else None,
         judge=opened(llm.slow_model, JUDGE_FORM, llm.stall_ms) if settings.judge.replan != "rules" else None,
+        texts={name: opened(model, TEXT_FORMS[name]) for name, model in asked.items()},
     )
 
 
@@ -212,6 +255,7 @@ def accounted_models(
     guard: TickGuard,
     cassette: Cassette | None,
     past: RecordedPast | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Models:
     """The models as a run uses them: admitted, recorded and paid for, or played back from the cassette.
 
@@ -231,6 +275,8 @@ def accounted_models(
         caller = caller_of(settings, name, form, load_prompt(form.name).hash)
         return AccountedModel(caller, source, account, guard)
 
+    asked = text_models_of(settings) if texts is None else texts
+    found = {name: accounted(models.texts.get(name), asked[name], TEXT_FORMS[name]) for name in asked}
     llm, full = settings.llm, settings.reflection.mode == "full"
     proposes, judges = settings.policy_loop.strategist != "rules", settings.judge.replan != "rules"
     return Models(
@@ -238,6 +284,7 @@ def accounted_models(
         slow=accounted(models.slow, llm.slow_model, SLOW_FORM) if full else None,
         strategist=accounted(models.strategist, llm.strategist_model, STRATEGIST_FORM) if proposes else None,
         judge=accounted(models.judge, llm.slow_model, JUDGE_FORM) if judges else None,
+        texts={name: model for name, model in found.items() if model is not None},
     )
 
 

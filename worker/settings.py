@@ -75,8 +75,8 @@ class ResolvedSettings:
 
 def _fields(tree: type[Contract], prefix: str = "") -> dict[str, FieldInfo]:
     found: dict[str, FieldInfo] = {}
-    for name, field in tree.model_fields.items():
-        section = field.annotation
+    for attribute, field in tree.model_fields.items():
+        name, section = field.alias or attribute, field.annotation
         if isinstance(section, type) and issubclass(section, Contract):
             found |= _fields(section, f"{prefix}{name}.")
         else:

@@ -12,6 +12,8 @@ from schemas.policy import FrozenPolicy
 from schemas.proposal import PolicyProposal
 from schemas.settings import Settings
 from schemas.snapshot import PolicySnapshot
+from services.deliberation.forms import CORRECTION, CRITIQUE
+from services.deliberation.text_models import TextModels
 from services.model_calls.wording import Wordings
 from services.policy_loop.invariant_context import tolerances
 from services.ports import BackgroundReader, LanguageModel, PlaybookReader, Strategist
@@ -24,8 +26,11 @@ def configured_strategist(
     policies: Callable[[], Mapping[str, FrozenPolicy]],
     backgrounds: Callable[[], Mapping[str, DecisionBackground]],
     wordings: Wordings,
+    texts: TextModels,
 ) -> Strategist:
     """The strategist of a run; `policies` are those frozen in it, `backgrounds` those of open evaluations.
+
+    `texts` look at a model's rationale again, where they have who criticises and who corrects.
 
     Raises:
         ConfigError: it asks a model and there is none.
@@ -44,7 +49,10 @@ def configured_strategist(
     def background(snapshot: PolicySnapshot) -> DecisionBackground | None:
         return backgrounds().get(snapshot.content_hash)
 
-    return model_strategist(settings, model, rules, playbooks, frozen, background, wordings)
+    return model_strategist(
+        settings, model, rules, playbooks, frozen, background, wordings,
+        texts=texts if texts.has(CRITIQUE, CORRECTION) else None,
+    )  # fmt: skip
 
 
 def model_strategist(
@@ -56,6 +64,7 @@ def model_strategist(
     background: BackgroundReader,
     wordings: Wordings,
     prompt: PromptTemplate | None = None,
+    texts: TextModels | None = None,
 ) -> ModelStrategist:
     """A strategist of a model as the settings have it; `prompt` None is the one in use."""
     return ModelStrategist(
@@ -70,4 +79,6 @@ def model_strategist(
         own_rules=settings.reflection.mode != "off",
         tick=settings.execution.tick_size,
         prompt=prompt,
+        texts=texts,
+        reflection_pass=settings.deliberation.reflection_pass,
     )

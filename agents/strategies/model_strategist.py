@@ -7,7 +7,7 @@ picks a base and says what to change; it never writes a plan from nothing, sizes
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,12 @@ from schemas.background import DecisionBackground, RecentBar
 from schemas.playbook import PlaybookDefinition
 from schemas.proposal import StrategistAnswer
 from schemas.reflection import BUCKETS
+from schemas.settings.deliberation import PassSettings
 from schemas.snapshot import PolicySnapshot
+from services.deliberation.budget import Budget
+from services.deliberation.presets.reflection_pass import calls_of, run_pass
+from services.deliberation.refine import Task
+from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply, ask
 from services.model_calls.quoting import quoted_json
 from services.model_calls.wording import PLAIN_RUN, PRICED, Wording, Wordings
@@ -32,6 +37,8 @@ MAX_TOKENS = 1_500
 NOTHING_TO_CHOOSE = "nothing_to_choose"
 NONE = "none"
 NS_PER_MS = 1_000_000
+LONGEST_RATIONALE = 4_000
+BY_DEFAULT = PassSettings()
 SHOWN_OF_CASE = ("symbol", "r", "distance", "failure_mode", "known_at")
 
 
@@ -66,6 +73,8 @@ class ModelStrategist:
         tick: float = 0.0,
         timer: Callable[[], int] = time.perf_counter_ns,
         prompt: PromptTemplate | None = None,
+        texts: TextModels | None = None,
+        reflection_pass: PassSettings = BY_DEFAULT,
     ) -> None:
         """Hold readers only.
 
@@ -82,6 +91,8 @@ class ModelStrategist:
             tick: grid of stops; 0: none.
             timer: monotonic ns, for what is left of the deadline.
             prompt: template of the question; None: the one in use.
+            texts: who criticises and corrects a rationale; None: nobody does.
+            reflection_pass: how a rationale is looked at again.
         """
         self._model = model
         self._rules = rules
@@ -95,6 +106,8 @@ class ModelStrategist:
         self._tick = tick
         self._timer = timer
         self._prompt = prompt or load_prompt(PROMPT)
+        self._texts = texts
+        self._pass = reflection_pass
         self._static: tuple[tuple[str, ...], str] = ((), "")
 
     async def answer(self, snapshot: PolicySnapshot, revision: Revision | None) -> StrategistAnswer:
@@ -120,15 +133,48 @@ class ModelStrategist:
         if isinstance(said, ReplyFault):
             corrected = self._request_text(snapshot, revision, bases, said)
             said = await self._attempt(snapshot, bases, corrected, start)
+        if isinstance(said, StrategistAnswer) and self._texts is not None:
+            written = {base.proposal.rationale for base in bases}
+            return await self._reread(said, self._texts, snapshot, written, start)
         return Fallback(str(said.kind), said.message) if isinstance(said, ReplyFault) else said
+
+    async def _reread(
+        self,
+        answer: StrategistAnswer,
+        texts: TextModels,
+        snapshot: PolicySnapshot,
+        written: Set[str],
+        start: int,
+    ) -> StrategistAnswer:
+        """The answer with its rationale looked at again, within the same deadline; no typed field changes.
+
+        A rationale that is one of those `written` before is that of a base: the rules', or looked at already.
+        """
+        proposal = answer.proposal
+        if proposal is None or proposal.rationale in written:
+            return answer
+        shown = self._wordings.of(snapshot).json(snapshot.payload())
+        budget = Budget(0, calls_of(self._pass), deadline_ms=self._left_ms(start), timer=self._timer)
+        task = Task(f"Why {proposal.direction} by {proposal.playbook_id}, now?", shown, snapshot.content_hash)
+        done = await run_pass(task, proposal.rationale, self._pass, budget, models=texts, news_alone=True)
+        update: dict[str, Any] = {"deliberation": done}
+        if done.changed and done.final and len(done.final) <= LONGEST_RATIONALE:
+            update["proposal"] = proposal.model_copy(update={"rationale": done.final})
+        return answer.model_copy(update=update)
+
+    def _left_ms(self, start: int) -> float:
+        return max(0.0, self._deadline_ms - (self._timer() - start) / NS_PER_MS)
 
     async def _attempt(
         self, snapshot: PolicySnapshot, bases: tuple[PlanBase, ...], prompt: str, start: int
     ) -> StrategistAnswer | ReplyFault | Fallback:
         """One call, made even without time left: the record then says so, and a replay ends there too."""
-        left_ms = max(0.0, self._deadline_ms - (self._timer() - start) / NS_PER_MS)
         reply = await ask(
-            self._model, system=self._static_part(), prompt=prompt, max_tokens=MAX_TOKENS, deadline_ms=left_ms
+            self._model,
+            system=self._static_part(),
+            prompt=prompt,
+            max_tokens=MAX_TOKENS,
+            deadline_ms=self._left_ms(start),
         )
         if isinstance(reply, NoReply):
             return Fallback(reply.kind)

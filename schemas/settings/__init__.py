@@ -12,6 +12,7 @@ from schemas.canonical import content_hash
 from schemas.contract import Contract
 from schemas.settings.account import AccountSettings
 from schemas.settings.bounds import MAX_COUNT
+from schemas.settings.deliberation import DeliberationSettings
 from schemas.settings.envelope import CorrelationBucket, EnvelopeSettings, NoTradeWindow
 from schemas.settings.execution import ExecutionSettings
 from schemas.settings.gate import GateSettings
@@ -19,12 +20,7 @@ from schemas.settings.judge import JudgeSettings
 from schemas.settings.live import ExchangeSettings, FeedSettings, OperationsSettings
 from schemas.settings.llm import NO_PROVIDER, LlmSettings
 from schemas.settings.policy_loop import HEARTBEAT_BARS, PolicyLoopSettings, RegimeSettings
-from schemas.settings.reflection import (
-    DeliberationSettings,
-    HighLevelSettings,
-    MemorySettings,
-    ReflectionSettings,
-)
+from schemas.settings.reflection import HighLevelSettings, MemorySettings, ReflectionSettings
 
 __all__ = [
     "MAX_COUNT",
@@ -55,14 +51,41 @@ __all__ = [
 OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
 
 
+# What was added to a section after runs were stored with it; sections within others come first.
 LATER = {
     "llm": ("accept_models", "structured_output", "anonymise"),
     "reflection": ("model_deadline_ms",),
     "envelope": ("max_entries_per_block",),
     "gate": ("block", "strict"),
     "judge": ("shadow_life_blocks", "action_life_blocks"),
-    "deliberation": ("quality",),
+    "deliberation.quality": (
+        "enabled",
+        "mode",
+        "threshold",
+        "adaptive_threshold",
+        "iterations",
+        "critics",
+        "critique_tokens",
+        "improvement_tokens",
+        "deadline_ms",
+    ),
+    "deliberation": (
+        "pass",
+        "quality",
+        "review",
+        "chunked",
+        "narrative_tokens",
+        "check_reasons",
+        "critique_model",
+    ),
 }
+
+
+def _section(payload: dict[str, Any], name: str) -> dict[str, Any]:
+    """The part of a payload that a dotted name leads to."""
+    for part in name.split("."):
+        payload = payload[part]
+    return payload
 
 
 class DataSettings(Contract):
@@ -207,11 +230,13 @@ class Settings(Contract):
         payload = self.payload()
         del payload["runtime"]
         del payload["llm"]["base_url"]
+        fresh = Settings.model_construct().payload()
         for section, names in LATER.items():
-            fresh = type(getattr(self, section))().payload()
+            told, by_default = _section(payload, section), _section(fresh, section)
             for name in names:
-                if payload[section][name] == fresh[name]:
-                    del payload[section][name]
+                if told[name] == by_default[name]:
+                    del told[name]
+                del by_default[name]
         return payload
 
     @property

@@ -106,26 +106,3 @@ class HighLevelSettings(Contract):
     def interval_for(self, timeframe: str) -> Literal["daily", "weekly"]:
         """The interval in force for a timeframe."""
         return self.interval or ("weekly" if timeframe == "1d" else "daily")
-
-
-class QualitySettings(Contract):
-    """What a model's text has to hold before it is stored."""
-
-    fact_check: Literal["claims", "numbers"] = Field(
-        default="claims",
-        description="what of a model's narrative is held against the run: every claim, with its name, sign "
-        "and unit; or its numbers alone, each of which may be any number of the report",
-    )
-    rounds: int = Field(
-        default=3,
-        ge=1,
-        le=3,
-        description="how often a model is asked for one text: from the second time on with the claims that "
-        "do not hold and the values that would; what is left then is struck",
-    )
-
-
-class DeliberationSettings(Contract):
-    """How texts are checked before they are stored."""
-
-    quality: QualitySettings = QualitySettings()

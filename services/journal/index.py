@@ -23,6 +23,7 @@ ID_FIELDS = {
     "policy_amended": "amendment_id",
     "high_level_request": "request_hash",
     "high_level_report": "report_id",
+    "deliberation": "deliberation_id",
     "replan_verdict": "verdict_id",
     "playbook_version": "version_hash",
 }

@@ -17,6 +17,7 @@ HASHES = {
 POLICY_HASHES = HASHES | {"verdict_hash": "boundary_verdict", "replaces": "policy_frozen"}
 OWNER = {"policy_id": "policy_frozen"}
 AMENDED = {"amendment_id": "policy_amended"}
+DELIBERATED = {"deliberation_id": "deliberation"}
 
 # kind -> dotted field -> kind of the artifact it names; a field may be null, and may hold a list.
 REFERENCES: dict[str, dict[str, str]] = {
@@ -54,7 +55,13 @@ REFERENCES: dict[str, dict[str, str]] = {
     "measure_renewed": {"version_hash": "playbook_version"},
     "high_level_request": {"request.episode_ids": "episode"},
     "high_level_report": {"request_hash": "high_level_request", "report.evidence_refs": "episode"},
-    "fact_check": {"report_id": "high_level_report"},
+    "fact_check": {"report_id": "high_level_report", "verdict_id": "replan_verdict"},
+    "deliberation": {"report_id": "high_level_report", "proposal_hash": "policy_proposal"},
+    "reflection_critique": DELIBERATED,
+    "reflection_correction": DELIBERATED,
+    "review_cycle": DELIBERATED,
+    "chunk_outline": DELIBERATED,
+    "chunk_write": DELIBERATED,
     "replan_verdict": {"report_id": "high_level_report"},
     "playbook_version": {
         "report_id": "high_level_report",

@@ -14,6 +14,7 @@ from schemas.regime import RegimeView
 from schemas.settings import ReflectionSettings
 from schemas.state import Stateful
 from schemas.vocabulary import InvocationOutcome, PlanKind, PolicyEventKind, ReflectionStatus, Severity
+from services.deliberation.counters import TextCounters
 from services.policy_loop.admission import Admission
 from services.ports import PlanRound
 from services.statistics.quantiles import quantiles
@@ -53,6 +54,7 @@ class PolicyCounters(Stateful):
     fallbacks: Counter[str] = field(default_factory=Counter)
     reflections: Counter[str] = field(default_factory=Counter)
     invocations: Counter[str] = field(default_factory=Counter)
+    texts: TextCounters = field(default_factory=TextCounters)
     finding_codes: Counter[str] = field(default_factory=Counter)
     amendments: Counter[str] = field(default_factory=Counter)
     amendment_codes: Counter[str] = field(default_factory=Counter)
@@ -80,6 +82,8 @@ class PolicyCounters(Stateful):
         self.sources[one.answer.model] += 1
         if one.answer.fallback is not None:
             self.fallbacks[one.answer.fallback] += 1
+        if (refined := one.answer.deliberation) is not None:
+            self.texts.count(refined)
         if one.answer.kind is PlanKind.ABSTAIN and regime is not None:
             self.abstained_in[f"{regime.labels.key}/{regime.labels.structure}"] += 1
         if isinstance(one.reflection, PolicyLevelReflectionResult):

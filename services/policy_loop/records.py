@@ -16,6 +16,7 @@ from schemas.reflection import (
 )
 from schemas.snapshot import PolicySnapshot
 from schemas.vocabulary import EvaluationOutcome
+from services.deliberation.rows import deliberation_rows
 from services.policy_loop.admission import Admission, EventSkip
 from services.policy_loop.clamps import ProposalClamp
 from services.ports import EventJournal, PlanRound
@@ -127,6 +128,12 @@ class PolicyJournal:
             number, snapshot, answer.proposal, None, str(answer.kind), answer.reason,
             answer.model, answer.fallback, answer.prompt_hash,
         )  # fmt: skip
+        if answer.deliberation is not None and answer.proposal is not None:
+            told = deliberation_rows(
+                answer.deliberation, "rationale", proposal_hash=answer.proposal.content_hash
+            )
+            for kind, payload, telemetry in told:
+                self._append(kind, payload, telemetry)
         if reflection is not None and answer.proposal is not None:
             self._reflected(snapshot, answer.proposal.content_hash, reflection, None)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.state import Stateful
+from services.deliberation.counters import TextCounters
 
 
 @dataclass
@@ -18,6 +19,7 @@ class SlowCounters(Stateful):
     replans: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     applied: Counter[str] = field(default_factory=Counter)
+    texts: TextCounters = field(default_factory=TextCounters)
     reports: list[dict[str, Any]] = field(default_factory=list)
     run_ms: list[float] = field(default_factory=list)
     seconds: float = 0.0

@@ -17,7 +17,11 @@ from schemas.vocabulary import TickEventKind
 from services.journal.kinds import INPUT_KINDS, JOURNAL_KINDS, TICK_KINDS
 from services.policy_checks.coherence import LINT_SEVERITY
 from services.ports import ModelReply
+from tests.worker.settings_walk.decisions import CHUNKED, REVIEWED
+from tests.worker.settings_walk.texts_seen import told
+from tests.worker.settings_walk.walking import settings_with
 from tests.worker.shared_runs import Run, embedded_bars, embedded_run, planted_run, run_on
+from tests.worker.test_texts_of_models import corrected, judged_falsely, narrated
 from tools.docs_pages import DOCS, ROOT
 from trading_core.tick_events import EVENT_FIELDS
 from worker.models import Models
@@ -27,8 +31,12 @@ OPEN = re.compile(r"\.[A-Z]+$")
 LIVE_KINDS = INPUT_KINDS | {"entries_blocked"}  # held to the page by tests/worker/trading
 # A measure is renewed after half a year at the earliest: held by tests/worker/test_bans_are_lifted.py; a text
 # of a model is checked in tests/worker/test_narratives_of_a_model.py.
-RARE = {"error", "fact_check", "measure_renewed", "proposal_clamped", "run_random_veto"}
-NEVER_IN_THESE_RUNS = RARE | LIVE_KINDS
+RARE = {"error", "measure_renewed", "proposal_clamped", "run_random_veto"}
+OF_TEXTS = {
+    "fact_check", "deliberation", "reflection_critique", "reflection_correction", "review_cycle",
+    "chunk_outline", "chunk_write",
+}  # fmt: skip
+NEVER_IN_THESE_RUNS = OF_TEXTS | RARE | LIVE_KINDS
 
 
 @cache
@@ -185,6 +193,15 @@ def test_journal_payloads_are_those_documented():
                 seen[row.kind].append(keys)
     assert JOURNAL_KINDS - set(seen) <= NEVER_IN_THESE_RUNS
     assert all(len(forms) == len(documented_payloads()[kind]) for kind, forms in seen.items())
+
+
+def test_payloads_of_texts_of_models_are_those_documented():
+    sections = settings_with(CHUNKED | REVIEWED)
+    seen = {(event["kind"], *sorted({"deliberation_id", *event["fields"]})) for event in told(sections)[-1]}
+    rows = (row for run in (narrated()[0], corrected()[0], judged_falsely()) for row in run.rows)
+    seen |= {(row.kind, *sorted(json.loads(row.payload))) for row in rows if row.kind in OF_TEXTS}
+    documented = documented_payloads()
+    assert seen == {(kind, *sorted(keys)) for kind in OF_TEXTS for keys in documented[kind]}
 
 
 def test_journal_page_has_the_fields_of_the_table_of_each_tick_event():

@@ -19,8 +19,7 @@ from agents.strategies.rule_strategist import RuleStrategist
 from prompts import load_prompt
 from schemas.errors import ModelError
 from schemas.settings import JudgeSettings, LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
-from schemas.settings.reflection import QualitySettings
-from services.high_level import narrative
+from services.high_level import narrator
 from services.high_level.report_facts import report_facts
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
@@ -175,23 +174,23 @@ def test_judge_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
     assert seconds == pytest.approx(BUDGET_MS / 1_000)
 
 
-ASKED = REPORT, load_prompt("high_level_reflection")
+ASKED = load_prompt("high_level_reflection")
 FACTS = report_facts(REPORT, (), (), {})
 
 
 def test_narrative_of_a_model_that_keeps_no_deadline_is_cut_off_at_it_and_its_grace() -> None:
-    model = Boundless(10 * narrative.DEADLINE_MS / 1_000)
-    told, seconds = timed(lambda: narrative.tell(*ASKED, model, FACTS, QualitySettings()))
-    assert told == narrative.Narrative(REPORT.narrative, False, "model failed: no answer within 60000 ms")
-    assert model.deadlines_ms == [narrative.DEADLINE_MS]
-    assert seconds == pytest.approx((narrative.DEADLINE_MS + GRACE_MS) / 1_000)
+    model = Boundless(10 * narrator.DEADLINE_MS / 1_000)
+    told, seconds = timed(lambda: narrator.Narrator(ASKED, model).tell(REPORT, FACTS))
+    assert told == narrator.Narrative(REPORT.narrative, False, "model failed: no answer within 60000 ms")
+    assert model.deadlines_ms == [narrator.DEADLINE_MS]
+    assert seconds == pytest.approx((narrator.DEADLINE_MS + GRACE_MS) / 1_000)
 
 
 def test_narrative_of_a_model_that_keeps_its_deadline_ends_there_without_the_grace() -> None:
-    model = Keeping(10 * narrative.DEADLINE_MS / 1_000)
-    told, seconds = timed(lambda: narrative.tell(*ASKED, model, FACTS, QualitySettings()))
+    model = Keeping(10 * narrator.DEADLINE_MS / 1_000)
+    told, seconds = timed(lambda: narrator.Narrator(ASKED, model).tell(REPORT, FACTS))
     assert told.refused is not None
-    assert seconds == pytest.approx(narrative.DEADLINE_MS / 1_000)
+    assert seconds == pytest.approx(narrator.DEADLINE_MS / 1_000)
 
 
 def test_judge_of_a_run_has_a_deadline_without_being_given_one(monkeypatch: pytest.MonkeyPatch) -> None:

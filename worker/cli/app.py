@@ -22,6 +22,7 @@ from worker.cli import (
     config,
     data,
     db,
+    deliberate,
     doctor,
     factcheck,
     gate,
@@ -128,6 +129,7 @@ app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.command("factcheck")(factcheck.factcheck)
 app.command("calibration")(calibration.calibration)
+app.command("deliberate")(deliberate.deliberate)
 app.command("gate")(gate.gate)
 app.command("worlds")(worlds.worlds)
 app.command("ablate")(ablate.ablate)

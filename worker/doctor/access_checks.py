@@ -12,7 +12,7 @@ from agents.judge_model import DEADLINE_MS as JUDGE_MS
 from schemas.errors import ModelError
 from schemas.settings import Settings
 from services.feeds.port import MarketFeed
-from services.high_level.narrative import DEADLINE_MS as NARRATIVE_MS
+from services.high_level.narrator import DEADLINE_MS as NARRATIVE_MS
 from services.ports import LanguageModel
 from trading_core.tick_guard import TickGuard
 from worker.doctor.checks import DoctorContext, Finding

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pydantic import ValidationError
+from pydantic import PrivateAttr, ValidationError
 
 from agents.language_models.cassette import KIND, Cassette, recorded_call
 from schemas.errors import CassetteMiss, ConfigError, ThinktwiceError
@@ -54,11 +54,36 @@ class ReplayReport:
 
 
 class PastSettings(Settings):
-    """Those of a run from before claims were held against it: its texts had their numbers looked up alone."""
+    """Those of a run from before its texts were looked at as they are now, hashed as the run hashed them."""
+
+    _as_hashed: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     def hashed(self) -> dict[str, Any]:
-        """As the run hashed them, without settings of texts."""
-        return super().hashed() | {"deliberation": {}}
+        """As the run hashed them."""
+        return dict(self._as_hashed)
+
+
+def _settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
+    """The settings with what their version did to texts, where it was less than this one does.
+
+    Before claims were held against the run, numbers alone were looked up; before texts were scored and
+    improved, each was asked for and checked, and no reason was.
+    """
+    told = stored.get("deliberation") or {}
+    if "pass" in told:
+        return settings
+    parts = settings.deliberation
+    update: dict[str, Any] = {"enabled": False} if told else {"enabled": False, "fact_check": "numbers"}
+    then = parts.model_copy(
+        update={
+            "quality": parts.quality.model_copy(update=update),
+            "reflection_pass": parts.reflection_pass.model_copy(update={"enabled": False}),
+            "check_reasons": False,
+        }
+    )
+    past = PastSettings.model_construct(**{**settings.__dict__, "deliberation": then})
+    past._as_hashed = settings.hashed()
+    return past
 
 
 class SettingsOfAnotherVersion(ConfigError):
@@ -86,11 +111,7 @@ def stored_settings(record: "RunRecord") -> Settings:
             f"the stored configuration of {record.run_id} hashes to {settings.config_hash[:16]}, recorded "
             f"was {record.config_hash[:16]}: it was changed, or another version made it"
         )
-    if not record.config.get("deliberation"):
-        quality = settings.deliberation.quality.model_copy(update={"fact_check": "numbers"})
-        deliberation = settings.deliberation.model_copy(update={"quality": quality})
-        return PastSettings.model_construct(**{**settings.__dict__, "deliberation": deliberation})
-    return settings
+    return _settings_of_then(settings, record.config)
 
 
 def _without_sockets(config: Mapping[str, Any]) -> dict[str, Any]:

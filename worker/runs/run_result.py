@@ -9,6 +9,7 @@ from schemas.canonical import ns_to_datetime
 from schemas.episode import Episode
 from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import TickEventKind
+from services.deliberation.counters import texts_document
 from services.policy_loop.invariant_context import cost_bps
 from services.statistics.quantiles import quantiles
 from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
@@ -98,6 +99,7 @@ class RunResult:
                 "actions": dict(sorted(slow.applied.items())),
                 "refused": dict(sorted(slow.refused.items())),
             },
+            "deliberation": texts_document((policy.texts, slow.texts)),
             "playbooks": {"versions": session.lifecycle.counts()},
             "journal": {
                 "url": journal_url,

@@ -3,15 +3,10 @@ import asyncio
 import pytest
 
 from prompts import load_prompt
-from schemas.settings.reflection import QualitySettings
-from services.high_level.narrative import (
-    Narrative,
-    fact_check_row,
-    read_narrative,
-    tell,
-    unknown_numbers,
-    with_known_numbers,
-)
+from schemas.settings.deliberation import DeliberationSettings, QualitySettings
+from services.high_level.narrator import Narrative, fact_check_row, read_narrative, with_known_numbers
+from services.high_level.narrator import Narrator as Teller
+from services.text.news import unknown_numbers
 from tests.services.deliberation.recorded import recorded, recorded_report
 from tests.services.high_level.narrators import LIE, TRUE, Narrator
 
@@ -56,8 +51,8 @@ def test_reply_of_another_shape_is_refused_with_its_reason(reply, word):
 def told_by(*narratives: str, **settings) -> tuple[Narrative, Narrator]:
     model = Narrator(list(narratives))
     prompt = load_prompt("high_level_reflection")
-    quality = QualitySettings(**settings)
-    return asyncio.run(tell(recorded_report(), prompt, model, recorded(), quality)), model
+    teller = Teller(prompt, model, DeliberationSettings(quality=QualitySettings(**settings)))
+    return asyncio.run(teller.tell(recorded_report(), recorded())), model
 
 
 def test_text_that_lies_leaves_the_rule_text_and_its_claims_are_told():

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from prompts import load_prompt
-from schemas.settings.reflection import QualitySettings
-from services.high_level.narrative import tell, write_narrative
+from services.high_level.narrative import write_narrative
+from services.high_level.narrator import Narrator as Teller
 from services.high_level.report_facts import report_facts
 from services.high_level_reflection_service import PROMPT_NAME
 from services.policy_checks.consolidation import weigh_reply
@@ -29,7 +29,7 @@ def told(needs: tuple[str, ...], narrative: str):
     drafted = drafted.model_copy(update={"narrative": write_narrative(drafted)})
     narrator = Narrator([narrative])
     facts = report_facts(drafted, (), (), {})
-    return asyncio.run(tell(drafted, TEMPLATE, narrator, facts, QualitySettings())), narrator.prompts[0]
+    return asyncio.run(Teller(TEMPLATE, narrator).tell(drafted, facts)), narrator.prompts[0]
 
 
 def test_narrative_every_deferred_need_stays_inside_its_quotes():

@@ -34,6 +34,7 @@ from tests.worker.settings_walk.slow_seen import (
     trial,
     trigger,
 )
+from tests.worker.settings_walk.texts_seen import asked_models, patience, reread, told, told_in_one_look
 from tests.worker.settings_walk.walking import Entry
 
 BUCKET = {"name": "tech", "symbols": ["AAPL", "IBM", "MSFT"], "max_exposure": 0.15}
@@ -60,6 +61,10 @@ SILENT = {
     "reflection.minimum_cases": 100_000,
 }
 REGIME = "policy_loop.regime."
+ASKING = {"reflection.mode": "full", "llm.provider": "anthropic"}
+REVIEWED = ASKING | {"deliberation.review.enabled": True}
+SECTIONS = {"deliberation.chunked.enabled": True}
+CHUNKED = ASKING | SECTIONS | {"deliberation.narrative_tokens": 4_000}
 
 NARROW = {"data.plausible_change": 0.005, "data.plausible_atr": 1.0}
 
@@ -170,6 +175,42 @@ DECISIONS: dict[str, Entry] = {
     "high_level.surprise_limit_r": Entry(0.5, trigger),
     "deliberation.quality.fact_check": Entry("numbers", narrated),
     "deliberation.quality.rounds": Entry(1, narrated),
+    "deliberation.quality.enabled": Entry(False, told, ASKING),
+    "deliberation.quality.mode": Entry("critique_only", told, ASKING),
+    "deliberation.quality.threshold": Entry(70.0, told, ASKING),
+    "deliberation.quality.adaptive_threshold": Entry(True, told_in_one_look, ASKING),
+    "deliberation.quality.iterations": Entry(0, told, ASKING),
+    "deliberation.quality.critics": Entry(2, told, ASKING),
+    "deliberation.quality.critique_tokens": Entry(100, told, ASKING),
+    "deliberation.quality.improvement_tokens": Entry(100, told, ASKING),
+    "deliberation.quality.deadline_ms": Entry(600_000.0, patience, ASKING),
+    "deliberation.narrative_tokens": Entry(4_000, told, ASKING | SECTIONS),
+    "deliberation.critique_model": Entry("another-model", asked_models, ASKING),
+    "deliberation.pass.enabled": Entry(False, reread),
+    "deliberation.pass.critique_tokens": Entry(100, reread),
+    "deliberation.pass.correction_tokens": Entry(100, reread),
+    "deliberation.pass.min_confidence": Entry(0.7, reread),
+    "deliberation.pass.max_iterations": Entry(2, reread),
+    "deliberation.pass.minimum_characters": Entry(500, reread),
+    "deliberation.pass.checklist": Entry(["accuracy"], reread),
+    "deliberation.review.enabled": Entry(True, told, ASKING),
+    "deliberation.review.mode": Entry("never", told, REVIEWED),
+    "deliberation.review.iterations": Entry(1, told, REVIEWED),
+    "deliberation.review.threshold": Entry(0.5, told, REVIEWED),
+    "deliberation.review.max_regenerations": Entry(0, told, REVIEWED),
+    "deliberation.review.eval_tokens": Entry(100, told, REVIEWED),
+    "deliberation.review.questions": Entry(["Is it so?"], told, REVIEWED),
+    "deliberation.chunked.enabled": Entry(True, told, ASKING | {"deliberation.narrative_tokens": 4_000}),
+    "deliberation.chunked.max_chunks": Entry(3, told, CHUNKED),
+    "deliberation.chunked.tokens_per_chunk": Entry(100, told, CHUNKED),
+    "deliberation.chunked.auto_threshold": Entry(5_000, told, CHUNKED),
+    "deliberation.chunked.auto_outline": Entry(False, told, CHUNKED),
+    "deliberation.chunked.outline_retries": Entry(
+        1, told, CHUNKED | {"deliberation.chunked.auto_outline": False}
+    ),
+    "deliberation.chunked.outline_tokens": Entry(100, told, CHUNKED),
+    "deliberation.chunked.strategy": Entry("per_chunk", told, CHUNKED | REVIEWED),
+    "deliberation.chunked.retry": Entry(False, told, CHUNKED | REVIEWED),
     "gate.mode": Entry("significance_only", report),
     "gate.q": Entry(0.3, report),
     "gate.minimum_trades": Entry(31, report),

@@ -8,6 +8,7 @@ from tests.worker.settings_walk.models_seen import (
     asked,
     asked_in_vain,
     judged,
+    judged_reason,
     kept,
     priced,
 )
@@ -21,6 +22,7 @@ RECORDED = {**FULL, "runtime.llm": "record", "runtime.cassette": "calls.jsonl"}
 
 MODELS: dict[str, Entry] = {
     "policy_loop.strategist": Entry("model", asked, {"llm.provider": "anthropic"}),
+    "deliberation.check_reasons": Entry(False, judged_reason, JUDGING),
     "judge.replan": Entry("model", judged, {"llm.provider": "anthropic"}),
     "llm.provider": Entry("anthropic", asked, {"reflection.mode": "full", **BUDGETS}),
     "llm.base_url": Entry("http://127.0.0.1:9/v1", asked, FULL),

@@ -47,6 +47,7 @@ class Wire:
 
     asked: list[Any] = []
     failing = False
+    reply = AGREES
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class Wire:
         self.asked.append([*self.made, max_tokens, ceil(deadline_ms / COARSE_MS), now_ms])
         if self.failing:
             raise ModelError("overloaded", retryable=True, kind="overloaded")
-        return ModelReply(AGREES, self.name, 1_000, 100, 0.1)
+        return ModelReply(self.reply, self.name, 1_000, 100, 0.1)
 
 
 def provided(provider: str) -> type[Wire]:
@@ -124,6 +125,20 @@ def judged(settings: Settings) -> Any:
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
         return [run_virtually(judging()), [one[:6] for one in wire.asked]]
+
+
+def judged_reason(settings: Settings) -> Any:
+    """What a session's judge says of a report for a model whose reason is false."""
+    lie = json.dumps({"keep": ["a1"], "reason": "All 60 trades of channel_breakout won."})
+
+    async def judging() -> Any:
+        made = assemble(settings, months(), JournalWriter(MemorySink()))
+        return (await made.slow_loop._judge.replan(REPORT, (), 0)).reason
+
+    with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wire, "reply", lie)
+        patch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
+        return run_virtually(judging())
 
 
 def kept(settings: Settings) -> Any:

@@ -11,7 +11,7 @@ from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import Eligibility, PlaybookDefinition
 from schemas.settings import Settings
 from schemas.vocabulary import RecommendedAction, Structure
-from services.high_level.narrative import tell
+from services.high_level.narrator import Narrator as Teller
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.playbooks.measures import revised
@@ -209,6 +209,6 @@ BANNED, TRIED = carried_out(BAN), carried_out(TRY)
 def narrated(settings: Settings) -> Any:
     """What stands of a text that lies, and how often a model was asked for it."""
     model = Narrator([f"{TRUE} {LIE}", LIE.replace("60", "61")])
-    prompt, quality = load_prompt("high_level_reflection"), settings.deliberation.quality
-    told = asyncio.run(tell(recorded_report(), prompt, model, recorded(), quality))
+    teller = Teller(load_prompt("high_level_reflection"), model, settings.deliberation)
+    told = asyncio.run(teller.tell(recorded_report(), recorded()))
     return told.text, told.refused, len(model.prompts)

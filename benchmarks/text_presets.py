@@ -1,0 +1,254 @@
+"""What each preset of texts costs against a model that takes 100 ms: calls, tokens, time, cache hits.
+
+The texts are narratives of a run over embedded bars, held against that run; tokens are bytes by four. The
+single pass beside them is one call that writes the text. `uv run python -m benchmarks.text_presets` prints
+the table.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prompts import load_prompt
+from schemas.deliberation import Deliberation
+from schemas.settings import DeliberationSettings, Settings
+from services.deliberation.budget import Budget
+from services.deliberation.forms import (
+    CORRECTION,
+    CRITIQUE,
+    IMPROVEMENT,
+    OUTLINE,
+    QUALITY,
+    REVIEW,
+    SECTION,
+    TEXT_FORMS,
+)
+from services.deliberation.model_critics import CachedCritic, quality_critic
+from services.deliberation.model_revisers import FirstDraft
+from services.deliberation.presets.combined import run_chunked, run_reviewed
+from services.deliberation.presets.quality import run_quality
+from services.deliberation.presets.reflection_pass import run_pass
+from services.deliberation.refine import Task
+from services.deliberation.rule_critics import FactCritic
+from services.deliberation.text_models import TextModels
+from services.evidence.run_facts import RunFacts
+from services.high_level.report_facts import report_facts
+from services.journal.sinks import MemorySink
+from services.journal.writer import JournalWriter
+from services.ports import ModelReply
+from services.statistics.quantiles import quantiles
+from tools.docs_pages import table
+from worker.feeds.sample_data import load_embedded_bars
+from worker.runs.backtest import run_backtest
+
+DELAY_S = 0.1
+SPAN = ("2000-03-01", "2003-12-31")
+REPEATS = 10
+BYTES_PER_TOKEN = 4
+QUESTION = "What happened, what departed from what was expected, and what is recommended?"
+CALLS = 100
+Preset = Callable[["Asked", str], Awaitable[Deliberation]]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One preset over all texts: means by text, and quantiles of ms."""
+
+    preset: str
+    calls: float
+    tokens: float
+    hits: int
+    ms: Mapping[str, float | None]
+    tokens_ratio: float
+    time_ratio: float
+
+
+@dataclass
+class Pausing:
+    """A model that answers each prompt after a pause; its scores rise from too low to high enough."""
+
+    name: str
+    text: str
+    asked: int = 0
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        """The reply to one question."""
+        self.asked += 1
+        await asyncio.sleep(DELAY_S)
+        reply = json.dumps(self._reply())
+        size = len(system.encode()) + len(prompt.encode())
+        return ModelReply(
+            reply, "paused", size // BYTES_PER_TOKEN, len(reply.encode()) // BYTES_PER_TOKEN, 1e3 * DELAY_S
+        )
+
+    def _reply(self) -> dict[str, Any]:
+        high = self.asked > 1
+        lists: dict[str, Any] = dict.fromkeys(("issues", "suggestions", "missing_elements"), [])
+        replies: dict[str, dict[str, Any]] = {
+            CRITIQUE: {
+                "assessment": "NEEDS CORRECTION",
+                "confidence": 0.8,
+                "explanation": "the end is missing",
+            },
+            CORRECTION: {"text": self.text},
+            QUALITY: dict.fromkeys(
+                ("completeness", "accuracy", "actionability", "confidence"), 90 if high else 70
+            )
+            | lists,
+            IMPROVEMENT: {"reasoning": "thought", "text": f"{self.text}\nNothing else was shown."},
+            REVIEW: {"score": 0.9 if high else 0.6, "critique": "thin", "improvements": []},
+            OUTLINE: {"chunks": ["what happened", "what departed", "what follows"]},
+            SECTION: {"reasoning": "thought", "text": self.text[: len(self.text) // 3]},
+        }
+        return replies[self.name]
+
+
+@dataclass
+class Asked:
+    """The models of one text, its facts, and the settings."""
+
+    facts: FactCritic
+    models: TextModels
+    task: Task
+    settings: DeliberationSettings = DeliberationSettings()
+    budget: Budget = field(default_factory=lambda: Budget(0, CALLS, deadline_ms=600_000.0))
+
+
+def asked_of(text: str, facts: RunFacts) -> Asked:
+    """Fresh models for one text."""
+    models = {name: Pausing(name, text) for name in TEXT_FORMS}
+    prompts = {name: load_prompt(name) for name in TEXT_FORMS}
+    return Asked(FactCritic(facts), TextModels(models, prompts), Task(QUESTION, text))
+
+
+async def single(asked: Asked, text: str) -> Deliberation:
+    """One call that writes the text, and nothing after it."""
+    await FirstDraft(asked.models, 1_500).generate(asked.task, asked.budget)
+    return Deliberation(
+        preset="single", status="accepted", initial=text, final=text, usage=asked.budget.used,
+        elapsed_ms=asked.budget.elapsed_ms,
+    )  # fmt: skip
+
+
+async def passed(asked: Asked, text: str) -> Deliberation:
+    """The reflection pass."""
+    return await run_pass(
+        asked.task, text, asked.settings.reflection_pass, asked.budget, models=asked.models, facts=asked.facts
+    )
+
+
+async def improved(asked: Asked, text: str) -> Deliberation:
+    """The quality loop on a given text."""
+    critic = CachedCritic(quality_critic(asked.models, asked.settings.quality))
+    done = await run_quality(
+        asked.task, text, asked.settings.quality, asked.budget, models=asked.models, facts=asked.facts,
+        critic=critic,
+    )  # fmt: skip
+    return done.model_copy(update={"details": {**done.details, "hits": critic.hits}})
+
+
+async def reviewed(asked: Asked, text: str) -> Deliberation:
+    """The review."""
+    return await run_reviewed(
+        asked.task, text, asked.settings, asked.budget, models=asked.models, facts=asked.facts
+    )
+
+
+async def sectioned(asked: Asked, text: str) -> Deliberation:
+    """Chunked writing."""
+    return await run_chunked(
+        asked.task, text, asked.settings, asked.budget, models=asked.models, facts=asked.facts
+    )
+
+
+PRESETS: dict[str, Preset] = {
+    "single pass": single,
+    "pass": passed,
+    "quality": improved,
+    "review": reviewed,
+    "chunked": sectioned,
+}
+
+
+def texts() -> list[tuple[str, RunFacts]]:
+    """Narratives of a run over embedded bars, each with the facts of its moment."""
+    bars = load_embedded_bars(start=SPAN[0], end=SPAN[1])
+    sink = MemorySink()
+    result = asyncio.run(run_backtest(Settings(), bars, JournalWriter(sink)))
+    report = result.session.slow_loop.last_report
+    if report is None:
+        raise ValueError(f"no report in {SPAN}")
+    definitions = [version.definition for version in result.session.registry.reader().active()]
+    episodes = [episode for episode in result.trades if episode.known_at <= report.known_at]
+    return [(report.narrative, report_facts(report, episodes, definitions, {}))]
+
+
+def cost_of(
+    name: str, given: Sequence[tuple[str, RunFacts]], before: Sequence[Deliberation]
+) -> tuple[Cost, list[Deliberation]]:
+    """What a preset costs over the texts; ratios are to `before`, the single pass, or to itself."""
+    done = [
+        asyncio.run(_run(PRESETS[name], asked_of(text, facts), text))
+        for text, facts in given
+        for _ in range(REPEATS)
+    ]
+    base = before or done
+    ms = [each.elapsed_ms for each in done]
+    tokens = sum(each.usage.tokens for each in done)
+    return Cost(
+        name,
+        sum(each.usage.calls for each in done) / len(done),
+        tokens / len(done),
+        sum(int(each.details.get("hits", 0)) for each in done),
+        quantiles(ms),
+        tokens / sum(each.usage.tokens for each in base),
+        sum(ms) / sum(each.elapsed_ms for each in base),
+    ), done
+
+
+async def _run(preset: Preset, asked: Asked, text: str) -> Deliberation:
+    return await preset(asked, text)
+
+
+def all_costs() -> list[Cost]:
+    """Every preset, the single pass first."""
+    given = texts()
+    found: list[Cost] = []
+    single_pass: list[Deliberation] = []
+    for name in PRESETS:
+        cost, done = cost_of(name, given, single_pass)
+        single_pass = single_pass or done
+        found.append(cost)
+    return found
+
+
+def cost_table(costs: Sequence[Cost]) -> str:
+    """One row a preset."""
+    heads = ("preset", "calls", "tokens", "x single", "p50 ms", "p95 ms", "x single", "cache hits")
+    rows = [
+        (
+            cost.preset,
+            f"{cost.calls:.1f}",
+            f"{cost.tokens:,.0f}",
+            f"{cost.tokens_ratio:.1f}",
+            f"{cost.ms['p50'] or 0:.0f}",
+            f"{cost.ms['p95'] or 0:.0f}",
+            f"{cost.time_ratio:.1f}",
+            str(cost.hits),
+        )
+        for cost in costs
+    ]
+    return table(heads, rows)
+
+
+def main() -> int:
+    """Measure and print the table."""
+    sys.stdout.write(f"{cost_table(all_costs())}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""The closed replies of the models that look at texts, one form a prompt.
+
+A model's thoughts are a field of their own: they are kept beside the text and never part of it.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+
+from services.deliberation.assessment import Assessment, clamped, parse_assessment
+from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_text import MalformedReply, first_problem, is_read, read_reply, unfenced
+
+MOST_CHARACTERS = 51_200
+CRITIQUE, CORRECTION, QUALITY, IMPROVEMENT = (
+    "text_critique",
+    "text_correction",
+    "text_quality",
+    "text_improvement",
+)
+REVIEW, OUTLINE, SECTION = "text_review", "text_outline", "text_section"
+Reply = TypeVar("Reply", bound=BaseModel)
+
+Line = Annotated[str, StringConstraints(min_length=1, max_length=600)]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+# Commands to a terminal, and marks that turn the direction of writing.
+NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def _readable(text: str) -> str:
+    """A text that somebody can read.
+
+    Raises:
+        ValueError: it has no words, or characters that command a terminal or turn its lines.
+    """
+    if re.search(r"\w", text) is None:
+        raise ValueError("no words")
+    if NO_TEXT.search(text):
+        raise ValueError("control characters")
+    return text
+
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=MOST_CHARACTERS), AfterValidator(_readable)]
+
+
+def _within(value: Any, most: float) -> Any:
+    """A number brought to the nearest bound; what is none is refused by the type.
+
+    Raises:
+        ValueError: it is not finite.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("not a finite number")
+    return float(min(most, max(0.0, value)))
+
+
+# A score that is out of its bounds is brought to the nearest of them.
+Percent = Annotated[float, BeforeValidator(lambda value: _within(value, 100.0))]
+Share = Annotated[float, BeforeValidator(lambda value: _within(value, 1.0))]
+
+
+class _Closed(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class CritiqueReply(_Closed):
+    """PASS or NEEDS CORRECTION."""
+
+    assessment: Literal["PASS", "NEEDS CORRECTION"]
+    confidence: Share
+    explanation: Annotated[str, StringConstraints(max_length=600)]
+
+
+class CorrectionReply(_Closed):
+    """The corrected text."""
+
+    text: Text
+
+
+class QualityReply(_Closed):
+    """Four scores in percent, and what is missing."""
+
+    completeness: Percent
+    accuracy: Percent
+    actionability: Percent
+    confidence: Percent
+    issues: tuple[Line, ...] = Field(max_length=20)
+    suggestions: tuple[Line, ...] = Field(max_length=20)
+    missing_elements: tuple[Line, ...] = Field(max_length=20)
+
+
+class ImprovementReply(_Closed):
+    """The better text, and how its writer came to it."""
+
+    reasoning: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
+    text: Text
+
+
+class ReviewReply(_Closed):
+    """One score, and why."""
+
+    score: Share
+    critique: Annotated[str, StringConstraints(max_length=1_200)]
+    improvements: tuple[Line, ...] = Field(max_length=20)
+
+
+class OutlineReply(_Closed):
+    """Labels of the sections, in order."""
+
+    chunks: tuple[Label, ...] = Field(min_length=1, max_length=10)
+
+
+class SectionReply(_Closed):
+    """One section, and what was thought before it was written."""
+
+    reasoning: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
+    text: Text
+
+
+CONTRACTS: Mapping[str, type[BaseModel]] = {
+    CRITIQUE: CritiqueReply,
+    CORRECTION: CorrectionReply,
+    QUALITY: QualityReply,
+    IMPROVEMENT: ImprovementReply,
+    REVIEW: ReviewReply,
+    OUTLINE: OutlineReply,
+    SECTION: SectionReply,
+}
+LONGEST_REPLY = 2 * MOST_CHARACTERS + 2_000
+
+
+def read_text_reply(text: str, contract: type[Reply]) -> Reply:
+    """The closed reply in a model's text.
+
+    Raises:
+        MalformedReply: there is none.
+    """
+    return read_reply(text, TypeAdapter(contract), longest=LONGEST_REPLY)
+
+
+def read_assessment(text: str) -> Assessment:
+    """The assessment in a reply, closed or in words."""
+    try:
+        reply = read_text_reply(text, CritiqueReply)
+    except MalformedReply:
+        return parse_assessment(text)
+    told = None if reply.assessment == "PASS" else reply.explanation
+    return Assessment(reply.assessment, clamped(reply.confidence), told)
+
+
+def read_corrected(text: str) -> str:
+    """The text of a correction: of the closed reply, or of the one code fence around it.
+
+    Raises:
+        MalformedReply: there is neither.
+    """
+    try:
+        return read_text_reply(text, CorrectionReply).text
+    except MalformedReply:
+        inside = unfenced(text)
+        if inside == text or inside.lstrip().startswith(("{", "[")):
+            raise
+        return _fenced(inside.strip())
+
+
+def _fenced(inside: str) -> str:
+    """The text of a fence, held to what the closed replies hold theirs to.
+
+    Raises:
+        MalformedReply: it is none.
+    """
+    try:
+        return CorrectionReply(text=inside).text
+    except ValidationError as error:
+        raise MalformedReply(first_problem(error)) from error
+
+
+def _reads(name: str) -> Callable[[str], bool]:
+    if name == CRITIQUE:
+        return lambda text: read_assessment(text).verdict != "UNKNOWN"
+    adapter: TypeAdapter[Any] = TypeAdapter(CONTRACTS[name])
+    return lambda text: is_read(text, adapter, longest=LONGEST_REPLY)
+
+
+TEXT_FORMS: Mapping[str, ReplyFormat] = {
+    name: ReplyFormat(name, contract, _reads(name)) for name, contract in CONTRACTS.items()
+}

@@ -1,0 +1,210 @@
+"""Critics that ask a model, two that argue, and one that remembers what was said of a text."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from schemas.deliberation import Critique, CritiqueSource, CritiqueVerdict, TextCandidate
+from schemas.settings.deliberation import PassSettings, QualitySettings, ReviewSettings
+from services.deliberation.assessment import Verdict
+from services.deliberation.budget import Budget
+from services.deliberation.forms import (
+    CRITIQUE,
+    QUALITY,
+    REVIEW,
+    QualityReply,
+    ReviewReply,
+    read_assessment,
+    read_text_reply,
+)
+from services.deliberation.policies import Round
+from services.deliberation.refine import Task
+from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
+from services.model_calls.asking import NoReply
+from services.model_calls.quoting import quoted_json
+from services.model_calls.reply_text import MalformedReply
+
+ARGUE_FROM = 0.1  # scores that differ by more are argued about
+VERDICT_OF: Mapping[Verdict, CritiqueVerdict] = {
+    "PASS": "accept",
+    "NEEDS CORRECTION": "revise",
+    "UNKNOWN": "unknown",
+}
+Reader = Callable[[str, TextCandidate], Critique]
+Values = Callable[[Sequence[Round], Critique | None], dict[str, str]]
+
+
+@dataclass(frozen=True)
+class ModelCritic:
+    """A model's view of a candidate, by one prompt.
+
+    Attributes:
+        prompt: name of the template.
+        values: what else the template holds, by the rounds so far and another's critique.
+        read: the critique in a reply; raises `MalformedReply` where there is none.
+    """
+
+    models: TextModels
+    prompt: str
+    max_tokens: int
+    values: Values
+    read: Reader
+    source: ClassVar[CritiqueSource] = "model"
+
+    @property
+    def name(self) -> str:
+        """As its prompt."""
+        return self.prompt
+
+    async def critique(
+        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
+    ) -> Critique | NoReply:
+        """The critique, or why there is none."""
+        return await self.asked(task, candidate, rounds, budget, None)
+
+    async def asked(
+        self,
+        task: Task,
+        candidate: TextCandidate,
+        rounds: Sequence[Round],
+        budget: Budget,
+        other: Critique | None,
+    ) -> Critique | NoReply:
+        """The critique by one who knows what another critic said."""
+        values = quoted(task, candidate.text) | self.values(rounds, other)
+        reply = await self.models.ask(self.prompt, self.max_tokens, budget, **values)
+        if isinstance(reply, NoReply):
+            return reply
+        try:
+            return self.read(reply.text, candidate)
+        except MalformedReply as error:
+            return NoReply(MALFORMED, str(error))
+
+
+@dataclass(frozen=True)
+class ArguingCritics:
+    """Two model critics; where their scores differ, each hears the other one, and the stricter holds."""
+
+    first: ModelCritic
+    second: ModelCritic
+    name: str = "arguing"
+    source: ClassVar[CritiqueSource] = "model"
+
+    async def critique(
+        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
+    ) -> Critique | NoReply:
+        """The stricter of both, after they have argued where they differed."""
+        heard = [await critic.asked(task, candidate, rounds, budget, None) for critic in self._both]
+        both = [said for said in heard if not isinstance(said, NoReply)]
+        if len(both) < len(heard):
+            return both[0] if both else heard[0]
+        if abs(_score(both[0]) - _score(both[1])) > ARGUE_FROM:
+            for index, critic in enumerate(self._both):
+                again = await critic.asked(task, candidate, rounds, budget, both[1 - index])
+                both[index] = both[index] if isinstance(again, NoReply) else again
+        return min(both, key=_score)
+
+    @property
+    def _both(self) -> tuple[ModelCritic, ModelCritic]:
+        return self.first, self.second
+
+
+def _score(critique: Critique) -> float:
+    return -1.0 if critique.overall is None else critique.overall
+
+
+@dataclass
+class CachedCritic:
+    """A critic that is asked once about one text to one question; it remembers by content."""
+
+    inner: ModelCritic | ArguingCritics
+    kept: dict[tuple[str, str], Critique] = field(default_factory=dict)
+    hits: int = 0
+    source: ClassVar[CritiqueSource] = "model"
+
+    @property
+    def name(self) -> str:
+        """Of the critic behind it."""
+        return self.inner.name
+
+    async def critique(
+        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
+    ) -> Critique | NoReply:
+        """As it was said before, or asked now."""
+        key = (candidate.hash, f"{task.question}\0{task.material}")
+        if key in self.kept:
+            self.hits += 1
+            return self.kept[key].model_copy(update={"candidate": candidate.number})
+        said = await self.inner.critique(task, candidate, rounds, budget)
+        if not isinstance(said, NoReply):
+            self.kept[key] = said
+        return said
+
+
+def pass_critic(models: TextModels, settings: PassSettings) -> ModelCritic:
+    """PASS or NEEDS CORRECTION against a checklist."""
+
+    def read(text: str, candidate: TextCandidate) -> Critique:
+        said = read_assessment(text)
+        return Critique(
+            critic=CRITIQUE,
+            source="model",
+            candidate=candidate.number,
+            verdict=VERDICT_OF[said.verdict],
+            confidence=said.confidence,
+            explanation=said.explanation or "",
+        )
+
+    checklist = {"checklist": quoted_json(list(settings.checklist))}
+    return ModelCritic(models, CRITIQUE, settings.critique_tokens, lambda rounds, other: checklist, read)
+
+
+def quality_critic(models: TextModels, settings: QualitySettings) -> ModelCritic:
+    """Four scores in percent, issues, suggestions and what is missing."""
+
+    def read(text: str, candidate: TextCandidate) -> Critique:
+        said = read_text_reply(text, QualityReply)
+        scores = {
+            "completeness": said.completeness / 100.0,
+            "accuracy": said.accuracy / 100.0,
+            "actionability": said.actionability / 100.0,
+            "confidence": said.confidence / 100.0,
+        }
+        return Critique(
+            critic=QUALITY,
+            source="model",
+            candidate=candidate.number,
+            verdict="accept",
+            scores=scores,
+            overall=round(sum(scores.values()) / len(scores), 9),
+            issues=said.issues,
+            suggestions=said.suggestions,
+            missing_elements=said.missing_elements,
+        )
+
+    def values(rounds: Sequence[Round], other: Critique | None) -> dict[str, str]:
+        return {
+            "iteration": str(len(rounds)),
+            "other": quoted_json(None if other is None else told_of(other)),
+        }
+
+    return ModelCritic(models, QUALITY, settings.critique_tokens, values, read)
+
+
+def review_critic(models: TextModels, settings: ReviewSettings) -> ModelCritic:
+    """One score by the review questions."""
+
+    def read(text: str, candidate: TextCandidate) -> Critique:
+        said = read_text_reply(text, ReviewReply)
+        return Critique(
+            critic=REVIEW,
+            source="model",
+            candidate=candidate.number,
+            verdict="accept",
+            overall=said.score,
+            explanation=said.critique,
+            suggestions=said.improvements,
+        )
+
+    values = {"questions": quoted_json(list(settings.questions)), "threshold": f"{settings.threshold:g}"}
+    return ModelCritic(models, REVIEW, settings.eval_tokens, lambda rounds, other: values, read)

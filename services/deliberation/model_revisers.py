@@ -1,0 +1,92 @@
+"""Revisers that ask a model: a minimal correction, or the whole text again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from services.deliberation.budget import Budget
+from services.deliberation.forms import (
+    CORRECTION,
+    IMPROVEMENT,
+    ImprovementReply,
+    read_corrected,
+    read_text_reply,
+)
+from services.deliberation.policies import Round
+from services.deliberation.refine import Draft, Task
+from services.deliberation.text_models import MALFORMED, TextModels, quoted, told_of
+from services.model_calls.asking import NoReply
+from services.model_calls.quoting import quoted_json
+from services.model_calls.reply_text import MalformedReply
+
+
+@dataclass(frozen=True)
+class Corrector:
+    """The minimal correction of a text whose faults were named."""
+
+    models: TextModels
+    max_tokens: int
+
+    async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
+        """The corrected text, or why there is none."""
+        newest = rounds[-1]
+        faults = [told_of(critique) for critique in newest.critiques if critique.verdict != "accept"]
+        reply = await self.models.ask(
+            CORRECTION,
+            self.max_tokens,
+            budget,
+            **quoted(task, newest.candidate.text),
+            faults=quoted_json(faults),
+        )
+        if isinstance(reply, NoReply):
+            return reply
+        try:
+            return Draft(read_corrected(reply.text))
+        except MalformedReply as error:
+            return NoReply(MALFORMED, str(error))
+
+
+@dataclass(frozen=True)
+class FirstDraft:
+    """The first text, from the question and the material alone."""
+
+    models: TextModels
+    max_tokens: int
+
+    async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
+        """The text, or why there is none."""
+        return await _written(self.models, self.max_tokens, task, "", [], budget)
+
+
+@dataclass(frozen=True)
+class Improver:
+    """The text again, with every critique of the one before; what was thought is kept apart."""
+
+    models: TextModels
+    max_tokens: int
+
+    async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
+        """The improved text, or why there is none."""
+        newest = rounds[-1]
+        critiques = [known for critique in newest.critiques if len(known := told_of(critique)) > 1]
+        return await _written(self.models, self.max_tokens, task, newest.candidate.text, critiques, budget)
+
+
+async def _written(
+    models: TextModels,
+    max_tokens: int,
+    task: Task,
+    text: str,
+    critiques: list[dict[str, Any]],
+    budget: Budget,
+) -> Draft | NoReply:
+    """One text from another and its critiques; what was thought is kept apart."""
+    values = quoted(task, text) | {"critiques": quoted_json(critiques)}
+    reply = await models.ask(IMPROVEMENT, max_tokens, budget, **values)
+    if isinstance(reply, NoReply):
+        return reply
+    try:
+        said = read_text_reply(reply.text, ImprovementReply)
+    except MalformedReply as error:
+        return NoReply(MALFORMED, str(error))
+    return Draft(said.text.strip(), reasoning=said.reasoning)

@@ -1,0 +1,1 @@
+"""The four presets of the one loop: reflection pass, quality loop, self-review and chunked writing."""

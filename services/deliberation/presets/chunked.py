@@ -1,0 +1,204 @@
+"""Chunked writing: an outline, then section by section what was thought and what is written, then the whole.
+
+Each section is told what stands before it. A section that does not come is left out and said so; without an
+outline the text is written in one piece.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.deliberation import CallUsage, Deliberation
+from schemas.settings.deliberation import ChunkedSettings
+from services.deliberation.budget import Budget
+from services.deliberation.forms import OUTLINE, SECTION, OutlineReply, SectionReply, read_text_reply
+from services.deliberation.refine import Draft, Task, Trace
+from services.deliberation.text_models import MALFORMED, TextModels, quoted, usage_of
+from services.model_calls.asking import NoReply
+from services.model_calls.quoting import quoted_json
+from services.model_calls.reply_text import MalformedReply
+
+NAME = "chunked"
+FEWEST_CHUNKS = 3
+WRITTEN_SHOWN = 8_000  # characters of what stands before a section
+Refined = Callable[[str, Budget], Awaitable[Deliberation]]
+
+
+def calls_of(settings: ChunkedSettings) -> int:
+    """Model calls at most: the outlines and one for each section."""
+    return settings.outline_retries + settings.max_chunks
+
+
+def is_long(settings: ChunkedSettings, requested_tokens: int) -> bool:
+    """Whether a text of so many tokens is written in sections."""
+    return settings.enabled and requested_tokens >= settings.auto_threshold
+
+
+def as_count(settings: ChunkedSettings) -> str:
+    """How many sections an outline is asked for."""
+    if not settings.auto_outline or settings.max_chunks <= FEWEST_CHUNKS:
+        return str(settings.max_chunks)
+    return f"{FEWEST_CHUNKS} to {settings.max_chunks}"
+
+
+@dataclass
+class SectionedGenerator:
+    """Writes a text section by section.
+
+    Attributes:
+        refined: what each section goes through before the next one is written; None: nothing.
+        chunks: what was written, for the record.
+        failed: why the last of the sections that are missing did not come.
+    """
+
+    models: TextModels
+    settings: ChunkedSettings
+    trace: Trace
+    refined: Refined | None = None
+    chunks: list[dict[str, Any]] = field(default_factory=list)
+    failed: NoReply | None = None
+
+    async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
+        """The assembled text, or why there is none."""
+        labels = await generate_outline(self.models, self.settings, task, budget, self.trace)
+        if isinstance(labels, NoReply):
+            return labels
+        written: list[str] = []
+        thoughts: list[str] = []
+        for index, label in enumerate(labels):
+            draft = await self._section(task, labels, index, assemble_chunks(written), budget)
+            if isinstance(draft, NoReply):
+                self.failed = draft
+                continue
+            written.append(draft.text)
+            thoughts.append(f"{label}: {draft.reasoning}")
+        if not written:
+            return self.failed or NoReply(MALFORMED, "no section came")
+        return Draft(assemble_chunks(written), reasoning="\n".join(thoughts))
+
+    async def _section(
+        self, task: Task, labels: tuple[str, ...], index: int, written: str, budget: Budget
+    ) -> Draft | NoReply:
+        started = budget.elapsed_ms
+        draft = await generate_chunk(self.models, self.settings, task, labels, index, written, budget)
+        if isinstance(draft, Draft) and self.refined is not None:
+            done = await self.refined(draft.text, budget)
+            draft = Draft(done.final, reasoning=draft.reasoning, usage=draft.usage)
+        chunk = _chunk(index, labels[index], draft)
+        self.chunks.append(chunk | {"reasoning": "" if isinstance(draft, NoReply) else draft.reasoning})
+        status = draft.kind if isinstance(draft, NoReply) else "ok"
+        self.trace.add(
+            "chunk_write",
+            budget.elapsed_ms - started,
+            iter=index + 1,
+            name="write_chunk",
+            status=status,
+            **chunk,
+        )
+        return draft
+
+
+async def generate_outline(
+    models: TextModels, settings: ChunkedSettings, task: Task, budget: Budget, trace: Trace
+) -> tuple[str, ...] | NoReply:
+    """Labels of the sections, asked for again where they are not usable; or why there are none."""
+    failed = NoReply(MALFORMED, "no outline came")
+    for attempt in range(settings.outline_retries):
+        started = budget.elapsed_ms
+        values = quoted(task, "")
+        del values["text"]
+        reply = await models.ask(OUTLINE, settings.outline_tokens, budget, **values, count=as_count(settings))
+        labels = reply if isinstance(reply, NoReply) else _labels(reply.text, settings)
+        if not isinstance(labels, NoReply):
+            _tell_outline(trace, attempt, "ok", labels, budget.elapsed_ms - started)
+            return labels
+        failed = labels
+        _tell_outline(trace, attempt, failed.kind, (), budget.elapsed_ms - started)
+        if failed.kind != MALFORMED:
+            break
+    return failed
+
+
+def _tell_outline(
+    trace: Trace, attempt: int, status: str, labels: tuple[str, ...], elapsed_ms: float
+) -> None:
+    trace.add(
+        "chunk_outline",
+        elapsed_ms,
+        iter=attempt,
+        name="generate_outline",
+        status=status,
+        chunk_count=len(labels),
+        outline=list(labels),
+    )
+
+
+def _labels(text: str, settings: ChunkedSettings) -> tuple[str, ...] | NoReply:
+    """The labels of a reply; too many are cut, repeated and empty ones are none."""
+    try:
+        labels = tuple(label.strip() for label in read_text_reply(text, OutlineReply).chunks)
+    except MalformedReply as error:
+        return NoReply(MALFORMED, str(error))
+    least = min(FEWEST_CHUNKS, settings.max_chunks) if settings.auto_outline else settings.max_chunks
+    if "" in labels or len({label.casefold() for label in labels}) < len(labels):
+        return NoReply(MALFORMED, "a label is empty or stands twice")
+    if len(labels) < least:
+        return NoReply(MALFORMED, f"{len(labels)} sections, fewer than {least}")
+    return labels[: settings.max_chunks]
+
+
+async def generate_chunk(
+    models: TextModels,
+    settings: ChunkedSettings,
+    task: Task,
+    labels: tuple[str, ...],
+    index: int,
+    written: str,
+    budget: Budget,
+) -> Draft | NoReply:
+    """One section, with what was thought before it; or why there is none."""
+    values = quoted(task, "")
+    del values["text"]
+    reply = await models.ask(
+        SECTION,
+        settings.tokens_per_chunk,
+        budget,
+        **values,
+        outline=quoted_json(list(labels)),
+        written=quoted_json(written[-WRITTEN_SHOWN:]),
+        label=quoted_json(labels[index]),
+    )
+    if isinstance(reply, NoReply):
+        return reply
+    try:
+        said = read_text_reply(reply.text, SectionReply)
+    except MalformedReply as error:
+        return NoReply(MALFORMED, str(error))
+    return Draft(said.text.strip(), reasoning=said.reasoning, usage=usage_of(reply))
+
+
+def assemble_chunks(chunks: list[str]) -> str:
+    """The sections in order, a blank line between them."""
+    return "\n\n".join(chunk.strip() for chunk in chunks if chunk.strip())
+
+
+def _chunk(index: int, label: str, draft: Draft | NoReply) -> dict[str, Any]:
+    """What an event says of a section; tokens are shared out between thought and text by their length."""
+    usage, thought, text = CallUsage(), "", ""
+    if isinstance(draft, Draft):
+        usage, thought, text = draft.usage, draft.reasoning, draft.text
+    length = len(thought) + len(text)
+    reasoning = round(usage.output_tokens * len(thought) / length) if length else 0
+    return {
+        "chunk_index": index,
+        "chunk_label": label,
+        "reasoning_tokens": reasoning,
+        "content_tokens": usage.output_tokens - reasoning,
+    }
+
+
+def result_fields(done: Deliberation) -> dict[str, Any]:
+    """The result as the preset's own fields have it: the outline and its sections."""
+    outlines = [event.fields for event in done.events if event.kind == "chunk_outline"]
+    labels = list(outlines[-1]["outline"]) if outlines else []
+    return {"chunk_count": len(labels), "outline": labels, "chunks": list(done.details.get("chunks", ()))}

@@ -1,0 +1,188 @@
+"""Presets together: sections that are reviewed, a whole that is, and sections where a review failed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from schemas.canonical import content_hash
+from schemas.deliberation import Author, Deliberation, TextCandidate
+from schemas.settings.deliberation import DeliberationSettings
+from services.deliberation.budget import Budget
+from services.deliberation.forms import OUTLINE, SECTION
+from services.deliberation.policies import Round, aggregate
+from services.deliberation.presets import chunked, review
+from services.deliberation.presets.chunked import SectionedGenerator, assemble_chunks, is_long
+from services.deliberation.presets.quality import struck
+from services.deliberation.presets.review import TextTraits, run_review
+from services.deliberation.refine import Critic, Draft, Task, Trace, bounded
+from services.deliberation.rule_critics import FactCritic, NewsCritic, section_critics
+from services.deliberation.rule_reviser import RuleReviser
+from services.deliberation.text_models import TextModels
+from services.model_calls.asking import NoReply
+from services.model_calls.quoting import visible
+
+LABEL_WORDS = 6
+NEWS = NoReply("news", "the sections have numbers or names that nobody gave")
+
+
+def calls_of(settings: DeliberationSettings) -> int:
+    """Model calls at most, reviews of sections and of the whole included."""
+    reviews = settings.chunked.max_chunks + 1 if settings.review.enabled else 0
+    return chunked.calls_of(settings.chunked) + reviews * review.calls_of(settings.review)
+
+
+def sectioned(
+    task: Task,
+    settings: DeliberationSettings,
+    models: TextModels,
+    trace: Trace,
+    facts: FactCritic | None,
+) -> SectionedGenerator:
+    """What writes a text in sections; each is reviewed where that is set."""
+
+    async def refined(text: str, budget: Budget) -> Deliberation:
+        part = budget.child(rounds=0, calls=review.calls_of(settings.review))
+        return await run_review(
+            task, text, settings.review, part,
+            models=models, facts=facts, trace=trace, rules=section_critics(facts),
+        )  # fmt: skip
+
+    each = settings.review.enabled and settings.chunked.strategy in ("per_chunk", "both")
+    return SectionedGenerator(models, settings.chunked, trace, refined if each else None)
+
+
+@dataclass
+class RuleSections:
+    """The sections of a text that is there, by its blank lines, once the rules have corrected it."""
+
+    text: str
+    settings: DeliberationSettings
+    trace: Trace
+    facts: FactCritic | None
+
+    def draft(self) -> Draft:
+        """The whole, put together again."""
+        text = RuleReviser(self.facts).repaired(self.text)  # a section may rest on what stands before it
+        parts = [part for part in text.split("\n\n") if part.strip()]
+        most = self.settings.chunked.max_chunks
+        chunks = [*parts[: most - 1], *(["\n\n".join(parts[most - 1 :])] if len(parts) >= most else [])]
+        labels = [" ".join(chunk.split()[:LABEL_WORDS])[:100] for chunk in chunks]
+        self.trace.add(
+            "chunk_outline",
+            iter=0,
+            name="generate_outline",
+            status="ok",
+            chunk_count=len(labels),
+            outline=labels,
+        )
+        for index, label in enumerate(labels):
+            self.trace.add(
+                "chunk_write", iter=index + 1, name="write_chunk", status="ok", chunk_index=index,
+                chunk_label=label, reasoning_tokens=0, content_tokens=0,
+            )  # fmt: skip
+        return Draft(assemble_chunks(chunks), "rules")
+
+
+async def run_chunked(
+    task: Task,
+    given: str,
+    settings: DeliberationSettings,
+    budget: Budget,
+    *,
+    models: TextModels | None = None,
+    facts: FactCritic | None = None,
+) -> Deliberation:
+    """A text in sections, reviewed as the settings say; without models, the given one in its own sections.
+
+    The given text stands where no section comes, or where they tell what it, the task and the run do not.
+    """
+    trace = Trace()
+    unread = None if facts is None else await facts.read_for(given)
+    done, failed, chunks = _begun(given, "given"), unread, list[dict[str, object]]()
+    if models is not None and models.has(OUTLINE, SECTION):
+        known = replace(task, material=f"{given}\n{task.material}".strip())
+        generator = sectioned(known, settings, models, trace, facts)
+        draft = await bounded(generator.generate(known, budget), budget)
+        chunks, failed = generator.chunks, generator.failed or unread
+        if isinstance(draft, NoReply):
+            done, failed = done.model_copy(update={"status": "failed", "stop_reason": "model_failed"}), draft
+        else:
+            whole = await _whole(task, draft, settings, budget, models, facts, trace)
+            if given.strip() and await _news(task, given, whole.final, facts):
+                done, failed = done.model_copy(update={"status": "unchanged"}), NEWS
+            else:
+                short = generator.failed is not None and whole.status == "accepted"
+                done = whole.model_copy(update={"status": "best_effort"}) if short else whole
+    else:
+        draft = RuleSections(given, settings, trace, facts).draft()
+        done = await _whole(task, draft, settings, budget, models, facts, trace)
+        done = done.model_copy(update={"initial": given})
+    told = {
+        "preset": chunked.NAME,
+        "degraded_from": done.degraded_from if failed is None else f"{chunked.NAME}: {failed.kind}",
+        "error": done.error if failed is None else visible(failed.detail),
+        "usage": budget.used,
+        "events": tuple(trace.events),
+        "elapsed_ms": budget.elapsed_ms,
+        "details": {**done.details, "chunks": chunks},
+    }
+    return struck(done.model_copy(update=told), facts)
+
+
+async def _whole(
+    task: Task,
+    draft: Draft,
+    settings: DeliberationSettings,
+    budget: Budget,
+    models: TextModels | None,
+    facts: FactCritic | None,
+    trace: Trace,
+) -> Deliberation:
+    """The sections together, reviewed where that is set."""
+    if not settings.review.enabled or settings.chunked.strategy == "per_chunk":
+        return _begun(draft.text, draft.author)
+    return await run_review(
+        task, draft.text, settings.review, budget, models=models, facts=facts, trace=trace
+    )
+
+
+def _begun(text: str, author: Author) -> Deliberation:
+    """A text that nobody has looked at yet."""
+    first = TextCandidate(number=0, text=text, hash=content_hash(text), author=author)
+    return Deliberation(preset=chunked.NAME, status="accepted", initial=text, final=text, candidates=(first,))
+
+
+async def run_reviewed(
+    task: Task,
+    text: str,
+    settings: DeliberationSettings,
+    budget: Budget,
+    *,
+    models: TextModels | None = None,
+    facts: FactCritic | None = None,
+    traits: TextTraits | None = None,
+    requested_tokens: int = 0,
+    rules: Sequence[Critic] | None = None,
+) -> Deliberation:
+    """A review; a long text whose review fails is written in sections, and the better of both stands."""
+    done = await run_review(
+        task, text, settings.review, budget, models=models, facts=facts, traits=traits, rules=rules
+    )
+    long = is_long(settings.chunked, requested_tokens) and settings.chunked.retry
+    if (
+        done.status in ("accepted", "skipped")
+        or not long
+        or models is None
+        or not models.has(OUTLINE, SECTION)
+    ):
+        return struck(done, facts)
+    again = await run_chunked(task, text, settings, budget, models=models, facts=facts)
+    better = again if again.status == "accepted" and again.final else done
+    events = (*done.events, *again.events)
+    return struck(better.model_copy(update={"events": events, "preset": review.NAME}), facts)
+
+
+async def _news(task: Task, before: str, after: str, facts: FactCritic | None) -> bool:
+    """Whether a text has numbers or names that neither the one before it, nor the task, nor the run has."""
+    first, later = (_begun(text, "given").candidates[0] for text in (before, after))
+    said = await NewsCritic(facts).critique(task, later, (Round(first, (), aggregate(())),), Budget(0, 0))
+    return isinstance(said, NoReply) or bool(said.findings)

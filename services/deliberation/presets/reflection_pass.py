@@ -1,0 +1,122 @@
+"""The reflection pass: one critique against a checklist, and a minimal correction where it is sure enough.
+
+A critique that cannot be read changes nothing, and neither does a correction that brings a number, a name or
+a fault of its own.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from schemas.deliberation import Critique, Deliberation
+from schemas.settings.deliberation import PassSettings
+from services.deliberation.assessment import Verdict
+from services.deliberation.budget import Budget
+from services.deliberation.forms import CORRECTION, CRITIQUE
+from services.deliberation.model_critics import VERDICT_OF, pass_critic
+from services.deliberation.model_revisers import Corrector
+from services.deliberation.policies import Acceptance, brings_nothing_new, latest, skip_reason
+from services.deliberation.presets.observed import ObservedCritic, ObservedReviser
+from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
+from services.deliberation.rule_critics import FactCritic, NewsCritic, rule_critics
+from services.deliberation.rule_reviser import RuleReviser
+from services.deliberation.text_models import TextModels
+from services.model_calls.asking import NoReply
+
+NAME = "pass"
+ASSESSMENT_OF = {verdict: said for said, verdict in VERDICT_OF.items()}
+
+
+def calls_of(settings: PassSettings) -> int:
+    """Model calls at most."""
+    return 2 * settings.max_iterations
+
+
+async def run_pass(
+    task: Task,
+    text: str,
+    settings: PassSettings,
+    budget: Budget,
+    *,
+    models: TextModels | None = None,
+    facts: FactCritic | None = None,
+    reviewed: bool = False,
+    news_alone: bool = False,
+) -> Deliberation:
+    """What stands of a text after one pass; without models, rules criticise and correct.
+
+    `reviewed` texts are skipped. `news_alone` keeps of the rules only the one about news, for a text whose
+    form is somebody else's.
+    """
+    trace = Trace()
+    asks = models is not None and models.has(CRITIQUE, CORRECTION)
+
+    def said(critique: Critique | NoReply, elapsed_ms: float) -> None:
+        if isinstance(critique, Critique):
+            trace.add("reflection_critique", elapsed_ms, **_critique(critique))
+
+    corrections: list[tuple[Draft, str, float]] = []
+
+    def corrected(draft: Draft | NoReply, before: str, elapsed_ms: float) -> None:
+        if isinstance(draft, Draft):
+            corrections.append((draft, before, elapsed_ms))
+
+    rules: Sequence[Critic] = (NewsCritic(facts),) if news_alone else rule_critics(facts)
+    critics, reviser = list(rules), None
+    if models is not None and asks:
+        critics.append(ObservedCritic(pass_critic(models, settings), said))
+        reviser = _observed(Corrector(models, settings.correction_tokens), corrected)
+    else:
+        critics = [ObservedCritic(rule, said) for rule in rules]
+        reviser = _observed(RuleReviser(facts), corrected)
+    policies = Policies(
+        Acceptance(min_confidence=settings.min_confidence),
+        brings_nothing_new,
+        latest,
+        lambda given: skip_reason(
+            given, enabled=settings.enabled, minimum=settings.minimum_characters, reviewed=reviewed
+        ),
+        critique_again=settings.max_iterations > 1,
+    )
+    part = budget.child(rounds=settings.max_iterations, calls=calls_of(settings))
+    done = await refine(task, text, critics, reviser, policies, part, preset=NAME, trace=trace)
+    for draft, before, elapsed_ms in corrections:
+        trace.add(
+            "reflection_correction",
+            elapsed_ms,
+            applied=draft.text == done.final,
+            original_length=len(before),
+            corrected_length=len(draft.text),
+        )
+    return done.model_copy(update={"events": tuple(trace.events)})
+
+
+def _observed(reviser: Reviser, tell: Any) -> Reviser:
+    return ObservedReviser(reviser, tell)
+
+
+def _critique(critique: Critique) -> dict[str, Any]:
+    assessment: Verdict = ASSESSMENT_OF.get(critique.verdict, "NEEDS CORRECTION")
+    passes = assessment == "PASS"
+    return {
+        "critic": critique.critic,
+        "assessment": assessment,
+        "needs_correction": assessment == "NEEDS CORRECTION",
+        "confidence": critique.confidence,
+        "explanation": None if passes else critique.explanation,
+    }
+
+
+def result_fields(done: Deliberation) -> dict[str, Any]:
+    """The result as the preset's own fields have it."""
+    if done.skip_reason is not None:
+        return {"skipped": True, "reason": done.skip_reason, "final_response": done.final}
+    of_first = [critique for critique in done.critiques if critique.candidate == 0]
+    deciding = next((c for c in of_first if c.verdict != "accept"), of_first[-1] if of_first else None)
+    return {
+        "reflected": True,
+        "critique": None if deciding is None else _critique(deciding),
+        "correction_applied": done.changed,
+        "original_response": done.initial,
+        "final_response": done.final,
+        "elapsed_ms": done.elapsed_ms,
+    }

@@ -1,0 +1,190 @@
+"""Self-review: score a text by review questions, have it written again below the threshold, keep the best.
+
+Up to three passes, in each up to two regenerations; every candidate is scored, and the best one stands even
+where none reaches the threshold.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.deliberation import Critique, Deliberation
+from schemas.settings.deliberation import ReviewSettings
+from services.deliberation.budget import Budget
+from services.deliberation.forms import IMPROVEMENT, REVIEW
+from services.deliberation.model_critics import CachedCritic, review_critic
+from services.deliberation.model_revisers import Improver
+from services.deliberation.policies import Acceptance, aggregate, best_score, brings_nothing_new
+from services.deliberation.refine import Critic, Policies, Reviser, Task, Trace, refine
+from services.deliberation.rule_critics import FactCritic, cut_off, rule_critics
+from services.deliberation.rule_reviser import RuleReviser
+from services.deliberation.text_models import TextModels
+
+NAME = "review"
+MANY_CLUSTERS, MANY_ACTIONS = 5, 2
+IMPROVED_TOKENS = 1_500
+
+
+@dataclass(frozen=True)
+class TextTraits:
+    """What a review is chosen by: whether the answer failed, and how much it is about."""
+
+    failed: bool = False
+    clusters: int = 0
+    actions: int = 0
+
+    @property
+    def is_complex(self) -> bool:
+        """More than five clusters or two actions."""
+        return self.clusters > MANY_CLUSTERS or self.actions > MANY_ACTIONS
+
+
+def review_skip(settings: ReviewSettings, text: str, traits: TextTraits) -> str | None:
+    """Why a text is not reviewed; None: it is."""
+    wanted = {
+        "always": True,
+        "never": False,
+        "on_error": traits.failed,
+        "on_incomplete": cut_off(text) is not None,
+        "on_complex": traits.is_complex,
+    }
+    return None if wanted[settings.mode] else f"mode_{settings.mode}"
+
+
+def calls_of(settings: ReviewSettings) -> int:
+    """Model calls at most: each regeneration and each score, and the first one."""
+    return 1 + 2 * settings.iterations * settings.max_regenerations
+
+
+async def evaluate_text(critic: CachedCritic, task: Task, text: str, budget: Budget) -> float | None:
+    """The score of one text by a critic; None where it gives none."""
+    policies = Policies(Acceptance(threshold=0.0))
+    done = await refine(task, text, [critic], None, policies, budget.child(rounds=0), preset=NAME)
+    return done.critiques[0].overall if done.critiques else None
+
+
+async def regenerate_with_critique(
+    task: Task,
+    text: str,
+    critics: list[Critic],
+    reviser: Reviser,
+    settings: ReviewSettings,
+    budget: Budget,
+) -> Deliberation:
+    """One pass: score, and write again with the critique while the score is too low."""
+    policies = Policies(Acceptance(settings.threshold), brings_nothing_new, best_score)
+    part = budget.child(rounds=settings.max_regenerations)
+    return await refine(task, text, critics, reviser, policies, part, preset=NAME)
+
+
+async def run_review(
+    task: Task,
+    text: str,
+    settings: ReviewSettings,
+    budget: Budget,
+    *,
+    models: TextModels | None = None,
+    facts: FactCritic | None = None,
+    traits: TextTraits | None = None,
+    trace: Trace | None = None,
+    rules: Sequence[Critic] | None = None,
+) -> Deliberation:
+    """What stands of a text after its review; without models, rules score it.
+
+    `rules` are the critics without a model; None: all of them.
+    """
+    trace = trace if trace is not None else Trace()
+    reason = review_skip(settings, text, traits or TextTraits())
+    if reason is not None:
+        return Deliberation(preset=NAME, status="skipped", skip_reason=reason, initial=text, final=text)
+    critics: list[Critic] = list(rule_critics(facts) if rules is None else rules)
+    reviser: Reviser = RuleReviser(facts)
+    if models is not None and models.has(REVIEW, IMPROVEMENT):
+        critics.append(CachedCritic(review_critic(models, settings)))
+        reviser = Improver(models, IMPROVED_TOKENS)
+    parts: list[Deliberation] = []
+    best = text
+    for number in range(1, settings.iterations + 1):
+        started = budget.elapsed_ms
+        done = await regenerate_with_critique(task, best, critics, reviser, settings, budget)
+        parts.append(done)
+        _tell(trace, number, done, settings, budget.elapsed_ms - started)
+        gained, best = done.final != best, done.final
+        if done.status == "accepted" or done.degraded_from is not None or not gained:
+            break
+    return _together(parts, text, trace, budget)
+
+
+def _tell(trace: Trace, number: int, done: Deliberation, settings: ReviewSettings, elapsed_ms: float) -> None:
+    critiques = _of_final(done)
+    trace.add(
+        "review_cycle",
+        elapsed_ms,
+        iter=number,
+        name="self_review",
+        status="ok" if done.degraded_from is None else done.degraded_from,
+        review_pass=number,
+        quality_score=aggregate(critiques).overall,
+        threshold=settings.threshold,
+        critique="; ".join(said.explanation for said in critiques if said.explanation),
+        accepted=done.status == "accepted",
+        regenerations=max(0, len(done.candidates) - 1),
+    )
+
+
+def _of_final(done: Deliberation) -> list[Critique]:
+    number = _number_of_final(done)
+    return [critique for critique in done.critiques if critique.candidate == number]
+
+
+def _number_of_final(done: Deliberation) -> int:
+    return next((c.number for c in done.candidates if c.text == done.final), 0)
+
+
+def _together(parts: list[Deliberation], text: str, trace: Trace, budget: Budget) -> Deliberation:
+    """All passes as one: candidates numbered through, what stands at the end of the last."""
+    last = parts[-1]
+    candidates, critiques, shift, stood = [], [], 0, 0
+    for number, part in enumerate(parts):
+        skip = 1 if number else 0  # a later pass begins with what stood already
+        moved = {c.number: c.number + shift - skip for c in part.candidates}
+        moved |= {0: stood}
+        candidates += [
+            c.model_copy(
+                update={"number": moved[c.number], "parent": _moved(moved, c.parent), "round": number}
+            )
+            for c in part.candidates[skip:]
+        ]
+        critiques += [
+            c.model_copy(update={"candidate": moved[c.candidate]})
+            for c in part.critiques
+            if c.candidate >= skip
+        ]
+        shift, stood = len(candidates), moved[_number_of_final(part)]
+    changed = last.final != text
+    status = last.status if last.status != "unchanged" else "best_effort" if changed else "unchanged"
+    scores = [said.overall for said in critiques if said.source == "model" and said.overall is not None]
+    return last.model_copy(
+        update={
+            "initial": text,
+            "status": status,
+            "candidates": tuple(candidates),
+            "critiques": tuple(critiques),
+            "self_reported_gain": round(scores[-1] - scores[0], 9) if len(scores) > 1 else None,
+            "verified_gain": sum(part.verified_gain or 0 for part in parts),
+            "usage": budget.used,
+            "events": tuple(trace.events),
+            "elapsed_ms": budget.elapsed_ms,
+        }
+    )
+
+
+def _moved(moved: dict[int, int], parent: int | None) -> int | None:
+    return None if parent is None else moved[parent]
+
+
+def result_fields(done: Deliberation) -> dict[str, Any]:
+    """The result as the preset's own fields have it: one entry a pass."""
+    names = ("review_pass", "quality_score", "threshold", "critique", "accepted", "regenerations")
+    cycles = [event.fields for event in done.events if event.kind == "review_cycle"]
+    return {"passes": [{name: fields[name] for name in names} for fields in cycles]}

@@ -1,0 +1,345 @@
+"""The one loop of every text that is looked at again: draft, critique, accept or revise, and choose.
+
+It stops by rounds, calls and tokens, never by a clock, and always comes back with an outcome: whatever a
+collaborator does not answer, or answers too late, ends the loop with the best text so far. A loop is itself
+a generator of texts (`RefinedText`), so presets are put together from loops.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from schemas.canonical import content_hash
+from schemas.deliberation import (
+    Author,
+    CallUsage,
+    Critique,
+    CritiqueSource,
+    Deliberation,
+    DeliberationEvent,
+    DeliberationStatus,
+    StopReason,
+    TextCandidate,
+)
+from schemas.errors import ModelError
+from services.deliberation.budget import Budget
+from services.deliberation.policies import (
+    INDEPENDENT,
+    STRICTNESS,
+    Acceptance,
+    Application,
+    Guard,
+    Round,
+    Selection,
+    aggregate,
+    best_verified,
+    brings_nothing_new,
+)
+from services.model_calls.asking import GRACE_MS, NoReply
+from services.model_calls.quoting import visible
+from services.model_calls.record import TIMEOUT
+
+BUDGET_SPENT = "budget"
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a text is to say: the question, and the material that it may use.
+
+    `subject` names what the text belongs to: a report, a proposal, a file.
+    """
+
+    question: str
+    material: str = ""
+    subject: str = ""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A text that somebody wrote, with what it cost."""
+
+    text: str
+    author: Author = "model"
+    reasoning: str = ""
+    usage: CallUsage = CallUsage()
+
+
+@dataclass
+class Trace:
+    """What happened, in order; times beside what is hashed."""
+
+    events: list[DeliberationEvent] = field(default_factory=list)
+
+    def add(self, kind: str, elapsed_ms: float = 0.0, **fields: object) -> None:
+        """One event."""
+        self.events.append(DeliberationEvent(kind=kind, fields=fields, elapsed_ms=max(0.0, elapsed_ms)))
+
+    @property
+    def hash(self) -> str:
+        """Of every event, times left out."""
+        return content_hash([event.payload() for event in self.events])
+
+
+class Generator(Protocol):
+    """Writes a text."""
+
+    async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
+        """The text, or why there is none."""
+        ...
+
+
+class Critic(Protocol):
+    """Looks at one candidate; a critic without a model uses no call."""
+
+    @property
+    def name(self) -> str:
+        """In the critiques."""
+        ...
+
+    @property
+    def source(self) -> CritiqueSource:
+        """What its word rests on."""
+        ...
+
+    async def critique(
+        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
+    ) -> Critique | NoReply:
+        """The critique, or why there is none."""
+        ...
+
+
+class Reviser(Protocol):
+    """Writes the next candidate."""
+
+    async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
+        """A text in the place of the newest one, or why there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Policies:
+    """The rules of one loop; see `policies`."""
+
+    acceptance: Acceptance = Acceptance()
+    application: Application = brings_nothing_new
+    selection: Selection = best_verified
+    guard: Guard | None = None
+    critique_again: bool = True
+
+
+@dataclass
+class Loop:
+    """One refinement under way."""
+
+    task: Task
+    critics: Sequence[Critic]
+    reviser: Reviser | None
+    policies: Policies
+    budget: Budget
+    trace: Trace
+    rounds: list[Round] = field(default_factory=list)
+    failure: NoReply | None = None
+
+    async def look_at(self, draft: Draft, number: int) -> Round:
+        """Add a candidate with its critiques; models are asked only where no rule wants it changed."""
+        parent = self.rounds[-1].candidate.number if self.rounds else None
+        candidate = TextCandidate(
+            number=number,
+            text=draft.text,
+            hash=content_hash(draft.text),
+            author=draft.author,
+            parent=parent,
+            round=number,
+            reasoning=draft.reasoning,
+        )
+        independent = [critic for critic in self.critics if critic.source in INDEPENDENT]
+        critiques = await self._heard(independent, candidate)
+        view = aggregate(critiques)
+        if STRICTNESS[view.verdict] == 0 and (number == 0 or self.policies.critique_again):
+            others = [critic for critic in self.critics if critic.source not in INDEPENDENT]
+            heard = await self._heard(others, candidate)
+            critiques += tuple(_with_agreement(critique, critiques) for critique in heard)
+            view = aggregate(critiques)
+        seen = Round(candidate, critiques, view)
+        self.rounds.append(seen)
+        return seen
+
+    async def _heard(self, critics: Sequence[Critic], candidate: TextCandidate) -> tuple[Critique, ...]:
+        heard = []
+        for critic in critics:
+            if critic.source == "model" and not self.budget.allows_call:
+                self.failure = NoReply(BUDGET_SPENT, "no call is left")
+                break
+            said = await bounded(
+                critic.critique(self.task, candidate, tuple(self.rounds), self.budget), self.budget
+            )
+            if isinstance(said, NoReply):
+                self.failure = said
+            else:
+                heard.append(said)
+        return tuple(heard)
+
+    async def next_draft(self) -> Draft | StopReason:
+        """The reviser's text, or why there is none."""
+        if self.reviser is None:
+            return "no_revision"
+        said = await bounded(self.reviser.revise(self.task, tuple(self.rounds), self.budget), self.budget)
+        if isinstance(said, NoReply):
+            self.failure = said
+            return "budget" if said.kind == BUDGET_SPENT else "model_failed"
+        is_same = said.author != "model" and said.text == self.rounds[-1].candidate.text
+        return "no_revision" if is_same else said
+
+    async def run(self, draft: Draft) -> StopReason:
+        """Rounds until one of the reasons to stop."""
+        while True:
+            seen = await self.look_at(draft, len(self.rounds))
+            reason = self._stop(seen)
+            if reason is not None:
+                return reason
+            following = await self.next_draft()
+            if not isinstance(following, Draft):
+                return following
+            draft = following
+
+    def _stop(self, seen: Round) -> StopReason | None:
+        reason = self.policies.acceptance.stop(self.rounds, self.budget.rounds)
+        if self.failure is not None and reason != "blocker" and STRICTNESS[seen.view.verdict] == 0:
+            return "budget" if self.failure.kind == BUDGET_SPENT else "model_failed"
+        return reason
+
+
+async def refine(
+    task: Task,
+    draft: str | Generator,
+    critics: Sequence[Critic],
+    reviser: Reviser | None,
+    policies: Policies,
+    budget: Budget,
+    *,
+    preset: str,
+    fallback: str | None = None,
+    trace: Trace | None = None,
+) -> Deliberation:
+    """What stands of a text.
+
+    Args:
+        task: what is asked.
+        draft: the text as it is, or who writes it.
+        critics: rules before models; each sees the rounds so far.
+        reviser: who writes the next candidate; None: nobody does.
+        policies: when to skip, stop and choose.
+        budget: what it may cost.
+        preset: for the record.
+        fallback: what stands where no text came, or a blocker was found; None: the first text.
+        trace: where events go; None: a new one.
+    """
+    loop = Loop(task, critics, reviser, policies, budget, trace if trace is not None else Trace())
+    skipped = policies.guard(draft) if policies.guard is not None and isinstance(draft, str) else None
+    if isinstance(draft, str):
+        first: Draft | NoReply = Draft(draft, "given")
+    else:
+        first = await bounded(draft.generate(task, budget), budget)
+    if skipped is not None and isinstance(first, Draft):
+        return _ended(loop, preset, "skipped", first.text, first.text, skip_reason=skipped)
+    if isinstance(first, NoReply):
+        loop.failure = first
+        return _ended(loop, preset, "failed", "", fallback or "", "model_failed")
+    reason = await loop.run(first)
+    if reason == "blocker" and fallback is not None:
+        return _ended(loop, preset, "blocked", first.text, fallback, reason)
+    chosen = _chosen(loop)
+    status: DeliberationStatus = "unchanged" if chosen is loop.rounds[0] else "best_effort"
+    if chosen.view.verdict == "reject":
+        status = "blocked"
+    elif loop.failure is None and policies.acceptance.accepts(chosen):
+        status = "accepted"
+    return _ended(loop, preset, status, first.text, chosen.candidate.text, reason, chosen=chosen)
+
+
+def _chosen(loop: Loop) -> Round:
+    first = loop.rounds[0]
+    applied = [first, *(later for later in loop.rounds[1:] if loop.policies.application(first, later))]
+    allowed = [seen for seen in applied if seen.view.verdict != "reject"] or [first]
+    return loop.policies.selection(allowed)
+
+
+def _ended(
+    loop: Loop, preset: str, status: DeliberationStatus, initial: str, final: str,
+    reason: StopReason | None = None, *, skip_reason: str | None = None, chosen: Round | None = None,
+) -> Deliberation:  # fmt: skip
+    scores = [score for seen in loop.rounds if (score := _model_score(seen)) is not None]
+    return Deliberation(
+        preset=preset,
+        status=status,
+        skip_reason=skip_reason,
+        initial=initial,
+        final=final,
+        candidates=tuple(seen.candidate for seen in loop.rounds),
+        critiques=tuple(critique for seen in loop.rounds for critique in seen.critiques),
+        stop_reason=reason,
+        degraded_from=None if loop.failure is None else f"full: {loop.failure.kind}",
+        error=None if loop.failure is None else visible(loop.failure.detail),
+        self_reported_gain=round(scores[-1] - scores[0], 9) if len(scores) > 1 else None,
+        verified_gain=None if chosen is None else loop.rounds[0].failures - chosen.failures,
+        usage=loop.budget.used,
+        events=tuple(loop.trace.events),
+        elapsed_ms=loop.budget.elapsed_ms,
+    )
+
+
+def _model_score(seen: Round) -> float | None:
+    said = [c.overall for c in seen.critiques if c.source not in INDEPENDENT and c.overall is not None]
+    return said[-1] if said else None
+
+
+def _with_agreement(critique: Critique, rules: Sequence[Critique]) -> Critique:
+    """A model's critique with whether the rules came to the same: that no change is wanted."""
+    if not rules or critique.verdict == "unknown":
+        return critique
+    same = (critique.verdict == "accept") == (aggregate(rules).verdict == "accept")
+    return critique.model_copy(update={"agreed": same})
+
+
+async def bounded(answer: Awaitable[Answer | NoReply], budget: Budget) -> Answer | NoReply:
+    """An answer within what is left of the deadline, or why there is none."""
+    try:
+        # Whoever asks a model keeps the deadline; this one is for a collaborator that does not.
+        async with asyncio.timeout((budget.left_ms + 2 * GRACE_MS) / 1_000):
+            return await answer
+    except TimeoutError:
+        return NoReply(TIMEOUT, "no answer within the deadline of the text")
+    except ModelError as error:
+        return NoReply(str(error.context.get("kind", "error")), str(error))
+
+
+@dataclass(frozen=True)
+class RefinedText:
+    """A loop as a generator: its text is what stands at its end."""
+
+    inner: Generator
+    critics: Sequence[Critic]
+    reviser: Reviser | None
+    policies: Policies
+    rounds: int
+    trace: Trace
+    preset: str
+
+    async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
+        """The refined text, or why there is none."""
+        part = budget.child(rounds=self.rounds)
+        done = await refine(
+            task,
+            self.inner,
+            self.critics,
+            self.reviser,
+            self.policies,
+            part,
+            preset=self.preset,
+            trace=self.trace,
+        )
+        if done.status == "failed":
+            return NoReply(str(done.degraded_from), "no text came")
+        return Draft(done.final)

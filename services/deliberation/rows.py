@@ -1,0 +1,58 @@
+"""The journal rows of one refined text: what became of it, and each of its events."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from schemas.canonical import content_id
+from schemas.deliberation import Critique, Deliberation
+
+Row = tuple[str, dict[str, Any], dict[str, Any]]
+KIND = "deliberation"
+
+
+def deliberation_rows(
+    done: Deliberation, text: str, *, report_id: str | None = None, proposal_hash: str | None = None
+) -> Iterator[Row]:
+    """Kind, payload and telemetry of each row; none for a text that was skipped.
+
+    Args:
+        done: the outcome.
+        text: what kind of text it is: `narrative` or `rationale`.
+        report_id: of the report that has the text.
+        proposal_hash: of the proposal that has it.
+    """
+    if done.status == "skipped":
+        return
+    payload = {"report_id": report_id, "proposal_hash": proposal_hash, "text": text, **_outcome(done)}
+    deliberation_id = content_id(payload)
+    yield KIND, {"deliberation_id": deliberation_id, **payload}, {"elapsed_ms": done.elapsed_ms}
+    for event in done.events:
+        fields = {"deliberation_id": deliberation_id, **event.payload()["fields"]}
+        yield event.kind, fields, {"elapsed_ms": event.elapsed_ms}
+
+
+def _outcome(done: Deliberation) -> dict[str, Any]:
+    hashes = {candidate.text: candidate.hash for candidate in done.candidates}
+    return {
+        "preset": done.preset,
+        "status": done.status,
+        "stop_reason": done.stop_reason,
+        "degraded_from": done.degraded_from,
+        "error": done.error,
+        "changed": done.changed,
+        "final_hash": hashes.get(done.final),
+        "candidates": [
+            {"number": c.number, "hash": c.hash, "parent": c.parent, "round": c.round, "author": c.author}
+            for c in done.candidates
+        ],
+        "critiques": [_critique(critique) for critique in done.critiques],
+        "self_reported_gain": done.self_reported_gain,
+        "verified_gain": done.verified_gain,
+        "usage": done.usage.payload(),
+    }
+
+
+def _critique(critique: Critique) -> dict[str, Any]:
+    """A critique with the codes of its findings; their words stand in the fact check."""
+    kept = critique.payload()
+    return kept | {"findings": [found.code for found in critique.findings]}

@@ -1,0 +1,321 @@
+"""Critics without a model: facts, news, the question, the next step, the end of the text, its own word.
+
+Each answers one question of a text and is asked in the same way as a model. What they score is what they can
+count; none says whether a text is well written.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from schemas.canonical import content_hash
+from schemas.deliberation import Critique, CritiqueSource, TextCandidate, TextFinding
+from schemas.errors import StoreError
+from schemas.fact_check import FactCheck
+from schemas.vocabulary import Severity
+from services.deliberation.budget import Budget
+from services.deliberation.claim_words import COUNT_WORDS
+from services.deliberation.claims import read_claims
+from services.deliberation.fact_check import check_facts
+from services.deliberation.mentions import Lexicon
+from services.deliberation.policies import OF_WEIGHT, Round
+from services.deliberation.refine import Task
+from services.evidence.run_facts import RunFacts
+from services.model_calls.asking import NoReply
+from services.text.claim_words import words
+from services.text.claims import sentences
+from services.text.news import unknown_names, unknown_numbers
+
+WORD = re.compile(r"[^\W\d_]{4,}")
+NO_TOPIC = frozenset(
+    re.findall(
+        r"\w+",
+        "what which when where does have this that with from your should would could about were been they "
+        "them their there then than into over under please tell give show explain write report text answer",
+    )
+)
+STEM = 5
+ENOUGH = 0.5
+WANTS_ACTION = re.compile(
+    r"\b(?:recommend\w*|should|next|action\w*|strateg\w+|plan|advise|advice|what to do|decide|decision)\b",
+    re.I,
+)
+ACTION = re.compile(
+    r"\b(?:recommend\w*|hold|keep|replan\w*|retire\w*|reduc\w+|rais\w+|lower\w*|adjust\w*|policy_adjust|ban|"
+    r"lift|add|cut|clos\w+|wait|monitor\w*|research_experiment|experiment\w*|test|review|check|do nothing|"
+    r"no change|nothing changes|before more)\b",
+    re.I,
+)
+UNFINISHED = re.compile(
+    r"(?:[,;:(\[]|\b(?:and|or|but|the|(?-i:a)|an|of|to|in|for|with|by|from|that|which|is|was))\s*$", re.I
+)
+END_MARK = re.compile(r"[.!?…:)\]\"'”’`*|»«›。！？؟।॥」』】）]\s*$")
+LIST_LINE = re.compile(r"\s*(?:[-*•|#>]|\d+[.)])\s")
+PAIRS = (("(", ")"), ("[", "]"), ("“", "”"))
+PROSE_WORDS = 4
+FACTS_FAILED = "facts_failed"
+# Whoever writes "no one" or "one of them" brings no number.
+AMOUNTS = words(
+    "dozens hundreds thousand thousands million millions billion billions twice thrice doubled tripled half "
+    "halved third thirds quarter quarters"
+)
+COUNTED = re.compile(rf"\b(?:{'|'.join(sorted({*COUNT_WORDS, *AMOUNTS} - {'zero', 'one'}))})\b", re.I)
+# Only a text without a word and a figure claims nothing that a run could answer: any word may be a claim.
+MAY_CLAIM = re.compile(r"\d|[A-Za-z]{2}|\w_\w")
+Finder = Callable[[Task, TextCandidate], tuple[float | None, Sequence[TextFinding]]]
+
+
+def critique_of(
+    name: str,
+    source: CritiqueSource,
+    candidate: TextCandidate,
+    dimension: str,
+    score: float | None,
+    findings: Sequence[TextFinding],
+) -> Critique:
+    """A rule's critique: it wants a revision where a finding has weight, and is sure of it."""
+    verdict = "revise" if any(found.severity in OF_WEIGHT for found in findings) else "accept"
+    return Critique(
+        critic=name,
+        source=source,
+        candidate=candidate.number,
+        verdict="revise" if verdict == "revise" else "accept",
+        scores={} if score is None else {dimension: round(score, 9)},
+        overall=None if score is None else round(score, 9),
+        explanation="; ".join(found.message for found in findings),
+        findings=tuple(findings),
+    )
+
+
+@dataclass(frozen=True)
+class RuleCritic:
+    """A critic that is one function of task and text."""
+
+    name: str
+    dimension: str
+    find: Finder
+    source: ClassVar[CritiqueSource] = "rule"
+
+    async def critique(
+        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
+    ) -> Critique | NoReply:
+        """What the function finds."""
+        score, findings = self.find(task, candidate)
+        return critique_of(self.name, self.source, candidate, self.dimension, score, findings)
+
+
+@dataclass
+class FactCritic:
+    """Holds every claim of a text against the facts of a run; keeps each check by the text's hash.
+
+    `facts` may be a function: then they are read when the first text that may claim something needs them.
+    """
+
+    facts: RunFacts | Callable[[], Awaitable[RunFacts]]
+    name: str = "facts"
+    checks: dict[str, FactCheck] = field(default_factory=dict)
+    source: ClassVar[CritiqueSource] = "data"
+
+    def check(self, text: str) -> FactCheck | None:
+        """The check of a text, made once; None where no facts were read."""
+        if not isinstance(self.facts, RunFacts):
+            return None
+        key = content_hash(text)
+        if key not in self.checks:
+            self.checks[key] = check_facts(text, self.facts)
+        return self.checks[key]
+
+    def struck(self, text: str) -> str:
+        """The text without what fails, and without what rests on a sentence that is gone."""
+        while (checked := self.check(text)) is not None and len(checked.struck_text) < len(text):
+            text = checked.struck_text
+        return text
+
+    async def read_for(self, text: str) -> NoReply | None:
+        """Read the facts where a text may claim something; why they could not be read, or None."""
+        if isinstance(self.facts, RunFacts) or not MAY_CLAIM.search(text):
+            return None
+        try:
+            self.facts = await self.facts()
+        except StoreError as error:
+            return NoReply(FACTS_FAILED, str(error))
+        return None
+
+    async def critique(
+        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
+    ) -> Critique | NoReply:
+        """A finding for each claim that is not verified; the score is the share of those that are."""
+        failed = await self.read_for(candidate.text)
+        if failed is not None:
+            return failed
+        checked = self.check(candidate.text)
+        if checked is None:
+            return critique_of(self.name, self.source, candidate, "accuracy", None, ())
+        findings = [
+            TextFinding(
+                code=f"{claim.verdict}_{claim.kind}",
+                severity=Severity.MAJOR,
+                dimension="accuracy",
+                message=f"{claim.said!r} is {claim.verdict}" + (f": {claim.found}" if claim.found else ""),
+                said=claim.said,
+                within=claim.text,
+                would_pass=claim.would_pass,
+            )
+            for claim in checked.failures
+        ]
+        score = None if not checked.claims else checked.count("verified") / len(checked.claims)
+        return critique_of(self.name, self.source, candidate, "accuracy", score, findings)
+
+
+@dataclass(frozen=True)
+class NewsCritic:
+    """Refuses numbers and names that neither the first text, nor the task, nor the run has."""
+
+    facts: FactCritic | None = None
+    name: str = "news"
+    source: ClassVar[CritiqueSource] = "rule"
+
+    async def critique(
+        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
+    ) -> Critique | NoReply:
+        """A finding for each new number and name; the first text brings none."""
+        if not rounds:
+            return critique_of(self.name, self.source, candidate, "accuracy", None, ())
+        known = f"{rounds[0].candidate.text}\n{task.question}\n{task.material}"
+        verified = " ".join(self._verified(candidate.text))
+        known = f"{known} {verified}"
+        found = [("new_number", word) for word in unknown_numbers(candidate.text, known)]
+        found += [("new_number", word) for word in _unknown_counts(candidate.text, known)]
+        found += [("new_name", word) for word in unknown_names(candidate.text, known)]
+        findings = [
+            TextFinding(
+                code=code,
+                severity=Severity.MAJOR,
+                dimension="accuracy",
+                message=f"{word!r} stands neither in the first text nor in what was given",
+                said=word,
+            )
+            for code, word in found
+        ]
+        return critique_of(self.name, self.source, candidate, "accuracy", None, findings)
+
+    def _verified(self, text: str) -> list[str]:
+        checked = None if self.facts is None else self.facts.check(text)
+        claims = () if checked is None else checked.claims
+        return [claim.said for claim in claims if claim.verdict == "verified"]
+
+
+def _unknown_counts(text: str, source: str) -> list[str]:
+    """Numbers in words of a text that its source has neither as words nor as figures."""
+    said = dict.fromkeys(word.casefold() for word in COUNTED.findall(text))
+    known = {word.casefold() for word in COUNTED.findall(source)}
+    new = [word for word in said if word not in known]
+    return [word for word in new if word in AMOUNTS or unknown_numbers(str(COUNT_WORDS[word]), source)]
+
+
+def find_uncovered(task: Task, candidate: TextCandidate) -> tuple[float | None, Sequence[TextFinding]]:
+    """Words of the question that the text never takes up, by their first letters."""
+    asked = {word.casefold() for word in WORD.findall(task.question)} - NO_TOPIC
+    if not asked:
+        return None, ()
+    said = {word.casefold()[:STEM] for word in WORD.findall(candidate.text)}
+    missing = sorted(word for word in asked if word[:STEM] not in said)
+    score = 1.0 - len(missing) / len(asked)
+    if score >= ENOUGH:
+        return score, ()
+    message = f"the text does not take up: {', '.join(missing)}"
+    return score, (_finding("not_covered", Severity.MINOR, "completeness", message),)
+
+
+def find_no_action(task: Task, candidate: TextCandidate) -> tuple[float | None, Sequence[TextFinding]]:
+    """Whether a question of what to do gets something to do."""
+    if not WANTS_ACTION.search(task.question):
+        return None, ()
+    if ACTION.search(candidate.text):
+        return 1.0, ()
+    message = "the question asks what to do, and the text names no action"
+    return 0.4, (_finding("no_action", Severity.MINOR, "actionability", message),)
+
+
+def find_cut_off(task: Task, candidate: TextCandidate) -> tuple[float | None, Sequence[TextFinding]]:
+    """Whether the text ends in the middle: of a sentence, a fence or a bracket."""
+    reason = cut_off(candidate.text)
+    if reason is None:
+        return None, ()
+    return 0.3, (_finding("cut_off", Severity.MAJOR, "completeness", reason),)
+
+
+def cut_off(text: str) -> str | None:
+    """How a text breaks off; None where it does not."""
+    if text.count("```") % 2:
+        return "a code fence is open at the end"
+    last = text.rstrip().rpartition("\n")[2]
+    if not last or LIST_LINE.match(last):
+        return None
+    for opening, closing in PAIRS:
+        if last.count(opening) > last.count(closing):
+            return f"a {opening!r} is open at the end"
+    if UNFINISHED.search(last):
+        return f"the text ends in the middle of a sentence: {last[-40:]!r}"
+    if not END_MARK.search(last) and len(last.split()) >= PROSE_WORDS and re.search(r"[.!?](?:\s|$)", text):
+        return f"the last sentence has no end: {last[-40:]!r}"
+    return None
+
+
+def find_repeats(task: Task, candidate: TextCandidate) -> tuple[float | None, Sequence[TextFinding]]:
+    """Sentences that stand twice."""
+    seen: set[str] = set()
+    findings = []
+    for sentence in sentences(candidate.text):
+        words = " ".join(sentence.text.casefold().split())
+        if words in seen and len(words.split()) >= PROSE_WORDS:
+            findings.append(
+                _finding("repeats_itself", Severity.MINOR, "clarity", "a sentence stands twice", words)
+            )
+        seen.add(words)
+    return None, tuple(findings)
+
+
+def find_contradictions(facts: RunFacts) -> Finder:
+    """Two figures for one measure of one subject, wherever they stand."""
+
+    def found_in(task: Task, candidate: TextCandidate) -> tuple[float | None, Sequence[TextFinding]]:
+        told: dict[object, tuple[float, float]] = {}
+        findings = []
+        for claim in read_claims(candidate.text, Lexicon(facts)):
+            if claim.said != "figure" or not claim.questions or claim.relation != "=" or claim.negated:
+                continue
+            key = (claim.subjects[0], claim.questions, claim.value.unit)
+            value, step = claim.value.value, claim.value.step
+            before = told.setdefault(key, (value, step))
+            if abs(before[0] - value) > max(before[1], step):
+                message = f"{claim.questions[0]} is {before[0]:g} and {value:g} in one text"
+                words = claim.sentence.text.strip()
+                findings.append(_finding("contradicts_itself", Severity.MAJOR, "accuracy", message, words))
+        return None, tuple(findings)
+
+    return found_in
+
+
+def _finding(code: str, severity: Severity, dimension: str, message: str, said: str = "") -> TextFinding:
+    return TextFinding(code=code, severity=severity, dimension=dimension, message=message, said=said)
+
+
+def rule_critics(facts: FactCritic | None = None) -> tuple[RuleCritic | FactCritic | NewsCritic, ...]:
+    """All of them, facts first; without a run, those that need none."""
+    return (
+        *section_critics(facts),
+        RuleCritic("coverage", "completeness", find_uncovered),
+        RuleCritic("actionability", "actionability", find_no_action),
+    )
+
+
+def section_critics(facts: FactCritic | None = None) -> tuple[RuleCritic | FactCritic | NewsCritic, ...]:
+    """Those that look at one section of a text: none of them answers the whole question."""
+    plain = (
+        NewsCritic(facts),
+        RuleCritic("truncation", "completeness", find_cut_off),
+        RuleCritic("consistency", "clarity", find_repeats),
+    )
+    return plain if facts is None else (facts, *plain)

@@ -1,0 +1,92 @@
+"""Who is asked about texts: one prompt, one closed reply and one call of the budget each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from schemas.deliberation import CallUsage, Critique
+from services.deliberation.budget import Budget
+from services.deliberation.refine import BUDGET_SPENT, Task
+from services.model_calls.asking import NoReply, ask
+from services.model_calls.quoting import quoted_json
+from services.ports import LanguageModel, ModelReply
+
+MALFORMED = "reply_malformed"
+CALL_MS = 45_000.0  # of one call, whatever is left for the text
+
+
+class Template(Protocol):
+    """A prompt template."""
+
+    @property
+    def system(self) -> str:
+        """The instructions."""
+        ...
+
+    def render(self, **values: str) -> str:
+        """The request with its placeholders filled."""
+        ...
+
+
+@dataclass(frozen=True)
+class TextModels:
+    """Who is asked about texts, by prompt, and the prompts themselves."""
+
+    models: Mapping[str, LanguageModel]
+    prompts: Mapping[str, Template]
+
+    def has(self, *names: str) -> bool:
+        """Whether there is a model for each of these prompts."""
+        return all(name in self.models for name in names)
+
+    async def ask(self, name: str, max_tokens: int, budget: Budget, **values: str) -> ModelReply | NoReply:
+        """One call, charged to the budget; none where no call is left."""
+        if not budget.allows_call:
+            return NoReply(BUDGET_SPENT, "no call is left")
+        prompt = self.prompts[name]
+        reply = await ask(
+            self.models[name],
+            system=prompt.system,
+            prompt=prompt.render(**values),
+            max_tokens=max_tokens,
+            deadline_ms=min(CALL_MS, budget.left_ms),
+        )
+        budget.charge(CallUsage(calls=1) if isinstance(reply, NoReply) else usage_of(reply))
+        return reply
+
+
+def usage_of(reply: ModelReply) -> CallUsage:
+    """What one reply cost."""
+    return CallUsage(calls=1, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
+
+
+def quoted(task: Task, text: str) -> dict[str, str]:
+    """Question, material and text as every prompt has them."""
+    return {
+        "question": quoted_json(task.question),
+        "material": quoted_json(task.material),
+        "text": quoted_json(text),
+    }
+
+
+def told_of(critique: Critique) -> dict[str, Any]:
+    """What a writer, or another critic, is told of a critique."""
+    said: dict[str, Any] = {
+        "critic": critique.critic,
+        "scores": dict(critique.scores),
+        "overall": critique.overall,
+        "explanation": critique.explanation,
+        "issues": list(critique.issues),
+        "suggestions": list(critique.suggestions),
+        "missing_elements": list(critique.missing_elements),
+        "claims": [
+            {
+                "said": found.said,
+                "in": found.within,
+                "fault": found.message,
+                "would_pass": list(found.would_pass),
+            }
+            for found in critique.findings
+        ],
+    }
+    return {name: value for name, value in said.items() if value not in (None, "", [], {})}

@@ -1,0 +1,290 @@
+"""The narrative of a report by a model: asked for, scored, improved, and held against the run.
+
+Numbers never come from a model. Every claim of its text is held against the report and its trades; the model
+is told what does not hold and asked again, and what is left after the last round is struck. Where nothing is
+left, or an id is cited that was not offered, the rule text stands and the reason is kept.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from schemas.canonical import canonical_json
+from schemas.deliberation import Deliberation
+from schemas.fact_check import FactCheck
+from schemas.reflection import HighLevelReflectionReport
+from schemas.settings.deliberation import DeliberationSettings
+from services.deliberation.budget import Budget
+from services.deliberation.forms import OUTLINE, SECTION
+from services.deliberation.policies import Round, fails_no_more
+from services.deliberation.presets import combined, quality, review
+from services.deliberation.presets.chunked import is_long
+from services.deliberation.presets.combined import run_reviewed, sectioned
+from services.deliberation.presets.quality import QualityLoop, struck
+from services.deliberation.presets.review import TextTraits
+from services.deliberation.refine import Critic, Draft, Generator, Task, Trace
+from services.deliberation.rule_critics import (
+    FactCritic,
+    NewsCritic,
+    RuleCritic,
+    find_cut_off,
+    find_repeats,
+)
+from services.deliberation.text_models import TextModels, usage_of
+from services.evidence.run_facts import RunFacts
+from services.model_calls.asking import NoReply, ask
+from services.model_calls.quoting import quoted_json
+from services.model_calls.reply_format import ReplyFormat
+from services.model_calls.reply_text import MalformedReply, is_read, read_reply
+from services.model_calls.wording import PLAIN, Wording
+from services.ports import LanguageModel
+from services.text.news import unknown_numbers
+
+MAX_CHARACTERS = 4_000
+DEADLINE_MS = 60_000.0
+QUOTED = "deferred_seen"
+REFUSED = "refused"
+QUESTION = (
+    "What happened in the window, what departed from what the playbooks expect, what drifted, what the "
+    "evidence allows, and what is recommended? At most 350 words."
+)
+CORRECTION = (
+    "\n\nYour last answer was not kept: these claims of it do not stand in the report (JSON). `would_pass` "
+    "lists values that do.\n{claims}\nAnswer again without them."
+)
+
+
+class Prompt(Protocol):
+    """A prompt template: fixed instructions, and a request to fill."""
+
+    @property
+    def hash(self) -> str:
+        """Content hash of the template."""
+        ...
+
+    @property
+    def system(self) -> str:
+        """The instructions."""
+        ...
+
+    def render(self, **values: str) -> str:
+        """The request with its placeholders filled."""
+        ...
+
+
+class NarrativeReply(BaseModel):
+    """The closed wire model of the reply."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    narrative: str = Field(min_length=1, max_length=MAX_CHARACTERS)
+    cited_evidence: tuple[str, ...]
+
+
+_REPLY = TypeAdapter(NarrativeReply)
+FORM = ReplyFormat("high_level_reflection", NarrativeReply, lambda text: is_read(text, _REPLY))
+
+
+@dataclass(frozen=True)
+class Narrative:
+    """The text that stands; `refused` says why a model's text, or a part of it, does not."""
+
+    text: str
+    by_model: bool
+    refused: str | None = None
+    checked: FactCheck | None = None
+    deliberation: Deliberation | None = field(default=None, compare=False)
+
+
+def read_narrative(reply: str, offered: Sequence[str]) -> Narrative:
+    """A model's reply as a narrative, or the reason why it is none (`text` is then empty)."""
+    try:
+        answer = read_reply(reply, _REPLY)
+    except MalformedReply as error:
+        return Narrative("", False, str(error))
+    if not answer.narrative.strip():
+        return Narrative("", False, "the narrative has no words")
+    if not set(answer.cited_evidence) <= set(offered):
+        return Narrative("", False, "the reply cites evidence that was not offered")
+    return Narrative(answer.narrative.strip(), True)
+
+
+def with_known_numbers(told: Narrative, source: str) -> Narrative:
+    """The narrative if each of its numbers is some number of `source`; else why it is none."""
+    invented = unknown_numbers(told.text, source) if told.by_model else ()
+    if not invented:
+        return told
+    return Narrative("", False, f"numbers that no computation gave: {', '.join(invented[:5])}")
+
+
+@dataclass
+class NarrativeWriter:
+    """Asks for a narrative, and again with the claims that do not hold.
+
+    Attributes:
+        request: the question, with report and evidence.
+        offered: ids that may be cited.
+    """
+
+    model: LanguageModel
+    prompt: Prompt
+    request: str
+    offered: Sequence[str]
+    max_tokens: int
+
+    async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
+        """The first text."""
+        return await self._asked(self.request, budget)
+
+    async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
+        """The next one, by a writer who knows what does not hold of the newest."""
+        claims = [
+            {"said": found.said, "in": found.within, "why": found.message, "would_pass": found.would_pass}
+            for found in rounds[-1].view.findings
+        ]
+        return await self._asked(self.request + CORRECTION.format(claims=quoted_json(claims)), budget)
+
+    async def _asked(self, request: str, budget: Budget) -> Draft | NoReply:
+        reply = await ask(
+            self.model,
+            system=self.prompt.system,
+            prompt=request,
+            max_tokens=self.max_tokens,
+            deadline_ms=min(DEADLINE_MS, budget.left_ms),
+        )
+        if isinstance(reply, NoReply):
+            return NoReply(reply.kind, f"model failed: {reply.detail}")
+        budget.charge(usage_of(reply))
+        read = read_narrative(reply.text, self.offered)
+        return Draft(read.text) if read.by_model else NoReply(REFUSED, str(read.refused))
+
+
+@dataclass(frozen=True)
+class Narrator:
+    """Who tells the narrative of a report; without a model, the rules do.
+
+    Attributes:
+        texts: who scores, improves, reviews and writes sections; empty where nobody does.
+    """
+
+    prompt: Prompt
+    model: LanguageModel | None = None
+    settings: DeliberationSettings = DeliberationSettings()
+    texts: TextModels = field(default_factory=lambda: TextModels({}, {}))
+
+    async def tell(
+        self, report: HighLevelReflectionReport, facts: RunFacts, wording: Wording = PLAIN
+    ) -> Narrative:
+        """The narrative of a report whose `narrative` already holds the rule text.
+
+        Without a model, or when the model fails or nothing of its text holds, the rule text stands. What the
+        model may say is what it was shown, in the same words; `facts` calls the symbols what the model does.
+        """
+        if self.model is None:
+            return Narrative(report.narrative, False)
+        body = wording.worded(report.payload())
+        offered = sorted({ref for finding in report.clusters for ref in finding.evidence})
+        request = self.prompt.render(report=quoted_json(body), evidence=quoted_json(offered))
+        # A deferred need is a model's own text: a number in it was computed by nobody.
+        shown = {key: body[key] for key in body if key != QUOTED}
+        writer = NarrativeWriter(self.model, self.prompt, request, offered, self.settings.narrative_tokens)
+        if self.settings.quality.fact_check == "numbers":
+            source = canonical_json({"report": shown, "symbols": list(wording.symbols.values())})
+            return await _by_numbers(report, writer, source)
+        return await self._refined(report, writer, shown, FactCritic(facts))
+
+    async def _refined(
+        self,
+        report: HighLevelReflectionReport,
+        writer: NarrativeWriter,
+        shown: Mapping[str, Any],
+        facts: FactCritic,
+    ) -> Narrative:
+        settings = self.settings
+        task = Task(QUESTION, canonical_json(shown), report.request_hash)
+        calls = (
+            quality.calls_of(settings.quality)
+            + combined.calls_of(settings)
+            + review.calls_of(settings.review)
+        )
+        budget = Budget(
+            0, calls, deadline_ms=settings.quality.rounds * DEADLINE_MS + settings.quality.deadline_ms
+        )
+        trace = Trace()
+        draft: str | Generator = writer
+        if settings.quality.mode == "critique_only":
+            draft = report.narrative
+        elif is_long(settings.chunked, settings.narrative_tokens) and self.texts.has(OUTLINE, SECTION):
+            draft = sectioned(task, settings, self.texts, trace, facts)
+        rules: list[Critic] = [
+            facts,
+            NewsCritic(facts),
+            RuleCritic("truncation", "completeness", find_cut_off),
+            RuleCritic("consistency", "clarity", find_repeats),
+        ]
+        loop = QualityLoop(
+            task, draft, settings.quality, budget, self.texts, facts, writer,
+            application=fails_no_more, rules=rules, trace=trace,
+        )  # fmt: skip
+        done = await loop.run()
+        if settings.review.enabled and done.status != "failed":
+            traits = TextTraits(
+                done.degraded_from is not None, len(report.clusters), len(report.recommendations)
+            )
+            reviewed = await run_reviewed(
+                task, done.final, settings, budget, models=self.texts, facts=facts, traits=traits,
+                requested_tokens=settings.narrative_tokens, rules=rules,
+            )  # fmt: skip
+            done = done.model_copy(
+                update={
+                    "final": reviewed.final,
+                    "events": (*done.events, *reviewed.events),
+                    "usage": budget.used,
+                }
+            )
+        return narrative_of(report, done, facts)
+
+
+def narrative_of(report: HighLevelReflectionReport, done: Deliberation, facts: FactCritic) -> Narrative:
+    """What stands of a model's text: all of it, the part that holds, or the rule text."""
+    if done.status == "failed":
+        return Narrative(report.narrative, False, done.error, None, done)
+    checked = facts.check(done.final)
+    kept = struck(done, facts)
+    if checked is None or checked.holds:
+        return Narrative(kept.final, True, None, checked, kept)
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in checked.counts.items() if count)
+    reason = f"claims that do not hold: {counted}"
+    text = kept.final or report.narrative
+    return Narrative(text, bool(kept.final), reason, checked, kept.model_copy(update={"final": text}))
+
+
+async def _by_numbers(report: HighLevelReflectionReport, writer: NarrativeWriter, source: str) -> Narrative:
+    """As runs did before claims were checked: one question, and each number looked up."""
+    budget = Budget(0, 1, deadline_ms=DEADLINE_MS)
+    said = await writer.generate(Task(QUESTION), budget)
+    told = (
+        Narrative("", False, said.detail)
+        if isinstance(said, NoReply)
+        else with_known_numbers(Narrative(said.text, True), source)
+    )
+    return told if told.by_model else Narrative(report.narrative, False, told.refused)
+
+
+def fact_check_row(report: HighLevelReflectionReport, report_id: str) -> dict[str, Any]:
+    """The journal row of a check: whether the model's text stands, and every claim that did not hold."""
+    checked = report.fact_check or FactCheck(known_at=report.known_at)
+    kept = report.meta.tier == "consolidated"
+    return {"report_id": report_id, **check_row("narrative", checked, kept)}
+
+
+def check_row(text: str, checked: FactCheck, kept: bool) -> dict[str, Any]:
+    """What a row says of the check of one kind of text; `kept` is whether any of it stands."""
+    return {
+        "text": text,
+        "kept": kept,
+        "counts": checked.counts,
+        "claims": [claim.payload() for claim in checked.failures],
+    }

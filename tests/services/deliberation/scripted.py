@@ -1,0 +1,193 @@
+"""A model that answers by prompt, and critics and writers made of lists: fakes of the core's tests."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prompts import load_prompt
+from schemas.deliberation import (
+    Author,
+    CallUsage,
+    Critique,
+    CritiqueSource,
+    CritiqueVerdict,
+    TextCandidate,
+    TextFinding,
+)
+from schemas.errors import ModelError
+from schemas.vocabulary import Severity
+from services.deliberation.budget import Budget
+from services.deliberation.forms import CONTRACTS
+from services.deliberation.policies import Round
+from services.deliberation.refine import Draft, Task
+from services.deliberation.text_models import TextModels
+from services.model_calls.asking import NoReply
+from services.ports import ModelReply
+
+HANGS = "hangs"
+NEVER_S = 3_600.0
+ONE_CALL = CallUsage(calls=1, input_tokens=10, output_tokens=5)
+Reply = str | ModelError | Mapping[str, Any] | Callable[[str], str]
+
+
+@dataclass
+class ScriptedModel:
+    """Answers each prompt with its replies, the last one again and again, and keeps what it was asked.
+
+    A reply is a text, a document, an error, `HANGS`, or a function of the request.
+    """
+
+    replies: Mapping[str, Sequence[Reply]]
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    deadlines: list[float] = field(default_factory=list)
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        name = next(known for known in CONTRACTS if load_prompt(known).system == system)
+        place = sum(1 for before, _ in self.asked if before == name)
+        self.asked.append((name, prompt))
+        self.deadlines.append(deadline_ms)
+        given = self.replies[name]
+        reply = given[min(place, len(given) - 1)]
+        if reply == HANGS:
+            await asyncio.sleep(NEVER_S)
+        if isinstance(reply, ModelError):
+            raise reply
+        if callable(reply):
+            reply = reply(prompt)
+        text = reply if isinstance(reply, str) else json.dumps(reply)
+        return ModelReply(text, "scripted", len(prompt), len(text), 1.0)
+
+    def count(self, name: str) -> int:
+        """How often a prompt came."""
+        return sum(1 for known, _ in self.asked if known == name)
+
+    def requests(self, name: str) -> list[str]:
+        """What was asked with a prompt."""
+        return [prompt for known, prompt in self.asked if known == name]
+
+
+def texts(**replies: Any) -> tuple[TextModels, ScriptedModel]:
+    """Models for the prompts named without their `text_`, all of them one fake."""
+    listed = {f"text_{name}": told if isinstance(told, list) else [told] for name, told in replies.items()}
+    model = ScriptedModel(listed)
+    return TextModels(dict.fromkeys(listed, model), {name: load_prompt(name) for name in listed}), model
+
+
+def failing(kind: str = "server") -> ModelError:
+    """A model that fails in one way."""
+    return ModelError(f"the model failed: {kind}", kind=kind)
+
+
+def critique(assessment: str, confidence: float = 0.9, explanation: str = "why") -> dict[str, Any]:
+    """The closed reply of the pass."""
+    return {"assessment": assessment, "confidence": confidence, "explanation": explanation}
+
+
+def scored(*percents: float, issues: Sequence[str] = ()) -> dict[str, Any]:
+    """The closed reply of the quality critic: four scores, or one for all four."""
+    names = ("completeness", "accuracy", "actionability", "confidence")
+    values = percents if len(percents) > 1 else percents * 4
+    lists: dict[str, Any] = {"issues": list(issues), "suggestions": [], "missing_elements": []}
+    return {**dict(zip(names, values, strict=True)), **lists}
+
+
+def improved(text: str, reasoning: str = "thought") -> dict[str, Any]:
+    """The closed reply of whoever improves, or writes a section."""
+    return {"reasoning": reasoning, "text": text}
+
+
+def reviewed(score: float, said: str = "said", *improvements: str) -> dict[str, Any]:
+    """The closed reply of a review."""
+    return {"score": score, "critique": said, "improvements": list(improvements)}
+
+
+def found(
+    code: str = "fault", severity: Severity = Severity.MAJOR, said: str = "", dimension: str = "accuracy"
+) -> TextFinding:
+    """A finding."""
+    return TextFinding(code=code, severity=severity, dimension=dimension, message=code, said=said)
+
+
+def view(
+    verdict: CritiqueVerdict = "accept",
+    *,
+    source: CritiqueSource = "model",
+    scores: Mapping[str, float] | None = None,
+    overall: float | None = None,
+    confidence: float = 1.0,
+    findings: Sequence[TextFinding] = (),
+    candidate: int = 0,
+    name: str = "",
+) -> Critique:
+    """A critique."""
+    return Critique(
+        critic=name or source, source=source, candidate=candidate, verdict=verdict,
+        scores=dict(scores or {}), overall=overall, confidence=confidence, findings=tuple(findings),
+    )  # fmt: skip
+
+
+@dataclass
+class ListedCritic:
+    """Says what it is given, one thing a candidate, the last again and again; a model's word costs a call."""
+
+    said: Sequence[Critique | NoReply | ModelError | str]
+    source: CritiqueSource = "rule"
+    name: str = "listed"
+    heard: list[str] = field(default_factory=list)
+
+    async def critique(
+        self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
+    ) -> Critique | NoReply:
+        said = self.said[min(candidate.number, len(self.said) - 1)]
+        self.heard.append(candidate.text)
+        if self.source == "model":
+            budget.charge(ONE_CALL)
+        if said == HANGS:
+            await asyncio.sleep(NEVER_S)
+        if isinstance(said, ModelError):
+            raise said
+        assert not isinstance(said, str)
+        if isinstance(said, NoReply):
+            return said
+        return said.model_copy(update={"candidate": candidate.number, "source": self.source})
+
+
+@dataclass
+class ListedWriter:
+    """Writes the texts it is given, one after the other; each costs a call where it is a model."""
+
+    written: Sequence[str | NoReply | ModelError]
+    author: Author = "model"
+    place: int = 0
+
+    async def generate(self, task: Task, budget: Budget) -> Draft | NoReply:
+        return await self._next(budget)
+
+    async def revise(self, task: Task, rounds: Sequence[Round], budget: Budget) -> Draft | NoReply:
+        return await self._next(budget)
+
+    async def _next(self, budget: Budget) -> Draft | NoReply:
+        if self.author == "model":
+            if not budget.allows_call:
+                return NoReply("budget", "no call is left")
+            budget.charge(ONE_CALL)
+        said = self.written[min(self.place, len(self.written) - 1)]
+        self.place += 1
+        if said == HANGS:
+            await asyncio.sleep(NEVER_S)
+        if isinstance(said, ModelError):
+            raise said
+        return said if isinstance(said, NoReply) else Draft(said, self.author)
+
+
+class Ticks:
+    """A timer in ns that only goes on when it is told to, or by a step at every look."""
+
+    def __init__(self, step_ms: float = 0.0) -> None:
+        self.now, self.step = 0, int(step_ms * 1e6)
+
+    def __call__(self) -> int:
+        self.now += self.step
+        return self.now

@@ -1,0 +1,164 @@
+"""Critiques in words: PASS, NEEDS CORRECTION or UNKNOWN, whatever else a model writes around them."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.deliberation.assessment import UNSAID, clamped, parse_assessment
+from services.deliberation.forms import read_assessment
+
+LONGEST = 100_000
+WORDS = ["PASS", "not", "NEEDS", "CORRECTION", "confidence", "0.9", "%", ":", "```", "no", "n't", "x", "\n"]
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("PASS", "PASS"),
+        ("pass.", "PASS"),
+        ("**Assessment:** PASS\n**Confidence:** 0.9", "PASS"),
+        ("The text passes every point of the checklist.", "PASS"),
+        ("No correction is needed.", "PASS"),
+        ("No corrections needed; it is fine.", "PASS"),
+        ("This does not need any corrections.", "PASS"),
+        ("It doesn't need correction.", "PASS"),
+        ("It doesn’t need correction.", "PASS"),
+        ("Nothing needs correction here.", "PASS"),
+        ("PASS: nothing needs correction.", "PASS"),
+        ("```\nPASS\n```", "PASS"),
+        ("NEEDS CORRECTION", "NEEDS CORRECTION"),
+        ("needs_correction", "NEEDS CORRECTION"),
+        ("Needs-correction, for the sign is wrong", "NEEDS CORRECTION"),
+        ("A correction is required.", "NEEDS CORRECTION"),
+        ("Corrections are necessary in two places.", "NEEDS CORRECTION"),
+        ("It does not pass.", "NEEDS CORRECTION"),
+        ("It doesn't pass.", "NEEDS CORRECTION"),
+        ("It doesn’t pass.", "NEEDS CORRECTION"),
+        ("The text fails to pass the second point.", "NEEDS CORRECTION"),
+        ("This cannot pass.", "NEEDS CORRECTION"),
+        ("The piano needs correction.", "NEEDS CORRECTION"),
+        ("", "UNKNOWN"),
+        ("   ", "UNKNOWN"),
+        ("I would rather not say.", "UNKNOWN"),
+        ("The passage is passable.", "UNKNOWN"),
+        ("FAIL", "UNKNOWN"),
+        ("{}", "UNKNOWN"),
+        ("PASS. NEEDS CORRECTION.", "UNKNOWN"),
+        ("It passes the first point, but the second needs correction.", "UNKNOWN"),
+        ("It does not pass, so PASS.", "UNKNOWN"),
+        ("No correction is needed in the first part; the second needs correction.", "UNKNOWN"),
+        ("El texto es correcto.", "UNKNOWN"),
+        ("这段文字没有问题。", "UNKNOWN"),
+        ("Der Text ist richtig. PASS, Konfidenz 0,9", "PASS"),
+        ("Текст требует исправления: NEEDS CORRECTION", "NEEDS CORRECTION"),
+        ("النص سليم — PASS", "PASS"),
+    ],
+)
+def test_words_are_read_as_one_of_three(text, verdict):
+    said = parse_assessment(text)
+    assert said.verdict == verdict
+    assert said.needs_correction == (verdict == "NEEDS CORRECTION")
+    assert (said.explanation is None) == (verdict == "PASS")
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence"),
+    [
+        ("PASS", UNSAID),
+        ("PASS confidence: 0.85", 0.85),
+        ("Confidence = 1", 1.0),
+        ("confidence 0", 0.0),
+        ("Confidence: 85", 0.85),
+        ("Confidence: 85 %", 0.85),
+        ("Confidence: 85%", 0.85),
+        ("Confidence: 0.5 %", 0.005),
+        ("confidence of 70 percent", 0.7),
+        ("confidence: 85/100", 0.85),
+        ("confidence: 150 %", 1.0),
+        ("confidence: 1.5", 1.0),
+        ("confidence: -0.5", 0.0),
+        ("confidence: -20 %", 0.0),
+        ("confidence - 0.8", 0.8),
+        ("**Confidence**: 0.7", 0.7),
+        ('"confidence": 0.65', 0.65),
+        ("I am confident (0.9) of it", 0.9),
+        ("confidence: high", UNSAID),
+        ("confidence: NaN", UNSAID),
+        ("confidence: ", UNSAID),
+        ("confidence: ٠.٩", 0.9),
+        ("confidence: " + "9" * 400, 1.0),
+        ("confidence which nobody has ever measured so far 0.9", UNSAID),
+    ],
+)
+def test_confidence_is_a_share(text, confidence):
+    assert parse_assessment(text).confidence == pytest.approx(confidence)
+
+
+def test_numbers_that_are_none_are_no_confidence():
+    assert [clamped(value) for value in (float("nan"), float("inf"), -1.0, 0.3)] == [0.0, 1.0, 0.0, 0.3]
+
+
+@pytest.mark.parametrize(
+    ("text", "explanation"),
+    [
+        ("NEEDS CORRECTION\nConfidence: 0.9\nExplanation: The sign is wrong.", "The sign is wrong."),
+        ("NEEDS CORRECTION. Reason - two numbers are missing", "two numbers are missing"),
+        ("NEEDS CORRECTION. Issues: a\nb", "a\nb"),
+        ("The sign NEEDS CORRECTION.", "The sign NEEDS CORRECTION."),
+        ("NEEDS CORRECTION " + "x" * 900, ("NEEDS CORRECTION " + "x" * 900)[:600]),
+    ],
+)
+def test_explanation_is_what_follows_its_name_or_all(text, explanation):
+    assert parse_assessment(text).explanation == explanation
+
+
+def test_half_a_surrogate_pair_is_replaced_for_no_contract_takes_it():
+    said = parse_assessment("NEEDS CORRECTION: \ud800")
+    assert said.explanation is not None
+    said.explanation.encode()
+    assert said.verdict == "NEEDS CORRECTION"
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict", "confidence"),
+    [
+        ('{"assessment": "PASS", "confidence": 0.9, "explanation": "fine"}', "PASS", 0.9),
+        ('{"assessment": "PASS", "confidence": 7, "explanation": ""}', "PASS", 1.0),
+        ('{"assessment": "NEEDS CORRECTION", "confidence": -7, "explanation": ""}', "NEEDS CORRECTION", 0.0),
+        # What is no closed reply is read as words, with the care that words get.
+        ('{"assessment": "PASS", "confidence": "0.9", "explanation": ""}', "PASS", 0.9),
+        (
+            '{"assessment": "NEEDS CORRECTION", "confidence": NaN, "explanation": ""}',
+            "NEEDS CORRECTION",
+            UNSAID,
+        ),
+        ('{"assessment": "NEEDS CORRECTION", "conf', "NEEDS CORRECTION", UNSAID),
+        ('{"assessment": "PASS", "assessment": "NEEDS CORRECTION", "confidence": 1}', "UNKNOWN", 1.0),
+        ('{"assessment": "MAYBE", "confidence": 0.9, "explanation": ""}', "UNKNOWN", 0.9),
+        ("{}", "UNKNOWN", UNSAID),
+    ],
+)
+def test_closed_reply_is_read_before_words(reply, verdict, confidence):
+    said = read_assessment(reply)
+    assert said.verdict == verdict
+    assert said.confidence == pytest.approx(confidence)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(WORDS)))
+def test_any_mixture_of_words_is_read(parts):
+    said = read_assessment(" ".join(parts))
+    assert 0.0 <= said.confidence <= 1.0
+    assert said.verdict in ("PASS", "NEEDS CORRECTION", "UNKNOWN")
+
+
+@pytest.mark.parametrize(
+    "piece", ["not ", "x", "no ", " ", "not pass needs ", "confidence ", "``` ", "corrections ", "n't "]
+)
+def test_long_text_is_read_in_linear_time(piece):
+    text = piece * (LONGEST // len(piece))
+    started = time.process_time()
+    read_assessment(text)
+    assert time.process_time() - started < 1.5  # what is quadratic takes minutes

@@ -1,0 +1,135 @@
+"""Looks at settings of texts: what models are asked about a text, with how many tokens, and what stands."""
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from prompts import load_prompt
+from schemas.settings import Settings
+from services.deliberation.budget import Budget
+from services.deliberation.forms import (
+    CORRECTION,
+    CRITIQUE,
+    IMPROVEMENT,
+    OUTLINE,
+    QUALITY,
+    REVIEW,
+    SECTION,
+)
+from services.deliberation.presets.reflection_pass import calls_of, run_pass
+from services.deliberation.refine import Task
+from services.deliberation.text_models import TextModels
+from services.high_level.narrator import Narrator as Teller
+from services.ports import ModelReply
+from tests.services.deliberation.recorded import recorded, recorded_report
+from tests.services.high_level.narrators import LIE, TRUE, Narrator
+from worker.models import text_models_of
+
+RATIONALE = f"{TRUE} It goes on for as long as the range holds, and the stop stands below it."
+LACKING = {"issues": ["one"], "suggestions": [], "missing_elements": []}
+SCORES = dict.fromkeys(("completeness", "accuracy", "actionability", "confidence"), 78) | LACKING
+NEEDS = {"assessment": "NEEDS CORRECTION", "confidence": 0.65, "explanation": "the first sentence repeats"}
+REPLIES: dict[str, Any] = {
+    CRITIQUE: NEEDS,
+    CORRECTION: {"text": TRUE},
+    QUALITY: SCORES,
+    IMPROVEMENT: {"reasoning": "thought", "text": f"{TRUE} Nothing else was shown."},
+    REVIEW: {"score": 0.65, "critique": "thin", "improvements": ["more"]},
+    OUTLINE: {"chunks": ["what happened", "what departed", "what follows", "what is left"]},
+    SECTION: {"reasoning": "thought", "text": TRUE},
+}
+
+
+@dataclass
+class Scribe:
+    """Answers each prompt about texts with one reply, and keeps what it was asked."""
+
+    asked: list[tuple[str, int, str]] = field(default_factory=list)
+
+    def models(self, settings: Settings) -> TextModels:
+        """Those that the settings ask."""
+        return self.of(text_models_of(settings))
+
+    def of(self, names: Any) -> TextModels:
+        """One for each name."""
+        return TextModels(
+            {name: Voice(name, self) for name in names}, {name: load_prompt(name) for name in names}
+        )
+
+
+@dataclass
+class Voice:
+    """One prompt of the scribe."""
+
+    name: str
+    scribe: Scribe
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        self.scribe.asked.append((self.name, max_tokens, prompt))
+        times = sum(name == self.name for name, _, _ in self.scribe.asked)
+        reply = dict(REPLIES[self.name])
+        if self.name == REVIEW:
+            reply["score"] = min(0.69, 0.5 + 0.03 * times)  # each text is a little better than the last
+        elif self.name == IMPROVEMENT:
+            reply["text"] += " It may change." * times
+        return ModelReply(json.dumps(reply), "m", 10, 10, 0.0)
+
+
+def told(settings: Settings) -> Any:
+    """What stands of a narrative, and everything that models were asked about it."""
+    scribe, model = Scribe(), Narrator([f"{TRUE} {LIE}", f"{TRUE} It says so."])
+    teller = Teller(
+        load_prompt("high_level_reflection"), model, settings.deliberation, scribe.models(settings)
+    )
+    narrative = asyncio.run(teller.tell(recorded_report(), recorded()))
+    done = narrative.deliberation
+    assert done is not None
+    events = [event.payload() for event in done.events]
+    return narrative.text, narrative.refused, len(model.prompts), scribe.asked, done.status, events
+
+
+def told_in_one_look(settings: Settings) -> Any:
+    """The same of a narrative in which nothing fails."""
+    scribe, model = Scribe(), Narrator([TRUE])
+    teller = Teller(
+        load_prompt("high_level_reflection"), model, settings.deliberation, scribe.models(settings)
+    )
+    narrative = asyncio.run(teller.tell(recorded_report(), recorded()))
+    assert narrative.deliberation is not None
+    return narrative.text, len(model.prompts), scribe.asked, narrative.deliberation.status
+
+
+def reread(settings: Settings) -> Any:
+    """What stands of a rationale, and what models were asked about it."""
+    scribe, passing = Scribe(), settings.deliberation.reflection_pass
+    done = asyncio.run(
+        run_pass(
+            Task("Why long, now?"), RATIONALE, passing, Budget(0, calls_of(passing)),
+            models=scribe.of((CRITIQUE, CORRECTION)), news_alone=True,
+        )
+    )  # fmt: skip
+    return done.final, done.skip_reason, done.status, scribe.asked
+
+
+def asked_models(settings: Settings) -> Any:
+    """Which model is asked with which prompt."""
+    return text_models_of(settings)
+
+
+def patience(settings: Settings) -> Any:
+    """How long a model is given for the critiques of a text."""
+    given: list[float] = []
+
+    @dataclass
+    class Waiting:
+        async def complete(
+            self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float
+        ) -> ModelReply:
+            given.append(round(deadline_ms, -3))
+            return ModelReply(json.dumps(SCORES), "m", 1, 1, 0.0)
+
+    texts = TextModels({QUALITY: Waiting()}, {QUALITY: load_prompt(QUALITY)})
+    teller = Teller(load_prompt("high_level_reflection"), Narrator([TRUE]), settings.deliberation, texts)
+    asyncio.run(teller.tell(recorded_report(), recorded()))
+    return given

@@ -1,0 +1,274 @@
+"""Texts of models in running backtests: looked at again, held against the run, journalled, played back."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from agents.language_models.cassette import Cassette, recorded_call
+from schemas.settings import LlmSettings, PolicyLoopSettings, ReflectionSettings, Settings
+from services.deliberation.forms import CORRECTION, CRITIQUE, IMPROVEMENT, QUALITY, REVIEW
+from services.journal.index import Event, JournalIndex
+from services.journal.references import check_references
+from services.ports import ModelReply
+from tests.agents.strategies.questions import ABSTAIN, HOLD, change, propose, question
+from tests.services.high_level.narrators import Narrator
+from tests.worker.shared_runs import Run, embedded_bars, run_on
+from tests.worker.test_judge_with_a_model import definitions, settings, world
+from worker.models import Models
+from worker.runs.replay import stored_settings
+
+FULL = Settings(reflection=ReflectionSettings(mode="full"), llm=LlmSettings(provider="anthropic"))
+PROPOSING = Settings(
+    policy_loop=PolicyLoopSettings(strategist="model"), llm=LlmSettings(provider="anthropic")
+)
+YEARS = ("2000-03-01", "2003-12-31")
+PLAIN = "Trades were resolved, and nothing more can be said of them."
+BETTER = "Trades were resolved. Nothing that was seen allows a change, and none is recommended."
+RATIONALE = (
+    "The range holds and the close presses against its upper edge, so a break of it is likely to run, "
+    "as the stop below the range is close and the target is far."
+)
+MENDED = "The range holds and the close presses against its upper edge, as the stop below the range is close."
+LACKING = {"issues": ["it names no consequence"], "suggestions": [], "missing_elements": ["what follows"]}
+
+
+@dataclass
+class Replies:
+    """Answers each question in turn, the last one again and again; keeps what it was asked."""
+
+    replies: list[Any]
+    prompts: list[str] = field(default_factory=list)
+    deadlines_ms: list[float] = field(default_factory=list)
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        self.prompts.append(prompt)
+        self.deadlines_ms.append(deadline_ms)
+        said = self.replies[min(len(self.prompts), len(self.replies)) - 1]
+        return ModelReply(said if isinstance(said, str) else json.dumps(said), "m", 1, 1, 0.0)
+
+
+def scored(percent: float) -> dict[str, Any]:
+    names = ("completeness", "accuracy", "actionability", "confidence")
+    return dict.fromkeys(names, percent) | LACKING
+
+
+@cache
+def narrated() -> tuple[Run, Replies, Replies]:
+    critic, improver = Replies([scored(60), scored(90)] * 50), Replies([{"reasoning": "r", "text": BETTER}])
+    models = Models(
+        fast=cast(Any, Narrator(["no verdict"])),
+        slow=cast(Any, Narrator([PLAIN])),
+        texts=cast(Any, {QUALITY: critic, IMPROVEMENT: improver}),
+    )
+    return run_on(embedded_bars(*YEARS), FULL, models=models), critic, improver
+
+
+def test_narrative_below_the_threshold_is_improved_and_the_better_text_stands():
+    run, critic, improver = narrated()
+    reports, rows = run.of("high_level_report"), run.of("deliberation")
+    assert len(rows) == len(reports) == len(improver.prompts) > 0
+    assert len(critic.prompts) == 2 * len(reports)
+    for report, row in zip(reports, rows, strict=True):
+        assert report["report"]["narrative"] == BETTER
+        assert (row["preset"], row["text"], row["status"], row["changed"]) == (
+            "quality", "narrative", "accepted", True,
+        )  # fmt: skip
+        assert row["report_id"] == report["report_id"]
+        assert row["self_reported_gain"] == pytest.approx(0.3)
+        assert [one["overall"] for one in row["critiques"] if one["source"] == "model"] == [0.6, 0.9]
+        assert row["usage"]["calls"] == 4
+    assert "what follows" in improver.prompts[0]
+
+
+def test_summary_counts_what_became_of_texts():
+    told = narrated()[0].document["deliberation"]
+    reports = len(narrated()[0].of("high_level_report"))
+    assert (told["total_requests"], told["statuses"]["accepted"]) == (reports, reports)
+    assert (told["share_regenerated"], told["share_reviewed"]) == (1.0, 0.0)
+    assert told["avg_quality_gain"] == pytest.approx(0.3)
+    assert told["avg_final_score"] == pytest.approx(0.9)
+
+
+def test_run_whose_texts_were_refined_is_replayed_row_by_row():
+    run = narrated()[0]
+    calls = [recorded_call(payload, None) for payload in run.of("model_call")]
+    again = run_on(embedded_bars(*YEARS), FULL, cassette=Cassette("all", calls))
+    assert again.rows[-1].hash == run.rows[-1].hash
+
+
+def test_every_id_of_the_rows_of_texts_leads_somewhere():
+    index = JournalIndex()
+    for row in narrated()[0].rows:
+        index.add(Event(row, json.loads(row.payload)))
+    assert check_references(index, finished=True).dangling == ()
+
+
+def test_review_is_journalled_cycle_by_cycle_where_it_is_on():
+    review = FULL.deliberation.review.model_copy(update={"enabled": True})
+    quality = FULL.deliberation.quality.model_copy(update={"enabled": False})
+    told = FULL.deliberation.model_copy(update={"review": review, "quality": quality})
+    critic = Replies([{"score": 0.9, "critique": "good", "improvements": []}])
+    models = Models(
+        fast=cast(Any, Narrator(["no verdict"])),
+        slow=cast(Any, Narrator([PLAIN])),
+        texts=cast(Any, {REVIEW: critic, IMPROVEMENT: Replies([{"reasoning": "r", "text": BETTER}])}),
+    )
+    run = run_on(embedded_bars(*YEARS), FULL.model_copy(update={"deliberation": told}), models=models)
+    cycles = run.of("review_cycle")
+    assert len(cycles) == len(run.of("high_level_report")) == len(critic.prompts) > 0
+    assert {(row["quality_score"], row["accepted"], row["threshold"]) for row in cycles} == {(0.9, True, 0.7)}
+
+
+@dataclass
+class Strategist:
+    """Takes the first plan on offer and gives its own reason for it."""
+
+    rationale: str
+    prompts: list[str] = field(default_factory=list)
+
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        self.prompts.append(prompt)
+        asked = question(prompt)
+        said = HOLD if asked.task == "manage" else ABSTAIN
+        if asked.task == "choose":
+            said = propose(asked.base(), change("rationale", self.rationale))
+        return ModelReply(json.dumps(said), "m", 1, 1, 0.0)
+
+
+NEEDS = {
+    "assessment": "NEEDS CORRECTION",
+    "confidence": 0.8,
+    "explanation": "the second half follows from nothing",
+}
+
+
+def proposed(critique: Any, correction: Any, rationale: str = RATIONALE) -> tuple[Run, Replies, Replies]:
+    critic, corrector = Replies([critique]), Replies([correction])
+    models = Models(
+        strategist=cast(Any, Strategist(rationale)),
+        texts=cast(Any, {CRITIQUE: critic, CORRECTION: corrector}),
+    )
+    return run_on(embedded_bars("2003-01-01", "2003-06-30"), PROPOSING, models=models), critic, corrector
+
+
+@cache
+def corrected() -> tuple[Run, Replies, Replies]:
+    return proposed(NEEDS, {"text": MENDED})
+
+
+def of_the_model(run: Run) -> Iterator[dict[str, Any]]:
+    yield from (
+        row["proposal"] for row in run.of("policy_proposal") if row["model"] == "m" and row["proposal"]
+    )
+
+
+def test_rationale_is_corrected_before_submission_and_nothing_else_changes():
+    run, critic, corrector = corrected()
+    plain = run_on(
+        embedded_bars("2003-01-01", "2003-06-30"),
+        PROPOSING,
+        models=Models(strategist=cast(Any, Strategist(MENDED))),
+    )
+    plans = list(of_the_model(run))
+    assert {plan["rationale"] for plan in plans} == {MENDED}
+    assert plans == list(of_the_model(plain))
+    assert len(critic.prompts) == len(corrector.prompts) == len(plans) > 1
+    assert json.dumps(RATIONALE) in critic.prompts[0]
+
+
+def test_correction_is_made_within_the_deadline_of_the_strategist():
+    _, critic, corrector = corrected()
+    assert max(critic.deadlines_ms + corrector.deadlines_ms) < PROPOSING.llm.strategist_deadline_ms
+
+
+def test_critique_and_correction_are_journalled_with_the_plan_that_they_are_of():
+    run, critic, _ = corrected()
+    critiques, corrections, rows = (
+        run.of(kind) for kind in ("reflection_critique", "reflection_correction", "deliberation")
+    )
+    assert len(critiques) == len(corrections) == len(rows) == len(critic.prompts)
+    assert {row["proposal_hash"] for row in rows} <= {
+        row["proposal_hash"] for row in run.of("policy_proposal")
+    }
+    assert critiques[0] == {
+        "deliberation_id": rows[0]["deliberation_id"],
+        "critic": CRITIQUE,
+        "assessment": "NEEDS CORRECTION",
+        "needs_correction": True,
+        "confidence": 0.8,
+        "explanation": NEEDS["explanation"],
+    }
+    assert corrections[0]["applied"] is True
+    assert (corrections[0]["original_length"], corrections[0]["corrected_length"]) == (
+        len(RATIONALE),
+        len(MENDED),
+    )
+
+
+@pytest.mark.parametrize(
+    ("critique", "correction"),
+    [
+        (NEEDS | {"confidence": 0.5}, {"text": MENDED}),
+        ({"assessment": "PASS", "confidence": 0.9, "explanation": ""}, {"text": MENDED}),
+        ("I am not sure.", {"text": MENDED}),
+        (NEEDS, {"text": f"{MENDED} It won 9 of 10 times."}),
+        (NEEDS, {"text": f"{MENDED} NVDA does the same."}),
+        (NEEDS, {}),
+    ],
+    ids=["unsure", "passes", "unknown", "new number", "new name", "malformed"],
+)
+def test_rationale_stays_where_the_correction_may_not_be_applied(critique, correction):
+    run, _, _ = proposed(critique, correction)
+    assert {plan["rationale"] for plan in of_the_model(run)} == {RATIONALE}
+
+
+def test_rationale_that_is_short_is_skipped_and_counted_without_a_row():
+    run, critic, _ = proposed(NEEDS, {"text": MENDED}, "The range holds.")
+    assert critic.prompts == []
+    assert run.of("deliberation", "reflection_critique") == []
+    assert run.document["deliberation"]["skips"]["too_short"] == len(list(of_the_model(run)))
+
+
+def test_plans_whose_rationale_is_not_the_models_ask_nobody():
+    run, critic, _ = corrected()
+    by_rules = [row for row in run.of("policy_proposal") if row["model"] == "rules"]
+    assert len(critic.prompts) == len(run.of("policy_proposal")) - len(by_rules) - sum(
+        row["proposal"] is None for row in run.of("policy_proposal") if row["model"] == "m"
+    )
+
+
+@cache
+def judged_falsely() -> Run:
+    lie = {"keep": ["a1"], "reason": "All 60 trades of channel_breakout won. The first action stands."}
+    return run_on(
+        world(), settings("anthropic"), definitions(), models=Models(judge=cast(Any, Replies([lie])))
+    )
+
+
+def test_reason_of_a_judge_is_held_against_the_report_and_the_false_part_struck():
+    run = judged_falsely()
+    checks = [row for row in run.of("fact_check") if row["text"] == "judge_reason"]
+    verdicts = {row["verdict_id"]: row["verdict"] for row in run.of("replan_verdict")}
+    assert checks
+    for check in checks:
+        assert check["counts"]["verified"] < sum(check["counts"].values())
+        assert "All 60 trades" not in verdicts[check["verdict_id"]]["reason"]
+        assert "The first action stands." in verdicts[check["verdict_id"]]["reason"]
+
+
+def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
+    config = FULL.payload()
+    config["deliberation"] = {"quality": {"fact_check": "claims", "rounds": 3}}
+    record = SimpleNamespace(run_id="r", config=config, config_hash=FULL.config_hash)
+    earlier = stored_settings(cast(Any, record))
+    assert earlier.config_hash == FULL.config_hash
+    told = earlier.deliberation
+    assert (told.quality.enabled, told.quality.fact_check) == (False, "claims")
+    assert (told.reflection_pass.enabled, told.check_reasons) == (False, False)
+    record.config = FULL.payload()
+    assert stored_settings(cast(Any, record)).deliberation.quality.enabled

@@ -1,0 +1,163 @@
+"""`thinktwice deliberate`: a text of one's own, criticised, improved and held against a run."""
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schemas.errors import ConfigError
+from worker.cli.console import print_json, stdout_console
+from worker.cli.options import DbOption, JsonOption, open_for_run
+from worker.cli.progress import step
+from worker.cli.run_options import CassetteOption, ConfigArgument, RepliesOption, run_settings
+from worker.runs.interrupts import run_async
+
+if TYPE_CHECKING:
+    from schemas.deliberation import Deliberation
+    from schemas.settings import Settings
+    from worker.studies.deliberated import TextRequest
+
+SHOWN_FINDINGS = 20
+
+
+def deliberate(
+    context: typer.Context,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.", show_default=False
+        ),
+    ],
+    preset: Annotated[
+        str,
+        typer.Option(
+            metavar="PRESET",
+            help="pass (one critique, one correction), quality (scores and facts), review (passes), chunked.",
+            show_default=False,
+        ),
+    ],
+    config: ConfigArgument = None,
+    run: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Hold its claims against this run.", show_default=False)
+    ] = None,
+    question: Annotated[
+        str, typer.Option(metavar="TEXT", help="What the text is to answer; at most 8,000 characters.")
+    ] = "",
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODE",
+            help="quality: full, critique_only. review: always, never, on_error, on_incomplete, on_complex. "
+            "chunked: final_only, per_chunk, both.",
+            show_default=False,
+        ),
+    ] = None,
+    reflection: Annotated[
+        str | None,
+        typer.Option(help="deterministic, or full: ask a model, too. [deterministic]", show_default=False),
+    ] = None,
+    llm: RepliesOption = None,
+    cassette: CassetteOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Look at a text again: criticise it, correct or improve it, and strike what a run does not bear out.
+
+    Rules do it alone; with --reflection full a model is asked, too, and the rules keep the last word: another
+    text stands only where they find no new number, name or fault in it. Nothing is written to the store.
+    """
+    from worker.studies.deliberated import TextRequest, check_question, preset_named, with_mode
+    from worker.studies.given_text import given_text
+
+    named = preset_named(preset)
+    settings = run_settings(context).settings
+    settings = settings.model_copy(update={"deliberation": with_mode(settings.deliberation, named, mode)})
+    request = TextRequest(given_text(file).strip(), named, check_question(question))
+    with step("refining the text"):
+        run_id, done = run_async(_deliberated(request, settings, run, db))
+    if json:
+        print_json(document_of(run_id, done))
+    else:
+        _print(run_id, done)
+
+
+async def _deliberated(
+    request: "TextRequest", settings: "Settings", run: str | None, db: str | None
+) -> tuple[str | None, "Deliberation"]:
+    from dataclasses import replace
+
+    from worker.review.run_facts import read_facts
+    from worker.studies.deliberated import deliberate as refined
+
+    if run is None:
+        if db is not None:
+            raise ConfigError("--db is the store of the run: name it with --run, or leave --db out")
+        return None, await refined(request, settings, os.environ)
+    store, record = await open_for_run(db, run, read_only=True)
+    async with store:
+        with_facts = replace(request, facts=lambda: read_facts(store, record))
+        return record.run_id, await refined(with_facts, settings, os.environ)
+
+
+def document_of(run_id: str | None, done: "Deliberation") -> dict[str, Any]:
+    """The JSON of an outcome, with the fields of its preset."""
+    from worker.studies.deliberated import result_fields
+
+    told = done.payload()
+    del told["details"]
+    own = result_fields(done)
+    events = [
+        {"kind": event.kind, **dict(event.fields), "elapsed_ms": event.elapsed_ms} for event in done.events
+    ]
+    return {"run_id": run_id, **told, "events": events, "elapsed_ms": done.elapsed_ms, **own}
+
+
+def _print(run_id: str | None, done: "Deliberation") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = stdout_console()
+    against = "" if run_id is None else f" against run {run_id}"
+    console.print(f"{done.preset}{against}: {done.status.replace('_', ' ')}{_why(done)}")
+    for line in _figures(done):
+        console.print(f"  {line}")
+    findings = [
+        found for critique in done.critiques for found in critique.findings if critique.candidate == 0
+    ]
+    if findings:
+        table = Table(box=None, pad_edge=False)
+        for column in ("found", "what", "would pass"):
+            table.add_column(column, overflow="fold")
+        for found in findings[:SHOWN_FINDINGS]:
+            cells = (found.code, found.message, " or ".join(found.would_pass))
+            table.add_row(*(Text(cell) for cell in cells))
+        console.print(table)
+        if len(findings) > SHOWN_FINDINGS:
+            console.print(f"... and {len(findings) - SHOWN_FINDINGS} more: --json has them all")
+    console.print()
+    console.print("Unchanged:" if not done.changed else "What stands:" if done.final else "Nothing stands.")
+    for line in done.final.splitlines():
+        console.print(line)
+
+
+def _why(done: "Deliberation") -> str:
+    if done.skip_reason is not None:
+        return f" ({done.skip_reason})"
+    parts = [f"stopped by {done.stop_reason}" if done.stop_reason else "", done.degraded_from or ""]
+    told = ", ".join(part for part in parts if part)
+    return f" ({told})" if told else ""
+
+
+def _figures(done: "Deliberation") -> list[str]:
+    lines = []
+    if len(done.candidates) > 1:
+        lines.append(f"candidates {len(done.candidates)}")
+    if done.verified_gain is not None:
+        lines.append(f"faults that are gone {done.verified_gain}")
+    if done.self_reported_gain is not None:
+        lines.append(f"the model's own score {100 * done.self_reported_gain:+.0f} %, which decides nothing")
+    if done.usage.calls:
+        lines.append(f"model calls {done.usage.calls}, tokens {done.usage.tokens:,}")
+    if done.error is not None:
+        lines.append(f"error: {done.error}")
+    return lines
