@@ -7,7 +7,6 @@ from typing import Literal
 from schemas.deliberation import Deliberation
 from schemas.errors import ConfigError, nearest
 from schemas.settings import DeliberationSettings, Settings
-from trading_core.clock import SimulatedClock
 from services.deliberation.budget import Budget
 from services.deliberation.forms import (
     CORRECTION,
@@ -27,6 +26,7 @@ from services.evidence.run_facts import RunFacts
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 from services.model_calls.account import ModelAccount
+from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
 from worker.models import Models, accounted_models, check_models, configured_cassette, configured_models
 
