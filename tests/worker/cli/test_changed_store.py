@@ -65,7 +65,7 @@ RESUMABLE = [name for name in RESUMABLE if name != "no_end"]
 
 
 def feed():
-    return waiting_feed(embedded_bars("2003-01-01", "2003-12-31").select(("AAPL", "IBM")))
+    return waiting_feed(embedded_bars("2003-01-01", "2003-09-30").select(("AAPL", "IBM")))
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("left")
-    assert killed(folder, Settings(), feed(), "committed", 200)
+    assert killed(folder, Settings(), feed(), "committed", 160)
     return folder / "paper.db"
 
 
