@@ -24,7 +24,7 @@ from tests.services.deliberation.scripted import HANGS, failing, improved, revie
 
 TEXT = "The account earned a little in 12 trades."
 ON = ReviewSettings(enabled=True)
-WORDS = ("first", "again", "thrice", "more", "on", "still", "yet", "last")
+WORDS = ("first", "again", "well", "more", "on", "still", "yet", "last")
 
 
 def version(number):
