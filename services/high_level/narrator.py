@@ -46,6 +46,7 @@ from services.text.news import unknown_numbers
 MAX_CHARACTERS = 4_000
 BYTES_PER_TOKEN = 4  # of English, roughly
 DEADLINE_MS = 60_000.0
+WHOLE_MS = 600_000.0  # of one narrative with everything that is asked about it
 QUOTED = "deferred_seen"
 REFUSED = "refused"
 QUESTION = (
@@ -211,9 +212,7 @@ class Narrator:
             + combined.calls_of(settings)
             + review.calls_of(settings.review)
         )
-        budget = Budget(
-            0, calls, deadline_ms=settings.quality.rounds * DEADLINE_MS + settings.quality.deadline_ms
-        )
+        budget = Budget(0, calls, deadline_ms=WHOLE_MS, texts_ms=settings.quality.deadline_ms)
         trace = Trace()
         draft: str | Generator = writer
         if settings.quality.mode == "critique_only":
