@@ -23,6 +23,7 @@ class Budget:
         tokens: both ways, at most; None: no bound.
         deadline_ms: from the start, for all calls together.
         timer: monotonic ns.
+        texts_ms: for critiques and improvements together, whatever a writer takes; None: no such bound.
     """
 
     rounds: int
@@ -31,6 +32,8 @@ class Budget:
     deadline_ms: float = 45_000.0
     timer: Callable[[], int] = time.perf_counter_ns
     parent: "Budget | None" = None
+    texts_ms: float | None = None
+    asked_ms: float = field(default=0.0, init=False)
     used: CallUsage = field(default=CallUsage(), init=False)
     started: int = field(init=False)
 
@@ -53,6 +56,22 @@ class Budget:
         """Time for the next call; 0 when it is over."""
         own = max(0.0, self.deadline_ms - self.elapsed_ms)
         return own if self.parent is None else min(own, self.parent.left_ms)
+
+    @property
+    def left_for_texts_ms(self) -> float:
+        """Time for the next critique or improvement."""
+        left = (
+            self.left_ms
+            if self.texts_ms is None
+            else min(self.left_ms, max(0.0, self.texts_ms - self.asked_ms))
+        )
+        return left if self.parent is None else min(left, self.parent.left_for_texts_ms)
+
+    def note_asked(self, elapsed_ms: float) -> None:
+        """Enter the time of a critique or an improvement."""
+        self.asked_ms += elapsed_ms
+        if self.parent is not None:
+            self.parent.note_asked(elapsed_ms)
 
     def charge(self, usage: CallUsage) -> None:
         """Enter what a call used."""

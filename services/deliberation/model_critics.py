@@ -83,7 +83,7 @@ class ModelCritic:
 
 @dataclass(frozen=True)
 class ArguingCritics:
-    """Two model critics; where their scores differ, each hears the other one, and the stricter holds."""
+    """Two model critics: the second hears the first, who answers where they differ; the stricter holds."""
 
     first: ModelCritic
     second: ModelCritic
@@ -93,20 +93,16 @@ class ArguingCritics:
     async def critique(
         self, task: Task, candidate: TextCandidate, rounds: Sequence[Round], budget: Budget
     ) -> Critique | NoReply:
-        """The stricter of both, after they have argued where they differed."""
-        heard = [await critic.asked(task, candidate, rounds, budget, None) for critic in self._both]
-        both = [said for said in heard if not isinstance(said, NoReply)]
-        if len(both) < len(heard):
-            return both[0] if both else heard[0]
-        if abs(_score(both[0]) - _score(both[1])) > ARGUE_FROM:
-            for index, critic in enumerate(self._both):
-                again = await critic.asked(task, candidate, rounds, budget, both[1 - index])
-                both[index] = both[index] if isinstance(again, NoReply) else again
-        return min(both, key=_score)
-
-    @property
-    def _both(self) -> tuple[ModelCritic, ModelCritic]:
-        return self.first, self.second
+        """The stricter of both; the other one where only one can be read."""
+        opened = await self.first.asked(task, candidate, rounds, budget, None)
+        heard = None if isinstance(opened, NoReply) else opened
+        answered = await self.second.asked(task, candidate, rounds, budget, heard)
+        if isinstance(opened, NoReply) or isinstance(answered, NoReply):
+            return opened if isinstance(answered, NoReply) else answered
+        if abs(_score(opened) - _score(answered)) > ARGUE_FROM:
+            again = await self.first.asked(task, candidate, rounds, budget, answered)
+            opened = opened if isinstance(again, NoReply) else again
+        return min(opened, answered, key=_score)
 
 
 def _score(critique: Critique) -> float:

@@ -18,7 +18,8 @@ SKIP_REASONS = ("disabled", "already_reviewed", "error_message", "tool_only", "t
 INDEPENDENT = frozenset({"rule", "tool", "data", "human"})
 OF_WEIGHT = frozenset({Severity.MAJOR, Severity.BLOCKER})
 ERROR_TEXT = re.compile(
-    r"\s*(?:[\[(]?(?:fatal |internal )?error\b|exception\b|traceback \(most recent|sorry, (?:i|an error)\b)",
+    r"\s*(?:[\[(]?(?:fatal |internal )?error\b(?! (?:bars?|margins?|rates?|of)\b)|exception\b|"
+    r"traceback \(most recent|sorry, (?:i|an error)\b)",
     re.I,
 )
 TOOL_TEXT = re.compile(r"(?:```(?:json|tool\w*)?\s*)?[\[{].*[\]}](?:\s*```)?", re.S)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from schemas.canonical import content_id
+from schemas.canonical import content_hash, content_id
 from schemas.deliberation import Critique, Deliberation
 
 Row = tuple[str, dict[str, Any], dict[str, Any]]
@@ -32,7 +32,6 @@ def deliberation_rows(
 
 
 def _outcome(done: Deliberation) -> dict[str, Any]:
-    hashes = {candidate.text: candidate.hash for candidate in done.candidates}
     return {
         "preset": done.preset,
         "status": done.status,
@@ -40,7 +39,7 @@ def _outcome(done: Deliberation) -> dict[str, Any]:
         "degraded_from": done.degraded_from,
         "error": done.error,
         "changed": done.changed,
-        "final_hash": hashes.get(done.final),
+        "final_hash": content_hash(done.final),
         "candidates": [
             {"number": c.number, "hash": c.hash, "parent": c.parent, "round": c.round, "author": c.author}
             for c in done.candidates

@@ -16,9 +16,7 @@ from schemas.fact_check import FactCheck
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
 from services.deliberation.claim_words import COUNT_WORDS
-from services.deliberation.claims import read_claims
 from services.deliberation.fact_check import check_facts
-from services.deliberation.mentions import Lexicon
 from services.deliberation.policies import OF_WEIGHT, Round
 from services.deliberation.refine import Task
 from services.evidence.run_facts import RunFacts
@@ -275,27 +273,6 @@ def find_repeats(task: Task, candidate: TextCandidate) -> tuple[float | None, Se
             )
         seen.add(words)
     return None, tuple(findings)
-
-
-def find_contradictions(facts: RunFacts) -> Finder:
-    """Two figures for one measure of one subject, wherever they stand."""
-
-    def found_in(task: Task, candidate: TextCandidate) -> tuple[float | None, Sequence[TextFinding]]:
-        told: dict[object, tuple[float, float]] = {}
-        findings = []
-        for claim in read_claims(candidate.text, Lexicon(facts)):
-            if claim.said != "figure" or not claim.questions or claim.relation != "=" or claim.negated:
-                continue
-            key = (claim.subjects[0], claim.questions, claim.value.unit)
-            value, step = claim.value.value, claim.value.step
-            before = told.setdefault(key, (value, step))
-            if abs(before[0] - value) > max(before[1], step):
-                message = f"{claim.questions[0]} is {before[0]:g} and {value:g} in one text"
-                words = claim.sentence.text.strip()
-                findings.append(_finding("contradicts_itself", Severity.MAJOR, "accuracy", message, words))
-        return None, tuple(findings)
-
-    return found_in
 
 
 def _finding(code: str, severity: Severity, dimension: str, message: str, said: str = "") -> TextFinding:

@@ -43,14 +43,15 @@ class TextModels:
         """One call, charged to the budget; none where no call is left."""
         if not budget.allows_call:
             return NoReply(BUDGET_SPENT, "no call is left")
-        prompt = self.prompts[name]
+        prompt, started = self.prompts[name], budget.elapsed_ms
         reply = await ask(
             self.models[name],
             system=prompt.system,
             prompt=prompt.render(**values),
             max_tokens=max_tokens,
-            deadline_ms=min(CALL_MS, budget.left_ms),
+            deadline_ms=min(CALL_MS, budget.left_for_texts_ms),
         )
+        budget.note_asked(budget.elapsed_ms - started)
         budget.charge(CallUsage(calls=1) if isinstance(reply, NoReply) else usage_of(reply))
         return reply
 

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from schemas.canonical import canonical_json
-from schemas.deliberation import Deliberation
+from schemas.deliberation import Deliberation, TextCandidate, TextFinding
 from schemas.fact_check import FactCheck
 from schemas.reflection import HighLevelReflectionReport
 from schemas.settings.deliberation import DeliberationSettings
+from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
 from services.deliberation.forms import OUTLINE, SECTION
 from services.deliberation.policies import Round, fails_no_more
@@ -43,7 +44,9 @@ from services.ports import LanguageModel
 from services.text.news import unknown_numbers
 
 MAX_CHARACTERS = 4_000
+BYTES_PER_TOKEN = 4  # of English, roughly
 DEADLINE_MS = 60_000.0
+WHOLE_MS = 600_000.0  # of one narrative with everything that is asked about it
 QUOTED = "deferred_seen"
 REFUSED = "refused"
 QUESTION = (
@@ -209,9 +212,7 @@ class Narrator:
             + combined.calls_of(settings)
             + review.calls_of(settings.review)
         )
-        budget = Budget(
-            0, calls, deadline_ms=settings.quality.rounds * DEADLINE_MS + settings.quality.deadline_ms
-        )
+        budget = Budget(0, calls, deadline_ms=WHOLE_MS, texts_ms=settings.quality.deadline_ms)
         trace = Trace()
         draft: str | Generator = writer
         if settings.quality.mode == "critique_only":
@@ -221,6 +222,7 @@ class Narrator:
         rules: list[Critic] = [
             facts,
             NewsCritic(facts),
+            RuleCritic("length", "clarity", self._too_long),
             RuleCritic("truncation", "completeness", find_cut_off),
             RuleCritic("consistency", "clarity", find_repeats),
         ]
@@ -245,6 +247,16 @@ class Narrator:
                 }
             )
         return narrative_of(report, done, facts)
+
+    def _too_long(self, task: Task, candidate: TextCandidate) -> tuple[float | None, Sequence[TextFinding]]:
+        """A text beyond what a report takes; one in sections may be as long as it was asked for."""
+        asked = BYTES_PER_TOKEN * self.settings.narrative_tokens
+        most = asked if is_long(self.settings.chunked, self.settings.narrative_tokens) else MAX_CHARACTERS
+        if len(candidate.text) <= most:
+            return None, ()
+        message = f"{len(candidate.text):,} characters, more than {most:,}"
+        found = TextFinding(code="too_long", severity=Severity.MAJOR, dimension="clarity", message=message)
+        return None, (found,)
 
 
 def narrative_of(report: HighLevelReflectionReport, done: Deliberation, facts: FactCritic) -> Narrative:

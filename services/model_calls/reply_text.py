@@ -11,7 +11,7 @@ from services.model_calls.quoting import visible
 LONGEST_REPLY = 20_000
 SHOWN = 80  # characters of a model's own words in a reason
 SEEN = 200
-FENCE = re.compile(r"\s*```[A-Za-z0-9_-]{0,20}[ \t]*\r?\n(?P<inside>.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
+FENCE, OPENING = "```", re.compile(r"```[A-Za-z0-9_-]{0,20}[ \t]*\r?")
 NO_OBJECT = "the reply is not one JSON object and nothing else"
 
 Reply = TypeVar("Reply")
@@ -72,8 +72,11 @@ def _without_nulls(text: str) -> str:
 
 def unfenced(text: str) -> str:
     """The text without the one code fence around it; any other text as it is."""
-    found = FENCE.fullmatch(text)
-    return text if found is None or "```" in found["inside"] else found["inside"]
+    opening, line, rest = text.strip().partition("\n")
+    if not line or not rest.endswith(FENCE) or OPENING.fullmatch(opening) is None:
+        return text
+    inside = rest.removesuffix(FENCE).rstrip(" \t").removesuffix("\n").removesuffix("\r")
+    return text if FENCE in inside else inside
 
 
 def shown(text: str, most: int = SEEN) -> str:

@@ -37,8 +37,8 @@ SIMPLE_SENTENCES, COMPLEX_SENTENCES = 2, 10
 
 
 def calls_of(settings: QualitySettings) -> int:
-    """Model calls at most: a critique of each candidate, twice where critics argue, and the improvements."""
-    critiques = settings.critics if settings.critics == 1 else 2 * settings.critics
+    """Model calls at most: a critique of each candidate, three where critics argue, and the improvements."""
+    critiques = 1 if settings.critics == 1 else 3
     return (settings.iterations + 1) * critiques + settings.iterations + settings.rounds
 
 

@@ -54,6 +54,7 @@ def scored(number, overall, *codes, severity=Severity.MAJOR, verdict="accept"):
         ("Sorry, I cannot help with that request, for there is no report to speak of.", "error_message"),
         ("Sorry, an error has come up while the answer was written, so there is none.", "error_message"),
         ("An error of 0.3R in the estimate is what such a small sample has to be read with.", None),
+        ("Error bars are wide here, so that nothing should be changed before the spring.", None),
         ("Errors of estimation are wide here, so that nothing should be changed before spring.", None),
         ('{"tool": "read_report", "arguments": {"report": "high_level", "window": "2012"}}', "tool_only"),
         ('[{"tool": "read_report", "arguments": {}}, {"tool": "read_gate", "arguments": {}}]', "tool_only"),

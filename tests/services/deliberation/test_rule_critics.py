@@ -17,7 +17,6 @@ from services.deliberation.rule_critics import (
     NewsCritic,
     RuleCritic,
     cut_off,
-    find_contradictions,
     find_cut_off,
     find_no_action,
     find_repeats,
@@ -247,14 +246,6 @@ def test_strike_goes_on_until_what_is_left_holds():
     assert left is not None
     assert left.holds
     assert not critic.check(once.struck_text).holds  # type: ignore[union-attr]  # facts are there
-
-
-def test_two_figures_for_one_measure_are_a_contradiction():
-    critic = RuleCritic("contradictions", "accuracy", find_contradictions(recorded()))
-    text = "channel_breakout earned +0.18R a trade. In the end channel_breakout earned +0.48R a trade."
-    assert codes(said_by(critic, text)) == ["contradicts_itself"]
-    assert codes(said_by(critic, text.replace("0.48", "0.180"))) == []
-    assert codes(said_by(critic, text.replace("In the end channel_breakout", "squeeze_breakout"))) == []
 
 
 def test_facts_come_first_and_are_left_out_without_a_run():

@@ -8,6 +8,8 @@ from services.high_level.narrator import Narrative, fact_check_row, read_narrati
 from services.high_level.narrator import Narrator as Teller
 from services.text.news import unknown_numbers
 from tests.services.deliberation.recorded import recorded, recorded_report
+from tests.services.deliberation.scripted import improved, scored
+from tests.services.deliberation.scripted import texts as scripted_texts
 from tests.services.high_level.narrators import LIE, TRUE, Narrator
 
 SOURCE = '{"mean_r":-0.41,"n":30,"id":"12a45b789c01d2e3","text":"1,200 bars to 2024-03-05"}'
@@ -108,3 +110,13 @@ def test_row_of_a_check_has_the_claims_that_do_not_hold():
     assert row["counts"]["contradicted"] == len(
         [claim for claim in row["claims"] if claim["verdict"] == "contradicted"]
     )
+
+
+def test_improved_text_that_is_longer_than_a_report_takes_does_not_stand():
+    texts, _ = scripted_texts(quality=[scored(50), scored(95)], improvement=improved(f"{TRUE} " * 90))
+    teller = Teller(load_prompt("high_level_reflection"), Narrator([TRUE]), texts=texts)
+    told = asyncio.run(teller.tell(recorded_report(), recorded()))
+    assert told.text == TRUE
+    assert told.deliberation is not None
+    codes = [found.code for critique in told.deliberation.critiques for found in critique.findings]
+    assert "too_long" in codes

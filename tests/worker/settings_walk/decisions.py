@@ -183,7 +183,7 @@ DECISIONS: dict[str, Entry] = {
     "deliberation.quality.critics": Entry(2, told, ASKING),
     "deliberation.quality.critique_tokens": Entry(100, told, ASKING),
     "deliberation.quality.improvement_tokens": Entry(100, told, ASKING),
-    "deliberation.quality.deadline_ms": Entry(600_000.0, patience, ASKING),
+    "deliberation.quality.deadline_ms": Entry(20_000.0, patience, ASKING),
     "deliberation.narrative_tokens": Entry(4_000, told, ASKING | SECTIONS),
     "deliberation.critique_model": Entry("another-model", asked_models, ASKING),
     "deliberation.pass.enabled": Entry(False, reread),
