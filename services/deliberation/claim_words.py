@@ -5,24 +5,42 @@ Every pattern is matched without regard to case and as whole words. A question i
 
 from services.text.claim_words import words
 
+TRADES = r"(?:trades?|positions?|episodes?)"
+# Behind a verb that says gained or lost only where an amount follows.
+AMOUNT = (
+    r"(?= (?:(?:about|around|roughly|nearly|almost|some|just|only|over|under|back|up|a|an|the|total|of|by"
+    r"|another|further|more|than|less|at|least|most|well|close|to|mere|modest|small|tiny|full|whole"
+    r"|approximately) ){0,4}[-+−–$€£]?\d)"
+)
 # Question of the catalogue -> how a text names it; longer names first where one begins another.
 MEASURES: dict[str, str] = {
     "e_gaining": r"e(?:-value)? (?:for )?gaining",
     "e_losing": r"e(?:-value)? (?:for )?losing",
-    "e_value": r"e-?values?|(?-i:E)",
+    "e_value": r"e[- ]?values?|e",
     "best_r": (
-        r"(?:best|largest|biggest|greatest) (?:single )?(?:trades?|wins?|winners?|gains?)"
-        r"|best(?= (?:one )?(?:earned|made|gained))"
+        rf"(?:(?:single )?(?:best|largest|biggest|greatest|top)|most profitable) (?:single |individual )?"
+        rf"(?:{TRADES}|wins?|winners?|gains?)|best(?= (?:one )?(?:earned|made|gained|brought|returned|was))"
     ),
     "worst_r": (
-        r"(?:worst|largest|biggest|greatest|deepest) (?:single )?(?:trades?|loss(?:es)?|losers?)"
-        r"|worst(?= (?:one )?(?:lost|cost))"
+        rf"(?:single )?(?:worst|largest|biggest|greatest|deepest|heaviest|poorest|least profitable) "
+        rf"(?:single |individual )?(?:(?:losing )?{TRADES}|loss(?:es)?|losers?)"
+        r"|worst(?= (?:one )?(?:lost|cost|gave|was))"
     ),
-    "win_rate": r"(?:win|hit|winning|success)[ -](?:rate|ratio|share|percentage)|share of (?:winners|wins)",
-    "loss_rate": r"(?:loss|losing)[ -](?:rate|ratio|share|percentage)|share of losers",
-    "hold_p50": r"median (?:hold(?:ing)?(?: time| period)?)|p50(?: hold)?|holds? p50",
-    "hold_p90": r"p90(?: hold)?|hold p90",
-    "hold_mean": r"(?:mean|average) (?:hold(?:ing)?(?: time| period)?)",
+    "win_rate": (
+        r"(?:win|hit|winning|success|strike)[ -](?:rates?|ratios?|share|percentage)|share of (?:winners|wins)"
+    ),
+    "loss_rate": r"(?:loss|losing|failure)[ -](?:rate|ratio|share|percentage)|share of losers",
+    "profit_factor": r"profit factors?",
+    "hold_p50": (
+        r"median (?:hold(?:s|ing)?(?: times?| periods?| durations?| length)?|duration)|p50(?: hold)?|holds? p50"
+    ),
+    "hold_p90": r"p90(?: hold)?|hold p90|90th percentile",
+    "hold_mean": r"(?:mean|average) (?:hold(?:s|ing)?(?: times?| periods?| durations?| length)?|duration)",
+    "hold_max": r"longest(?:[- ](?:held|running))? (?:hold(?:ing)?(?: time| period)?|trade|position)?",
+    "hold_min": r"shortest(?:[- ](?:held|lived))? (?:hold(?:ing)?(?: time| period)?|trade|position)?",
+    "hold_z": r"hold calibration|z(?:-score)?(?= (?:of |is |was )?-?\d)",
+    "mean_mfe": r"(?:mean|average) (?:mfe|favou?rable excursion)",
+    "mean_mae": r"(?:mean|average) (?:mae|adverse excursion)",
     "mfe_p50": r"(?:median )?mfe(?: median)?|(?:median )?(?:maximum )?favou?rable excursion",
     "mae_p80": r"(?:p80 )?mae(?: p80)?|(?:maximum )?adverse excursion",
     "psr": r"psr|probabilistic sharpe(?: ratio)?",
@@ -33,95 +51,307 @@ MEASURES: dict[str, str] = {
     "detectable_r": r"(?:smallest |minimum )?detectable(?: (?:effect|mean|edge|difference))?",
     "lower_r": r"lower (?:bound|edge|limit|end)",
     "upper_r": r"upper (?:bound|edge|limit|end)",
-    "median_r": r"median(?: (?:trade|r|result|outcome))?",
-    "total_r": r"total(?:led|ling)?|sum|in sum|in all|altogether|cumulative(?:ly)?|overall result|combined",
+    "blocks": r"(?:complete |completed |whole )?blocks?",
+    "mean_fees": rf"(?:mean|average) (?:fees?|commissions?|costs?)|fees? (?:per|a) {TRADES}",
+    "mean_pnl": r"(?:mean|average) (?:p&l|pnl|profit)",
+    "best_pnl": r"(?:largest|biggest|best) (?:p&l|pnl|dollar (?:gain|profit|win))",
+    "worst_pnl": r"(?:largest|biggest|worst) dollar loss",
+    "median_r": rf"medians?(?: (?:r|result|outcome|return))?|(?:typical|middle)(?= (?:{TRADES}|result|outcome))",
+    "total_r": (
+        r"(?:in )?total(?:led|ling|s)?(?: (?:r|results?|returns?|profits?|gains?|loss(?:es)?|outcome|contribution))?"
+        r"|net (?:r|results?|gains?|loss(?:es)?|total)|sum(?:med|s)?|in sum|in all|altogether|cumulative(?:ly)?"
+        r"|overall results?|combined(?: results?| total)?|aggregate(?:d)?"
+    ),
     "mean_r": (
         r"means?|averag(?:e|es|ed|ing)|avg|expectanc(?:y|ies)|expected value|on average"
-        r"|(?:per|a|each|every) (?:resolved |closed )?(?:trade|position|episode)|apiece|edge"
+        rf"|(?:per|a|each|every) (?:resolved |closed |single )?(?:trade|position|episode)|apiece|edges?"
     ),
-    "winners": r"winners?|wins|(?:winning|profitable) (?:trades?|positions?|episodes?)|won",
-    "losers": r"losers?|losses|losing (?:trades?|positions?|episodes?)|lost",
-    "longs": r"longs|long (?:trades?|positions?|episodes?)|(?:trades|positions) long|long ones?",
-    "shorts": r"shorts|short (?:trades?|positions?|episodes?)|short ones?",
+    "winners": rf"winners?|wins|gainers?|(?:winning|profitable|positive|successful) {TRADES}|winning ones?",
+    "losers": (rf"losers?|losses|(?:losing|unprofitable|negative|unsuccessful|failed) {TRADES}|losing ones?"),
+    "longs": rf"longs|(?:{TRADES}|entries) long|long (?:{TRADES}|ones?|entries|side)",
+    "shorts": rf"shorts|(?:{TRADES}|entries) short|short (?:{TRADES}|ones?|entries|side)",
     "trades": (
-        r"(?:resolved |closed |finished |completed |past |such |its |the )*"
-        r"(?:trades?|episodes?|positions?)|sample(?: size)?(?: of)?|(?-i:\bn\b)|(?<=nothing )(?:was )?traded"
+        r"(?:(?:resolved|closed|finished|completed|past|such|its|the|more|other|further|of) ){0,4}"
+        r"(?:(?:trades?|trading|position)[ -]counts?|(?:number|count|sample) of (?:resolved |closed )?"
+        rf"{TRADES}|{TRADES}|sample(?: sizes?)?(?: of)?|trading activity|cases|occasions|occurrences"
+        r"|instances|entries|\bn\b|times(?! (?:as|more|higher|better|larger|the|its)\b))"
+        r"|(?<=nothing )(?:was )?traded|trading(?= (?:in|of|took|was))"
     ),
-    "blocks": r"(?:complete |completed |whole )?blocks?",
-    "fees": r"fees|commissions|costs",
-    "pnl": r"p&l|pnl|realised (?:profit|loss|result)|net profit|profit|account result",
-    "playbooks": r"playbooks?",
-    "symbols": r"symbols?|tickers?|instruments?",
-    "clusters": r"clusters?",
+    "fees": r"fees?(?: bill)?|commissions?|costs|trading costs",
+    "gross_pnl": (
+        r"(?:gross (?:p&l|pnl|profits?)|(?:p&l|pnl|profits?) before (?:fees|costs)|before (?:fees|costs))"
+    ),
+    "pnl": (
+        r"(?:net |realised |realized |total ){0,3}(?:p&l|pnl)|(?:realised|realized) (?:profit|loss|result)|net profit"
+        r"|account results?|net of (?:fees|costs)|after (?:fees|costs)|dollar (?:terms|profit|result|loss)"
+        r"|money terms|cash terms|in (?:dollars|money|cash)"
+    ),
+    "profit": r"profits?(?! factor)|gains?(?! of \d)|results?|returns(?! \w+ )|outcomes?|performance",
+    "playbooks": r"(?:playbooks|strategies|setups)|playbook",
+    "symbols": r"symbols?|tickers?|instruments?|stocks?|names(?= (?:made|lost|earned|finished|ended|traded))",
+    "regimes": r"regimes?|market states?",
+    "clusters": r"clusters?|cells?",
     "recommendations": r"recommendations?",
     "reports": r"reports?",
+    "years": r"(?:calendar )?years?",
+    "failures": r"failure modes?|modes? of failure|failure(?: (?:reasons?|types?|classes|class))?",
+    "exits": (
+        r"exit reasons?|exits?|(?:ways?|reasons?) (?:for a trade )?to (?:end|exit|close)|reasons? for (?:exit|closing)"
+        r"|ways? out|way (?:for )?(?:trades?|a trade|positions?) (?:to )?(?:end|ended|close|closed)"
+    ),
     "version": r"version|v(?=\d)",
     "price": (
-        r"(?:entry|exit) price|price|enter(?:ed)? at|exit(?:ed)? at|bought at|sold at|filled at|closed at"
+        r"(?:entry|exit|fill) prices?|prices?|enter(?:ed)? at(?= \d)|exit(?:ed)? at(?= \d)|bought at|sold at"
+        r"|filled at|closed at(?= \d)"
     ),
-    "bars": r"bars?",
+    "bars": r"(?:daily |trading )?bars?",
+    "days": r"(?:trading |calendar )?days?",
 }
 # Units that stand behind a number.
 R_UNIT = r"R\b"
-SHARE_UNIT = r"%|percent\b|per cent\b"
+SHARE_UNIT = r"%|percent\b|per cent\b|pct\b"
+MONEY_UNIT = r"dollars?\b|USD\b"
+OTHER_UNIT = (
+    r"(?:minutes?|hours?|weeks?|months?|seconds?|ticks?|basis points?|bps|cents?|euros?|pounds?|shares"
+    r"|contracts|points?|percentage points?|pips?|ms)\b"
+)
 # Words that may stand between a measure and its number.
 FILLERS = words(
-    "of is was were are at the a an only just about around roughly nearly some with has have had "
-    "stands stood to = : comes came be been by it its in all out reached reaches reach shows showed "
-    "from made"
+    "of is was were are at the a an only just about around roughly nearly almost approximately some with has "
+    "have had stands stood sits sat to = : comes came be been by been it its in all out reached reaches reach "
+    "shows showed from made still now currently exactly precisely came comes works worked runs ran lies lay "
+    "amounts amounted amounting equals equalled standing stand good as against mere full barely well not more "
+    "that those these this so far"
 )
-IS = r"(?:is|was|are|were|be|been|net|stays?|stayed|remains?|remained|turned|mean) "
+IS = r"(?:is|was|are|were|be|been|being|net|stays?|stayed|remains?|remained|turned|mean) "
+END = r"(?:finish|end|clos|com)(?:ed|es|ing|e|ame)?|came|ran|runs?|stood|stands?|sits?|sat"
 GAINED = (
-    r"earn(?:ed|s|ing)?|gain(?:ed|s|ing)|(?<!\ba )(?<!\bthe )gain|made money|makes money"
-    rf"|made(?= (?:about |around )?[+]?\d)|profitable|in profit|in the black|{IS}positive"
+    r"(?:earn(?:ed|s|ing)?|gain(?:ed|s|ing)|(?<!\ba )(?<!\bthe )gain)"
+    r"(?: (?:(?:some |any |good |real |more )?money|a profit|something))?"
+    r"|(?:ma(?:d|k)(?:e|es|ing)|earn(?:ed|s|ing)?) (?:(?:some |any |good |real |more )?money|a profit)"
+    rf"|(?:(?:mad|mak)(?:e|es|ing)|(?:add|return|contribut|produc|deliver|yield|net(?:t)?|generat|bank|collect"
+    rf"|book|record)(?:ed|es|s|ing|e)?|br(?:ought|ings?|inging)(?: (?:in|home))?|supplied|up|plus|worth){AMOUNT}"
+    rf"|(?:brought|brings|bringing)(?: in| home)? (?:a profit|money)"
+    rf"|(?:{END}) (?:out )?(?:(?:well |comfortably |slightly |firmly |solidly )?(?:ahead|up)"
+    r"|(?:with|at|in) (?:a |an )?(?:(?:overall|net|small|slight|modest|total|solid|clear) ){0,4}(?:profits?|gain)"
+    r"|in (?:the )?(?:black|green)|positive)"
+    r"|profitabl[ey]|in profit|in the black|in the green|money[- ]?makers?|(?:a|the|with) net (?:gain|positive)"
+    r"|(?:a |the )?(?:profit|gain)(?= of)|(?:a |with a )(?:net |overall |small |slight ){0,3}(?:profit|gain)"
+    rf"|{IS}(?:clearly |slightly |firmly )?positive|positive|pa(?:id|ys) off"
+    r"|(?:did|does|doing|done|fared|fares|performed|performs) (?:very |quite |rather |fairly )?(?:well|strongly)"
+    r"|strong(?:ly)? performers?|winning(?= (?:playbook|symbol|strategy|regime|year|side))"
 )
 LOST = (
-    r"los(?:t|es?|ing)|unprofitable|not profitable|in the red|bled|bleeds|cost(?=s? (?:it |us )?[\d+-])"
-    rf"|{IS}negative"
+    r"(?:los(?:es?|ing)|losing)(?: money)?|(?:lost|dropped|burned|burnt) money|unprofitable|not profitable"
+    r"|in the red|bled|bleeds?|bleeding"
+    rf"|(?:cost|costs|costing|shed|dropped|surrender(?:ed|ing)|forfeited|g(?:ave|iv(?:es?|ing)) (?:back|up)|down|minus"
+    rf"|drop(?:ped|ping)|burn(?:ed|t)){AMOUNT}|cost (?:it |us |the run )?(?=[\d+-])"
+    rf"|(?:{END}) (?:out )?(?:(?:slightly |well |badly )?(?:behind|down)"
+    r"|(?:with|at|in) (?:a |an )?(?:(?:overall|net|small|slight|modest|total) ){0,4}loss|in the red|negative|under ?water)"
+    r"|at a loss|loss[- ]making|money[- ]?losers?|(?:a|the|with) net (?:loss|negative)"
+    r"|(?:a |the )?loss(?= of)|(?:a |with a )(?:net |overall |small |slight |tiny ){0,3}loss"
+    rf"|{IS}(?:clearly |slightly |firmly )?negative|negative|under ?water|a drag|drags?|dragged"
+    r"|(?:did|does|doing|done|fared|fares|performed|performs) (?:very |quite |rather |fairly )?(?:badly|poorly)"
+    r"|losing(?= (?:playbook|symbol|strategy|regime|year|side))|loss"
 )
-MORE = r"more|higher|larger|greater|better|stronger|bigger|longer"
-LESS = r"less|fewer|lower|smaller|worse|weaker|shorter"
-BEATS = r"beats?|outperform(?:s|ed)?|surpass(?:es|ed)?"
-TRAILS = r"trails?|trailed|lags?|lagged|underperform(?:s|ed)?"
-# How many times: said in words, and held against nothing.
-FACTORS = (
-    r"\w+ times (?:as|more|higher|better|larger|the|its)|twice|doubl(?:e|ed|es|ing)|tripl(?:e|ed|es|ing)"
-    r"|quadrupled?|halv(?:ed|es|ing)|as (?:much|many|good|bad|well|often) as|more often|less often"
+WON = r"won|winning(?= (?:[a-z]+ ){0,3}(?:half|all|most|of|a third|\d))|win(?= (?:more|less|most|half|all|every|none|only|just|about|roughly|\d|one|two|three|a ))|wins"
+FAILED = r"lost|lose(?= (?:more|less|most|half|all|every|none|only|just|about|roughly|\d))|loses"
+FLAT = (
+    r"(?:roughly|practically|nearly|almost|basically|essentially|about|broadly|virtually|close to) "
+    r"(?:flat|break[- ]?even|zero|even)|flat|(?:broke|breaks?|breaking) (?:roughly |about )?even|break[- ]?even"
 )
-HIGHEST = r"best|strongest|highest|largest|most profitable"
-LOWEST = r"worst|weakest|lowest|smallest|least profitable|poorest"
-ABOVE = r"over|above|more than|at least|exceed(?:s|ing|ed)?|greater than|higher than|no less than|>=?"
-BELOW = r"under|below|less than|fewer than|at most|lower than|up to|no more than|short of|<=?"
+MORE = (
+    r"more|higher|larger|greater|better|stronger|bigger|longer|oftener|richer|superior|taller|heavier"
+    r"|further ahead|ahead"
+)
+LESS = r"less|fewer|lower|smaller|worse|weaker|shorter|poorer|inferior|lighter"
+BEATS = (
+    r"beats?|beaten|beating|outperform(?:s|ed|ing)?|surpass(?:es|ed)?|outnumber(?:s|ed|ing)?|outweigh(?:s|ed)?"
+    r"|outscor(?:es|ed)|outearn(?:s|ed)|exceed(?:s|ed)?|top(?:s|ped)(?= \w)|outpac(?:es|ed)|outstrip(?:s|ped)"
+    r"|ahead of|dominat(?:es|ed|ing)"
+)
+TRAILS = r"trails?|trailed|lags?|lagged|underperform(?:s|ed|ing)?|(?:falls?|fell) short of|behind"
+SAME = (
+    r"(?:the |an )?(?:same|equal|identical)(?: number| count| amount| share)?|as (?:many|much|often)|equally"
+)
+HIGHEST = (
+    r"most (?:active(?:ly)?|often|frequent(?:ly)?|common(?:ly)?|profitable|successful|lucrative|productive|heavily"
+    r"|costly|reliable|numerous|expensive|traded)|(?<=the )most(?! of)"
+    r"|best(?:[- ]performing)?|strongest|highest|largest|biggest|greatest|top(?:[- ]performing)?|leading|longest"
+    r"|busiest|commonest|heaviest|richest|dominant|main|chief|number one|no\. 1|lead(?:s|ing)?(?= (?:the|all|by))|led"
+    r"|tops(?= the)|first(?= (?:by|in terms)\b)"
+)
+LOWEST = (
+    r"least(?: (?:active|traded|often|frequent|common|profitable|successful|productive|reliable))?"
+    r"|worst(?:[- ]performing)?|weakest|lowest|smallest|poorest|fewest|shortest|rarest|quietest|cheapest|slimmest"
+)
+ABOVE = (
+    r"over|above|more than|at least|exceed(?:s|ing|ed)?|(?:greater|higher|larger|better|longer) than|no less than"
+    r"|no fewer than|not less than|not fewer than|upwards of|in excess of|beyond|north of|>=?|a minimum of|well over|just over"
+)
+BELOW = (
+    r"under|below|(?:less|fewer|lower|smaller|shorter|worse) than|at most|up to|no more than|not more than|short of"
+    r"|south of|<=?|a maximum of|just under|not even"
+)
 ALL = (
-    r"(?<!in )(?<!after )(?<!at )all(?: of)?|every(?: one of)?|each(?: of)?|both|always|entirely"
-    r"|without exception"
+    r"(?<!in )(?<!after )(?<!at )(?<!above )all(?: of)?(?! over)|every(?: one of| single| one)?|each(?: of)?|both(?: of)?"
+    r"|always|entirely|exclusively|invariably|without exception|100 ?%(?= of)|the whole of"
 )
-NONE = r"none(?: of)?|no|not (?:one|a single)(?: of)?|never|neither|zero|nothing"
-MOST = r"most(?: of)?|(?:a |the )?majority(?: of)?|more than half(?: of)?|mostly"
-HALF = r"(?:exactly |about )?(?:one )?half(?: of)?"
+NONE = r"none(?: of)?|no|not (?:one|a single)(?: of)?|never|neither(?: of)?|zero|nothing|nobody|without (?:any|a single)"
+MOST = (
+    r"(?<!the )most(?: of(?: all)?)?|(?:a |the )?(?:clear |large |vast |narrow |small |slim |overwhelming |bare )?majority(?: of(?: all)?)?"
+    r"|mostly|predominantly|mainly|largely|usually|the bulk of|typically"
+)
+MINORITY = (
+    r"(?:a |the )?(?:small |clear |tiny )?minority(?: of)?|rarely|seldom|hardly (?:any|ever)(?: of)?|few of"
+)
+SOME = r"some(?= of|\b)(?: of)?|several(?: of)?|many(?: of)?|at least one(?: of)?|a few(?: of)?|any(?: of)?"
+HALF = r"(?:exactly |about )?(?:one )?(?:a )?half(?: of(?: all)?)?"
+ONLY = r"only|alone|sole(?:ly)?|just|exclusive"
 NEGATIONS = words("not no never cannot hardly neither nor without")
 GRADES: dict[str, str] = {
-    "significant": r"(?:statistically )?significant(?:ly)?|proven|proves?",
-    "suggestive": r"suggestive",
-    "count_only": r"count[_ -]only",
-    "insufficient_sample": r"insufficient[_ ]sample|(?:too small|insufficient) (?:a )?sample|too few trades",
+    "significant": (
+        r"(?:statistically |strongly |highly )?significan(?:t(?:ly)?|ce)|(?:statistically )?proven|proves?|proof|proved"
+        r"|confirmed|(?:well[- ])?established|validated|conclusive(?:ly)?|demonstrated|(?:statistically )?(?:reliable|robust"
+        r"|sound|certain)|beyond (?:any |reasonable )?doubt|cleared the (?:bar|gate|hurdle)|clears the (?:bar|gate)"
+        r"|passed the gate|passes the gate|real edge|genuine edge|a certainty|verified edge|full confidence"
+    ),
+    "suggestive": r"suggestive|promising",
+    "count_only": r"count[_ -]only|(?:just |merely )?counted",
+    "insufficient_sample": (
+        r"insufficient[_ ]samples?|(?:too small|insufficient) (?:a )?samples?|samples? (?:is |was |are )?(?:still )?"
+        rf"(?:too small|insufficient)|too few {TRADES}|not enough {TRADES}|insufficient (?:data|evidence|{TRADES})"
+    ),
 }
 EXITS: dict[str, str] = {
-    "stop": r"(?:were |was |got )?stopped out|(?:hit|by|(?:ended )?at) (?:the|their|its|a) stops?",
-    "target": r"(?:hit|reached|at) (?:the|their|its|a) targets?",
-    "time_stop": r"(?:ended|closed|exited) (?:by|at|on|through) (?:the |a )?time stops?|timed out",
-    "invalidation": r"(?:were |was )?invalidated",
+    "time_stop": (
+        r"(?:(?:end|clos|exit|finish|stopp|tak|tim)\w*(?: out)? )?(?:by|at|on|through|with|via|in|into|to|after) "
+        r"(?:(?:the|a|an|its|their|hitting the|reaching the) )?time[- ]stops?|time[- ]stops?|timed? out(?:s)?|timeouts?"
+        r"|ran out of time|time[- ]stopped"
+    ),
+    "stop": (
+        r"(?:were |was |got |being |be )?stopped(?: out)?|(?:hit|hitting|touched|reached|met|ran into|by|via|through|on|from"
+        r"|(?:ended |closed |exited |finished |died )?(?:at|in|on|with)) (?:(?:the|their|its|a|an|his|initial|protective|hard) ){0,4}"
+        r"(?:stop[- ]loss(?:es)?|stops?)(?! (?:that |which )?(?:(?:was|were|is|are) )?(?:set |placed )?too tight)|stop[- ]?(?:outs?|loss(?:es)?)|stops|stop exits?|stop(?= (?:was|took|ended|claimed|accounted))"
+    ),
+    "target": (
+        r"(?:hit|hits|hitting|reached|reaching|reach|met|made|made it to|got to|via|through|with|from|by|on"
+        r"|(?:ended |closed |exited |finished )?(?:at|in)) (?:(?:the|their|its|a|an|profit|price) ){0,4}targets?"
+        r"|(?:profit |price )?targets?(?: exits?| hits?)?|took profits?"
+    ),
+    "invalidation": (
+        r"(?:were |was |got )?invalidated|(?:(?:end|clos|exit|finish)\w* )?(?:by|through|on|via|with|at|from|to) "
+        r"(?:(?:an|the|their|its) )?invalidations?|invalidations?(?: exits?)?"
+    ),
+    "envelope": r"envelope breach(?:es)?|(?:by|through) the envelope",
+    "kill_switch": r"kill[- _]switch(?:es)?",
 }
-UNITS_AND_TEENS = (
+# Failure modes said in other words than their names.
+FAILURES: dict[str, str] = {
+    "false_breakout": r"(?:false|failed|fake) (?:channel )?break[- ]?outs?|fake[- ]?outs?",
+    "trend_exhaustion": r"(?:trend exhaustions?|exhausted trends?|exhaustion of the trend)",
+    "low_volume_breakout": (
+        r"(?:low|thin|weak)[- ]volume break[- ]?outs?|break[- ]?outs? on (?:low|thin|weak) volume"
+    ),
+    "news_whipsaw": r"(?:news )?whip[- ]?saws?",
+    "chop": r"chop(?:py markets?)?",
+    "late_entry": r"late entr(?:y|ies)|(?:entered|entering) (?:too )?late",
+    "stop_too_tight": (
+        r"(?:too[- ]tight stops?|stops? (?:that (?:is|was|were|are) |(?:was|were|being|set|placed) ){0,4}too[- ]tight(?:ly)?"
+        r"|tight stops)"
+    ),
+    "gap_through_stop": r"gap(?:s|ped|ping)? (?:through|past|over|beyond) (?:(?:the|their|its|a) )?stops?",
+    "gave_back": r"gave[- ]back|giv(?:e|ing)[- ]backs?|gave back (?:open |their |its |the )?(?:gains|profits?)",
+    "thesis_failed": r"(?:thesis|theses)(?: (?:that|which))?(?: (?:has|had|have))? fail(?:ed|ures?)|failed thes(?:is|es)",
+    "never_worked": r"never[- _]work(?:ed|ing)",
+    "unclassified": r"unclassified|(?:left |went |were |was )?not classified|without a (?:failure )?(?:class|mode)",
+}
+TRADING_SIDE = r"(?:on |to )?the (?:long|short) side|(?:long|short)(?:-only)?(?= (?:only|side|of)\b)?"
+ORDERS: dict[str, str] = {
+    "first": rf"(?:very )?(?:first|earliest|opening|initial) (?:resolved |closed )?(?:trade|position|episode|entry)",
+    "last": rf"(?:very )?(?:last|latest|final|most recent|newest) (?:resolved |closed )?(?:trade|position|episode|entry)",
+}
+# What an interval says of zero.
+ZERO: dict[str, str] = {
+    "excludes": (
+        r"(?:exclud(?:es?|ing|ed)|clears?|cleared|rul(?:es|ed|ing) out|(?:does|do|did) not (?:include|contain|span|cross|cover"
+        r"|straddle|touch)|doesn't (?:include|contain|span|cross|cover)|free of|misses) (?:the )?(?:zero|0)(?! %)\b"
+    ),
+    "spans": (
+        r"(?:includ(?:es?|ing|ed)|contain(?:s|ing|ed)?|span(?:s|ned|ning)?|straddl(?:es?|ing|ed)|cross(?:es|ing|ed)?"
+        r"|cover(?:s|ing|ed)?|overlap(?:s|ped)?|(?:does|do|did) not exclude|doesn't exclude|cannot (?:exclude|rule out)"
+        r"|fails to (?:exclude|rule out)|on both sides of|either side of|around) (?:of )?(?:the )?(?:zero|0)(?! %)\b"
+    ),
+    "above": (
+        r"(?:(?:entirely|wholly|fully|completely|strictly|well|all|clearly|safely) ){0,4}above (?:the )?(?:zero|0)\b(?![.,]\d| ?%|R)"
+    ),
+    "below": (
+        r"(?:(?:entirely|wholly|fully|completely|strictly|well|all|clearly) ){0,4}below (?:the )?(?:zero|0)\b(?![.,]\d| ?%|R)"
+    ),
+}
+OF_AN_INTERVAL = (
+    r"intervals?|confidence (?:interval|band|range|sequence)s?|(?:its|the|mean's) (?:range|band)|bounds"
+)
+REGIME_PARTS: dict[str, str] = {
+    "up/*": r"(?:up|rising|uptrend(?:ing)?|upward)[- ](?:regimes?|markets?|trends?|states?)|uptrends?|bull(?:ish)? markets?",
+    "down/*": (
+        r"(?:down|falling|downtrend(?:ing)?|downward)[- ](?:regimes?|markets?|trends?|states?)|downtrends?|bear(?:ish)? markets?"
+    ),
+    "sideways/*": r"(?:sideways|ranging|range[- ]bound|flat)[- ](?:regimes?|markets?|trends?|states?)|sideways",
+    "*/low": r"(?:low|quiet)[- ](?:vol(?:atility)?)(?:[- ](?:regimes?|markets?|states?))?|quiet (?:regimes?|markets?)",
+    "*/mid": r"(?:mid|medium|middle)[- ](?:vol(?:atility)?)(?:[- ](?:regimes?|markets?|states?))?",
+    "*/high": r"high[- ](?:vol(?:atility)?)(?:[- ](?:regimes?|markets?|states?))?|volatile (?:regimes?|markets?)",
+    "*/extreme": r"extreme[- ](?:vol(?:atility)?)(?:[- ](?:regimes?|markets?|states?))?",
+}
+# How many times: the number is in the words.
+FACTORS: dict[str, float] = {
+    r"twice|doubl(?:e|ed|es|ing)|two times": 2.0,
+    r"(?:thrice|tripl(?:e|ed|es|ing)|three times)": 3.0,
+    r"(?:quadrupl(?:e|ed|es|ing)|four times)": 4.0,
+    r"(?:half|halv(?:ed|es|ing)) (?=as)|half(?= (?:that|those|the (?:number|trades|size|fees|result)) of)": 0.5,
+    r"five times": 5.0,
+    r"(?:six|seven|eight|nine|ten|twenty|hundred) times (?=as|more|higher|better|larger|the|its|what)": -1.0,
+    r"\d+(?:\.\d+)? times (?=as|more|higher|better|larger|the|its|what)": -1.0,
+    r"[1-9]\d{0,2}(?:\.\d+)?x(?=\b)": -1.0,
+}
+# Grades that a word denies by itself.
+NOT_GRADED = r"unproven|inconclusive|insignificant|unconfirmed|not (?:yet )?(?:statistically )?significant|unestablished"
+RANKED = (
+    r"(?:(?:came|comes|coming|ranked|ranks|placed|finished|finishes|was|is|in|took|takes) )(?:a distant |a close |the )?"
+    r"(?:second|third|fourth|fifth)(?: place)?(?: only to| behind)?|second only to|runner-up|next came|next comes|followed by"
+)
+# Words of a side that mean none.
+NO_SIDE = (
+    r"long (?:way|time|run|term|ago|period|stretch|series|before|after|enough|history|list|since)|long-term|(?:as|so|no|not|for) long"
+    r"|no longer|in short|short of|short-lived|shortly|short (?:time|period|answer|history|term)|short-term|cut short|fall short|fell short"
+)
+FUTURE = (
+    r"will|won't|would|going to|next (?:year|quarter|month|week|time)|expected to|likely to|bound to|set to|tomorrow"
+    r"|in (?:the )?future|coming (?:year|quarter|month|weeks|months|years)|shall|promises? to|forecasts?|predict(?:s|ed)?"
+    r"|project(?:s|ed)|should (?:recover|improve|continue|keep|remain|rise|earn|win)|could have|might have|should have"
+)
+COUNT_UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen"
 )
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety hundred"
 COUNT_WORDS = (
-    {word: number for number, word in enumerate(UNITS_AND_TEENS.split())}
+    {word: number for number, word in enumerate(COUNT_UNITS.split())}
     | {word: 10 * number for number, word in enumerate(TENS.split(), start=2)}
     | {"dozen": 12}
 )
+PARTS = {
+    "half": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "seventh": 7,
+    "eighth": 8,
+    "tenth": 10,
+}
+RANKS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "runner-up": 2, "next": 2}
 # Capitals that name no symbol.
 ABBREVIATIONS = words(
     "R E N II III IV A I AM PM UTC GMT MFE MAE ATR RSI EMA SMA ADX PSR DSR USD EUR GBP USDT OK NO NOT "

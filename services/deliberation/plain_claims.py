@@ -1,0 +1,192 @@
+"""Claims of a word by itself: earned or lost, a grade, a name, a day."""
+
+import re
+from dataclasses import replace
+
+from services.deliberation.claim import Claim
+from services.deliberation.figures import unit_of
+from services.deliberation.mentions import Mention
+from services.deliberation.noun_phrases import NUMBERS, filter_of
+from services.deliberation.numerals import PORTIONS
+from services.deliberation.ranking_claims import measures_of
+from services.deliberation.sentence_reading import MEMBERS, SentenceReading
+from services.evidence.facts import Subject
+
+SHORT_OF = re.compile(
+    r"\b(?:below|under|short of|far from|less than|way from|nowhere near|yet to be|not|instead of|rather than)"
+    r"(?: (?:being|be|a|an|any|the))*\s*$",
+    re.I,
+)
+SIGNED = ("mean_r", "median_r", "total_r", "lower_r", "upper_r", "best_r", "worst_r", "pnl")
+FEWEST, MOST_RANKS = 2, 5
+RANK_WORDS = ("first", "second", "third", "fourth", "fifth")
+
+
+def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """Earned or lost, unless a figure beside it says how much."""
+    if reading.is_used(mention):
+        return []
+    amounts = reading.layout.beside(mention, "number", "count_word")
+    if any(unit_of(m.value) in ("r", "money") for m in amounts) and mention.value != "flat":
+        reading.use(mention)
+        return []
+    subjects = reading.of(mention.start, mention.end)
+    if all(_is_one(subject) for subject in subjects[0]):
+        return told_of_a_trade(reading, index, mention)
+    measures = [m.value for m in reading.layout.beside(mention, "measure") if m.value in SIGNED]
+    questions = (str(measures[0]),) if measures else ("mean_r",)
+    reading.use(mention)
+    every = reading.listed(subjects[0][0])
+    return [
+        reading.claim(
+            "direction", (mention.start, mention.end), subjects, "direction", questions=questions,
+            value=mention.value, negated=reading.layout.is_negated(mention.start), every=every,
+        )
+    ]  # fmt: skip
+
+
+def _is_one(subject: Subject) -> bool:
+    """Whether a subject is one trade: the first, that of a day, that of an id."""
+    if subject.order is not None or subject.episode is not None:
+        return True
+    return subject.period is not None and subject.period[1] - subject.period[0] <= ONE_DAY
+
+
+ONE_DAY = 86_400 * 1_000_000_000
+
+
+def told_of_a_trade(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """What a word tells of one trade: that it was stopped out, that it was short, that it won."""
+    if reading.is_used(mention):
+        return []
+    subjects = reading.of(mention.start, mention.end)
+    told = filter_of(mention)
+    if told is None or not all(_is_one(subject) for subject in subjects[0]):
+        return []
+    reading.use(mention)
+    plain = tuple(subject.without(*told.fields) for subject in subjects[0])
+    return [
+        reading.claim(
+            "quantifier", (mention.start, mention.end), (plain, subjects[1]), "portion", portion=PORTIONS["all"],
+            filters=told, negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
+
+
+def grade(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """How much is shown."""
+    if reading.is_used(mention):
+        return []
+    negated = mention.kind == "not_graded" or (
+        reading.layout.is_negated(mention.start)
+        or SHORT_OF.search(reading.layout.lead(mention.start)) is not None
+    )
+    claim = reading.plain("grade", mention, "grade", value=mention.value, negated=negated)
+    every = reading.listed(claim.subjects[0])
+    return [replace(claim, every=every)]
+
+
+def rank(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """Second, third: by what the sentence ranks."""
+    text = mention.text.casefold()
+    place = next((i for i, word in enumerate(RANK_WORDS) if word in text), 1) + 1
+    behind = text.startswith(("followed", "next", "runner"))
+    groups = [g for g in reading.subjects.groups if not g.told]
+    extremes = [m for m in reading.mentions[:index] if m.kind == "extreme"]
+    failures = [m for m in reading.mentions if m.kind in ("failure", "exit")]
+    questions, filters = measures_of(reading, extremes[-1] if extremes else mention)
+    if failures:
+        near = [m for m in failures if (m.start > mention.end) == behind]
+        holder = filter_of(near[0 if behind else -1]) if near else None
+        reading.use(*near[:1] if behind else near[-1:])
+        questions = ("trades",)
+        domain = "failure_mode" if failures[0].kind == "failure" else "exit_reason"
+    else:
+        near_groups = [g for g in groups if (g.start >= mention.end if behind else g.end <= mention.start)]
+        chosen = near_groups[0 if behind else -1] if near_groups else None
+        holder = None if chosen is None else chosen.own
+        domain = "" if chosen is None else next(iter(sorted(chosen.own.fields)), "")
+    if holder is None or domain not in set(MEMBERS.values()) | {"direction"}:
+        return []
+    reading.use(mention)
+    value = extremes[-1].value if extremes else "highest"
+    return [
+        reading.claim(
+            "comparison", (mention.start, mention.end), ((holder,), 0.8), "extreme", questions=questions, value=value,
+            domain=domain, filters=filters, relation=str(place), negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
+
+
+def alone(reading: SentenceReading, index: int, mention: Mention, claims: list[Claim]) -> list[Claim]:
+    """The claims of a sentence with what "only" makes of them: that nobody else is so."""
+    following = reading.layout.next(index)
+    if following is not None and (
+        following.kind
+        in (*NUMBERS, "quantifier", "fraction", "bound", "extreme", "factor", "ratio", "date", "period")
+    ):
+        between = reading.layout.between(mention.end, following.start)
+        if len(between) <= FEWEST:
+            reading.use(mention)
+            return claims
+    if mention.text.casefold() == "just":
+        reading.use(mention)
+        return claims
+    field = _alone_field(reading, mention)
+    offset = reading.layout.sentence.start
+    clause = reading.layout.clause_of(mention.start)
+    found = [
+        claim
+        for claim in claims
+        if claim.said in ("direction", "comparison", "portion", "extreme", "figure", "grade")
+        and reading.layout.clause_of(claim.start - offset) == clause
+        and field in claim.subjects[0].fields
+    ]
+    qualitative = [claim for claim in found if claim.said in ("direction", "comparison", "portion", "grade")]
+    chosen = qualitative[:1]
+    if not field or not chosen:
+        return claims
+    reading.use(mention)
+    return [replace(claim, alone=field) if claim in chosen else claim for claim in claims]
+
+
+def _alone_field(reading: SentenceReading, mention: Mention) -> str:
+    """Of which kind the only one is: by the noun behind, the name behind, or the name before."""
+    following = reading.layout.next(reading.index(mention))
+    if following is not None and following.kind == "measure" and following.value in MEMBERS:
+        return MEMBERS[str(following.value)]
+    groups = reading.subjects.groups
+    behind = next((g for g in groups if 0 <= g.start - mention.end <= FEWEST), None)
+    before = next((g for g in reversed(groups) if 0 <= mention.start - g.end <= MOST_RANKS), None)
+    group = before if mention.text.casefold() == "alone" else behind or before
+    group = group or next((g for g in reversed(groups) if g.end <= mention.start), None)
+    if group is None:
+        return ""
+    return next(
+        (name for name in ("regime", "symbol", "playbook", "direction") if name in group.own.fields), ""
+    )
+
+
+def name(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """A playbook, a symbol, an id, or a word that is spelt like one."""
+    known = mention.value if mention.kind in ("playbook", "symbol", "regime") else mention.text
+    sure = 0.6 if mention.kind == "capitals" else 1.0
+    reading.use(mention)
+    place = mention.start, mention.end
+    return [reading.claim("name", place, ((Subject(),), sure), "name", value=(mention.kind, known))]
+
+
+def day(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """A date, or a longer time."""
+    reading.use(mention)
+    groups = [g for g in reading.subjects.groups if g.start <= mention.start < g.end]
+    if groups and groups[0].told:
+        return []
+    subject = groups[0].subject.without("period", "basis") if groups else Subject()
+    said = "day" if mention.kind == "date" else "period"
+    return [
+        reading.claim(
+            "date", (mention.start, mention.end), ((subject,), 1.0), said, value=mention.value,
+            negated=False,
+        )
+    ]  # fmt: skip

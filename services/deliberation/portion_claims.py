@@ -1,0 +1,473 @@
+"""Claims of parts of a whole: all, most, half, none, a third, 17 of 31; of trades and of their playbooks."""
+
+import re
+from dataclasses import replace
+
+from services.deliberation.claim import Claim
+from services.deliberation.figures import side_of, unit_of
+from services.deliberation.mentions import Mention
+from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
+from services.deliberation.numerals import (
+    PORTIONS,
+    Figure,
+    Portion,
+    bounded,
+    exactness,
+    share_of,
+)
+from services.deliberation.said_of import SUBJECT_KINDS
+from services.deliberation.sentence_reading import MEMBERS, SentenceReading
+from services.evidence.facts import Subject
+
+OF = re.compile(
+    r"\s*(?:(?:trades|positions|times|winners|losers) )?(?:out )?of (?:(?:the|its|their|all|his|these|those|a|total) )*\s*|\s*/\s*",
+    re.I,
+)
+SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|below|above|to)\s*$", re.I)
+SHORT_OF = re.compile(r"\b(?:below|under|short of|far from|less than)(?: being)?\s*$", re.I)
+NEVER_TRADED = re.compile(r"never (?:once |been |actually )*(?:traded|used|taken|active|fired)", re.I)
+THOSE = re.compile(r"\b(?:them|which|those|these|whom|all|none)\b", re.I)
+THINGS = re.compile(
+    r"all (?:of )?(?:(?:these|those|the|its|our) )*(?:figures|numbers|this|that|values|of this|told)\b|all in all\b",
+    re.I,
+)
+OF_ALL = re.compile(
+    r"\b(?:best|worst|strongest|weakest|highest|lowest|largest|smallest|most \w+|first|last)(?: [a-z-]+){0,2} of\s*$",
+    re.I,
+)
+OWN = re.compile(r"\b(?:its|their)\b", re.I)
+PERCENT_OF = re.compile(r"\s*of (?:(?:the|all|run's|overall|total|whole|these|those) )*(?:run's )?", re.I)
+WHOLES = {"trades": "trades", "total_r": "total_r", "profit": "total_r", "pnl": "pnl", "fees": "fees"}
+MEMBER_GRADE = frozenset({"clusters", "playbooks"})
+
+
+def whole_of(reading: SentenceReading, index: int) -> int | None:
+    """Index of the part, number or quantifier, whose whole the number at an index is: "22 of its 60"."""
+    mentions = reading.mentions
+    place = mentions[index].start
+    for number in range(index - 1, max(-1, index - 4), -1):
+        before = mentions[number]
+        if before.kind in SUBJECT_KINDS or before.kind == "side":
+            if reading.layout.text[before.end : place].strip(" ").casefold() not in ("", "'s", "’s", "'"):
+                return None
+            place = before.start
+            continue
+        between = re.sub(r"\s+", " ", reading.layout.text[before.end : place])
+        if before.kind in ("quantifier", "fraction") and before.value != "some":
+            return (
+                number
+                if re.fullmatch(r"\s*(?:of )?(?:(?:the|its|their|his|those|these) )*", between)
+                else None
+            )
+        if before.kind in NUMBERS:
+            return number if OF.fullmatch(between) else None
+        if before.kind == "measure" and filter_of(before) is not None:
+            place = before.start
+            continue
+        return None
+    return None
+
+
+def _whole_behind(reading: SentenceReading, index: int) -> int | None:
+    """Index of the number whose part the number at an index is."""
+    mentions = reading.mentions
+    near = range(index + 1, min(index + 5, len(mentions)))
+    return next((i for i in near if mentions[i].kind in NUMBERS and whole_of(reading, i) == index), None)
+
+
+def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """The part in "17 of 31 trades", with its whole."""
+    whole = _whole_behind(reading, index)
+    if whole is None or unit_of(mention.value) not in ("", "share"):
+        return []
+    total = reading.mentions[whole]
+    phrase = reading.nouns.behind(whole)
+    if phrase.head in MEMBERS:
+        return []
+    reading.use(total)
+    told = _predicate(reading, whole, phrase, mention)
+    subjects, sure = reading.of(mention.start, total.end, phrase.end)
+    base = tuple(subject.joined(phrase.filters) for subject in subjects)
+    share = unit_of(mention.value) == "share"
+    portion = Portion(-1, -1, int(mention.value.value)) if not share else _percent(mention.value)
+    place = (mention.start, mention.end)
+    if told.filters.is_empty:
+        if phrase.filters.is_empty and all(subject.is_empty for subject in subjects):
+            return [reading.claim("count", place, (subjects, sure), "unread")]
+        return [
+            reading.claim(
+                "count", place, (base, sure), "part", questions=("trades",), portion=portion,
+                value=total.value, filters=phrase.filters,
+            )
+        ]  # fmt: skip
+    reading.used |= told.used | phrase.used
+    return [
+        reading.claim(
+            "count", place, (base, sure), "portion", portion=portion, filters=told.filters, value=total.value,
+            negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
+
+
+def _percent(held: Figure) -> Portion:
+    margin = held.step * 0.5000001 / 100
+    return Portion(held.value / 100 - margin, held.value / 100 + margin)
+
+
+def _predicate(reading: SentenceReading, whole: int, phrase: Phrase, part: Mention) -> Phrase:
+    """What is told of a part: behind its whole, before it, or in the clause around a parenthesis."""
+    mentions = reading.mentions
+    start = part.start
+    behind = [
+        m
+        for m in mentions[whole + 1 :]
+        if m.start not in phrase.used and (phrase.end is None or m.start >= phrase.end)
+    ]
+    stop = next(
+        (m.start for m in behind if m.kind in NUMBERS or m.kind == "quantifier"), len(reading.layout.text)
+    )
+    right = reading.layout.piece(start, mentions[whole].end)[1]
+    near = [m for m in behind if m.start < min(stop, right)]
+    before = [m for m in mentions[: reading.index(part)] if m.end <= start]
+    parenthesised = reading.layout.lead(start).rstrip().endswith("(")
+    further = [m for m in behind if m.start < stop][:2] if parenthesised else []
+    for group in (near, list(reversed(before))[:3], further, list(reversed(before))):
+        told = next(((m, f) for m in group if (f := filter_of(m)) is not None), None)
+        if told is not None and not told[1].fields & phrase.filters.fields:
+            return Phrase(None, told[1], None, frozenset({told[0].start}))
+    return Phrase()
+
+
+def members(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """All, most or none of the playbooks, symbols, regimes or clusters."""
+    phrase = reading.nouns.behind(index)
+    return share(reading, index, mention) if phrase.head in MEMBERS else []
+
+
+def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """All, most, half, a third or none of the trades, of the playbooks, of a result."""
+    if reading.is_used(mention):
+        return []
+    portion, start = _portion(reading, index, mention)
+    phrase = reading.nouns.behind(index)
+    number = reading.layout.next(index)
+    if phrase.head is None and number is not None and whole_of(reading, index + 1) == index:
+        phrase = reading.nouns.behind(index + 1)
+    if phrase.head is None and phrase.end is None:
+        phrase = _counted_further(reading, index)
+    place = (start, phrase.end or mention.end)
+    negated = reading.layout.is_negated(start)
+    if phrase.head in MEMBERS:
+        return _members(reading, mention, phrase, portion, place, negated)
+    if mention.value == "all" and OF_ALL.search(reading.layout.lead(mention.start)):
+        reading.use(mention)
+        return []
+    told = _told(reading, index, phrase)
+    grade = next((m for m in _behind(reading, index, phrase) if m.kind == "grade"), None)
+    if told.filters.is_empty and grade is not None:
+        return _graded(reading, mention, grade, portion, negated)
+    subjects = reading.of(start, mention.end, phrase.end)
+    base = tuple(subject.joined(phrase.filters) for subject in subjects[0])
+    if not told.filters.is_empty:
+        reading.use(mention)
+        reading.used |= told.used | phrase.used
+        return [
+            reading.claim(
+                "quantifier", place, (base, subjects[1]), "portion", portion=portion, filters=told.filters,
+                negated=negated, every=_every(reading, subjects[0], phrase),
+            )
+        ]  # fmt: skip
+    return _without_predicate(reading, mention, phrase, portion, place, (base, subjects[1]), negated)
+
+
+def _every(reading: SentenceReading, subjects: tuple[Subject, ...], phrase: Phrase) -> tuple[Subject, ...]:
+    """The subjects of a list of which each is meant: "neither A nor B", "both A and B", where nothing is counted."""
+    return reading.listed(subjects[0]) if phrase.head is None else ()
+
+
+def _portion(reading: SentenceReading, index: int, mention: Mention) -> tuple[Portion, int]:
+    """What a quantifier or a fraction says, with the bound before it, and where the words begin."""
+    lead = reading.layout.lead(mention.start)
+    exact = exactness(lead)
+    before = reading.layout.previous(index)
+    bound = ""
+    start = mention.start
+    if before is not None and before.kind == "bound" and reading.layout.is_near(before.end, mention.start):
+        bound, start = before.value, before.start
+        reading.use(before)
+    if mention.kind == "fraction":
+        return bounded(share_of(mention.value, loose=bool(exact)), bound, exact), start
+    if mention.value == "half" and (bound or exact in ("under", "over")):
+        return bounded(Portion(0.5, 0.5), bound, exact), start
+    return PORTIONS[mention.value], start
+
+
+def _behind(reading: SentenceReading, index: int, phrase: Phrase) -> list[Mention]:
+    """The mentions of the clause behind a quantifier's noun, up to the next number or quantifier."""
+    mention = reading.mentions[index]
+    clause = reading.layout.clause_of(mention.start)
+    found = []
+    for m in reading.mentions[index + 1 :]:
+        if reading.layout.clause_of(m.start) != clause or m.kind == "quantifier":
+            break
+        if m.start in phrase.used or phrase.end is not None and m.start < phrase.end:
+            continue
+        found.append(m)
+    return found
+
+
+def _counted_further(reading: SentenceReading, index: int) -> Phrase:
+    """The noun of a quantifier with names or a number between: "half of squeeze breakout's twenty trades"."""
+    mentions = reading.mentions
+    for number in range(index + 1, min(index + 4, len(mentions))):
+        if mentions[number].kind in NUMBERS:
+            return reading.nouns.behind(number)
+        if mentions[number].kind not in SUBJECT_KINDS:
+            break
+    return Phrase()
+
+
+def _told(reading: SentenceReading, index: int, phrase: Phrase) -> Phrase:
+    """What is told of the quantified trades: behind the noun, and else by the verb before the quantifier."""
+    filters, used = Subject(), set()
+    for m in _behind(reading, index, phrase):
+        if m.kind in NUMBERS and m.value.unit:
+            break
+        item = filter_of(m)
+        if item is not None and not item.fields & filters.fields:
+            filters = filters.joined(item)
+            used.add(m.start)
+            break
+    before = reading.layout.previous(index)
+    while before is not None and before.kind in ("bound", "only", "extreme"):
+        before = reading.layout.previous(reading.index(before))
+    if filters.is_empty and before is not None:
+        item = filter_of(before)
+        joined = reading.layout.between(before.end, reading.mentions[index].start)
+        plain = "," not in reading.layout.text[before.end : reading.mentions[index].start]
+        if item is not None and plain and len(joined) <= 4:
+            filters, used = item, {before.start}
+    return Phrase(None, filters, None, frozenset(used))
+
+
+def _without_predicate(
+    reading: SentenceReading,
+    mention: Mention,
+    phrase: Phrase,
+    portion: Portion,
+    place: tuple[int, int],
+    subjects: tuple[tuple[Subject, ...], float],
+    negated: bool,
+) -> list[Claim]:
+    """A quantifier that tells nothing of its noun: "no trade in FB", "most of the profit", "in all"."""
+    if phrase.head == "trades" and mention.value == "none":
+        reading.use(mention)
+        reading.used |= phrase.used
+        return [reading.claim("quantifier", place, subjects, "absent", negated=negated)]
+    if NEVER_TRADED.match(reading.layout.text, mention.start) and not all(s.is_empty for s in subjects[0]):
+        reading.use(mention)
+        return [reading.claim("quantifier", place, subjects, "absent", negated=negated)]
+    asked = reading.layout.next(reading.index(mention))
+    if mention.value == "none" and asked is not None and asked.value == "detectable_r":
+        reading.use(mention, asked)
+        place = (mention.start, asked.end)
+        return [reading.claim("quantifier", place, subjects, "unanswered", questions=("detectable_r",))]
+    among = _among_those_counted(reading, mention, portion, place, negated)
+    if among:
+        return among
+    before = reading.layout.previous(reading.index(mention))
+    is_of_all = before is not None and before.kind == "extreme" and mention.value == "all"
+    if is_of_all or THINGS.match(reading.layout.text, mention.start) or mention.text.casefold() == "both":
+        reading.use(mention)
+        return []
+    if SCOPE.search(reading.layout.lead(place[0])) and mention.value in ("all", "some", "none"):
+        reading.use(mention)
+        reading.used |= phrase.used if phrase.head == "trades" and phrase.filters.is_empty else frozenset()
+        return []
+    if (
+        mention.value == "some"
+        and phrase.head is None
+        or mention.text.casefold() in ("no", "nothing", "never")
+    ):
+        return []
+    question = WHOLES.get(str(phrase.head))
+    whole = next((m for m in _behind(reading, reading.index(mention), Phrase()) if m.value in WHOLES), None)
+    if question is None and phrase.head is None and whole is not None:
+        question, phrase = WHOLES[str(whole.value)], replace(phrase, used=frozenset({whole.start}))
+    base = tuple(subject.without(*phrase.filters.fields) for subject in subjects[0])
+    if OWN.search(reading.layout.text[place[0] : place[1]]):
+        return []
+    if question is None or all(subject.is_empty for subject in base) and phrase.filters.is_empty:
+        return []
+    reading.use(mention)
+    reading.used |= phrase.used
+    return [
+        reading.claim(
+            "quantifier", place, (base, subjects[1]), "part", questions=(question,), portion=portion,
+            filters=phrase.filters, negated=negated,
+        )
+    ]  # fmt: skip
+
+
+def _among_those_counted(
+    reading: SentenceReading, mention: Mention, portion: Portion, place: tuple[int, int], negated: bool
+) -> list[Claim]:
+    """Of the trades that were counted before, how many are of a name: "all of them in mean_reversion"."""
+    _, right = reading.layout.piece(mention.start, mention.end)
+    after = reading.subjects.after(mention.end)
+    words = reading.layout.text[mention.start : right]
+    if reading.counted is None or after is None or after.start >= right or not THOSE.search(words):
+        return []
+    reading.use(mention)
+    return [
+        reading.claim(
+            "quantifier", place, ((reading.counted,), 0.9), "portion", portion=portion, filters=after.own,
+            negated=negated,
+        )
+    ]  # fmt: skip
+
+
+def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """A percentage of a whole result, or of all trades: "72 % of the total R"."""
+    following = reading.layout.next(index)
+    if unit_of(mention.value) != "share" or following is None:
+        return []
+    if following.kind == "quantifier" and following.value == "all":
+        following = reading.layout.next(index + 1)
+    if following is None or following.kind != "measure":
+        return []
+    between = reading.layout.text[mention.end : following.start]
+    told = filter_of(following)
+    question = "trades" if told is not None else WHOLES.get(str(following.value))
+    if question is None or not PERCENT_OF.fullmatch(between) or OWN.search(between):
+        return []
+    if question == "trades" and told is None and not reading.nouns.predicate(index).filters.is_empty:
+        return []
+    subjects = reading.of(mention.start, following.end)
+    if all(subject.is_empty for subject in subjects[0]):
+        return []
+    reading.use(
+        mention, following, *(m for m in reading.mentions if mention.end <= m.start < following.start)
+    )
+    return [
+        reading.claim(
+            "percent", (mention.start, following.end), subjects, "part", questions=(question,),
+            portion=_percent(mention.value), filters=told or Subject(),
+            negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
+
+
+def members_share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """A number of the playbooks, symbols or regimes: "four of the five playbooks earned money"."""
+    if unit_of(mention.value) or whole_of(reading, index) is not None:
+        return []
+    phrase = reading.nouns.behind(index)
+    whole = _whole_behind(reading, index)
+    if whole is not None:
+        phrase = reading.nouns.behind(whole)
+    if phrase.head is None and side_of_next(reading, index):
+        earlier = [m for m in reading.mentions[:index] if m.kind == "measure" and m.value in MEMBERS]
+        phrase = Phrase(str(earlier[-1].value)) if earlier else phrase
+    if phrase.head not in MEMBERS:
+        return []
+    portion = Portion(-1, -1, int(mention.value.value))
+    bound = reading.figures.bound_before(index)
+    place = (mention.start, phrase.end or mention.end)
+    if bound is not None:
+        return []
+    found = _members(
+        reading,
+        mention,
+        phrase,
+        portion,
+        place,
+        reading.layout.is_negated(mention.start),
+        index=whole or index,
+    )
+    if found and whole is None:
+        return found
+    return found
+
+
+def side_of_next(reading: SentenceReading, index: int) -> bool:
+    """Whether a number stands right before a gained or lost: "four earned money and one lost"."""
+    following = reading.layout.next(index)
+    if following is None or side_of(following) is None:
+        return False
+    return reading.layout.is_near(reading.mentions[index].end, following.start)
+
+
+def _members(
+    reading: SentenceReading,
+    mention: Mention,
+    phrase: Phrase,
+    portion: Portion,
+    place: tuple[int, int],
+    negated: bool,
+    *,
+    index: int | None = None,
+) -> list[Claim]:
+    """Some of the members of a kind, by what is told of them."""
+    at = reading.index(mention) if index is None else index
+    behind = _behind(reading, at, phrase)
+    told = next((m for m in behind if side_of(m) is not None or m.kind == "grade"), None)
+    before = reading.layout.previous(reading.index(mention))
+    if (
+        told is None
+        and before is not None
+        and side_of(before)
+        and reading.layout.is_near(before.end, mention.start)
+    ):
+        told = before
+    what = {"portion": portion, "domain": MEMBERS[str(phrase.head)], "negated": negated}
+    figure = next((m for m in behind if m.kind in NUMBERS), None)
+    if figure is not None and (told is None or figure.start < told.start) and not reading.is_used(figure):
+        found = reading.figures.reading(reading.index(figure))
+        bound = reading.figures.bound_before(reading.index(figure))
+        if found.questions and (bound is not None or mention.value == "none"):
+            reading.use(mention, figure, *([bound] if bound else []))
+            reading.used |= found.used | phrase.used
+            what |= {"questions": found.questions, "value": figure.value, "filters": found.filters}
+            relation = bound.value if bound is not None else ">="
+            return [
+                reading.claim("quantifier", place, ((Subject(),), 1.0), "members", relation=relation, **what)
+            ]
+    if told is None:
+        return []
+    if told.kind == "grade" and SHORT_OF.search(reading.layout.lead(told.start)):
+        what["portion"] = {PORTIONS["all"]: PORTIONS["none"], PORTIONS["none"]: PORTIONS["all"]}.get(
+            portion, portion
+        )
+    reading.use(mention, told)
+    reading.used |= phrase.used
+    subjects, sure = reading.of(place[0], place[1])
+    named = tuple(s.without(MEMBERS[str(phrase.head)]) if phrase.head != "clusters" else s for s in subjects)
+    value = ("grade", told.value) if told.kind == "grade" else ("direction", side_of(told))
+    within = named if told.kind == "grade" else tuple(Subject() for _ in named[:1])
+    return [
+        reading.claim(
+            "quantifier" if mention.kind != "number" and mention.kind != "count_word" else "count",
+            place,
+            (within, sure),
+            "members",
+            value=value,
+            **what,
+        )
+    ]
+
+
+def _graded(
+    reading: SentenceReading, mention: Mention, grade: Mention, portion: Portion, negated: bool
+) -> list[Claim]:
+    """All, some or none, where no noun is named, of a grade: "nothing is proven", "none of them is"."""
+    if SHORT_OF.search(reading.layout.lead(grade.start)):
+        portion = {PORTIONS["all"]: PORTIONS["none"], PORTIONS["none"]: PORTIONS["all"]}.get(portion, portion)
+    reading.use(mention, grade)
+    subjects = reading.of(mention.start, mention.end)
+    return [
+        reading.claim(
+            "quantifier", (mention.start, grade.end), subjects, "members", value=("grade", grade.value),
+            portion=portion, domain="cluster", negated=negated,
+        )
+    ]  # fmt: skip

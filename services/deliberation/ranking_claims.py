@@ -1,0 +1,401 @@
+"""Claims that set one thing against another: more than, the best of, the only one, twice as many."""
+
+import re
+
+from services.deliberation.claim import Claim
+from services.deliberation.figures import BOTH, unit_of
+from services.deliberation.mentions import Mention
+from services.deliberation.noun_phrases import NUMBERS, filter_of
+from services.deliberation.numerals import exactness
+from services.deliberation.sentence_reading import MEMBERS, SentenceReading
+from services.evidence.facts import Subject
+
+OFTEN = re.compile(
+    r"often|active|traded|frequent|common|numerous|busiest|quietest|rarest|dominant|\bmain\b|chief|outnumber",
+    re.I,
+)
+OFTEN_BEHIND = 8  # characters: "more often"
+COSTLY = re.compile(r"costly|expensive|cheap", re.I)
+LONG = re.compile(r"long|short", re.I)
+NAMED = ("playbooks", "symbols", "regimes", "clusters", "years", "failures", "exits")
+OF_A_TRADE = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
+ORDER_OF = {
+    "best_r": "best", "worst_r": "worst", "hold_max": "longest", "hold_min": "shortest", "best_pnl": "best",
+    "worst_pnl": "worst",
+}  # fmt: skip
+RESULT = re.compile(
+    r"\b(?:more|less|much|most|least|better|worse)\b[^,;]*\b(?:R|money|result)\b|\b(?:earn|made|make|brought|did|do)",
+    re.I,
+)
+WHICH = ("playbook", "symbol", "regime", "period", "direction", "failure_mode", "exit_reason")
+
+
+def measures_of(
+    reading: SentenceReading, mention: Mention, *, behind: bool = True
+) -> tuple[tuple[str, ...], Subject]:
+    """The measure that a comparison or an extreme is of, and the trades that it counts."""
+    if OFTEN.search(reading.layout.text[mention.start : mention.end + OFTEN_BEHIND]):
+        return ("trades",), _counted(reading, mention)
+    if COSTLY.search(mention.text):
+        return ("fees",), Subject()
+    if LONG.fullmatch(mention.text) or mention.text.casefold() in (
+        "longest",
+        "shortest",
+        "longer",
+        "shorter",
+    ):
+        return ("hold_p50", "hold_mean"), Subject()
+    found = [
+        m for m in reading.clause(mention, "measure") if m.value not in MEMBERS and m.value not in OF_A_TRADE
+    ]
+    found = [m for m in found if not (m.value == "mean_r" and m.text.casefold().startswith("edge"))]
+    near = [m for m in found if m.start >= mention.end]
+    chosen = near[:1] or found[-1:]
+    if not chosen:
+        earlier = [m for m in reading.mentions if m.kind == "measure" and m.end <= mention.start]
+        earlier = [m for m in earlier if m.value not in MEMBERS and m.value not in (*OF_A_TRADE, "profit")]
+        named = [
+            str(m.value)
+            for m in earlier[-1:]
+            if filter_of(m) is None and m.value not in ("trades", "bars", "days")
+        ]
+        return (*named, *BOTH), Subject()
+    named = chosen[0]
+    reading.use(named)
+    told = filter_of(named)
+    if told is not None:
+        return ("trades",), told
+    if named.value == "profit":
+        return (*BOTH, "pnl"), Subject()
+    if named.value in ("bars", "days"):
+        return ("hold_p50", "hold_mean"), Subject()
+    return (str(named.value),), Subject()
+
+
+def _counted(reading: SentenceReading, mention: Mention) -> Subject:
+    """Which trades are counted by a "most often": won, stopped out, short."""
+    for m in reading.clause(mention, "result", "exit", "failure", "side", "measure"):
+        told = filter_of(m)
+        if told is not None and not reading.is_used(m) and abs(m.start - mention.end) < 40:
+            reading.use(m)
+            return told
+    return Subject()
+
+
+def extreme(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """The best or the worst of the playbooks, symbols, regimes, failure modes or ways to end."""
+    if reading.is_used(mention):
+        return []
+    following = reading.layout.next(index)
+    if following is not None and following.value in OF_A_TRADE and _is_joint(reading, mention, following):
+        order = Mention("measure", mention.start, mention.end, mention.text, ORDERS[str(mention.value)])
+        return owner(reading, index, order)
+    if following is not None and following.kind == "extreme":
+        mention = following
+    domain = _domain(reading, index, mention)
+    holder, field, at = _holder(reading, mention, domain)
+    if holder is None:
+        return []
+    questions, filters = measures_of(reading, mention)
+    reading.use(mention, reading.mentions[index])
+    value = reading.mentions[index].value
+    if questions and questions[0] in ("failures", "exits"):
+        questions = ("trades",)
+    rank = _rank(reading, mention)
+    place = (min(mention.start, reading.mentions[index].start), mention.end)
+    return [
+        reading.claim(
+            "comparison", place, ((holder,), 1.0 if at else 0.9), "extreme", questions=questions, value=value,
+            domain=field, filters=filters, negated=reading.layout.is_negated(mention.start), relation=str(rank),
+        )
+    ]  # fmt: skip
+
+
+ORDERS = {"highest": "best_r", "lowest": "worst_r"}
+
+
+def _is_joint(reading: SentenceReading, mention: Mention, following: Mention) -> bool:
+    """Whether two superlatives share their noun: "the best and the worst trade"."""
+    return reading.layout.between(mention.end, following.start) <= {"and", "the", "or", "single"}
+
+
+def _rank(reading: SentenceReading, mention: Mention) -> int:
+    before = reading.layout.lead(mention.start).casefold()
+    found = re.search(r"\b(second|third|fourth|fifth)[- ]$", before)
+    return 1 if found is None else ("second", "third", "fourth", "fifth").index(found[1]) + 2
+
+
+def _domain(reading: SentenceReading, index: int, mention: Mention) -> str:
+    """Which kind of thing an extreme is one of."""
+    clause = reading.clause(mention, "measure")
+    behind = [m for m in clause if m.start >= mention.end and m.value in MEMBERS]
+    before = [m for m in clause if m.end <= mention.start and m.value in MEMBERS]
+    if mention.text.casefold().startswith(("lead", "led", "top")):
+        before = []
+    chosen = behind[:1] or before[-1:]
+    if chosen:
+        reading.use(chosen[0])
+        return MEMBERS[str(chosen[0].value)]
+    return ""
+
+
+def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Subject | None, str, bool]:
+    """Who is said to be it, by which field, and whether the words say so plainly."""
+    if domain in ("failure_mode", "exit_reason"):
+        kind = "failure" if domain == "failure_mode" else "exit"
+        found = reading.clause(mention, kind)
+        before = [m for m in found if m.end <= mention.start]
+        chosen = before[-1] if before else found[0] if found else None
+        if chosen is None:
+            return None, "", False
+        reading.use(chosen)
+        within = reading.of(mention.start, mention.end)[0][0]
+        return within.joined(Subject(**{domain: chosen.value})), domain, True
+    groups = [g for g in reading.subjects.groups if not g.told]
+    text = reading.layout.text
+    at_its = re.search(r"\bat (?:its|their) $", text[: mention.start]) is not None
+    before_groups = [g for g in groups if g.end <= mention.start and not at_its]
+    after_groups = [g for g in groups if g.start >= mention.end]
+    fits = [g for g in reversed(before_groups) if not domain or domain in g.own.fields or domain == "cluster"]
+    fits = fits or [g for g in after_groups if not domain or domain in g.own.fields or domain == "cluster"]
+    for group in fits:
+        subject = group.subject
+        field = domain if domain and domain != "cluster" else _field(group.own)
+        if field:
+            return subject, field, bool(before_groups)
+    side = reading.clause(mention, "measure", "side")
+    sides = [m for m in side if (told := filter_of(m)) is not None and told.direction is not None]
+    if not domain and sides:
+        reading.use(sides[0])
+        told = filter_of(sides[0])
+        return told, "direction", True
+    carried = reading.of(mention.start, mention.end)[0][0]
+    field = domain if domain and domain != "cluster" else _field(carried)
+    return (carried, field, False) if field and field in carried.fields else (None, "", False)
+
+
+def _field(subject: Subject) -> str:
+    """The field by which a subject is one of several: the last that narrows it."""
+    if subject.order is not None:
+        return ""
+    for name in ("period", "regime", "symbol", "playbook", "direction"):
+        if getattr(subject, name) is not None:
+            return name
+    return ""
+
+
+def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """One subject, or one kind of trade, against another."""
+    if reading.is_used(mention):
+        return []
+    number = next((m for m in reading.mentions[index + 1 :] if m.kind in NUMBERS), None)
+    than = reading.layout.text.find("than", mention.start)
+    after = reading.subjects.after(mention.end)
+    if mention.kind == "bound":
+        if after is None or number is not None and number.start < after.start:
+            return []
+        if re.fullmatch(
+            r"over|under|up to|beyond|above|below|short of", mention.text, re.I
+        ) and mention.text.casefold() not in ("above", "below"):
+            return []
+    own = _own_kinds(reading, index, mention, than)
+    if own:
+        return own
+    if after is None:
+        return []
+    first = reading.subjects.before(mention.start)
+    if first.is_empty and reading.subjects.groups[:1] == [after]:
+        return []
+    questions, filters = measures_of(reading, mention)
+    reading.use(mention)
+    other = (
+        after.subject
+        if after.own.fields - first.fields == frozenset()
+        else first.without(*after.own.fields).joined(after.own)
+    )
+    if first.fields == after.own.fields:
+        other = after.own
+    return [
+        reading.claim(
+            "comparison", (mention.start, after.end), ((first,), 1.0), "comparison", questions=questions,
+            relation=mention.value, other=other, filters=filters,
+            negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
+
+
+def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int) -> list[Claim]:
+    """Two kinds of trades of one subject: "more losers than winners", "won more often than it lost"."""
+    place = (
+        than
+        if mention.kind in ("compared", "bound") and than >= 0 and mention.text.casefold() in _THAN
+        else mention.start
+    )
+    told = [(m, f) for m in reading.mentions if (f := filter_of(m)) is not None]
+    clause = reading.layout.clause_of(mention.start)
+    told = [(m, f) for m, f in told if reading.layout.clause_of(m.start) in (clause, clause + 1, clause - 1)]
+    left = [item for item in told if item[0].end <= place]
+    right = [item for item in told if item[0].start >= place]
+    if not left or not right:
+        return []
+    (a, first), (b, second) = left[-1], right[0]
+    if first.fields != second.fields or first == second:
+        return []
+    after = reading.subjects.after(place)
+    if after is not None and after.start < b.start:
+        return []
+    reading.use(mention, a, b)
+    subjects = reading.of(min(a.start, mention.start), b.end)
+    base = subjects[0][0]
+    before = reading.subjects.before(mention.start)
+    base = before if not before.is_empty else base
+    return [
+        reading.claim(
+            "comparison", (min(a.start, mention.start), b.end), ((base,), subjects[1]), "comparison",
+            questions=("trades",), relation=mention.value, filters=first, other=base.joined(second),
+            negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
+
+
+_THAN = frozenset(
+    "more higher larger greater better stronger bigger longer less fewer lower smaller worse weaker shorter".split()
+)
+
+
+def difference(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """How much more or less: "made 2R more than trend_pullback", "twelve more trades than"."""
+    following = reading.layout.next(index)
+    if following is None or following.kind not in ("compared", "bound"):
+        return []
+    if following.text.casefold().split()[0] not in _THAN:
+        return []
+    if reading.layout.text[mention.end : following.start].strip():
+        return []
+    claims = compared(reading, index + 1, following)
+    if not claims:
+        return []
+    claim = claims[0]
+    held = reading.figures.signed(index, ("total_r",))
+    unit = unit_of(held)
+    questions = claim.questions if unit != "" or claim.questions != BOTH else ("trades",)
+    if unit == "r":
+        questions = tuple(q for q in claim.questions if q in (*BOTH, "median_r")) or BOTH
+    start = claim.start - (following.start - mention.start)
+    return [
+        Claim(
+            claim.kind, start, claim.end, claim.sentence, claim.subjects, claim.confidence, "difference",
+            questions, held, claim.relation, claim.other, claim.negated, filters=claim.filters,
+        )
+    ]  # fmt: skip
+
+
+def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """How many times as much: of two subjects, or of two kinds of trades."""
+    if reading.is_used(mention):
+        return []
+    lead = reading.layout.lead(mention.start)
+    exact = exactness(lead)
+    before = reading.layout.previous(index)
+    bound = ""
+    if before is not None and before.kind == "bound" and reading.layout.is_near(before.end, mention.start):
+        bound = before.value
+        reading.use(before)
+    what = {"value": (mention.value, exact, bound)}
+    inner = next(
+        (
+            m
+            for m in reading.mentions
+            if m.kind == "compared"
+            and reading.layout.clause_of(m.start) == reading.layout.clause_of(mention.start)
+        ),
+        None,
+    )
+    if mention.kind == "ratio" and inner is not None:
+        claims = _own_kinds(reading, reading.index(inner), inner, -1) or compared(
+            reading, reading.index(inner), inner
+        )
+        if claims:
+            reading.use(mention)
+            first = claims[0]
+            return [first, _as_ratio(first, reading, mention, what)]
+        return []
+    as_place = re.compile(r"\b(?:as|than|that of|those of|what|the)\b", re.I).search(
+        reading.layout.text, mention.end
+    )
+    told = [(m, f) for m in reading.mentions if m.start >= mention.end and (f := filter_of(m)) is not None]
+    if len(told) >= 2 and told[0][1].fields == told[1][1].fields and told[0][1] != told[1][1]:
+        reading.use(mention, told[0][0], told[1][0])
+        subjects = reading.of(mention.start, mention.end)
+        return [
+            reading.claim(
+                "comparison", (mention.start, told[1][0].end), subjects, "ratio", questions=("trades",),
+                filters=told[0][1], other=subjects[0][0].joined(told[1][1]), **what,
+            )
+        ]  # fmt: skip
+    after = reading.subjects.after(mention.end)
+    first = reading.subjects.before(mention.start)
+    if after is None or first.is_empty or as_place is None:
+        return []
+    questions, filters = measures_of(reading, mention)
+    if re.search(r"\bas often\b", reading.layout.text[mention.end :]):
+        questions = ("trades",)
+    reading.use(mention)
+    other = (
+        after.own if first.fields == after.own.fields else first.without(*after.own.fields).joined(after.own)
+    )
+    return [
+        reading.claim(
+            "comparison", (mention.start, after.end), ((first,), 1.0), "ratio", questions=questions,
+            filters=filters, other=other, **what,
+        )
+    ]  # fmt: skip
+
+
+def _as_ratio(claim: Claim, reading: SentenceReading, mention: Mention, what: dict[str, object]) -> Claim:
+    return reading.claim(
+        "comparison", (mention.start, mention.end), (claim.subjects, 1.0), "ratio", questions=claim.questions,
+        filters=claim.filters, other=claim.other, **what,
+    )  # fmt: skip
+
+
+def owner(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """Whose the best, the worst or the first trade is, where no figure says what it brought."""
+    if reading.is_used(mention) or mention.value not in OF_A_TRADE:
+        return []
+    groups = reading.subjects.groups
+    inside = next(
+        (
+            g
+            for g in groups
+            if g.end <= mention.start and reading.layout.text[g.end : mention.start].strip() in ("", "single")
+        ),
+        None,
+    )
+    within = inside.subject if inside is not None else Subject()
+    others = [g for g in groups if g is not inside]
+    if not others:
+        return []
+    before = [g for g in others if g.end <= mention.start]
+    named = before[-1] if before and inside is None else others[0]
+    reading.use(mention)
+    return [
+        reading.claim(
+            "comparison", (mention.start, mention.end), ((within.joined(Subject(order=ORDER_OF[str(mention.value)])),), 0.9),
+            "is_of", filters=named.own, negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
+
+
+def told_of_one(reading: SentenceReading) -> list[Claim]:
+    """What the names behind a first or last trade tell of it: its symbol, its playbook, its day."""
+    claims = []
+    last: Subject | None = None
+    for group in reading.subjects.groups:
+        if not group.told:
+            last = group.subject if group.subject.order is not None else None
+        elif last is not None:
+            claims.append(
+                reading.claim("name", (group.start, group.end), ((last,), 1.0), "is_of", filters=group.own)
+            )
+    return claims

@@ -1,0 +1,97 @@
+"""What of a sentence about a run was not read? Words that no claim took up, and words that nobody here knows.
+
+They are claims that nothing can verify: silence would pass them.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from schemas.fact_check import ClaimKind
+from services.deliberation.claim import Claim
+from services.deliberation.mentions import Mention
+from services.deliberation.plain_words import ABOUT_A_RUN, PLAIN
+from services.deliberation.sentence_reading import SentenceReading
+from services.evidence.facts import Subject
+
+WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+NAMES = frozenset({"playbook", "symbol", "regime", "timeframe", "parameter", "id", "date", "period", "order"})
+# Kinds of mentions that claim something, with the kind of the claim.
+CLAIMING: dict[str, ClaimKind] = {
+    "number": "number", "count_word": "count", "fraction": "quantifier", "ratio": "comparison",
+    "quantifier": "quantifier", "direction": "direction", "result": "direction", "extreme": "comparison",
+    "compared": "comparison", "factor": "comparison", "grade": "grade", "not_graded": "grade", "exit": "quantifier",
+    "failure": "quantifier", "zero": "comparison", "only": "comparison", "future": "direction", "rank": "comparison",
+    "order": "comparison",
+}  # fmt: skip
+SCOPED = frozenset({"some"})
+UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
+PRONOUN = re.compile(r"\b(?:it|its|they|their|them|this|these|those|that)\b", re.I)
+Places = Sequence[tuple[int, int]]
+
+
+def unread(
+    reading: SentenceReading, carried: Subject, said: tuple[int, int], quoted: Places
+) -> Iterator[Claim]:
+    """Claims for what was not read, between two places of the sentence; what is quoted is read."""
+    for mention in reading.mentions:
+        kind = _kind(reading, mention)
+        if kind is not None:
+            yield reading.claim(kind, (mention.start, mention.end), ((Subject(),), 0.8), "unread")
+    offset = reading.layout.sentence.start
+    strange = [
+        found
+        for found in _strange_words(reading, *said)
+        if not any(start <= found.start() + offset < end for start, end in quoted)
+    ]
+    if strange and _is_about_a_run(reading, carried):
+        first = strange[0]
+        yield reading.claim("name", first.span(), ((Subject(),), 0.5), "unread")
+
+
+def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
+    """The kind of claim of a mention that was not read; None where it claims nothing."""
+    if reading.is_used(mention):
+        return None
+    if mention.kind == "measure":
+        return "comparison" if mention.value in UNCLAIMED else None
+    if mention.kind == "quantifier" and (mention.value in SCOPED or len(reading.mentions) == 1):
+        return None if mention.value in SCOPED or not _speaks_of_a_run(reading) else "quantifier"
+    if mention.kind == "order" and any(g.start <= mention.start < g.end for g in reading.subjects.groups):
+        return None
+    if mention.kind == "future" and any(m.value == "detectable_r" for m in reading.mentions):
+        return None
+    return CLAIMING.get(mention.kind)
+
+
+def _strange_words(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:
+    """Words outside of all mentions that are not plain."""
+    spans = [(m.start, m.end) for m in reading.mentions]
+    number = 0
+    for found in WORD.finditer(reading.layout.text, begins, ends):
+        while number < len(spans) and spans[number][1] <= found.start():
+            number += 1
+        if number < len(spans) and spans[number][0] < found.end():
+            continue
+        if not _is_plain(found[0].casefold()):
+            yield found
+
+
+def _is_plain(word: str) -> bool:
+    if word in PLAIN:
+        return True
+    parts = re.split(r"['’-]", word)
+    return len(parts) > 1 and all(part in PLAIN or not part for part in parts)
+
+
+def _speaks_of_a_run(reading: SentenceReading) -> bool:
+    return not ABOUT_A_RUN.isdisjoint(WORD.findall(reading.layout.text.casefold()))
+
+
+def _is_about_a_run(reading: SentenceReading, carried: Subject) -> bool:
+    """Whether a sentence names something that a run may be asked about."""
+    if any(m.kind not in ("plain", "item", "only", "measure") for m in reading.mentions):
+        return True
+    text = reading.layout.text.casefold()
+    if _speaks_of_a_run(reading):
+        return True
+    return not carried.is_empty and PRONOUN.search(text) is not None
