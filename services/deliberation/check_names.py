@@ -1,12 +1,14 @@
 """Does the run know a name, and did anything of it happen on a day?"""
 
+from schemas.episode import Episode
 from schemas.errors import nearest
 from services.deliberation.claim import Claim
 from services.deliberation.held import Held, judged, rows_of, unknown
 from services.evidence.facts import Subject
 from services.evidence.run_facts import RunFacts, moment_of
 
-SHOWN = 3
+SHOWN = 5
+STRUCTURAL = frozenset({"policy_adjust", "replan"})
 
 
 def check_name(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
@@ -43,6 +45,22 @@ def _id(name: str, facts: RunFacts) -> Held:
     return Held("contradicted", "no id of the run") if not rows else Held("unverifiable", f"{len(rows)} ids")
 
 
+def check_advice(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
+    """What the report recommends, for a playbook or at all."""
+    if facts.report is None:
+        return unknown()
+    told = [
+        item.action.value
+        for item in facts.report.recommendations
+        if subject.playbook in (None, item.playbook_id) and subject.fields <= {"playbook"}
+    ]
+    if not told:
+        return unknown()
+    asked = STRUCTURAL if claim.value == "structural" else {claim.value}
+    true = not asked.isdisjoint(told)
+    return judged(true != claim.negated, ", ".join(told[:SHOWN]), (facts.report_row,))
+
+
 def check_day(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """A day on which something of a subject happened, or an edge of the window."""
     start, following = claim.value
@@ -65,8 +83,16 @@ def check_day(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     return Held("contradicted", "nothing of the run happened on it")
 
 
+def _overlaps(period: tuple[int, int], episode: Episode) -> bool:
+    """Whether a trade was entered or closed within a period."""
+    return any(period[0] <= moment < period[1] for moment in (episode.entry_label, episode.exit_label))
+
+
 def check_period(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """A time within that of the run's trades."""
+    if not subject.is_empty:
+        chosen = [item for item in facts.trades(subject) if _overlaps(claim.value, item.episode)]
+        return judged(bool(chosen), f"{len(chosen)} trades in it", rows_of(chosen))
     labels = [known.episode.entry_label for known in facts.trades(subject)]
     labels += [] if facts.first_label is None else [facts.first_label]
     if facts.report is not None:

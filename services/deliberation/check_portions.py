@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from schemas.vocabulary import EvidenceGrade
 from services.deliberation.check_figures import is_so
 from services.deliberation.claim import Claim
 from services.deliberation.figures import unit_of
@@ -79,7 +80,7 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """How many playbooks, symbols, regimes or clusters are so."""
     if claim.portion is None:
         return unknown()
-    if isinstance(claim.value, tuple) and claim.value[0] == "grade":
+    if isinstance(claim.value, tuple) and str(claim.value[0]).startswith("grade"):
         return _of_grades(claim, str(claim.value[1]), subject, facts)
     members = members_of(claim.domain, Subject(), facts)
     if isinstance(claim.value, tuple):
@@ -131,7 +132,10 @@ def _of_grades(claim: Claim, grade: str, subject: Subject, facts: RunFacts) -> H
         return unknown()
     if not grades or claim.portion is None:
         return unknown()
-    count = sum(found == grade for found in grades)
+    order = list(EvidenceGrade)
+    above = claim.value[0] == "grade_above"
+    least = order.index(EvidenceGrade(grade))
+    count = sum(order.index(found) > least if above else found == grade for found in grades)
     true = claim.portion.holds(count, len(grades))
     return judged(true != claim.negated, f"{count} of {len(grades)} clusters", (facts.report_row,))
 

@@ -19,7 +19,7 @@ MEASURES: dict[str, str] = {
     "e_value": r"e[- ]?values?|e",
     "best_r": (
         rf"(?:(?:single )?(?:best|largest|biggest|greatest|top)|most profitable) (?:single |individual )?"
-        rf"(?:{TRADES}|wins?|winners?|gains?)|best(?= (?:one )?(?:earned|made|gained|brought|returned|was))"
+        rf"(?:{TRADES}|wins?(?! rates?)|winners?|gains?)|best(?= (?:one )?(?:earned|made|gained|brought|returned|was))"
     ),
     "worst_r": (
         rf"(?:single )?(?:worst|largest|biggest|greatest|deepest|heaviest|poorest|least profitable) "
@@ -129,8 +129,8 @@ GAINED = (
     r"(?:earn(?:ed|s|ing)?|gain(?:ed|s|ing)|(?<!\ba )(?<!\bthe )gain)"
     r"(?: (?:(?:some |any |good |real |more )?money|a profit|something))?"
     r"|(?:ma(?:d|k)(?:e|es|ing)|earn(?:ed|s|ing)?) (?:(?:some |any |good |real |more )?money|a profit)"
-    rf"|(?:(?:mad|mak)(?:e|es|ing)|(?:add|return|contribut|produc|deliver|yield|net(?:t)?|generat|bank|collect"
-    rf"|book|record)(?:ed|es|s|ing|e)?|br(?:ought|ings?|inging)(?: (?:in|home))?|supplied|up|plus|worth){AMOUNT}"
+    rf"|(?:(?:mad|mak)(?:e|es|ing)|(?:add|return|contribut|produc|deliver|yield|net(?:t)?|generat|bank"
+    rf")(?:ed|es|s|ing|e)?|br(?:ought|ings?|inging)(?: (?:in|home))?|supplied|up|plus|worth){AMOUNT}"
     rf"|(?:brought|brings|bringing)(?: in| home)? (?:a profit|money)"
     rf"|(?:{END}) (?:out )?(?:(?:well |comfortably |slightly |firmly |solidly )?(?:ahead|up)"
     r"|(?:with|at|in) (?:a |an )?(?:(?:overall|net|small|slight|modest|total|solid|clear) ){0,4}(?:profits?|gain)"
@@ -190,11 +190,11 @@ ABOVE = (
     r"|no fewer than|not less than|not fewer than|upwards of|in excess of|beyond|north of|>=?|a minimum of|well over|just over"
 )
 BELOW = (
-    r"under|below|(?:less|fewer|lower|smaller|shorter|worse) than|at most|up to|no more than|not more than|short of"
+    r"under|below|(?:less|fewer|lower|smaller|shorter|worse) than|at most|(?<!added )(?<!adds )(?<!summed )(?<!sums )up to|no more than|not more than|short of"
     r"|south of|<=?|a maximum of|just under|not even"
 )
 ALL = (
-    r"(?<!in )(?<!after )(?<!at )(?<!above )all(?: of)?(?! over)|every(?: one of| single| one)?|each(?: of)?|both(?: of)?"
+    r"(?<!in )(?<!after )(?<!at )(?<!above )(?<!% of )(?<!percent of )all(?: of)?(?! over)|every(?: one of| single| one)?|each(?: of)?|both(?: of)?"
     r"|always|entirely|exclusively|invariably|without exception|100 ?%(?= of)|the whole of"
 )
 NONE = r"none(?: of)?|no|not (?:one|a single)(?: of)?|never|neither(?: of)?|zero|nothing|nobody|without (?:any|a single)"
@@ -268,6 +268,8 @@ FAILURES: dict[str, str] = {
 }
 TRADING_SIDE = r"(?:on |to )?the (?:long|short) side|(?:long|short)(?:-only)?(?= (?:only|side|of)\b)?"
 ORDERS: dict[str, str] = {
+    "first_exit": r"(?:very )?(?:first|earliest) (?:exit|close)",
+    "last_exit": r"(?:very )?(?:last|latest|final|most recent) (?:exit|close)",
     "first": rf"(?:very )?(?:first|earliest|opening|initial) (?:resolved |closed )?(?:trade|position|episode|entry)",
     "last": rf"(?:very )?(?:last|latest|final|most recent|newest) (?:resolved |closed )?(?:trade|position|episode|entry)",
 }
@@ -314,6 +316,14 @@ FACTORS: dict[str, float] = {
     r"\d+(?:\.\d+)? times (?=as|more|higher|better|larger|the|its|what)": -1.0,
     r"[1-9]\d{0,2}(?:\.\d+)?x(?=\b)": -1.0,
 }
+# What a report may recommend, and how a text says so.
+ADVICE = r"recommend(?:s|ed|ing|ation|ations)?|advis(?:es|ed|ing)|suggests? (?:to|that)|proposes?|proposal"
+ACTIONS: dict[str, str] = {
+    "hold": r"hold(?:s|ing)?(?= )|hold|keep(?:ing)? (?:it|them|on)",
+    "research_experiment": r"(?:research[_ ]|an? )?experiments?|research",
+    "policy_adjust": r"policy[_ ]adjust(?:ment)?s?|adjust(?:ing|ments?)?",
+    "replan": r"re-?plan(?:ning)?|retir(?:e|ing)|dropp?(?:ing)?",
+}
 # Grades that a word denies by itself.
 NOT_GRADED = r"unproven|inconclusive|insignificant|unconfirmed|not (?:yet )?(?:statistically )?significant|unestablished"
 RANKED = (
@@ -323,7 +333,7 @@ RANKED = (
 # Words of a side that mean none.
 NO_SIDE = (
     r"long (?:way|time|run|term|ago|period|stretch|series|before|after|enough|history|list|since)|long-term|(?:as|so|no|not|for) long"
-    r"|no longer|in short|short of|short-lived|shortly|short (?:time|period|answer|history|term)|short-term|cut short|fall short|fell short"
+    r"|no longer|in short|short-lived|shortly|short (?:time|period|answer|history|term)|short-term|cut short|fall short|fell short"
 )
 FUTURE = (
     r"will|won't|would|going to|next (?:year|quarter|month|week|time)|expected to|likely to|bound to|set to|tomorrow"

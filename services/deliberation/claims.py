@@ -12,7 +12,7 @@ from services.deliberation.claim import Claim
 from services.deliberation.figure_claims import figure, interval, zero
 from services.deliberation.layout import SentenceLayout
 from services.deliberation.mentions import Lexicon, Mention
-from services.deliberation.plain_claims import alone, day, direction, grade, name, rank, told_of_a_trade
+from services.deliberation.plain_claims import advice, alone, day, direction, grade, name, rank, told_of_a_trade
 from services.deliberation.portion_claims import members, share
 from services.deliberation.ranking_claims import compared, extreme, factor, owner, told_of_one
 from services.deliberation.sentence_reading import SentenceReading
@@ -30,7 +30,7 @@ READERS: tuple[dict[str, Reader], ...] = (
     {"quantifier": share, "fraction": share},
     {"extreme": extreme, "rank": rank, "measure": owner},
     {"compared": compared, "bound": compared},
-    {"grade": grade, "not_graded": grade, "direction": direction, "result": direction},
+    {"advice": advice, "grade": grade, "not_graded": grade, "direction": direction, "result": direction},
     {"exit": told_of_a_trade, "failure": told_of_a_trade, "side": told_of_a_trade},
     {
         "playbook": name,

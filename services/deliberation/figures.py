@@ -18,6 +18,11 @@ EXPECTED = re.compile(
     r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+|against)(?: (?:an?|of|the|expected|was|were|is))*\s*$",
     re.I,
 )
+EXPECTED_BEHIND = re.compile(
+    r"\s*(?:bars?|days?)?\s*(?:(?:it|they|that|which) )?(?:were|was|had been|is|are) "
+    r"(?:expected|planned|designed|assumed)",
+    re.I,
+)
 LOSS_BEFORE = re.compile(r"\bloss(?:es)? (?:of|was|is|at|came to|stood at)\s*$", re.I)
 LOSS_BEHIND = re.compile(r"\s*(?:loss\b|in losses|down\b|in the red|to the bad|below (?:zero|water))", re.I)
 APPOSITION = 3  # mentions between a measure and its figure: "the E-value of trend_pullback, 0.87, ..."
@@ -25,8 +30,11 @@ OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
 UNITS = {"R": "r", "r": "r", "%": "share", "$": "money", "€": "money", "£": "money"}
 SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_r", "worst_pnl"})
 BOTH = ("total_r", "mean_r")
+DAYS = {"hold_p50": "p50", "hold_p90": "p90", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
 HOLDS = {"hold_p50": "p50", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
-LOOSE = frozenset({"trades", "profit", "playbooks", "symbols", "regimes", "years", "exits", "failures"})
+LOOSE = frozenset(
+    {"trades", "profit", "playbooks", "symbols", "regimes", "clusters", "reports", "years", "exits", "failures"}
+)
 OF_MONEY = frozenset({"pnl", "fees", "gross_pnl", "mean_pnl", "mean_fees", "best_pnl", "worst_pnl"})
 
 
@@ -117,7 +125,8 @@ class FigureReader:
     def _expected(self, index: int, found: Reading) -> Reading:
         """What a playbook's file expects, where the words before a figure say so."""
         mention = self._layout.mentions[index]
-        if not EXPECTED.search(self._layout.lead(mention.start)):
+        behind = EXPECTED_BEHIND.match(self._layout.text, mention.end)
+        if not behind and not EXPECTED.search(self._layout.lead(mention.start)):
             return found
         before = self._before(index)
         named = (*found.questions, *(self.reading(before).questions if before is not None else ()))
@@ -297,7 +306,7 @@ class FigureReader:
             return (question,)
         said = self._around(mention)
         if question == "days":
-            names = [f"days_{short}" for long, short in HOLDS.items() if self._is_of_hold(long, said)]
+            names = [f"days_{short}" for long, short in DAYS.items() if self._is_of_hold(long, said)]
         else:
             names = [long for long in (*HOLDS, "hold_p90") if self._is_of_hold(long, said)]
         plain = ("days_p50", "days_mean") if question == "days" else ("hold_p50", "hold_mean")

@@ -95,6 +95,7 @@ ENTRIES: list[tuple[str, str, Any]] = [
     *(("failure", rf"\b{_plural(mode)}\b", mode.value) for mode in FailureMode),
     *_listed("failure", words.FAILURES),
     ("plain", rf"\b(?:{words.NO_SIDE})\b", None),
+    *_listed("advice", {"advice": words.ADVICE}),
     *_listed("not_graded", {"significant": words.NOT_GRADED}),
     *_listed("grade", words.GRADES),
     *_listed("order", words.ORDERS),

@@ -17,6 +17,9 @@ ADJECTIVES = words(
 )
 NOT_CATALOGUED = ("bars", "days", "years", "exits", "failures", "profit")
 COUNTED = frozenset({*NOT_CATALOGUED, *(name for name, asked in CATALOGUE.items() if asked.unit == "count")})
+# A verb of producing tells nothing of the trades that are counted behind it.
+OF_A_RESULT = re.compile(r"money|profit|positive|negative|black|green|red|loss|gain|los|earn|ahead|behind|winning", re.I)
+RELATIVE = re.compile(r"\s*(?:that|which)(?: (?:were|was|had|have|ever|are|is))*\s*", re.I)
 OUTCOMES = {"winners": "won", "losers": "lost"}
 SIDES = {"longs": "long", "shorts": "short"}
 PREPOSITIONS = words("over in on across from with for after within during at per against")
@@ -39,6 +42,8 @@ def filter_of(mention: Mention) -> Subject | None:
         if mention.value in OUTCOMES:
             return Subject(outcome=OUTCOMES[mention.value])
         return Subject(direction=SIDES[mention.value]) if mention.value in SIDES else None
+    if mention.kind == "direction" and OF_A_RESULT.search(mention.text) is None:
+        return None
     if mention.kind in ("direction", "result") and mention.value != "flat":
         return Subject(outcome="won" if mention.value == "gained" else "lost")
     if mention.kind == "exit":
@@ -85,7 +90,18 @@ class NounPhrases:
                 break
         if head is None:
             return Phrase()
+        relative = self._relative(end or place) if head == "trades" else None
+        if relative is not None and filter_of(relative) is not None:
+            filters, end = filters.joined(filter_of(relative) or Subject()), relative.end
+            used.add(relative.start)
         return Phrase(head, filters, end, frozenset(used))
+
+    def _relative(self, place: int) -> Mention | None:
+        """What a relative clause right behind a noun tells: "the trades that reached the target"."""
+        found = RELATIVE.match(self._layout.text, place)
+        if found is None:
+            return None
+        return next((m for m in self._layout.mentions if m.start == found.end()), None)
 
     def predicate(self, index: int) -> Phrase:
         """Which trades a count or a share is of: its noun, what is told of it, and else what went before."""
@@ -159,6 +175,9 @@ class NounPhrases:
         """The failure mode that the piece of a count names before it."""
         mention = self._layout.mentions[index]
         found = [m for m in self._layout.beside(mention, "failure") if m.end <= mention.start]
+        clause = self._layout.clause_of(mention.start)
+        in_clause = [m for m in self._layout.mentions if m.kind == "failure" and m.end <= mention.start]
+        found = found or [m for m in in_clause if self._layout.clause_of(m.start) == clause][:1]
         return (Subject(failure_mode=found[-1].value), frozenset({found[-1].start})) if found else None
 
     def _told_before(self, index: int, phrase: Phrase) -> tuple[Subject, frozenset[int]] | None:
@@ -171,7 +190,8 @@ class NounPhrases:
         told = None if before is None else filter_of(before)
         if before is None or told is None or told.fields & phrase.filters.fields:
             return self._failure_before(index)
-        if before.kind == "direction" and phrase.head is None:
+        is_share = mention.kind in NUMBERS and mention.value.unit not in ("", "R")
+        if before.kind == "direction" and phrase.head is None and not is_share:
             return None
         between = self._layout.text[before.end : mention.start]
         if re.search(r"[;,]", between) or not self._layout.between(before.end, mention.start).isdisjoint(

@@ -15,9 +15,9 @@ from services.deliberation.claim_words import (
 DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
 UNIT = rf"{R_UNIT}|{SHARE_UNIT}|{MONEY_UNIT}|{OTHER_UNIT}"
 SIGN = r"(?:[-+−–]|(?:minus|plus|negative) )"
-NUMBER = rf"(?<![\w.]){SIGN}?[$€£]?{DIGITS}k?(?:[ -]?(?:{UNIT}))?(?!\w)"
+NUMBER = rf"(?<![\w.]){SIGN}?[$€£]?{DIGITS}(?:k\b| thousand\b| million\b)?(?:[ -]?(?:{UNIT}))?(?!\w)"
 WRITTEN = re.compile(
-    rf"(?P<sign>{SIGN}?)(?P<money>[$€£]?)(?P<digits>{DIGITS})(?P<kilo>k?)(?P<unit>[ -]?(?:{UNIT}))?", re.I
+    rf"(?P<sign>{SIGN}?)(?P<money>[$€£]?)(?P<digits>{DIGITS})(?P<kilo>(?:k\b| thousand\b| million\b)?)(?P<unit>[ -]?(?:{UNIT}))?", re.I
 )
 EDGE = rf"(?:open|{SIGN}?{DIGITS}(?:\s?R)?)"
 BRACKETED = rf"[\[(]\s*{EDGE}\s*(?:,|to)\s*{EDGE}\s*[\])]"
@@ -51,6 +51,7 @@ EXACTNESS = re.compile(
     r"|slightly (?:over|above|more than)|barely (?:over|above|more than)))(?: (?:an?|the|by|of|at|to))*\s*$",
     re.I,
 )
+THOUSANDS = {"k": 1_000, "thousand": 1_000, "million": 1_000_000}
 NEARNESS = {"about": 0.02, "under": 0.08, "over": 0.08}
 
 
@@ -149,7 +150,8 @@ def written_figure(text: str) -> Figure | None:
         return None
     unit = (found["unit"] or "").strip(" -") or found["money"]
     held = figure(found["digits"], found["sign"].replace("plus", "+"), unit)
-    return replace(held, value=held.value * 1000, step=held.step * 1000) if found["kilo"] else held
+    times = THOUSANDS.get(found["kilo"].strip().casefold(), 1)
+    return replace(held, value=held.value * times, step=held.step * times)
 
 
 def worded_figure(text: str) -> Figure:

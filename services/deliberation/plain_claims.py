@@ -1,9 +1,11 @@
 """Claims of a word by itself: earned or lost, a grade, a name, a day."""
 
 import re
+from functools import cache
 from dataclasses import replace
 
 from services.deliberation.claim import Claim
+from services.deliberation.claim_words import ACTIONS
 from services.deliberation.figures import unit_of
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
@@ -17,6 +19,7 @@ SHORT_OF = re.compile(
     r"(?: (?:being|be|a|an|any|the))*\s*$",
     re.I,
 )
+NOTHING_STRUCTURAL = re.compile(r"\b(?:nothing|no|never)\b(?= (?:\w+ )?structural)", re.I)
 SIGNED = ("mean_r", "median_r", "total_r", "lower_r", "upper_r", "best_r", "worst_r", "pnl")
 FEWEST, MOST_RANKS = 2, 5
 RANK_WORDS = ("first", "second", "third", "fourth", "fifth")
@@ -95,6 +98,12 @@ def rank(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     extremes = [m for m in reading.mentions[:index] if m.kind == "extreme"]
     failures = [m for m in reading.mentions if m.kind in ("failure", "exit")]
     questions, filters = measures_of(reading, extremes[-1] if extremes else mention)
+    if "only to" in text and not failures:
+        after = reading.subjects.after(mention.end)
+        extra = [] if after is None else [(after.own, next(iter(sorted(after.own.fields)), ""))]
+    else:
+        extra = [(f, next(iter(f.fields))) for m in failures[-1:] if "only to" in text and (f := filter_of(m))]
+        reading.use(*(failures[-1:] if "only to" in text else []))
     if failures:
         near = [m for m in failures if (m.start > mention.end) == behind]
         holder = filter_of(near[0 if behind else -1]) if near else None
@@ -115,6 +124,12 @@ def rank(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
             "comparison", (mention.start, mention.end), ((holder,), 0.8), "extreme", questions=questions, value=value,
             domain=domain, filters=filters, relation=str(place), negated=reading.layout.is_negated(mention.start),
         )
+    ] + [
+        reading.claim(
+            "comparison", (mention.start, mention.end), ((first,), 0.8), "extreme", questions=questions, value=value,
+            domain=kind, filters=filters, relation="1",
+        )
+        for first, kind in extra
     ]  # fmt: skip
 
 
@@ -129,7 +144,11 @@ def alone(reading: SentenceReading, index: int, mention: Mention, claims: list[C
         if len(between) <= FEWEST:
             reading.use(mention)
             return claims
-    if mention.text.casefold() == "just":
+    before = reading.layout.previous(index)
+    closes = following is None and before is not None and before.kind in (*NUMBERS, "measure")
+    amounts = reading.layout.beside(mention, "number")
+    stressed = mention.text.casefold() == "alone" and any(unit_of(m.value) for m in amounts)
+    if mention.text.casefold() == "just" or closes or stressed:
         reading.use(mention)
         return claims
     field = _alone_field(reading, mention)
@@ -165,6 +184,34 @@ def _alone_field(reading: SentenceReading, mention: Mention) -> str:
     return next(
         (name for name in ("regime", "symbol", "playbook", "direction") if name in group.own.fields), ""
     )
+
+
+def advice(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """What a report recommends, by the words of its actions, for whom."""
+    text = reading.layout.text
+    if mention.text.casefold() in ("recommendations", "recommendation") and reading.is_used(mention):
+        return []
+    structural = NOTHING_STRUCTURAL.search(text)
+    actions = [
+        (found.start(), action) for action, pattern in ACTIONS.items() if (found := _word(pattern).search(text))
+    ]
+    reading.use(mention, *(m for m in reading.mentions if structural and m.start == structural.start()))
+    place = (mention.start, mention.end)
+    if structural:
+        return [reading.claim("name", place, ((Subject(),), 0.9), "advice", value="structural", negated=True)]
+    claims = []
+    for start, action in actions:
+        subjects = reading.of(start, start)
+        after = reading.subjects.after(start)
+        named = (after.subject,) if after is not None else subjects[0]
+        negated = reading.layout.is_negated(start)
+        claims.append(reading.claim("name", place, (named, 0.8), "advice", value=action, negated=negated))
+    return claims or [reading.claim("name", place, ((Subject(),), 0.8), "unread")]
+
+
+@cache
+def _word(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{pattern})\b", re.I)
 
 
 def name(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:

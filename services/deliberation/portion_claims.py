@@ -25,6 +25,12 @@ OF = re.compile(
 )
 SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|below|above|to)\s*$", re.I)
 SHORT_OF = re.compile(r"\b(?:below|under|short of|far from|less than)(?: being)?\s*$", re.I)
+ABOVE_GRADE = re.compile(r"\b(?:better|above|higher|more|beyond|stronger)(?: than)?(?: being)?\s*$", re.I)
+HAPPENED = re.compile(
+    r"\s*(?:(?:were|was|are|is|all|had|been|have|has) )*(?:took place|taken|made|came|come|happened|occurred|fell|opened|closed"
+    r"|entered|exited|from|in|between|before|after|since)\b",
+    re.I,
+)
 NEVER_TRADED = re.compile(r"never (?:once |been |actually )*(?:traded|used|taken|active|fired)", re.I)
 THOSE = re.compile(r"\b(?:them|which|those|these|whom|all|none)\b", re.I)
 THINGS = re.compile(
@@ -157,11 +163,14 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         phrase = _counted_further(reading, index)
     place = (start, phrase.end or mention.end)
     negated = reading.layout.is_negated(start)
-    if phrase.head in MEMBERS:
-        return _members(reading, mention, phrase, portion, place, negated)
     if mention.value == "all" and OF_ALL.search(reading.layout.lead(mention.start)):
         reading.use(mention)
         return []
+    if phrase.head in MEMBERS:
+        return _members(reading, mention, phrase, portion, place, negated)
+    limit = _limit(reading, index, mention, phrase, place)
+    if limit:
+        return limit
     told = _told(reading, index, phrase)
     grade = next((m for m in _behind(reading, index, phrase) if m.kind == "grade"), None)
     if told.filters.is_empty and grade is not None:
@@ -180,6 +189,37 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     return _without_predicate(reading, mention, phrase, portion, place, (base, subjects[1]), negated)
 
 
+def _limit(
+    reading: SentenceReading, index: int, mention: Mention, phrase: Phrase, place: tuple[int, int]
+) -> list[Claim]:
+    """What no trade went beyond: "no position was kept longer than 20 bars", "no trade lost more than 3R"."""
+    behind = _behind(reading, index, phrase)
+    figure = next((m for m in behind if m.kind in NUMBERS), None)
+    if mention.value != "none" or phrase.head != "trades" or figure is None:
+        return []
+    bound = reading.figures.bound_before(reading.index(figure))
+    unit = unit_of(figure.value)
+    head = reading.nouns.behind(reading.index(figure))
+    sides = [side for m in behind if (side := side_of(m)) is not None]
+    if bound is None or unit not in ("r", "") or unit == "" and head.head not in ("bars", "days"):
+        return []
+    held, relation = figure.value, "<=" if bound.value == ">" else ">="
+    if unit == "r":
+        is_loss = sides[:1] == ["lost"]
+        question = "worst_r" if is_loss else "best_r"
+        held, relation = (held.turned(), ">=") if is_loss else (held, relation)
+    else:
+        question = ("hold" if head.head == "bars" else "days") + ("_max" if bound.value == ">" else "_min")
+    reading.use(mention, figure, bound, *(m for m in behind if side_of(m)))
+    reading.used |= phrase.used | head.used
+    subjects = reading.of(mention.start, mention.end, phrase.end)
+    return [
+        reading.claim(
+            "quantifier", place, subjects, "figure", questions=(question,), value=held, relation=relation
+        )
+    ]
+
+
 def _every(reading: SentenceReading, subjects: tuple[Subject, ...], phrase: Phrase) -> tuple[Subject, ...]:
     """The subjects of a list of which each is meant: "neither A nor B", "both A and B", where nothing is counted."""
     return reading.listed(subjects[0]) if phrase.head is None else ()
@@ -192,7 +232,8 @@ def _portion(reading: SentenceReading, index: int, mention: Mention) -> tuple[Po
     before = reading.layout.previous(index)
     bound = ""
     start = mention.start
-    if before is not None and before.kind == "bound" and reading.layout.is_near(before.end, mention.start):
+    is_bound = before is not None and before.kind == "bound" and mention.value not in ("all", "none", "some")
+    if before is not None and is_bound and reading.layout.is_near(before.end, mention.start):
         bound, start = before.value, before.start
         reading.use(before)
     if mention.kind == "fraction":
@@ -266,7 +307,18 @@ def _without_predicate(
         return [reading.claim("quantifier", place, subjects, "absent", negated=negated)]
     if NEVER_TRADED.match(reading.layout.text, mention.start) and not all(s.is_empty for s in subjects[0]):
         reading.use(mention)
+        subjects = _with_object(reading, mention, subjects)
         return [reading.claim("quantifier", place, subjects, "absent", negated=negated)]
+    told = _told_by_name(reading, phrase, mention) if phrase.head == "trades" else None
+    if told is not None and mention.value != "some":
+        reading.use(mention)
+        reading.used |= phrase.used
+        base = tuple(subject.without(*told.fields) for subject in subjects[0]), subjects[1]
+        return [
+            reading.claim(
+                "quantifier", place, base, "portion", portion=portion, filters=told, negated=negated
+            )
+        ]
     asked = reading.layout.next(reading.index(mention))
     if mention.value == "none" and asked is not None and asked.value == "detectable_r":
         reading.use(mention, asked)
@@ -307,6 +359,29 @@ def _without_predicate(
             filters=phrase.filters, negated=negated,
         )
     ]  # fmt: skip
+
+
+def _told_by_name(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Subject | None:
+    """The name or the time that a verb behind the noun tells of the trades: "all took place in 2003"."""
+    end = phrase.end or mention.end
+    clause = reading.layout.clause_of(mention.start)
+    for group in reading.subjects.groups:
+        same = group.start >= end and reading.layout.clause_of(group.start) == clause
+        if same and HAPPENED.match(reading.layout.text, end):
+            return group.own
+    return None
+
+
+def _with_object(
+    reading: SentenceReading, mention: Mention, subjects: tuple[tuple[Subject, ...], float]
+) -> tuple[tuple[Subject, ...], float]:
+    """The subjects with the name behind a verb: "squeeze_breakout never traded GOOG"."""
+    after = reading.subjects.after(mention.end)
+    if after is None:
+        return subjects
+    return tuple(
+        s.joined(after.own) if not s.fields & after.own.fields else s for s in subjects[0]
+    ), subjects[1]
 
 
 def _among_those_counted(
@@ -443,7 +518,9 @@ def _members(
     reading.used |= phrase.used
     subjects, sure = reading.of(place[0], place[1])
     named = tuple(s.without(MEMBERS[str(phrase.head)]) if phrase.head != "clusters" else s for s in subjects)
-    value = ("grade", told.value) if told.kind == "grade" else ("direction", side_of(told))
+    above = told.kind == "grade" and ABOVE_GRADE.search(reading.layout.lead(told.start)) is not None
+    reading.use(*(m for m in behind if above and m.kind in ("bound", "compared")))
+    value = ("grade_above" if above else "grade", told.value) if told.kind == "grade" else ("direction", side_of(told))
     within = named if told.kind == "grade" else tuple(Subject() for _ in named[:1])
     return [
         reading.claim(

@@ -26,6 +26,18 @@ OUTSIDE = re.compile(
 )
 EXITED = re.compile(r"\b(?:exited|closed|exit|close|resolved)\b[^,;]{0,30}$", re.I)
 JOINT = re.compile(r"\s*(?:,|,? and|,? or|,? plus|&|as well as|/)\s*(?:the |in |also )?", re.I)
+NOUNS_OF_TRADES = {
+    "longs": Subject(direction="long"),
+    "shorts": Subject(direction="short"),
+    "best_r": Subject(order="best"),
+    "worst_r": Subject(order="worst"),
+}
+# Before "shorts" these make it what is counted or told.
+COUNTING = re.compile(
+    r"(?:\d|\b(?:more|fewer|less|most|than|were|was|are|is|be|no|all|and|number of|[a-z]*(?:teen|ty|one|two|three|four|five|six"
+    r"|seven|eight|nine|ten|eleven|twelve))(?: of)?)\s*$",
+    re.I,
+)
 UNTIL = re.compile(r"\s*(?:to|and|until|through|till|up to|-|–)\s*", re.I)
 NARROWERS = frozenset({"regime", "timeframe", "period", "parameter"})
 Field = tuple[str, ...]
@@ -125,7 +137,7 @@ class SubjectFinder:
         groups: list[Group] = []
         last_end, fresh = -1, True
         for mention in self._layout.mentions:
-            if mention.kind not in SUBJECT_KINDS:
+            if mention.kind not in SUBJECT_KINDS and not self._is_noun_of_trades(mention):
                 fresh = fresh and mention.kind not in FIGURES
                 continue
             named = self._named(mention).joined(self._side_beside(mention))
@@ -165,7 +177,17 @@ class SubjectFinder:
             return last.without("symbol")
         return Subject()
 
+    def _is_noun_of_trades(self, mention: Mention) -> bool:
+        """Whether "shorts" or "the best trade" is whom something is said of, and not what is counted."""
+        if mention.kind != "measure" or mention.value not in NOUNS_OF_TRADES:
+            return False
+        if mention.value in ("best_r", "worst_r"):
+            return re.search(r"trade|position|episode", mention.text, re.I) is not None
+        return COUNTING.search(self._layout.lead(mention.start)) is None
+
     def _named(self, mention: Mention) -> Subject:
+        if mention.kind == "measure":
+            return NOUNS_OF_TRADES[str(mention.value)]
         if mention.kind == "date":
             span = self._span(mention)
             if span != mention.value:

@@ -25,6 +25,7 @@ CLAIMING: dict[str, ClaimKind] = {
 }  # fmt: skip
 SCOPED = frozenset({"some"})
 UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
+BOUND_SAYS = re.compile(r"exceed|more|less|fewer|greater|higher|lower|larger|smaller|better|worse|longer|shorter", re.I)
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|this|these|those|that)\b", re.I)
 Places = Sequence[tuple[int, int]]
 
@@ -58,6 +59,8 @@ def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
         return None if mention.value in SCOPED or not _speaks_of_a_run(reading) else "quantifier"
     if mention.kind == "order" and any(g.start <= mention.start < g.end for g in reading.subjects.groups):
         return None
+    if mention.kind == "bound":
+        return "comparison" if BOUND_SAYS.match(mention.text) else None
     if mention.kind == "future" and any(m.value == "detectable_r" for m in reading.mentions):
         return None
     return CLAIMING.get(mention.kind)

@@ -114,6 +114,7 @@ CATALOGUE: dict[str, Question] = {
     "hold_max": Question("bars", episodes=lambda episodes: max(_holds(episodes))),
     "hold_min": Question("bars", episodes=lambda episodes: min(_holds(episodes))),
     "days_p50": Question("days", episodes=_of_days(median)[0], further=_of_days(median)[1:]),
+    "days_p90": Question("days"),
     "days_mean": Question("days", episodes=_of_days(fmean)[0], further=_of_days(fmean)[1:]),
     "days_max": Question("days", episodes=_of_days(max)[0], further=_of_days(max)[1:]),
     "days_min": Question("days", episodes=_of_days(min)[0], further=_of_days(min)[1:]),

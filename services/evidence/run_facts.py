@@ -11,8 +11,14 @@ from schemas.canonical import datetime_to_ns
 from schemas.episode import Episode
 from schemas.fact_check import FactRow
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport
-from schemas.vocabulary import EvidenceGrade, ExitReason, FailureMode, RecommendedAction
-from services.evidence.catalogue import CATALOGUE
+from schemas.vocabulary import (
+    TIMEFRAME_SECONDS,
+    EvidenceGrade,
+    ExitReason,
+    FailureMode,
+    RecommendedAction,
+)
+from services.evidence.catalogue import CATALOGUE, DAY_SECONDS
 from services.evidence.facts import Fact, Subject
 from services.evidence.selection import NAMED_FIELDS, chosen_of
 
@@ -122,6 +128,8 @@ class RunFacts:
             values = [(float(p.version), p.row) for p in self.playbooks if subject.playbook in (None, p.id)]
         elif question == "price":
             values = self._prices(subject)
+        elif question == "days_p90":
+            values = self._days("hold_p90", subject)
         elif question in TOTALS:
             values = self._totals(question, subject)
         else:
@@ -211,6 +219,14 @@ class RunFacts:
             return []
         of_regime = [row for row in self.report.regime_cluster_summary if row["regime"] == subject.regime]
         return [(float(row[name]), self.report_row) for row in of_regime if row.get(name) is not None]
+
+    def _days(self, question: str, subject: Subject) -> list[tuple[float, FactRow]]:
+        """A hold in bars as days, where all trades of a subject have one timeframe."""
+        frames = self.members("timeframe", subject)
+        if len(frames) != 1:
+            return []
+        days = TIMEFRAME_SECONDS.get(str(frames[0].timeframe), 0) / DAY_SECONDS
+        return [(fact.value * days, fact.rows[0]) for fact in self.facts(question, subject)]
 
     def _failures(self, subject: Subject) -> list[tuple[float, FactRow]]:
         mode = subject.failure_mode

@@ -31,6 +31,8 @@ K = TypeVar("K", bound=Known)
 ORDERS: dict[str, Callable[[Episode], float]] = {
     "first": lambda episode: -episode.entry_label,
     "last": lambda episode: episode.entry_label,
+    "first_exit": lambda episode: -episode.exit_label,
+    "last_exit": lambda episode: episode.exit_label,
     "best": lambda episode: episode.r,
     "worst": lambda episode: -episode.r,
     "longest": lambda episode: episode.hold_bars,
