@@ -23,7 +23,10 @@ def check_figure(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     found = [fact for question in claim.questions for fact in _answers(question, held, subject, facts)]
     if not found:
         return unknown()
-    return judged_figure(claim, held, found)
+    checked = judged_figure(claim, held, found)
+    if claim.questions == ("version",) and checked.verdict == "contradicted":
+        return unknown("another version is in force")
+    return checked
 
 
 def judged_figure(claim: Claim, held: Figure, found: list[Fact]) -> Held:

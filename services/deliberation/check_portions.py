@@ -54,14 +54,16 @@ def check_absent(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
 
 def check_part(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """What a subject's trades, or its result, are of those of the run."""
-    if claim.portion is None:
-        return unknown()
-    question = claim.questions[0]
+    held = [_part_of(claim, question, subject, facts) for question in claim.questions]
+    return next((item for item in held if item.verdict == "verified"), held[0])
+
+
+def _part_of(claim: Claim, question: str, subject: Subject, facts: RunFacts) -> Held:
     mine = _sum_of(question, subject.joined(claim.filters), facts)
     whole = _sum_of(question, claim.filters, facts)
-    if whole is None or mine is None or not whole.value:
-        return unknown()
     portion = claim.portion
+    if whole is None or mine is None or not whole.value or portion is None:
+        return unknown()
     told = f"{mine.value:.6g} of {whole.value:.6g}"
     if portion.count is not None:
         true = portion.count == mine.value and _is_total(claim, claim.filters, facts)

@@ -8,7 +8,7 @@ from services.text.claim_words import words
 TRADES = r"(?:trades?|positions?|episodes?)"
 # Behind a verb that says gained or lost only where an amount follows.
 AMOUNT = (
-    r"(?= (?:(?:about|around|roughly|nearly|almost|some|just|only|over|under|back|up|a|an|the|total|of|by"
+    r"(?= (?:(?:about|around|roughly|nearly|almost|some|just|only|over|under|back|a|an|the|total|of|by"
     r"|another|further|more|than|less|at|least|most|well|close|to|mere|modest|small|tiny|full|whole"
     r"|approximately) ){0,4}[-+−–$€£]?\d)"
 )
@@ -130,7 +130,7 @@ GAINED = (
     r"(?: (?:(?:some |any |good |real |more )?money|a profit|something))?"
     r"|(?:ma(?:d|k)(?:e|es|ing)|earn(?:ed|s|ing)?) (?:(?:some |any |good |real |more )?money|a profit)"
     rf"|(?:(?:mad|mak)(?:e|es|ing)|(?:add|return|contribut|produc|deliver|yield|net(?:t)?|generat|bank"
-    rf")(?:ed|es|s|ing|e)?|br(?:ought|ings?|inging)(?: (?:in|home))?|supplied|up|plus|worth){AMOUNT}"
+    rf")(?:ed|es|s|ing|e)?|br(?:ought|ings?|inging)(?: (?:in|home))?|supplied|(?<!make )(?<!makes )(?<!made )(?<!making )up|plus|worth){AMOUNT}"
     rf"|(?:brought|brings|bringing)(?: in| home)? (?:a profit|money)"
     rf"|(?:{END}) (?:out )?(?:(?:well |comfortably |slightly |firmly |solidly )?(?:ahead|up)"
     r"|(?:with|at|in) (?:a |an )?(?:(?:overall|net|small|slight|modest|total|solid|clear) ){0,4}(?:profits?|gain)"
@@ -317,7 +317,7 @@ FACTORS: dict[str, float] = {
     r"[1-9]\d{0,2}(?:\.\d+)?x(?=\b)": -1.0,
 }
 # What a report may recommend, and how a text says so.
-ADVICE = r"recommend(?:s|ed|ing|ation|ations)?|advis(?:es|ed|ing)|suggests? (?:to|that)|proposes?|proposal"
+ADVICE = r"recommend(?:s|ed|ing)?|advis(?:es|ed|ing)|suggests? (?:to|that)|proposes?|proposal"
 ACTIONS: dict[str, str] = {
     "hold": r"hold(?:s|ing)?(?= )|hold|keep(?:ing)? (?:it|them|on)",
     "research_experiment": r"(?:research[_ ]|an? )?experiments?|research",

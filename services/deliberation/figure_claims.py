@@ -90,7 +90,8 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     if not found.questions and not filters.is_empty and not unit_of(held):
         found = replace(found, questions=("trades",))
     negated = reading.layout.is_negated(start)
-    relation = "=" if bound is None or _spans(reading, bound, found) else bound.value
+    expected = any(question.startswith("expected") for question in found.questions)
+    relation = "=" if bound is None or expected or _spans(reading, bound, found) else bound.value
     lead = reading.layout.text[reading.layout.piece(start, start)[0] : start]
     if negated and bound is None and REACHED.search(lead) and unit_of(held) != "r":
         relation, negated = "<", False
@@ -138,6 +139,8 @@ def _whom(
         position, size = place
         listed = [g.subject for g in reading.subjects.groups if g.end <= mention.start and not g.told]
         names = list(dict.fromkeys(listed))
+        if len(names) == size and all(item.fields == {"direction"} for item in names):
+            return names[position : position + 1], names[position], ()
         if len(names) == size and filters.is_empty | (size > 1):
             return dated((names[position],)), filters, ()
         told = _filters_before(reading, index, size)

@@ -181,6 +181,9 @@ class FigureReader:
             return Reading((str(named.value),), used=frozenset({named.start}))
         told = self.nouns.predicate(index)
         if told.filters.is_empty:
+            header = self._header(index, "share")
+            if header:
+                return Reading(header, Subject(), None, 0.75)
             before = self._before(index)
             if before is not None and unit_of(self._layout.mentions[before].value) == "share":
                 return replace(self.reading(before), noun_end=None, sure=0.75)
@@ -192,6 +195,9 @@ class FigureReader:
     def _of_count(self, index: int) -> Reading:
         """A bare number: of what is counted behind it, or of the measure before it."""
         mention = self._layout.mentions[index]
+        named = self._layout.previous(index)
+        if named is not None and named.kind == "parameter" and self._layout.is_near(named.end, mention.start):
+            return Reading(("parameter",))
         phrase = self.nouns.behind(index)
         if phrase.head in ("bars", "days"):
             return Reading(

@@ -84,8 +84,16 @@ def _names_of(playbooks: tuple[str, ...], parameters: tuple[str, ...]) -> list[t
     entries += [
         ("playbook", rf"{_worded(name.lower())}s?(?:'s|’s|')?(?!\w)", name) for name in _longest(playbooks)
     ]
-    named = [name for name in _longest(parameters) if "_" in name]
-    return entries + [("parameter", rf"{_worded(name.lower())}\b", name) for name in named]
+    named = _longest(parameters)
+    plain = r"(?= (?:parameter )?(?:of|is|was|at|=|set to) \d)"
+    in_atr = [name for name in named if name.endswith("_atr")]
+    entries += [
+        ("parameter", rf"{name[:-4].lower()}s? (?:of|at|is)(?= \d+(?:\.\d+)? ?(?:atr|x atr|times))", name)
+        for name in in_atr
+    ]
+    return entries + [
+        ("parameter", rf"{_worded(name.lower())}\b{'' if '_' in name else plain}", name) for name in named
+    ]
 
 
 # Kind, pattern and what it stands for; where two begin at the same place, the first one is read.

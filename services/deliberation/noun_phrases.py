@@ -13,7 +13,7 @@ NUMBERS = ("number", "count_word")
 NAMES = ("playbook", "symbol", "regime", "timeframe", "parameter")
 ADJECTIVES = words(
     "resolved closed past complete completed finished such of its the their his her those these them other more "
-    "further additional different separate individual single whole total all our or so distinct which whom that"
+    "further additional different separate individual single whole total all our or so distinct live real actual which whom that"
 )
 NOT_CATALOGUED = ("bars", "days", "years", "exits", "failures", "profit")
 COUNTED = frozenset({*NOT_CATALOGUED, *(name for name, asked in CATALOGUE.items() if asked.unit == "count")})
@@ -24,6 +24,14 @@ OUTCOMES = {"winners": "won", "losers": "lost"}
 SIDES = {"longs": "long", "shorts": "short"}
 PREPOSITIONS = words("over in on across from with for after within during at per against")
 STOPPED = re.compile(r"[;:()]|\b(?:while|whereas|but|although|though)\b")
+
+
+# Before "shorts" these make it what is counted or told.
+COUNTING = re.compile(
+    r"(?:\d|\b(?:more|fewer|less|most|than|were|was|are|is|be|no|all|and|number of|[a-z]*(?:teen|ty|one|two|three|four|five|six"
+    r"|seven|eight|nine|ten|eleven|twelve))(?: of)?)\s*$",
+    re.I,
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,13 @@ def filter_of(mention: Mention) -> Subject | None:
     if mention.kind == "failure":
         return Subject(failure_mode=mention.value)
     return Subject(direction=mention.value) if mention.kind == "side" else None
+
+
+def is_whom(layout: SentenceLayout, mention: Mention) -> bool:
+    """Whether "shorts" or "the best trade" is whom something is said of, and not what is counted or told."""
+    if mention.kind != "measure" or mention.value not in ("longs", "shorts", "best_r", "worst_r"):
+        return False
+    return mention.value in ("best_r", "worst_r") or COUNTING.search(layout.lead(mention.start)) is None
 
 
 class NounPhrases:
@@ -154,7 +169,7 @@ class NounPhrases:
             if mention.start >= right or mention.kind in NUMBERS or mention.kind in ("quantifier", "extreme"):
                 break
             told = filter_of(mention)
-            if mention.start in phrase.used or told is None or self._has_amount(mention, right):
+            if mention.start in phrase.used or told is None or is_whom(self._layout, mention) or self._has_amount(mention, right):
                 continue
             if told.fields & (filters.fields | phrase.filters.fields):
                 continue
@@ -194,6 +209,8 @@ class NounPhrases:
         if before.kind == "direction" and phrase.head is None and not is_share:
             return None
         between = self._layout.text[before.end : mention.start]
+        if ":" in between and before.kind in ("direction", "result"):
+            return self._failure_before(index)
         if re.search(r"[;,]", between) or not self._layout.between(before.end, mention.start).isdisjoint(
             PREPOSITIONS
         ):

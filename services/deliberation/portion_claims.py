@@ -23,7 +23,7 @@ OF = re.compile(
     r"\s*(?:(?:trades|positions|times|winners|losers) )?(?:out )?of (?:(?:the|its|their|all|his|these|those|a|total) )*\s*|\s*/\s*",
     re.I,
 )
-SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|below|above|to)\s*$", re.I)
+SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|at|below|above|to)\s*$", re.I)
 SHORT_OF = re.compile(r"\b(?:below|under|short of|far from|less than)(?: being)?\s*$", re.I)
 ABOVE_GRADE = re.compile(r"\b(?:better|above|higher|more|beyond|stronger)(?: than)?(?: being)?\s*$", re.I)
 HAPPENED = re.compile(
@@ -97,6 +97,7 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
     share = unit_of(mention.value) == "share"
     portion = Portion(-1, -1, int(mention.value.value)) if not share else _percent(mention.value)
     place = (mention.start, mention.end)
+    reading.counted = base[0].joined(told.filters)
     if told.filters.is_empty:
         if phrase.filters.is_empty and all(subject.is_empty for subject in subjects):
             return [reading.claim("count", place, (subjects, sure), "unread")]
@@ -147,6 +148,8 @@ def _predicate(reading: SentenceReading, whole: int, phrase: Phrase, part: Menti
 def members(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """All, most or none of the playbooks, symbols, regimes or clusters."""
     phrase = reading.nouns.behind(index)
+    if mention.value == "none" and phrase.head == "trades":
+        return _limit(reading, index, mention, phrase, (mention.start, phrase.end or mention.end))
     return share(reading, index, mention) if phrase.head in MEMBERS else []
 
 
@@ -343,6 +346,8 @@ def _without_predicate(
     ):
         return []
     question = WHOLES.get(str(phrase.head))
+    if question is None and reading.counted is not None and phrase.head is None:
+        question = "trades"
     whole = next((m for m in _behind(reading, reading.index(mention), Phrase()) if m.value in WHOLES), None)
     if question is None and phrase.head is None and whole is not None:
         question, phrase = WHOLES[str(whole.value)], replace(phrase, used=frozenset({whole.start}))
@@ -355,7 +360,8 @@ def _without_predicate(
     reading.used |= phrase.used
     return [
         reading.claim(
-            "quantifier", place, (base, subjects[1]), "part", questions=(question,), portion=portion,
+            "quantifier", place, (base, subjects[1]), "part", portion=portion,
+            questions=(question, "trades") if reading.counted is not None else (question,),
             filters=phrase.filters, negated=negated,
         )
     ]  # fmt: skip

@@ -99,7 +99,7 @@ def extreme(reading: SentenceReading, index: int, mention: Mention) -> list[Clai
     questions, filters = measures_of(reading, mention)
     reading.use(mention, reading.mentions[index])
     value = reading.mentions[index].value
-    if questions and questions[0] in ("failures", "exits"):
+    if questions and questions[0] in ("failures", "exits") or field in ("failure_mode", "exit_reason"):
         questions = ("trades",)
     rank = _rank(reading, mention)
     place = (min(mention.start, reading.mentions[index].start), mention.end)
@@ -191,6 +191,15 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
     number = next((m for m in reading.mentions[index + 1 :] if m.kind in NUMBERS), None)
     than = reading.layout.text.find("than", mention.start)
     after = reading.subjects.after(mention.end)
+    other = OTHERS.match(reading.layout.text, mention.end)
+    if other is not None:
+        value = "highest" if mention.value == ">" else "lowest"
+        pseudo = Mention("extreme", mention.start, mention.end, mention.text, value)
+        return extreme(reading, index, pseudo)
+    if mention.kind == "bound" and mention.text.casefold() not in PREPOSITIONS and _is_told_first(reading, mention, number):
+        own = _own_kinds(reading, index, mention, than)
+        if own:
+            return own
     if mention.kind == "bound":
         if after is None or number is not None and number.start < after.start:
             return []
@@ -205,6 +214,8 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
         return []
     first = reading.subjects.before(mention.start)
     if first.is_empty and reading.subjects.groups[:1] == [after]:
+        return []
+    if not first.is_empty and not first.fields & after.own.fields:
         return []
     questions, filters = measures_of(reading, mention)
     reading.use(mention)
@@ -222,6 +233,12 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
             negated=reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip
+
+
+def _is_told_first(reading: SentenceReading, mention: Mention, number: Mention | None) -> bool:
+    """Whether a kind of trade stands between a bound and the next number: "fewer than its losers: 59"."""
+    end = len(reading.layout.text) if number is None else number.start
+    return any(filter_of(m) is not None for m in reading.mentions if mention.end <= m.start < end)
 
 
 def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int) -> list[Claim]:
@@ -258,6 +275,8 @@ def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int
     ]  # fmt: skip
 
 
+OTHERS = re.compile(r"\s*(?:than )?(?:in |for |by |on )?(?:any|every|all|each)(?: of)?(?: the)? others?\b", re.I)
+PREPOSITIONS = frozenset({"over", "under", "up to", "beyond", "above", "below", "short of"})
 _THAN = frozenset(
     "more higher larger greater better stronger bigger longer less fewer lower smaller worse weaker shorter".split()
 )
@@ -268,7 +287,7 @@ def difference(reading: SentenceReading, index: int, mention: Mention) -> list[C
     following = reading.layout.next(index)
     if following is None or following.kind not in ("compared", "bound"):
         return []
-    if following.text.casefold().split()[0] not in _THAN:
+    if following.text.casefold().split()[0] not in _THAN | {"ahead", "behind"}:
         return []
     if reading.layout.text[mention.end : following.start].strip():
         return []

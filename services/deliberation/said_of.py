@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from services.deliberation.layout import SentenceLayout
 from services.deliberation.mentions import Mention
+from services.deliberation.noun_phrases import is_whom
 from services.evidence.facts import Subject
 from services.text.claim_words import words
 
@@ -26,18 +27,14 @@ OUTSIDE = re.compile(
 )
 EXITED = re.compile(r"\b(?:exited|closed|exit|close|resolved)\b[^,;]{0,30}$", re.I)
 JOINT = re.compile(r"\s*(?:,|,? and|,? or|,? plus|&|as well as|/)\s*(?:the |in |also )?", re.I)
+OF_PERIOD = re.compile(r"\b(?:of|in)(?: the)?(?: year)?\s*$", re.I)
+OWNED = re.compile(r"\b(?:its|their)(?: very| own)?\s*$", re.I)
 NOUNS_OF_TRADES = {
     "longs": Subject(direction="long"),
     "shorts": Subject(direction="short"),
     "best_r": Subject(order="best"),
     "worst_r": Subject(order="worst"),
 }
-# Before "shorts" these make it what is counted or told.
-COUNTING = re.compile(
-    r"(?:\d|\b(?:more|fewer|less|most|than|were|was|are|is|be|no|all|and|number of|[a-z]*(?:teen|ty|one|two|three|four|five|six"
-    r"|seven|eight|nine|ten|eleven|twelve))(?: of)?)\s*$",
-    re.I,
-)
 UNTIL = re.compile(r"\s*(?:to|and|until|through|till|up to|-|–)\s*", re.I)
 NARROWERS = frozenset({"regime", "timeframe", "period", "parameter"})
 Field = tuple[str, ...]
@@ -143,6 +140,8 @@ class SubjectFinder:
             named = self._named(mention).joined(self._side_beside(mention))
             last = groups[-1] if groups else None
             joined = last is not None and self._is_joined(last_end, mention.start)
+            if last is not None and last.subject.order is not None and mention.kind in ("date", "period"):
+                joined = joined and OF_PERIOD.search(self._layout.lead(mention.start)) is not None
             if last is not None and joined and not _clash(last.subject, named):
                 groups[-1] = Group(
                     last.start,
@@ -166,7 +165,9 @@ class SubjectFinder:
         narrows = NARROWING.search(lead := self._layout.lead(mention.start)) or OUTSIDE.search(lead)
         if named.playbook is not None or named.order is not None:
             beside = bool(groups) and groups[-1].end + 1 == mention.start
-            return groups[-1].subject if beside and named.order is not None else Subject()
+            owned = OWNED.search(text[: mention.start][-12:]) is not None
+            kept = groups[-1].subject if groups else self._carried
+            return kept.without("order") if (beside or owned) and named.order is not None else Subject()
         if not groups:
             following = PRONOUN.search(text, mention.end)
             return self._carried if narrows and following and named.fields <= NARROWERS else Subject()
@@ -181,9 +182,7 @@ class SubjectFinder:
         """Whether "shorts" or "the best trade" is whom something is said of, and not what is counted."""
         if mention.kind != "measure" or mention.value not in NOUNS_OF_TRADES:
             return False
-        if mention.value in ("best_r", "worst_r"):
-            return re.search(r"trade|position|episode", mention.text, re.I) is not None
-        return COUNTING.search(self._layout.lead(mention.start)) is None
+        return is_whom(self._layout, mention)
 
     def _named(self, mention: Mention) -> Subject:
         if mention.kind == "measure":

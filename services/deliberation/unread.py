@@ -75,6 +75,9 @@ def _strange_words(reading: SentenceReading, begins: int, ends: int) -> Iterator
             number += 1
         if number < len(spans) and spans[number][0] < found.end():
             continue
+        text = reading.layout.text
+        if "_" in (text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]):
+            continue  # of a name, which is read as a whole
         if not _is_plain(found[0].casefold()):
             yield found
 
