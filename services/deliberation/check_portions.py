@@ -84,7 +84,7 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         return unknown()
     if isinstance(claim.value, tuple) and str(claim.value[0]).startswith("grade"):
         return _of_grades(claim, str(claim.value[1]), subject, facts)
-    members = members_of(claim.domain, Subject(), facts)
+    members = [item for item in members_of(claim.domain, Subject(), facts) if item != claim.other]
     if isinstance(claim.value, tuple):
         gained = claim.value[1] == "gained"
         tests = [_by_mean(member, gained, facts) for member in members]

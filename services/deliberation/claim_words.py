@@ -214,7 +214,7 @@ GRADES: dict[str, str] = {
         r"(?:statistically |strongly |highly )?significan(?:t(?:ly)?|ce)|(?:statistically )?proven|proves?|proof|proved"
         r"|confirmed|(?:well[- ])?established|validated|conclusive(?:ly)?|demonstrated|(?:statistically )?(?:reliable|robust"
         r"|sound|certain)|beyond (?:any |reasonable )?doubt|cleared the (?:bar|gate|hurdle)|clears the (?:bar|gate)"
-        r"|passed the gate|passes the gate|real edge|genuine edge|a certainty|verified edge|full confidence"
+        r"|passed the gate|passes the gate|real edge|genuine edge|a certainty|verified edge|full confidence|ha(?:s|ve) an? (?:[a-z]+ )?edge(?! of)|show(?:s|ed|n)? an edge"
     ),
     "suggestive": r"suggestive|promising",
     "count_only": r"count[_ -]only|(?:just |merely )?counted",
@@ -232,7 +232,7 @@ EXITS: dict[str, str] = {
     "stop": (
         r"(?:were |was |got |being |be )?stopped(?: out)?|(?:hit|hitting|touched|reached|met|ran into|by|via|through|on|from"
         r"|(?:ended |closed |exited |finished |died )?(?:at|in|on|with)) (?:(?:the|their|its|a|an|his|initial|protective|hard) ){0,4}"
-        r"(?:stop[- ]loss(?:es)?|stops?)(?! (?:that |which )?(?:(?:was|were|is|are) )?(?:set |placed )?too tight)|stop[- ]?(?:outs?|loss(?:es)?)|stops|stop exits?|stop(?= (?:was|took|ended|claimed|accounted))"
+        r"(?:stop[- ]loss(?:es)?|stops?)(?! of \d)(?! (?:that |which )?(?:(?:was|were|is|are) )?(?:set |placed )?too tight)|stop[- ]?(?:outs?|loss(?:es)?)|stops|stop exits?|stop(?= (?:was|took|ended|claimed|accounted))"
     ),
     "target": (
         r"(?:hit|hits|hitting|reached|reaching|reach|met|made|made it to|got to|via|through|with|from|by|on"
@@ -325,7 +325,15 @@ ACTIONS: dict[str, str] = {
     "replan": r"re-?plan(?:ning)?|retir(?:e|ing)|dropp?(?:ing)?",
 }
 # Grades that a word denies by itself.
-NOT_GRADED = r"unproven|inconclusive|insignificant|unconfirmed|not (?:yet )?(?:statistically )?significant|unestablished"
+NOT_GRADED = (
+    r"(?:no|little|hardly any|insufficient) (?:(?:clear|firm|solid|real|strong|statistical|convincing|conclusive) )?"
+    r"(?:evidence|proof|sign)(?: yet| so far)?(?: that| of| for)?|nothing (?:can|could|may) be (?:said|concluded|claimed)"
+    r"|unproven|inconclusive|insignificant|unconfirmed|not (?:yet )?(?:statistically )?significant|unestablished"
+)
+EQUAL = (
+    r"as (?:good|bad|strong|weak|profitable|much|many|often|large|big|small|frequent|high|low|long|short|active)"
+    r"(?= (?:[a-z]+ ){0,2}as\b)"
+)
 RANKED = (
     r"(?:(?:came|comes|coming|ranked|ranks|placed|finished|finishes|was|is|in|took|takes) )(?:a distant |a close |the )?"
     r"(?:second|third|fourth|fifth)(?: place)?(?: only to| behind)?|second only to|runner-up|next came|next comes|followed by"

@@ -122,6 +122,7 @@ ENTRIES: list[tuple[str, str, Any]] = [
     ("fraction", FRACTION, None),
     ("ratio", RATIO, None),
     *_listed("measure", {name: words.MEASURES[name] for name in ("best_r", "worst_r")}),
+    *_listed("equal", {"equal": words.EQUAL}),
     ("rank", rf"\b(?:{words.RANKED})\b", None),
     *_listed("extreme", {"highest": words.HIGHEST, "lowest": words.LOWEST}),
     *_listed("quantifier", {"most": words.MOST, "minority": words.MINORITY}),

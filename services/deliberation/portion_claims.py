@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from services.deliberation.claim import Claim
 from services.deliberation.figures import side_of, unit_of
@@ -26,6 +27,7 @@ OF = re.compile(
 SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|at|below|above|to)\s*$", re.I)
 SHORT_OF = re.compile(r"\b(?:below|under|short of|far from|less than)(?: being)?\s*$", re.I)
 ABOVE_GRADE = re.compile(r"\b(?:better|above|higher|more|beyond|stronger)(?: than)?(?: being)?\s*$", re.I)
+EXCEPT = re.compile(r"\s*,?\s*(?:except(?: for)?|but|other than|apart from|save|bar)(?: the)? ", re.I)
 HAPPENED = re.compile(
     r"\s*(?:(?:were|was|are|is|all|had|been|have|has) )*(?:took place|taken|made|came|come|happened|occurred|fell|opened|closed"
     r"|entered|exited|from|in|between|before|after|since)\b",
@@ -501,7 +503,8 @@ def _members(
         and reading.layout.is_near(before.end, mention.start)
     ):
         told = before
-    what = {"portion": portion, "domain": MEMBERS[str(phrase.head)], "negated": negated}
+    excepted = _excepted(reading, phrase, mention)
+    what: dict[str, Any] = {"other": excepted, "portion": portion, "domain": MEMBERS[str(phrase.head)], "negated": negated}
     figure = next((m for m in behind if m.kind in NUMBERS), None)
     if figure is not None and (told is None or figure.start < told.start) and not reading.is_used(figure):
         found = reading.figures.reading(reading.index(figure))
@@ -538,6 +541,16 @@ def _members(
             **what,
         )
     ]
+
+
+def _excepted(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Subject | None:
+    """Whom "every playbook except ..." leaves out."""
+    found = EXCEPT.match(reading.layout.text, phrase.end or mention.end)
+    if found is None:
+        return None
+    own = next((group.own for group in reading.subjects.groups if group.start == found.end()), Subject())
+    named = {name: str(getattr(own, name)).removeprefix("!") for name in own.fields & set(MEMBERS.values())}
+    return Subject(**named) if named else None  # type: ignore[arg-type]
 
 
 def _graded(

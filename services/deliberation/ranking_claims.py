@@ -1,6 +1,7 @@
 """Claims that set one thing against another: more than, the best of, the only one, twice as many."""
 
 import re
+from dataclasses import replace
 
 from services.deliberation.claim import Claim
 from services.deliberation.figures import BOTH, unit_of
@@ -86,6 +87,7 @@ def extreme(reading: SentenceReading, index: int, mention: Mention) -> list[Clai
     """The best or the worst of the playbooks, symbols, regimes, failure modes or ways to end."""
     if reading.is_used(mention):
         return []
+    value = mention.value
     following = reading.layout.next(index)
     if following is not None and following.value in OF_A_TRADE and _is_joint(reading, mention, following):
         order = Mention("measure", mention.start, mention.end, mention.text, ORDERS[str(mention.value)])
@@ -98,7 +100,6 @@ def extreme(reading: SentenceReading, index: int, mention: Mention) -> list[Clai
         return []
     questions, filters = measures_of(reading, mention)
     reading.use(mention, reading.mentions[index])
-    value = reading.mentions[index].value
     if questions and questions[0] in ("failures", "exits") or field in ("failure_mode", "exit_reason"):
         questions = ("trades",)
     rank = _rank(reading, mention)
@@ -192,6 +193,8 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
     than = reading.layout.text.find("than", mention.start)
     after = reading.subjects.after(mention.end)
     other = OTHERS.match(reading.layout.text, mention.end)
+    if other is None and mention.kind == "compared" and 0 <= than - mention.end <= FURTHEST:
+        other = OTHERS.match(reading.layout.text, than)
     if other is not None:
         value = "highest" if mention.value == ">" else "lowest"
         pseudo = Mention("extreme", mention.start, mention.end, mention.text, value)
@@ -277,6 +280,7 @@ def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int
 
 OTHERS = re.compile(r"\s*(?:than )?(?:in |for |by |on )?(?:any|every|all|each)(?: of)?(?: the)? others?\b", re.I)
 PREPOSITIONS = frozenset({"over", "under", "up to", "beyond", "above", "below", "short of"})
+FURTHEST = 24  # characters between "more" and "than"
 _THAN = frozenset(
     "more higher larger greater better stronger bigger longer less fewer lower smaller worse weaker shorter".split()
 )
@@ -284,19 +288,24 @@ _THAN = frozenset(
 
 def difference(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """How much more or less: "made 2R more than trend_pullback", "twelve more trades than"."""
-    following = reading.layout.next(index)
+    phrase = reading.nouns.behind(index)
+    place = mention.end if phrase.end is None else phrase.end
+    following = next((m for m in reading.mentions[index + 1 :] if m.start >= place), None)
     if following is None or following.kind not in ("compared", "bound"):
         return []
     if following.text.casefold().split()[0] not in _THAN | {"ahead", "behind"}:
         return []
-    if reading.layout.text[mention.end : following.start].strip():
+    if reading.layout.text[place : following.start].strip():
         return []
-    claims = compared(reading, index + 1, following)
+    reading.used |= phrase.used
+    claims = compared(reading, reading.index(following), following)
     if not claims:
         return []
     claim = claims[0]
     held = reading.figures.signed(index, ("total_r",))
     unit = unit_of(held)
+    if phrase.head == "trades":
+        claim = replace(claim, questions=("trades",))
     questions = claim.questions if unit != "" or claim.questions != BOTH else ("trades",)
     if unit == "r":
         questions = tuple(q for q in claim.questions if q in (*BOTH, "median_r")) or BOTH

@@ -168,6 +168,8 @@ class SubjectFinder:
             owned = OWNED.search(text[: mention.start][-12:]) is not None
             kept = groups[-1].subject if groups else self._carried
             return kept.without("order") if (beside or owned) and named.order is not None else Subject()
+        if named.fields == {"direction"} and OWNED.search(text[: mention.start][-12:]):
+            return (groups[-1].subject if groups else self._carried).without("direction", "order")
         if not groups:
             following = PRONOUN.search(text, mention.end)
             return self._carried if narrows and following and named.fields <= NARROWERS else Subject()

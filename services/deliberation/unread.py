@@ -59,6 +59,10 @@ def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
         return None if mention.value in SCOPED or not _speaks_of_a_run(reading) else "quantifier"
     if mention.kind == "order" and any(g.start <= mention.start < g.end for g in reading.subjects.groups):
         return None
+    if mention.kind == "equal":
+        before = reading.layout.previous(reading.index(mention))
+        is_factor = before is not None and before.kind in ("factor", "fraction", "quantifier")
+        return None if is_factor else "comparison"
     if mention.kind == "bound":
         return "comparison" if BOUND_SAYS.match(mention.text) else None
     if mention.kind == "future" and any(m.value == "detectable_r" for m in reading.mentions):
