@@ -83,6 +83,27 @@ def check_day(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     return Held("contradicted", "nothing of the run happened on it")
 
 
+def check_version(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
+    """Whether a version of a playbook is, or was, in a state, and since when."""
+    number, state, period, is_now = claim.value
+    known = [item for item in facts.versions if subject.playbook in (None, item.playbook)]
+    own = [item for item in known if item.version == number]
+    active = [item for item in facts.playbooks if subject.playbook in (None, item.id)]
+    if not known:
+        rows = tuple(item.row for item in active if item.version == number)
+        return Held("verified", str(number), rows) if rows and state in (None, "active") else unknown()
+    if not own:
+        return judged(claim.negated, ", ".join(sorted({str(item.version) for item in known})))
+    chosen = own[-1:] if is_now else own
+    fits = [
+        item
+        for item in chosen
+        if state in (None, item.state) and (period is None or period[0] <= item.since < period[1])
+    ]
+    told = "; ".join(f"{item.state} since {moment_of(item.since):%Y-%m-%d}" for item in own)
+    return judged(bool(fits) != claim.negated, told, tuple(item.row for item in own))
+
+
 def _overlaps(period: tuple[int, int], episode: Episode) -> bool:
     """Whether a trade was entered or closed within a period."""
     return any(period[0] <= moment < period[1] for moment in (episode.entry_label, episode.exit_label))

@@ -18,7 +18,7 @@ from services.deliberation.check_figures import (
     check_share,
     check_zero,
 )
-from services.deliberation.check_names import check_advice, check_day, check_name, check_period
+from services.deliberation.check_names import check_advice, check_day, check_name, check_period, check_version
 from services.deliberation.check_portions import (
     check_absent,
     check_is_of,
@@ -162,6 +162,7 @@ CHECKS: dict[str, Check] = {
     "grade": check_grade,
     "name": check_name,
     "advice": check_advice,
+    "version": check_version,
     "day": check_day,
     "period": check_period,
     "unread": _unread,

@@ -43,6 +43,8 @@ def figure(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
         reading.use(mention)
         return special
     found = reading.figures.reading(index)
+    if found.questions == ("version",):
+        return _version(reading, index, mention, found)
     if whole_of(reading, index) is not None and found.questions == ("trades",):
         found = replace(found, filters=reading.nouns.behind(index).filters)
     reading.use(mention)
@@ -67,6 +69,35 @@ def _of_the_five(reading: SentenceReading, index: int, mention: Mention) -> list
             value=mention.value,
         )
     ]  # fmt: skip
+
+
+def _version(reading: SentenceReading, index: int, mention: Mention, found: Reading) -> list[Claim]:
+    """A version of a playbook, with its state and the time since when it has it."""
+    reading.use(mention)
+    reading.used |= found.used
+    text = reading.layout.text
+    times = [m for m in reading.mentions if m.kind in ("date", "period")]
+    states = [found for found in STATE.finditer(text)]
+    state = None if not states else next(name for name, value in states[0].groupdict().items() if value)
+    reading.use(*(times[:1] if states else []))
+    subjects = reading.of(mention.start, mention.end)
+    plain = tuple(subject.without("period", "basis") for subject in subjects[0])
+    period = times[0].value if times and states else None
+    is_now = states != [] and re.search(r"\b(?:is|are|remains?|still)\b", text) is not None
+    return [
+        reading.claim(
+            "count", (mention.start, mention.end), (plain, subjects[1]), "version", questions=("version",),
+            value=(int(mention.value.value), state, period, is_now),
+            negated=reading.layout.is_negated(mention.start) or bool(states) and reading.layout.is_negated(states[0].start()),
+        )
+    ]  # fmt: skip
+
+
+STATE = re.compile(
+    r"\b(?:(?P<active>active|in force|live|in use)|(?P<shadow>shadow\w*|on trial|tried|trial)|(?P<candidate>candidate)"
+    r"|(?P<expired>expired?|ended)|(?P<retired>retired))\b",
+    re.I,
+)
 
 
 def _is_pronoun(reading: SentenceReading, index: int, mention: Mention) -> bool:

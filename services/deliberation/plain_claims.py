@@ -225,6 +225,8 @@ def name(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
 
 def day(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """A date, or a longer time."""
+    if reading.is_used(mention):
+        return []
     reading.use(mention)
     groups = [g for g in reading.subjects.groups if g.start <= mention.start < g.end]
     if groups and groups[0].told:

@@ -111,6 +111,7 @@ PLAIN = words(
     "fast faster fastest slow slower quickly rapidly early earlier earliest late later latest "
     "uses action actions designed atr anybody look looks whoever experiments parameter parameters settings setting default set "
     "numbered amounted apiece closed-out booked's amongst numbering "
+    "shadow shadowed expired expire expires retired candidate candidates trial force version versions "
     "present absent resolved remaining winning losing busiest quiet busy heavy light mixed uneven "
     "hard easy difficult nothing something anything everything nobody someone everyone none somewhere nowhere anywhere "
     "separate original initial current "

@@ -57,6 +57,17 @@ class KnownPlaybook:
 
 
 @dataclass(frozen=True)
+class KnownVersion:
+    """What became of a version of a playbook, and when, in ns."""
+
+    playbook: str
+    version: int
+    state: str
+    since: int
+    row: FactRow
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """Answers questions of the catalogue; holds nothing that was not known at `known_at`.
 
@@ -66,6 +77,7 @@ class RunFacts:
         report: the newest one; None before the first.
         report_row: where it stands.
         playbooks: versions in force.
+        versions: every state of every version, oldest first.
         ids: what a short id in a text may name, with its row.
         named: symbols and further names of the run.
         texts: lines that the run itself wrote, which a text may quote whole.
@@ -81,6 +93,7 @@ class RunFacts:
     symbols: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     first_label: int | None = None
+    versions: tuple[KnownVersion, ...] = ()
 
     @cached_property
     def _chosen(self) -> dict[Subject, list[KnownEpisode]]:
