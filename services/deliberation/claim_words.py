@@ -324,11 +324,26 @@ ACTIONS: dict[str, str] = {
     "policy_adjust": r"policy[_ ]adjust(?:ment)?s?|adjust(?:ing|ments?)?",
     "replan": r"re-?plan(?:ning)?|retir(?:e|ing)|dropp?(?:ing)?",
 }
+# Judgements in soft words: of a result where they stand alone, and not where a figure says the same.
+GOOD = (
+    r"(?:very |quite |really |remarkably )?(?:good|strong|solid|impressive|healthy|successful|decent|excellent|superb|great"
+    r"|attractive|robust|outstanding|fine|effective|reliable)(?: (?:one|results?|performance|run|record|job|work|year|years|form))?"
+)
+BAD = (
+    r"(?:very |quite |really )?(?:bad|poor|weak|disappointing|terrible|dismal|awful|mediocre|lousy|unsuccessful|ineffective"
+    r"|dreadful|miserable|troubled|a failure|a disaster)(?: (?:one|results?|performance|run|record|job|work|year|years|form))?"
+)
+CHANGES = (
+    r"(?:climb|improv|declin|deteriorat|worsen|increas|decreas|grow|shrink|recover|drift|widen|narrow|strengthen|weaken"
+    r"|accelerat|slow|doubl)(?:ed|s|es|ing|e)?|rose|risen|rises?|rising|fell|fallen|falls?|falling|grew|grown|shrank|shrunk"
+    r"|drop(?:ped|s|ping)?"
+)
 # Grades that a word denies by itself.
 NOT_GRADED = (
     r"(?:no|little|hardly any|insufficient) (?:(?:clear|firm|solid|real|strong|statistical|convincing|conclusive) )?"
     r"(?:evidence|proof|sign)(?: yet| so far)?(?: that| of| for)?|nothing (?:can|could|may) be (?:said|concluded|claimed)"
-    r"|unproven|inconclusive|insignificant|unconfirmed|not (?:yet )?(?:statistically )?significant|unestablished"
+    r"|edge (?:is|was|has been|has) (?:not|never)(?: yet| been)* (?:shown|proven|established)|(?:cannot|can not) (?:yet )?"
+    r"(?:show|prove|establish)(?: anything)?(?: yet)?|unproven|inconclusive|insignificant|unconfirmed|not (?:yet )?(?:statistically )?significant|unestablished"
 )
 EQUAL = (
     r"as (?:good|bad|strong|weak|profitable|much|many|often|large|big|small|frequent|high|low|long|short|active)"
@@ -341,7 +356,7 @@ RANKED = (
 # Words of a side that mean none.
 NO_SIDE = (
     r"long (?:way|time|run|term|ago|period|stretch|series|before|after|enough|history|list|since)|long-term|(?:as|so|no|not|for) long"
-    r"|no longer|in short|short-lived|shortly|short (?:time|period|answer|history|term)|short-term|cut short|fall short|fell short"
+    r"|in short|short-lived|shortly|short (?:time|period|answer|history|term)|short-term|cut short|fall short|fell short"
 )
 FUTURE = (
     r"will|won't|would|going to|next (?:year|quarter|month|week|time)|expected to|likely to|bound to|set to|tomorrow"

@@ -12,7 +12,19 @@ from services.deliberation.claim import Claim
 from services.deliberation.figure_claims import figure, interval, zero
 from services.deliberation.layout import SentenceLayout
 from services.deliberation.mentions import Lexicon, Mention
-from services.deliberation.plain_claims import advice, alone, day, direction, grade, name, rank, told_of_a_trade
+from services.deliberation.plain_claims import (
+    advice,
+    alone,
+    change,
+    day,
+    direction,
+    evaluation,
+    grade,
+    name,
+    present,
+    rank,
+    told_of_a_trade,
+)
 from services.deliberation.portion_claims import members, share
 from services.deliberation.ranking_claims import compared, extreme, factor, owner, told_of_one
 from services.deliberation.sentence_reading import SentenceReading
@@ -30,7 +42,15 @@ READERS: tuple[dict[str, Reader], ...] = (
     {"quantifier": share, "fraction": share},
     {"extreme": extreme, "rank": rank, "measure": owner},
     {"compared": compared, "bound": compared},
-    {"advice": advice, "grade": grade, "not_graded": grade, "direction": direction, "result": direction},
+    {
+        "advice": advice,
+        "grade": grade,
+        "not_graded": grade,
+        "direction": direction,
+        "result": direction,
+        "evaluation": evaluation,
+        "change": change,
+    },
     {"exit": told_of_a_trade, "failure": told_of_a_trade, "side": told_of_a_trade},
     {
         "playbook": name,
@@ -78,7 +98,8 @@ def _claims_of(
     for index, mention in enumerate(reading.mentions):
         if mention.kind == "only":
             claims = alone(reading, index, mention, claims)
-    claims += unread(reading, carried, said, quoted)
+    claims += present(reading, claims)
+    claims += unread(reading, carried, said, quoted, claims)
     return sorted(claims, key=lambda claim: (claim.start, claim.end))
 
 

@@ -33,7 +33,18 @@ BOTH = ("total_r", "mean_r")
 DAYS = {"hold_p50": "p50", "hold_p90": "p90", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
 HOLDS = {"hold_p50": "p50", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
 LOOSE = frozenset(
-    {"trades", "profit", "playbooks", "symbols", "regimes", "clusters", "reports", "years", "exits", "failures"}
+    {
+        "trades",
+        "profit",
+        "playbooks",
+        "symbols",
+        "regimes",
+        "clusters",
+        "reports",
+        "years",
+        "exits",
+        "failures",
+    }
 )
 OF_MONEY = frozenset({"pnl", "fees", "gross_pnl", "mean_pnl", "mean_fees", "best_pnl", "worst_pnl"})
 

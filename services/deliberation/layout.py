@@ -78,6 +78,16 @@ class SentenceLayout:
         number = bisect_left(self._denials, left)
         return number < len(self._denials) and self._denials[number] < place
 
+    def is_denied(self, start: int, end: int) -> bool:
+        """Whether a word denies something between two places."""
+        number = bisect_left(self._denials, start)
+        return number < len(self._denials) and self._denials[number] < end
+
+    @property
+    def denials(self) -> list[int]:
+        """Where words deny something, those in a "no less than" and in a name left aside."""
+        return self._denials
+
     def is_hedged(self, place: int) -> bool:
         """Whether the piece says that it may be so."""
         left, _ = self.piece(place, place)

@@ -18,7 +18,9 @@ ADJECTIVES = words(
 NOT_CATALOGUED = ("bars", "days", "years", "exits", "failures", "profit")
 COUNTED = frozenset({*NOT_CATALOGUED, *(name for name, asked in CATALOGUE.items() if asked.unit == "count")})
 # A verb of producing tells nothing of the trades that are counted behind it.
-OF_A_RESULT = re.compile(r"money|profit|positive|negative|black|green|red|loss|gain|los|earn|ahead|behind|winning", re.I)
+OF_A_RESULT = re.compile(
+    r"money|profit|positive|negative|black|green|red|loss|gain|los|earn|ahead|behind|winning", re.I
+)
 RELATIVE = re.compile(r"\s*(?:that|which)(?: (?:were|was|had|have|ever|are|is))*\s*", re.I)
 OUTCOMES = {"winners": "won", "losers": "lost"}
 SIDES = {"longs": "long", "shorts": "short"}
@@ -169,7 +171,12 @@ class NounPhrases:
             if mention.start >= right or mention.kind in NUMBERS or mention.kind in ("quantifier", "extreme"):
                 break
             told = filter_of(mention)
-            if mention.start in phrase.used or told is None or is_whom(self._layout, mention) or self._has_amount(mention, right):
+            if (
+                mention.start in phrase.used
+                or told is None
+                or is_whom(self._layout, mention)
+                or self._has_amount(mention, right)
+            ):
                 continue
             if told.fields & (filters.fields | phrase.filters.fields):
                 continue

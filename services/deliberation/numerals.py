@@ -17,7 +17,8 @@ UNIT = rf"{R_UNIT}|{SHARE_UNIT}|{MONEY_UNIT}|{OTHER_UNIT}"
 SIGN = r"(?:[-+−–]|(?:minus|plus|negative) )"
 NUMBER = rf"(?<![\w.]){SIGN}?[$€£]?{DIGITS}(?:k\b| thousand\b| million\b)?(?:[ -]?(?:{UNIT}))?(?!\w)"
 WRITTEN = re.compile(
-    rf"(?P<sign>{SIGN}?)(?P<money>[$€£]?)(?P<digits>{DIGITS})(?P<kilo>(?:k\b| thousand\b| million\b)?)(?P<unit>[ -]?(?:{UNIT}))?", re.I
+    rf"(?P<sign>{SIGN}?)(?P<money>[$€£]?)(?P<digits>{DIGITS})(?P<kilo>(?:k\b| thousand\b| million\b)?)(?P<unit>[ -]?(?:{UNIT}))?",
+    re.I,
 )
 EDGE = rf"(?:open|{SIGN}?{DIGITS}(?:\s?R)?)"
 BRACKETED = rf"[\[(]\s*{EDGE}\s*(?:,|to)\s*{EDGE}\s*[\])]"

@@ -11,7 +11,7 @@ from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
 from services.deliberation.numerals import PORTIONS
 from services.deliberation.ranking_claims import measures_of
-from services.deliberation.sentence_reading import MEMBERS, SentenceReading
+from services.deliberation.sentence_reading import MEMBERS, SentenceReading, dated
 from services.evidence.facts import Subject
 
 SHORT_OF = re.compile(
@@ -20,6 +20,10 @@ SHORT_OF = re.compile(
     re.I,
 )
 NOTHING_STRUCTURAL = re.compile(r"\b(?:nothing|no|never)\b(?= (?:\w+ )?structural)", re.I)
+OF_EVIDENCE = re.compile(
+    r"\b(?:evidence|proof|samples?|interval|case|grade|report|data|basis|signs?)\b", re.I
+)
+DENIED = ("no ", "little", "hardly", "insufficient ", "nothing")
 SIGNED = ("mean_r", "median_r", "total_r", "lower_r", "upper_r", "best_r", "worst_r", "pnl")
 FEWEST, MOST_RANKS = 2, 5
 RANK_WORDS = ("first", "second", "third", "fourth", "fifth")
@@ -46,6 +50,59 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
             value=mention.value, negated=reading.layout.is_negated(mention.start), every=every,
         )
     ]  # fmt: skip
+
+
+def evaluation(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """A judgement in soft words; of the evidence, or beside a figure that is checked itself, it adds nothing."""
+    beside = reading.layout.beside(
+        mention, *NUMBERS, "quantifier", "fraction", "direction", "grade", "extreme", "failure"
+    )
+    if beside or OF_EVIDENCE.search(reading.layout.text) or _is_carried_by_a_figure(reading):
+        reading.use(mention)
+        return []
+    return direction(reading, index, mention)
+
+
+def _is_carried_by_a_figure(reading: SentenceReading) -> bool:
+    """Whether a sentence about one subject says in R or in percent what it judges."""
+    amounts = [
+        m for m in reading.mentions if m.kind in NUMBERS and unit_of(m.value) in ("r", "share", "money")
+    ]
+    return bool(amounts) and len({group.subject for group in reading.subjects.groups}) <= 1
+
+
+def change(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """A change to a figure, which is checked itself; any other change is left unread."""
+    following = reading.layout.next(index)
+    if following is not None and following.kind in (*NUMBERS, "interval"):
+        if reading.layout.between(mention.end, following.start) <= {
+            "to",
+            "at",
+            "back",
+            "up",
+            "down",
+            "just",
+            "about",
+        }:
+            reading.use(mention)
+    return []
+
+
+def present(reading: SentenceReading, claims: list[Claim]) -> list[Claim]:
+    """That a subject of several names has trades, where a sentence says no more: "X traded GOOG"."""
+    if any(claim.said not in ("name", "day", "period") for claim in claims):
+        return []
+    subject = Subject()
+    for group in reading.subjects.groups:
+        if group.own.fields & subject.fields:
+            return []
+        subject = subject.joined(group.own)
+    if len(subject.fields - {"basis"}) < FEWEST or subject.order is not None or subject.parameter is not None:
+        return []
+    first, last = reading.subjects.groups[0], reading.subjects.groups[-1]
+    negated = reading.layout.is_denied(0, len(reading.layout.text))
+    place = (first.start, last.end)
+    return [reading.claim("quantifier", place, (dated((subject,)), 0.7), "absent", negated=not negated)]
 
 
 def _is_one(subject: Subject) -> bool:
@@ -84,6 +141,8 @@ def grade(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         reading.layout.is_negated(mention.start)
         or SHORT_OF.search(reading.layout.lead(mention.start)) is not None
     )
+    denied = [m for m in reading.mentions[:index] if m.kind == "not_graded" and m.text.casefold().startswith(DENIED)]
+    negated = negated or bool(denied)
     claim = reading.plain("grade", mention, "grade", value=mention.value, negated=negated)
     every = reading.listed(claim.subjects[0])
     return [replace(claim, every=every)]
@@ -102,7 +161,9 @@ def rank(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
         after = reading.subjects.after(mention.end)
         extra = [] if after is None else [(after.own, next(iter(sorted(after.own.fields)), ""))]
     else:
-        extra = [(f, next(iter(f.fields))) for m in failures[-1:] if "only to" in text and (f := filter_of(m))]
+        extra = [
+            (f, next(iter(f.fields))) for m in failures[-1:] if "only to" in text and (f := filter_of(m))
+        ]
         reading.use(*(failures[-1:] if "only to" in text else []))
     if failures:
         near = [m for m in failures if (m.start > mention.end) == behind]
@@ -193,7 +254,9 @@ def advice(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
         return []
     structural = NOTHING_STRUCTURAL.search(text)
     actions = [
-        (found.start(), action) for action, pattern in ACTIONS.items() if (found := _word(pattern).search(text))
+        (found.start(), action)
+        for action, pattern in ACTIONS.items()
+        if (found := _word(pattern).search(text))
     ]
     reading.use(mention, *(m for m in reading.mentions if structural and m.start == structural.start()))
     place = (mention.start, mention.end)

@@ -28,6 +28,7 @@ SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|at|b
 SHORT_OF = re.compile(r"\b(?:below|under|short of|far from|less than)(?: being)?\s*$", re.I)
 ABOVE_GRADE = re.compile(r"\b(?:better|above|higher|more|beyond|stronger)(?: than)?(?: being)?\s*$", re.I)
 EXCEPT = re.compile(r"\s*,?\s*(?:except(?: for)?|but|other than|apart from|save|bar)(?: the)? ", re.I)
+ADVERB = re.compile(r"mostly|predominantly|mainly|largely|usually|typically|always|rarely|seldom", re.I)
 HAPPENED = re.compile(
     r"\s*(?:(?:were|was|are|is|all|had|been|have|has) )*(?:took place|taken|made|came|come|happened|occurred|fell|opened|closed"
     r"|entered|exited|from|in|between|before|after|since)\b",
@@ -166,6 +167,8 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         phrase = reading.nouns.behind(index + 1)
     if phrase.head is None and phrase.end is None:
         phrase = _counted_further(reading, index)
+    if ADVERB.fullmatch(mention.text):
+        phrase = Phrase()
     place = (start, phrase.end or mention.end)
     negated = reading.layout.is_negated(start)
     if mention.value == "all" and OF_ALL.search(reading.layout.lead(mention.start)):
@@ -176,6 +179,9 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     limit = _limit(reading, index, mention, phrase, place)
     if limit:
         return limit
+    listed = _of_a_list(reading, index, mention, phrase)
+    if listed:
+        return listed
     told = _told(reading, index, phrase)
     grade = next((m for m in _behind(reading, index, phrase) if m.kind == "grade"), None)
     if told.filters.is_empty and grade is not None:
@@ -192,6 +198,23 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
             )
         ]  # fmt: skip
     return _without_predicate(reading, mention, phrase, portion, place, (base, subjects[1]), negated)
+
+
+def _of_a_list(reading: SentenceReading, index: int, mention: Mention, phrase: Phrase) -> list[Claim]:
+    """Both, all or neither of the names of a list earned or lost: no count of trades."""
+    told = next((m for m in _behind(reading, index, phrase) if m.kind == "direction"), None)
+    if phrase.head is not None or told is None or mention.value not in ("all", "none"):
+        return []
+    every = reading.listed(reading.of(told.start, told.end)[0][0])
+    if not every:
+        return []
+    reading.use(mention, told)
+    return [
+        reading.claim(
+            "direction", (mention.start, told.end), (every, 1.0), "direction", questions=("mean_r",), every=every,
+            value=told.value, negated=(mention.value == "none") != reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
 
 
 def _limit(
@@ -504,7 +527,12 @@ def _members(
     ):
         told = before
     excepted = _excepted(reading, phrase, mention)
-    what: dict[str, Any] = {"other": excepted, "portion": portion, "domain": MEMBERS[str(phrase.head)], "negated": negated}
+    what: dict[str, Any] = {
+        "other": excepted,
+        "portion": portion,
+        "domain": MEMBERS[str(phrase.head)],
+        "negated": negated,
+    }
     figure = next((m for m in behind if m.kind in NUMBERS), None)
     if figure is not None and (told is None or figure.start < told.start) and not reading.is_used(figure):
         found = reading.figures.reading(reading.index(figure))
@@ -529,7 +557,11 @@ def _members(
     named = tuple(s.without(MEMBERS[str(phrase.head)]) if phrase.head != "clusters" else s for s in subjects)
     above = told.kind == "grade" and ABOVE_GRADE.search(reading.layout.lead(told.start)) is not None
     reading.use(*(m for m in behind if above and m.kind in ("bound", "compared")))
-    value = ("grade_above" if above else "grade", told.value) if told.kind == "grade" else ("direction", side_of(told))
+    value = (
+        ("grade_above" if above else "grade", told.value)
+        if told.kind == "grade"
+        else ("direction", side_of(told))
+    )
     within = named if told.kind == "grade" else tuple(Subject() for _ in named[:1])
     return [
         reading.claim(

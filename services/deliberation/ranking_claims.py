@@ -199,7 +199,11 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
         value = "highest" if mention.value == ">" else "lowest"
         pseudo = Mention("extreme", mention.start, mention.end, mention.text, value)
         return extreme(reading, index, pseudo)
-    if mention.kind == "bound" and mention.text.casefold() not in PREPOSITIONS and _is_told_first(reading, mention, number):
+    if (
+        mention.kind == "bound"
+        and mention.text.casefold() not in PREPOSITIONS
+        and _is_told_first(reading, mention, number)
+    ):
         own = _own_kinds(reading, index, mention, than)
         if own:
             return own
@@ -278,7 +282,9 @@ def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int
     ]  # fmt: skip
 
 
-OTHERS = re.compile(r"\s*(?:than )?(?:in |for |by |on )?(?:any|every|all|each)(?: of)?(?: the)? others?\b", re.I)
+OTHERS = re.compile(
+    r"\s*(?:than )?(?:in |for |by |on )?(?:any|every|all|each)(?: of)?(?: the)? others?\b", re.I
+)
 PREPOSITIONS = frozenset({"over", "under", "up to", "beyond", "above", "below", "short of"})
 FURTHEST = 24  # characters between "more" and "than"
 _THAN = frozenset(

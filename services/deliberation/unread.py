@@ -21,23 +21,27 @@ CLAIMING: dict[str, ClaimKind] = {
     "quantifier": "quantifier", "direction": "direction", "result": "direction", "extreme": "comparison",
     "compared": "comparison", "factor": "comparison", "grade": "grade", "not_graded": "grade", "exit": "quantifier",
     "failure": "quantifier", "zero": "comparison", "only": "comparison", "future": "direction", "rank": "comparison",
-    "order": "comparison",
+    "order": "comparison", "evaluation": "direction", "change": "comparison",
 }  # fmt: skip
 SCOPED = frozenset({"some"})
 UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
-BOUND_SAYS = re.compile(r"exceed|more|less|fewer|greater|higher|lower|larger|smaller|better|worse|longer|shorter", re.I)
+BOUND_SAYS = re.compile(
+    r"exceed|more|less|fewer|greater|higher|lower|larger|smaller|better|worse|longer|shorter", re.I
+)
+REACH = 40  # characters behind a piece in which what is denied may stand: "not X but Y"
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|this|these|those|that)\b", re.I)
 Places = Sequence[tuple[int, int]]
 
 
 def unread(
-    reading: SentenceReading, carried: Subject, said: tuple[int, int], quoted: Places
+    reading: SentenceReading, carried: Subject, said: tuple[int, int], quoted: Places, claims: Sequence[Claim]
 ) -> Iterator[Claim]:
     """Claims for what was not read, between two places of the sentence; what is quoted is read."""
     for mention in reading.mentions:
         kind = _kind(reading, mention)
         if kind is not None:
             yield reading.claim(kind, (mention.start, mention.end), ((Subject(),), 0.8), "unread")
+    yield from _denials(reading, claims)
     offset = reading.layout.sentence.start
     strange = [
         found
@@ -47,6 +51,29 @@ def unread(
     if strange and _is_about_a_run(reading, carried):
         first = strange[0]
         yield reading.claim("name", first.span(), ((Subject(),), 0.5), "unread")
+
+
+def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]:
+    """A "not" that denies nothing of what was read denies something else."""
+    layout = reading.layout
+    offset = layout.sentence.start
+    read = [claim for claim in claims if claim.said not in ("name", "day", "period")]
+    for place in layout.denials:
+        left, right = layout.piece(place, place)
+        inside = any(m.start <= place < m.end and reading.is_used(m) for m in reading.mentions)
+        told = any(claim.end - offset > place and claim.start - offset < right + REACH for claim in read)
+        if inside or told or not reading.mentions:
+            continue
+        group = next((g for g in reading.subjects.groups if left <= g.start < right), None)
+        before = [claim for claim in read if claim.said == "direction" and claim.end - offset <= place]
+        if group is not None and before and group.end <= place:
+            said = before[-1]
+            yield reading.claim(
+                "direction", (group.start, place + 3), ((group.subject,), 0.8), "direction",
+                questions=said.questions, value=said.value, negated=not said.negated,
+            )
+        else:
+            yield reading.claim("direction", (place, min(right, place + 3)), ((Subject(),), 0.6), "unread")
 
 
 def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
