@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 
+from schemas.reflection import ClusterFinding
 from services.deliberation.claim import Claim
 from services.deliberation.figures import unit_of
 from services.deliberation.held import UNREAD, Held, judged, plainly, rows_of, unknown, written
 from services.deliberation.numerals import NEARNESS, Figure
+from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Fact, Subject
 from services.evidence.run_facts import RunFacts
 
 SLACK = 0.5000001  # of the last digit: a stored value may be rounded already
-WITHOUT_SIGN = frozenset({"mae_p80", "mean_mae", "worst_r", "worst_pnl"})
+WITHOUT_SIGN = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
 OF_UNIT = {"r": {"r"}, "share": {"share", "score"}, "money": {"money", "price"}}
 OF_CURRENCY = frozenset({"€", "£"})
 
@@ -48,7 +50,7 @@ def judged_figure(claim: Claim, held: Figure, found: list[Fact]) -> Held:
 
 def _answers(question: str, held: Figure, subject: Subject, facts: RunFacts) -> tuple[Fact, ...]:
     """Facts in the unit of the figure."""
-    if question == "profit":
+    if question not in CATALOGUE:
         return ()
     found = facts.facts(question, subject)
     unit = unit_of(held)
@@ -130,11 +132,17 @@ def check_zero(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     cluster = facts.cluster(subject)
     if cluster is None or cluster.lower_r is None and cluster.upper_r is None:
         return unknown()
+    told = next(name for name in ("above", "below", "spans") if beside_zero(cluster, name))
+    return judged(beside_zero(cluster, claim.value) != claim.negated, f"{told} zero", (facts.report_row,))
+
+
+def beside_zero(cluster: ClusterFinding, said: str) -> bool:
+    """Whether an interval excludes zero, holds it, or lies above or below it."""
     above = cluster.lower_r is not None and cluster.lower_r > 0
     below = cluster.upper_r is not None and cluster.upper_r < 0
-    true = {"spans": not above and not below, "excludes": above or below, "above": above, "below": below}
-    told = "above zero" if above else "below zero" if below else "spans zero"
-    return judged(true[claim.value] != claim.negated, told, (facts.report_row,))
+    return {"spans": not above and not below, "excludes": above or below, "above": above, "below": below}[
+        said
+    ]
 
 
 def check_difference(claim: Claim, subject: Subject, facts: RunFacts) -> Held:

@@ -49,6 +49,9 @@ def check_advice(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     """What the report recommends, for a playbook or at all."""
     if facts.report is None:
         return unknown()
+    if subject.is_empty and claim.value != "structural":
+        action = facts.report.recommended_action.value
+        return judged((claim.value == action) != claim.negated, action, (facts.report_row,))
     told = [
         item.action.value
         for item in facts.report.recommendations

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from schemas.vocabulary import EvidenceGrade
-from services.deliberation.check_figures import is_so
+from services.deliberation.check_figures import beside_zero, is_so
 from services.deliberation.claim import Claim
 from services.deliberation.figures import unit_of
 from services.deliberation.held import Held, judged, plainly, rows_of, unknown
@@ -85,7 +85,9 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     if isinstance(claim.value, tuple) and str(claim.value[0]).startswith("grade"):
         return _of_grades(claim, str(claim.value[1]), subject, facts)
     members = [item for item in members_of(claim.domain, Subject(), facts) if item != claim.other]
-    if isinstance(claim.value, tuple):
+    if isinstance(claim.value, tuple) and claim.value[0] == "zero":
+        tests = [_by_zero(member, str(claim.value[1]), facts) for member in members]
+    elif isinstance(claim.value, tuple):
         gained = claim.value[1] == "gained"
         tests = [_by_mean(member, gained, facts) for member in members]
     else:
@@ -97,6 +99,11 @@ def check_members(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
     rows = tuple(row for member in members[:1] for row in rows_of(facts.trades(member)))
     true = claim.portion.holds(count, len(known))
     return judged(true != claim.negated, f"{count} of {len(known)}", rows or (facts.report_row,))
+
+
+def _by_zero(member: Subject, said: str, facts: RunFacts) -> bool | None:
+    cluster = facts.cluster(member)
+    return None if cluster is None else beside_zero(cluster, said)
 
 
 def _by_mean(member: Subject, gained: bool, facts: RunFacts) -> bool | None:
@@ -121,7 +128,9 @@ def members_of(domain: str, within: Subject, facts: RunFacts) -> list[Subject]:
     """All members of a kind that traded."""
     if domain == "period":
         return facts.years(within)
-    return [] if domain in ("", "cluster") else facts.members(domain, within)
+    if domain == "cluster":
+        return facts.graded_subjects()
+    return [] if domain == "" else facts.members(domain, within)
 
 
 def _of_grades(claim: Claim, grade: str, subject: Subject, facts: RunFacts) -> Held:

@@ -77,6 +77,8 @@ def check_extreme(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
         return unknown(UNREAD)
     within = subject.without(claim.domain, "basis")
     members = members_of(claim.domain, within, facts)
+    if subject.basis is not None:
+        members = [member.joined(Subject(basis=subject.basis)) for member in members]
     if len(members) < 2:
         return unknown()
     held: Held | None = None

@@ -10,7 +10,7 @@ TRADES = r"(?:trades?|positions?|episodes?)"
 AMOUNT = (
     r"(?= (?:(?:about|around|roughly|nearly|almost|some|just|only|over|under|back|a|an|the|total|of|by"
     r"|another|further|more|than|less|at|least|most|well|close|to|mere|modest|small|tiny|full|whole"
-    r"|approximately) ){0,4}[-+−–$€£]?\d)"
+    r"|approximately|book|account|run|desk|us|it) ){0,4}[-+−–$€£]?\d)"
 )
 # Question of the catalogue -> how a text names it; longer names first where one begins another.
 MEASURES: dict[str, str] = {
@@ -39,6 +39,8 @@ MEASURES: dict[str, str] = {
     "hold_max": r"longest(?:[- ](?:held|running))? (?:hold(?:ing)?(?: time| period)?|trade|position)?",
     "hold_min": r"shortest(?:[- ](?:held|lived))? (?:hold(?:ing)?(?: time| period)?|trade|position)?",
     "hold_z": r"hold calibration|z(?:-score)?(?= (?:of |is |was )?-?\d)",
+    "worst_mae": r"(?:deepest|worst|largest|maximum) (?:(?:maximum|single) )?(?:adverse excursion|mae)",
+    "best_mfe": r"(?:best|largest|highest|maximum) (?:(?:maximum|single) )?(?:favou?rable excursion|mfe)",
     "mean_mfe": r"(?:mean|average) (?:mfe|favou?rable excursion)",
     "mean_mae": r"(?:mean|average) (?:mae|adverse excursion)",
     "mfe_p50": r"(?:median )?mfe(?: median)?|(?:median )?(?:maximum )?favou?rable excursion",
@@ -74,7 +76,7 @@ MEASURES: dict[str, str] = {
         r"(?:(?:resolved|closed|finished|completed|past|such|its|the|more|other|further|of) ){0,4}"
         r"(?:(?:trades?|trading|position)[ -]counts?|(?:number|count|sample) of (?:resolved |closed )?"
         rf"{TRADES}|{TRADES}|sample(?: sizes?)?(?: of)?|trading activity|cases|occasions|occurrences"
-        r"|instances|entries|\bn\b|times(?! (?:as|more|higher|better|larger|the|its)\b))"
+        r"|instances|entries|attempts|\bn\b|times(?! (?:as|more|higher|better|larger|the|its)\b))"
         r"|(?<=nothing )(?:was )?traded|trading(?= (?:in|of|took|was))"
     ),
     "fees": r"fees?(?: bill)?|commissions?|costs|trading costs",
@@ -194,7 +196,7 @@ BELOW = (
     r"|south of|<=?|a maximum of|just under|not even"
 )
 ALL = (
-    r"(?<!in )(?<!after )(?<!at )(?<!above )(?<!% of )(?<!percent of )all(?: of)?(?! over)|every(?: one of| single| one)?|each(?: of)?|both(?: of)?"
+    r"(?<!in )(?<!after )(?<!at )(?<!above )(?<!% of )(?<!percent of )all(?: of)?(?! over)|every(?: one of| single| one)?|each(?: of)?(?! (?:trade|position|episode)\b)|both(?: of)?"
     r"|always|entirely|exclusively|invariably|without exception|100 ?%(?= of)|the whole of"
 )
 NONE = r"none(?: of)?|no|not (?:one|a single)(?: of)?|never|neither(?: of)?|zero|nothing|nobody|without (?:any|a single)"
@@ -334,7 +336,7 @@ BAD = (
     r"|dreadful|miserable|troubled|a failure|a disaster)(?: (?:one|results?|performance|run|record|job|work|year|years|form))?"
 )
 CHANGES = (
-    r"(?:climb|improv|declin|deteriorat|worsen|increas|decreas|grow|shrink|recover|drift|widen|narrow|strengthen|weaken"
+    r"(?:climb|improv|declin|deteriorat|worsen|increas|decreas|grow|shrink|recover|widen|narrow|strengthen|weaken"
     r"|accelerat|slow|doubl)(?:ed|s|es|ing|e)?|rose|risen|rises?|rising|fell|fallen|falls?|falling|grew|grown|shrank|shrunk"
     r"|drop(?:ped|s|ping)?"
 )
@@ -355,7 +357,7 @@ RANKED = (
 )
 # Words of a side that mean none.
 NO_SIDE = (
-    r"long (?:way|time|run|term|ago|period|stretch|series|before|after|enough|history|list|since)|long-term|(?:as|so|no|not|for) long"
+    r"without (?:a single |any )?exceptions?|long (?:way|time|run|term|ago|period|stretch|series|before|after|enough|history|list|since)|long-term|(?:as|so|no|not|for) long"
     r"|in short|short-lived|shortly|short (?:time|period|answer|history|term)|short-term|cut short|fall short|fell short"
 )
 FUTURE = (

@@ -17,6 +17,7 @@ from services.evidence.facts import Subject
 from services.evidence.run_facts import TRADED
 
 OF_THE = re.compile(r"\b(?:of|among|amongst) (?:the|all|these|those)(?: other)?\s*$", re.I)
+THOSE = re.compile(r"\s*of (?:those|them|these|which|whom)\b", re.I)
 LISTED = re.compile(r"\s*(?:,|,? and|,? versus|,? vs\.?|,? against|,? to|/)\s*", re.I)
 EACH = re.compile(r"\b(?:each|apiece|alike|both)\b", re.I)
 REACHED = re.compile(
@@ -117,6 +118,8 @@ def _stated(reading: SentenceReading, index: int, mention: Mention, found: Readi
     if bound is not None:
         reading.use(bound)
     subjects, sure = reading.of(mention.start, mention.end, found.noun_end)
+    if reading.counted is not None and THOSE.match(reading.layout.text, mention.end):
+        subjects = (reading.counted,)
     subjects, filters, every = _whom(reading, index, mention, found, subjects)
     if not found.questions and not filters.is_empty and not unit_of(held):
         found = replace(found, questions=("trades",))
@@ -179,9 +182,10 @@ def _whom(
             return subjects, told[position], ()
     text = reading.layout.text
     behind = text[mention.end : reading.layout.piece(mention.start, mention.end)[1] + 12]
-    if EACH.search(behind):
+    lead = reading.layout.text[reading.layout.piece(mention.start, mention.end)[0] : mention.start]
+    if EACH.search(behind) or EACH.search(lead):
         told = _filters_before(reading, index, None)
-        each = [m for m in reading.mentions[index + 1 :] if EACH.fullmatch(m.text)]
+        each = [m for m in reading.mentions if EACH.fullmatch(m.text)]
         reading.use(*each[:1])
         if told is not None:
             return subjects, Subject(), tuple(subjects[0].joined(item) for item in told)

@@ -28,7 +28,7 @@ LOSS_BEHIND = re.compile(r"\s*(?:loss\b|in losses|down\b|in the red|to the bad|b
 APPOSITION = 3  # mentions between a measure and its figure: "the E-value of trend_pullback, 0.87, ..."
 OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
 UNITS = {"R": "r", "r": "r", "%": "share", "$": "money", "€": "money", "£": "money"}
-SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_r", "worst_pnl"})
+SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
 BOTH = ("total_r", "mean_r")
 DAYS = {"hold_p50": "p50", "hold_p90": "p90", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
 HOLDS = {"hold_p50": "p50", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
@@ -163,6 +163,12 @@ class FigureReader:
         if named is not None:
             questions, used, end = self._questions_of(named, mention, unit)
             return Reading(questions, filters.filters, end, 1.0, used | filters.used)
+        earlier = self._before(index)
+        if earlier is not None and unit_of(self._layout.mentions[earlier].value) == unit:
+            known = self.reading(earlier)
+            bare = not self._layout.beside(mention, "direction", "result")
+            if bare and known.sure == 1.0 and filters.filters.is_empty:
+                return Reading(known.questions, known.filters, None, 0.75)
         inherited = self._header(index, unit)
         default = BOTH if unit == "r" else ("pnl", "mean_pnl")
         return Reading(inherited or default, filters.filters, None, 0.75, filters.used)
@@ -207,7 +213,13 @@ class FigureReader:
         """A bare number: of what is counted behind it, or of the measure before it."""
         mention = self._layout.mentions[index]
         named = self._layout.previous(index)
-        if named is not None and named.kind == "parameter" and self._layout.is_near(named.end, mention.start):
+        if named is not None and named.kind == "playbook" and index > 1:
+            named = self._layout.mentions[index - 2]
+        if (
+            named is not None
+            and named.kind == "parameter"
+            and len(self._layout.between(named.end, mention.start)) <= APPOSITION + 2
+        ):
             return Reading(("parameter",))
         phrase = self.nouns.behind(index)
         if phrase.head in ("bars", "days"):
@@ -329,7 +341,9 @@ class FigureReader:
         plain = ("days_p50", "days_mean") if question == "days" else ("hold_p50", "hold_mean")
         if names:
             return tuple(names)
-        return plain if re.search(r"\bh[eo]ld|\blasted|\bran for|\bstay|\bduration|\bopen", said) else ()
+        return (
+            plain if re.search(r"\bh[eo]ld|\bkept|\blasted|\bran for|\bstay|\bduration|\bopen", said) else ()
+        )
 
     def _is_of_hold(self, question: str, said: str) -> bool:
         return re.search(HOLD_WORDS[question], said) is not None

@@ -85,7 +85,7 @@ def _names_of(playbooks: tuple[str, ...], parameters: tuple[str, ...]) -> list[t
         ("playbook", rf"{_worded(name.lower())}s?(?:'s|’s|')?(?!\w)", name) for name in _longest(playbooks)
     ]
     named = _longest(parameters)
-    plain = r"(?= (?:parameter )?(?:of|is|was|at|=|set to) \d)"
+    plain = r"(?= (?:parameter\b|(?:of|is|was|at|=|set to) \d))"
     in_atr = [name for name in named if name.endswith("_atr")]
     entries += [
         ("parameter", rf"{name[:-4].lower()}s? (?:of|at|is)(?= \d+(?:\.\d+)? ?(?:atr|x atr|times))", name)
@@ -122,7 +122,9 @@ ENTRIES: list[tuple[str, str, Any]] = [
     *(("factor", rf"(?:{pattern})(?!\w)", value) for pattern, value in words.FACTORS.items()),
     ("fraction", FRACTION, None),
     ("ratio", RATIO, None),
-    *_listed("measure", {name: words.MEASURES[name] for name in ("best_r", "worst_r")}),
+    *_listed(
+        "measure", {name: words.MEASURES[name] for name in ("worst_mae", "best_mfe", "best_r", "worst_r")}
+    ),
     *_listed("equal", {"equal": words.EQUAL}),
     ("rank", rf"\b(?:{words.RANKED})\b", None),
     *_listed("extreme", {"highest": words.HIGHEST, "lowest": words.LOWEST}),

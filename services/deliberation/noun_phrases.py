@@ -21,6 +21,7 @@ COUNTED = frozenset({*NOT_CATALOGUED, *(name for name, asked in CATALOGUE.items(
 OF_A_RESULT = re.compile(
     r"money|profit|positive|negative|black|green|red|loss|gain|los|earn|ahead|behind|winning", re.I
 )
+CASES = re.compile(r"^\s*(?:cases|times|occasions|instances)\b", re.I)
 RELATIVE = re.compile(r"\s*(?:that|which)(?: (?:were|was|had|have|ever|are|is))*\s*", re.I)
 OUTCOMES = {"winners": "won", "losers": "lost"}
 SIDES = {"longs": "long", "shorts": "short"}
@@ -95,6 +96,8 @@ class NounPhrases:
                     break
                 filters = filters.joined(told)
                 head = head if mention.kind == "side" and head is None else head or "trades"
+            elif mention.text.casefold() == "exits":
+                head = "trades"
             elif mention.value not in COUNTED:
                 break
             elif head is None or head == "trades":
@@ -199,8 +202,15 @@ class NounPhrases:
         found = [m for m in self._layout.beside(mention, "failure") if m.end <= mention.start]
         clause = self._layout.clause_of(mention.start)
         in_clause = [m for m in self._layout.mentions if m.kind == "failure" and m.end <= mention.start]
+        if (
+            not found
+            and self._layout.next(index) is not None
+            and CASES.search(self._layout.text[mention.end : mention.end + 12])
+        ):
+            in_clause += [m for m in self._layout.mentions if m.kind == "exit" and m.end <= mention.start]
         found = found or [m for m in in_clause if self._layout.clause_of(m.start) == clause][:1]
-        return (Subject(failure_mode=found[-1].value), frozenset({found[-1].start})) if found else None
+        told = filter_of(found[-1]) if found else None
+        return None if told is None else (told, frozenset({found[-1].start}))
 
     def _told_before(self, index: int, phrase: Phrase) -> tuple[Subject, frozenset[int]] | None:
         """A verb right before a count, "won 22", and the noun before a parenthesis, "losers (25)"."""

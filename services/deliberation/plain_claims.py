@@ -38,6 +38,10 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
         reading.use(mention)
         return []
     subjects = reading.of(mention.start, mention.end)
+    told = [m for m in reading.layout.beside(mention, "exit", "failure") if m.end <= mention.start]
+    for m in told[-1:]:
+        reading.use(m)
+        subjects = tuple(s.joined(filter_of(m) or Subject()) for s in subjects[0]), subjects[1]
     if all(_is_one(subject) for subject in subjects[0]):
         return told_of_a_trade(reading, index, mention)
     measures = [m.value for m in reading.layout.beside(mention, "measure") if m.value in SIGNED]
@@ -141,7 +145,9 @@ def grade(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         reading.layout.is_negated(mention.start)
         or SHORT_OF.search(reading.layout.lead(mention.start)) is not None
     )
-    denied = [m for m in reading.mentions[:index] if m.kind == "not_graded" and m.text.casefold().startswith(DENIED)]
+    denied = [
+        m for m in reading.mentions[:index] if m.kind == "not_graded" and m.text.casefold().startswith(DENIED)
+    ]
     negated = negated or bool(denied)
     claim = reading.plain("grade", mention, "grade", value=mention.value, negated=negated)
     every = reading.listed(claim.subjects[0])
@@ -199,7 +205,18 @@ def alone(reading: SentenceReading, index: int, mention: Mention, claims: list[C
     following = reading.layout.next(index)
     if following is not None and (
         following.kind
-        in (*NUMBERS, "quantifier", "fraction", "bound", "extreme", "factor", "ratio", "date", "period")
+        in (
+            *NUMBERS,
+            "quantifier",
+            "fraction",
+            "bound",
+            "extreme",
+            "factor",
+            "ratio",
+            "date",
+            "period",
+            "grade",
+        )
     ):
         between = reading.layout.between(mention.end, following.start)
         if len(between) <= FEWEST:
@@ -222,7 +239,11 @@ def alone(reading: SentenceReading, index: int, mention: Mention, claims: list[C
         and reading.layout.clause_of(claim.start - offset) == clause
         and field in claim.subjects[0].fields
     ]
-    qualitative = [claim for claim in found if claim.said in ("direction", "comparison", "portion", "grade")]
+    qualitative = [
+        claim
+        for claim in found
+        if claim.said in ("direction", "comparison", "portion", "grade") or claim.relation in ("<", ">")
+    ]
     chosen = qualitative[:1]
     if not field or not chosen:
         return claims

@@ -112,6 +112,9 @@ PLAIN = words(
     "uses action actions designed atr anybody look looks whoever experiments parameter parameters settings setting default set "
     "numbered amounted apiece closed-out booked's amongst numbering "
     "shadow shadowed expired expire expires retired candidate candidates trial force version versions "
+    "aims aim aimed stretches stretched completed diagnosed shade sold bought exception exceptions splits new hosted hosts "
+    "saw widest margin everything revealed attempt attempts book books desk counts below above calendar left ever "
+    "drift drifts drifted "
     "present absent resolved remaining winning losing busiest quiet busy heavy light mixed uneven "
     "hard easy difficult nothing something anything everything nobody someone everyone none somewhere nowhere anywhere "
     "separate original initial current "
@@ -123,5 +126,5 @@ ABOUT_A_RUN = words(
     "profit profits loss losses gain gains return returns money cash fee fees cost costs winner winners loser losers "
     "win wins winning losing won lost ratio sharpe sortino drawdown slippage risk broker order orders fill fills entry "
     "entries exit exits edge expectancy evidence volatility volume leverage benchmark index kelly system model bot "
-    "agent result results performance sample significance than"
+    "agent recommendation recommendations report reports desk fed result results performance sample significance than"
 )

@@ -21,7 +21,7 @@ from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
 
 OF = re.compile(
-    r"\s*(?:(?:trades|positions|times|winners|losers) )?(?:out )?of (?:(?:the|its|their|all|his|these|those|a|total) )*\s*|\s*/\s*",
+    r"\s*(?:(?:trades|positions|times|winners|losers) )?(?:out of|of|in) (?:(?:the|its|their|all|his|these|those|a|total) )*\s*|\s*/\s*",
     re.I,
 )
 SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|at|below|above|to)\s*$", re.I)
@@ -93,6 +93,8 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
     phrase = reading.nouns.behind(whole)
     if phrase.head in MEMBERS:
         return []
+    if unit_of(total.value) == "money":
+        return _part_of_money(reading, mention, total)
     reading.use(total)
     told = _predicate(reading, whole, phrase, mention)
     subjects, sure = reading.of(mention.start, total.end, phrase.end)
@@ -119,6 +121,21 @@ def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> li
     ]  # fmt: skip
 
 
+def _part_of_money(reading: SentenceReading, mention: Mention, total: Mention) -> list[Claim]:
+    """Both figures of "1,406 of 2,702 dollars": of the subject, and of the run."""
+    found = [m for m in reading.mentions if m.value in ("fees", "pnl") and m.end <= mention.start]
+    if not found:
+        return []
+    reading.use(mention, total, found[-1])
+    questions = (str(found[-1].value),)
+    subjects = reading.of(mention.start, mention.end)
+    whole = ((Subject(),), 1.0)
+    return [
+        reading.claim("number", (m.start, m.end), of, "figure", questions=questions, value=m.value)
+        for m, of in ((mention, subjects), (total, whole))
+    ]
+
+
 def _percent(held: Figure) -> Portion:
     margin = held.step * 0.5000001 / 100
     return Portion(held.value / 100 - margin, held.value / 100 + margin)
@@ -139,7 +156,7 @@ def _predicate(reading: SentenceReading, whole: int, phrase: Phrase, part: Menti
     right = reading.layout.piece(start, mentions[whole].end)[1]
     near = [m for m in behind if m.start < min(stop, right)]
     before = [m for m in mentions[: reading.index(part)] if m.end <= start]
-    parenthesised = reading.layout.lead(start).rstrip().endswith("(")
+    parenthesised = reading.layout.lead(start).rstrip().endswith(("(", ","))
     further = [m for m in behind if m.start < stop][:2] if parenthesised else []
     for group in (near, list(reversed(before))[:3], further, list(reversed(before))):
         told = next(((m, f) for m in group if (f := filter_of(m)) is not None), None)
@@ -436,7 +453,19 @@ def _among_those_counted(
 def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """A percentage of a whole result, or of all trades: "72 % of the total R"."""
     following = reading.layout.next(index)
-    if unit_of(mention.value) != "share" or following is None:
+    if unit_of(mention.value) != "share":
+        return []
+    ends = following is None or following.start >= reading.layout.piece(mention.start, mention.end)[1]
+    if ends and reading.last_part is not None and not reading.layout.beside(mention, "measure", "result"):
+        questions, filters = reading.last_part
+        subjects = reading.of(mention.start, mention.end)
+        return [
+            reading.claim(
+                "percent", (mention.start, mention.end), subjects, "part", questions=questions, filters=filters,
+                portion=_percent(mention.value),
+            )
+        ]  # fmt: skip
+    if following is None:
         return []
     if following.kind == "quantifier" and following.value == "all":
         following = reading.layout.next(index + 1)
@@ -445,6 +474,8 @@ def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list
     between = reading.layout.text[mention.end : following.start]
     told = filter_of(following)
     question = "trades" if told is not None else WHOLES.get(str(following.value))
+    if following.text.casefold().startswith("of "):
+        between += "of "
     if question is None or not PERCENT_OF.fullmatch(between) or OWN.search(between):
         return []
     if question == "trades" and told is None and not reading.nouns.predicate(index).filters.is_empty:
@@ -452,6 +483,7 @@ def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list
     subjects = reading.of(mention.start, following.end)
     if all(subject.is_empty for subject in subjects[0]):
         return []
+    reading.last_part = (question,), told or Subject()
     reading.use(
         mention, following, *(m for m in reading.mentions if mention.end <= m.start < following.start)
     )
@@ -517,7 +549,7 @@ def _members(
     """Some of the members of a kind, by what is told of them."""
     at = reading.index(mention) if index is None else index
     behind = _behind(reading, at, phrase)
-    told = next((m for m in behind if side_of(m) is not None or m.kind == "grade"), None)
+    told = next((m for m in behind if side_of(m) is not None or m.kind in ("grade", "zero")), None)
     before = reading.layout.previous(reading.index(mention))
     if (
         told is None
@@ -557,8 +589,12 @@ def _members(
     named = tuple(s.without(MEMBERS[str(phrase.head)]) if phrase.head != "clusters" else s for s in subjects)
     above = told.kind == "grade" and ABOVE_GRADE.search(reading.layout.lead(told.start)) is not None
     reading.use(*(m for m in behind if above and m.kind in ("bound", "compared")))
+    if told.kind == "zero":
+        what["domain"] = "cluster" if phrase.head == "clusters" else "playbook"
     value = (
-        ("grade_above" if above else "grade", told.value)
+        ("zero", told.value)
+        if told.kind == "zero"
+        else ("grade_above" if above else "grade", told.value)
         if told.kind == "grade"
         else ("direction", side_of(told))
     )

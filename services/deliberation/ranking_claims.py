@@ -6,7 +6,7 @@ from dataclasses import replace
 from services.deliberation.claim import Claim
 from services.deliberation.figures import BOTH, unit_of
 from services.deliberation.mentions import Mention
-from services.deliberation.noun_phrases import NUMBERS, filter_of
+from services.deliberation.noun_phrases import NUMBERS, filter_of, is_whom
 from services.deliberation.numerals import exactness
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
@@ -15,6 +15,7 @@ OFTEN = re.compile(
     r"often|active|traded|frequent|common|numerous|busiest|quietest|rarest|dominant|\bmain\b|chief|outnumber",
     re.I,
 )
+JUDGING = re.compile(r"best|worst|strongest|weakest|poorest|better|worse|stronger|weaker", re.I)
 OFTEN_BEHIND = 8  # characters: "more often"
 COSTLY = re.compile(r"costly|expensive|cheap", re.I)
 LONG = re.compile(r"long|short", re.I)
@@ -47,9 +48,13 @@ def measures_of(
     ):
         return ("hold_p50", "hold_mean"), Subject()
     found = [
-        m for m in reading.clause(mention, "measure") if m.value not in MEMBERS and m.value not in OF_A_TRADE
+        m
+        for m in reading.clause(mention, "measure")
+        if m.value not in MEMBERS and m.value not in OF_A_TRADE and not is_whom(reading.layout, m)
     ]
     found = [m for m in found if not (m.value == "mean_r" and m.text.casefold().startswith("edge"))]
+    if JUDGING.match(mention.text):
+        found = [m for m in found if m.value != "trades"]
     near = [m for m in found if m.start >= mention.end]
     chosen = near[:1] or found[-1:]
     if not chosen:
@@ -248,6 +253,17 @@ def _is_told_first(reading: SentenceReading, mention: Mention, number: Mention |
     return any(filter_of(m) is not None for m in reading.mentions if mention.end <= m.start < end)
 
 
+def _of_kinds(mention: Mention) -> tuple[str, ...]:
+    """By what two kinds of trades are compared: by their holds, by what they earned, or by their number."""
+    text = mention.text.casefold()
+    if text.startswith(("longer", "shorter")):
+        return ("hold_mean", "hold_p50")
+    earned = text.startswith(
+        ("beat", "outearn", "outperform", "better", "worse", "trail", "lag", "underperform")
+    )
+    return BOTH[::-1] if earned else ("trades",)
+
+
 def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int) -> list[Claim]:
     """Two kinds of trades of one subject: "more losers than winners", "won more often than it lost"."""
     place = (
@@ -271,12 +287,12 @@ def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int
     reading.use(mention, a, b)
     subjects = reading.of(min(a.start, mention.start), b.end)
     base = subjects[0][0]
-    before = reading.subjects.before(mention.start)
+    before = reading.subjects.before(a.start)
     base = before if not before.is_empty else base
     return [
         reading.claim(
             "comparison", (min(a.start, mention.start), b.end), ((base,), subjects[1]), "comparison",
-            questions=("trades",), relation=mention.value, filters=first, other=base.joined(second),
+            questions=_of_kinds(mention), relation=mention.value, filters=first, other=base.joined(second),
             negated=reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip

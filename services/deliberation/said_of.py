@@ -13,7 +13,7 @@ SUBJECT_KINDS = ("playbook", "regime", "timeframe", "symbol", "parameter", "peri
 FIGURES = ("number", "count_word", "interval", "fraction")
 ATTACHING = words("of in for by from with on the its during under across within at a an as")
 BETWEEN_NAMES = ATTACHING | words(
-    "trades trade long short regime regimes s playbook symbol market position entered opened closed"
+    "trades trade parameter long short regime regimes s playbook symbol market position entered opened closed"
 )
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|these|those|this|that|he|she)\b", re.I)
 AGAINST = re.compile(r"\s*,?\s*(?:against|versus|vs\.?|compared (?:with|to)|to)\s*", re.I)
@@ -27,6 +27,9 @@ OUTSIDE = re.compile(
 )
 EXITED = re.compile(r"\b(?:exited|closed|exit|close|resolved)\b[^,;]{0,30}$", re.I)
 JOINT = re.compile(r"\s*(?:,|,? and|,? or|,? plus|&|as well as|/)\s*(?:the |in |also )?", re.I)
+AS_OF = re.compile(
+    r"\b(?:as (?:of|at)|as known on|known (?:on|by)|by|until|up to|as it stood on)(?: the)?\s*$", re.I
+)
 OF_PERIOD = re.compile(r"\b(?:of|in)(?: the)?(?: year)?\s*$", re.I)
 OWNED = re.compile(r"\b(?:its|their)(?: very| own)?\s*$", re.I)
 NOUNS_OF_TRADES = {
@@ -134,6 +137,8 @@ class SubjectFinder:
         groups: list[Group] = []
         last_end, fresh = -1, True
         for mention in self._layout.mentions:
+            if mention.kind in ("date", "period") and AS_OF.search(self._layout.lead(mention.start)):
+                continue
             if mention.kind not in SUBJECT_KINDS and not self._is_noun_of_trades(mention):
                 fresh = fresh and mention.kind not in FIGURES
                 continue

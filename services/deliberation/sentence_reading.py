@@ -35,6 +35,7 @@ class SentenceReading:
         self.figures = FigureReader(layout)
         self.subjects = SubjectFinder(layout, carried)
         self.used: set[int] = set()
+        self.last_part: tuple[tuple[str, ...], Subject] | None = None
         self.counted: Subject | None = None  # the trades that were counted last
 
     @property

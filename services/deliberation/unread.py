@@ -69,8 +69,13 @@ def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Clai
         if group is not None and before and group.end <= place:
             said = before[-1]
             yield reading.claim(
-                "direction", (group.start, place + 3), ((group.subject,), 0.8), "direction",
-                questions=said.questions, value=said.value, negated=not said.negated,
+                "direction",
+                (group.start, place + 3),
+                ((group.subject,), 0.8),
+                "direction",
+                questions=said.questions,
+                value=said.value,
+                negated=not said.negated,
             )
         else:
             yield reading.claim("direction", (place, min(right, place + 3)), ((Subject(),), 0.6), "unread")

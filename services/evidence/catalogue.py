@@ -137,6 +137,8 @@ CATALOGUE: dict[str, Question] = {
     "worst_pnl": Question("money", episodes=lambda episodes: min(item.pnl for item in episodes)),
     "profit_factor": Question("score", episodes=_profit_factor),
     "mean_mfe": Question("r", episodes=lambda episodes: fmean(item.mfe_r for item in episodes)),
+    "worst_mae": Question("r", episodes=lambda episodes: min(item.mae_r for item in episodes)),
+    "best_mfe": Question("r", episodes=lambda episodes: max(item.mfe_r for item in episodes)),
     "mean_mae": Question("r", episodes=lambda episodes: fmean(item.mae_r for item in episodes)),
     # Answered by the run, its report or a version as a whole: see `RunFacts`.
     "failures": Question("count"),

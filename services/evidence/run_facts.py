@@ -189,6 +189,10 @@ class RunFacts:
         held = {moment_of(known.episode.entry_label).year for known in self.trades(within)}
         return [within.joined(Subject(period=period_of(year))) for year in sorted(held)]
 
+    def graded_subjects(self) -> list[Subject]:
+        """Every graded cluster as a subject, those of one timeframe left aside."""
+        return [Subject(c.playbook_id, c.regime) for c in self._clusters if c.timeframe is None]
+
     @cached_property
     def _members(self) -> dict[tuple[str, Subject], list[Subject]]:
         return {}
