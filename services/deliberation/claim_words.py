@@ -36,8 +36,8 @@ MEASURES: dict[str, str] = {
     ),
     "hold_p90": r"p90(?: hold)?|hold p90|90th percentile",
     "hold_mean": r"(?:mean|average) (?:hold(?:s|ing)?(?: times?| periods?| durations?| length)?|duration)",
-    "hold_max": r"longest(?:[- ](?:held|running))? (?:hold(?:ing)?(?: time| period)?|trade|position)?",
-    "hold_min": r"shortest(?:[- ](?:held|lived))? (?:hold(?:ing)?(?: time| period)?|trade|position)?",
+    "hold_max": r"longest(?:[- ](?:held|running))? (?:hold(?:ing)?(?: time| period)?|trade|position)",
+    "hold_min": r"shortest(?:[- ](?:held|lived))? (?:hold(?:ing)?(?: time| period)?|trade|position)",
     "hold_z": r"hold calibration|z(?:-score)?(?= (?:of |is |was )?-?\d)",
     "worst_mae": r"(?:deepest|worst|largest|maximum) (?:(?:maximum|single) )?(?:adverse excursion|mae)",
     "best_mfe": r"(?:best|largest|highest|maximum) (?:(?:maximum|single) )?(?:favou?rable excursion|mfe)",
@@ -138,7 +138,7 @@ GAINED = (
     r"|(?:with|at|in) (?:a |an )?(?:(?:overall|net|small|slight|modest|total|solid|clear) ){0,4}(?:profits?|gain)"
     r"|in (?:the )?(?:black|green)|positive)"
     r"|profitabl[ey]|in profit|in the black|in the green|money[- ]?makers?|(?:a|the|with) net (?:gain|positive)"
-    r"|(?:a |the )?(?:profit|gain)(?= of)|(?:a |with a )(?:net |overall |small |slight ){0,3}(?:profit|gain)"
+    r"|(?:a |the )?(?:profit|gain)(?= of)|(?:a |with a )(?:net |overall |small |slight ){0,3}(?:profit(?! factor)|gain)"
     rf"|{IS}(?:clearly |slightly |firmly )?positive|positive|pa(?:id|ys) off"
     r"|(?:did|does|doing|done|fared|fares|performed|performs) (?:very |quite |rather |fairly )?(?:well|strongly)"
     r"|strong(?:ly)? performers?|winning(?= (?:playbook|symbol|strategy|regime|year|side))"
@@ -272,8 +272,9 @@ TRADING_SIDE = r"(?:on |to )?the (?:long|short) side|(?:long|short)(?:-only)?(?=
 ORDERS: dict[str, str] = {
     "first_exit": r"(?:very )?(?:first|earliest) (?:exit|close)",
     "last_exit": r"(?:very )?(?:last|latest|final|most recent) (?:exit|close)",
-    "first": rf"(?:very )?(?:first|earliest|opening|initial) (?:resolved |closed )?(?:trade|position|episode|entry)",
-    "last": rf"(?:very )?(?:last|latest|final|most recent|newest) (?:resolved |closed )?(?:trade|position|episode|entry)",
+    "last": rf"last (?:traded|entered|opened)|(?:very )?(?:last|latest|final|most recent|newest) (?:resolved |closed )?"
+    rf"(?:trade|position|episode|entry)",
+    "first": rf"first (?:traded|entered|opened)|(?:very )?(?:first|earliest|opening|initial) (?:resolved |closed )?(?:trade|position|episode|entry)",
 }
 # What an interval says of zero.
 ZERO: dict[str, str] = {

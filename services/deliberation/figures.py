@@ -167,8 +167,9 @@ class FigureReader:
         if earlier is not None and unit_of(self._layout.mentions[earlier].value) == unit:
             known = self.reading(earlier)
             bare = not self._layout.beside(mention, "direction", "result")
-            if bare and known.sure == 1.0 and filters.filters.is_empty:
-                return Reading(known.questions, known.filters, None, 0.75)
+            if bare and known.sure == 1.0:
+                told = known.filters if filters.filters.is_empty else filters.filters
+                return Reading(known.questions, told, None, 0.75, filters.used)
         inherited = self._header(index, unit)
         default = BOTH if unit == "r" else ("pnl", "mean_pnl")
         return Reading(inherited or default, filters.filters, None, 0.75, filters.used)
@@ -181,6 +182,8 @@ class FigureReader:
         question = str(named.value)
         if question == "profit":
             return (BOTH if unit == "r" else ("pnl", "gross_pnl")), used, end
+        if question in ("fees", "pnl") and self._has(mention, "mean_r"):
+            return (f"mean_{question}",), used, end
         if question == "mean_r" and unit in ("money", "") and self._has(mention, "pnl"):
             return ("mean_pnl",), used, end
         if question == "mean_r" and unit in ("money", "") and self._has(mention, "fees"):
@@ -223,8 +226,11 @@ class FigureReader:
             return Reading(("parameter",))
         phrase = self.nouns.behind(index)
         if phrase.head in ("bars", "days"):
+            told = self.nouns.filters_beside(index)
+            holds = {m.start for m in self._layout.beside(mention, "measure") if m.value in ("hold_max", "hold_min")}
+            told = replace(told, used=told.used | holds)
             return Reading(
-                self._named(phrase.head, mention, phrase.head), Subject(), phrase.end, 1.0, phrase.used
+                self._named(phrase.head, mention, phrase.head), told.filters, phrase.end, 1.0, phrase.used | told.used
             )
         if phrase.head is not None and phrase.head not in ("trades", "profit"):
             return Reading((phrase.head,), phrase.filters, phrase.end, 1.0, phrase.used)

@@ -225,6 +225,10 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
     if after is None:
         return []
     first = reading.subjects.before(mention.start)
+    between = [g for g in reading.subjects.groups if mention.end <= g.start and g.end <= than]
+    later = [g for g in reading.subjects.groups if g.start >= than >= 0]
+    if first.is_empty and between and later:
+        first, after = between[0].subject, later[0]
     if first.is_empty and reading.subjects.groups[:1] == [after]:
         return []
     if not first.is_empty and not first.fields & after.own.fields:

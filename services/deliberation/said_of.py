@@ -30,6 +30,7 @@ JOINT = re.compile(r"\s*(?:,|,? and|,? or|,? plus|&|as well as|/)\s*(?:the |in |
 AS_OF = re.compile(
     r"\b(?:as (?:of|at)|as known on|known (?:on|by)|by|until|up to|as it stood on)(?: the)?\s*$", re.I
 )
+VERB = re.compile(r"\b(?:first|last) (?:traded|entered|opened)$", re.I)
 OF_PERIOD = re.compile(r"\b(?:of|in)(?: the)?(?: year)?\s*$", re.I)
 OWNED = re.compile(r"\b(?:its|their)(?: very| own)?\s*$", re.I)
 NOUNS_OF_TRADES = {
@@ -147,6 +148,7 @@ class SubjectFinder:
             joined = last is not None and self._is_joined(last_end, mention.start)
             if last is not None and last.subject.order is not None and mention.kind in ("date", "period"):
                 joined = joined and OF_PERIOD.search(self._layout.lead(mention.start)) is not None
+                joined = joined and VERB.search(self._layout.text[: last.end]) is None
             if last is not None and joined and not _clash(last.subject, named):
                 groups[-1] = Group(
                     last.start,
@@ -170,7 +172,7 @@ class SubjectFinder:
         narrows = NARROWING.search(lead := self._layout.lead(mention.start)) or OUTSIDE.search(lead)
         if named.playbook is not None or named.order is not None:
             beside = bool(groups) and groups[-1].end + 1 == mention.start
-            owned = OWNED.search(text[: mention.start][-12:]) is not None
+            owned = (VERB.search(mention.text) or OWNED.search(text[: mention.start][-12:])) is not None
             kept = groups[-1].subject if groups else self._carried
             return kept.without("order") if (beside or owned) and named.order is not None else Subject()
         if named.fields == {"direction"} and OWNED.search(text[: mention.start][-12:]):
