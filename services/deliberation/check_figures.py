@@ -1,4 +1,4 @@
-"""Does a figure equal a stored value at the decimals it is given with? Figures, shares, intervals, differences."""
+"""Does a figure equal a stored value at the decimals it is given with? Shares, intervals, differences."""
 
 from dataclasses import replace
 
@@ -12,6 +12,7 @@ from services.evidence.facts import Fact, Subject
 from services.evidence.run_facts import RunFacts
 
 SLACK = 0.5000001  # of the last digit: a stored value may be rounded already
+EXACTLY = 1e-9  # a parameter is what its file says, and never rounded
 WITHOUT_SIGN = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
 OF_UNIT = {"r": {"r"}, "share": {"share", "score"}, "money": {"money", "price"}}
 OF_CURRENCY = frozenset({"€", "£"})
@@ -65,7 +66,7 @@ def is_so(held: Figure, fact: Fact, share: bool, relation: str, questions: tuple
     said = held.value
     if WITHOUT_SIGN & set(questions) and (not held.sign or said > 0 > value and "worst" not in questions[0]):
         value, said = abs(value), abs(said)
-    near = abs(said - value) <= held.step * SLACK
+    near = abs(said - value) <= (EXACTLY if questions == ("parameter",) else held.step * SLACK)
     if near and held.sign == "+" and value < 0 and said == 0:
         near = False
     if relation == ">":

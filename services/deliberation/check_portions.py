@@ -136,7 +136,7 @@ def members_of(domain: str, within: Subject, facts: RunFacts) -> list[Subject]:
 def _of_grades(claim: Claim, grade: str, subject: Subject, facts: RunFacts) -> Held:
     cluster = facts.cluster(subject)
     if cluster is not None:
-        grades = (cluster.grade,)
+        grades: tuple[EvidenceGrade, ...] = (cluster.grade,)
     elif subject.is_empty or claim.domain == "playbook":
         grades = facts.grades(of_playbooks=claim.domain == "playbook")
     else:

@@ -5,6 +5,7 @@ figure belongs to the measure that is named beside it and to the subject that it
 leave that open, the claim keeps no question, and nothing can verify it.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable
 
@@ -33,6 +34,9 @@ from services.evidence.facts import Subject
 from services.text.claims import Span, asserted, sentences
 
 MOST_MENTIONS = 80  # of one sentence; what names more is a list of words
+COUNTERFACTUAL = re.compile(
+    r"\b(?:if|had)\b.{0,200}\bwould (?:not )?have\b|\bwould (?:not )?have\b.{0,200}\bif\b", re.I
+)
 Reader = Callable[[SentenceReading, int, Mention], list[Claim]]
 # In the order in which they read; what one has taken up, the next ones leave.
 READERS: tuple[dict[str, Reader], ...] = (
@@ -73,12 +77,15 @@ def read_claims(text: str, lexicon: Lexicon, quoted: Places = ()) -> tuple[Claim
     starts = [mention.start for mention in mentions]
     for sentence in sentences(text):
         begin, end = asserted(sentence.text)
+        if COUNTERFACTUAL.search(sentence.text):
+            found.append(_whole(sentence))
+            continue
         if begin < end:
             first, last = sentence.start + begin, sentence.start + end
             left, right = bisect_left(starts, first), bisect_left(starts, last)
             inside = [m.moved(-sentence.start) for m in mentions[left:right] if m.end <= last]
             if len(inside) > MOST_MENTIONS:
-                found.append(_crowded(sentence))
+                found.append(_whole(sentence))
                 continue
             reading = SentenceReading(SentenceLayout(sentence, inside), carried)
             found += _claims_of(reading, carried, (begin, end), quoted)
@@ -103,6 +110,6 @@ def _claims_of(
     return sorted(claims, key=lambda claim: (claim.start, claim.end))
 
 
-def _crowded(sentence: Span) -> Claim:
-    """All of a sentence that names more than can be read: nothing verifies it."""
+def _whole(sentence: Span) -> Claim:
+    """All of a sentence that names more than can be read, or tells what never was: nothing verifies it."""
     return Claim("number", sentence.start, sentence.end, sentence, (Subject(),), 1.0, "unread")

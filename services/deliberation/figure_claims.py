@@ -25,7 +25,8 @@ REACHED = re.compile(
 )
 INTERVAL = re.compile(OF_AN_INTERVAL, re.I)
 NO_FIGURE = re.compile(
-    r"\b(?:the|that|this|no|any|some|which|every|another|last|next|each|only|such) one\b|\bones?\b (?:that|which|is|was|another|by|day|to|can|could|must|should|may|might)\b",
+    r"\b(?:the|that|this|no|any|some|which|every|another|last|next|each|only|such) one\b|\bones?\b (?:that"
+    r"|which|is|was|another|by|day|to|can|could|must|should|may|might)\b",
     re.I,
 )
 
@@ -84,18 +85,20 @@ def _version(reading: SentenceReading, index: int, mention: Mention, found: Read
     subjects = reading.of(mention.start, mention.end)
     plain = tuple(subject.without("period", "basis") for subject in subjects[0])
     period = times[0].value if times and states else None
+    places = [mention.start, *(found.start() for found in states[:1])]
     is_now = states != [] and re.search(r"\b(?:is|are|remains?|still)\b", text) is not None
     return [
         reading.claim(
             "count", (mention.start, mention.end), (plain, subjects[1]), "version", questions=("version",),
             value=(int(mention.value.value), state, period, is_now),
-            negated=reading.layout.is_negated(mention.start) or bool(states) and reading.layout.is_negated(states[0].start()),
+            negated=any(reading.layout.is_negated(place) for place in places),
         )
     ]  # fmt: skip
 
 
 STATE = re.compile(
-    r"\b(?:(?P<active>active|in force|live|in use)|(?P<shadow>shadow\w*|on trial|tried|trial)|(?P<candidate>candidate)"
+    r"\b(?:(?P<active>active|in force|live|in use)|(?P<shadow>shadow\w*|on trial|tried|trial)"
+    r"|(?P<candidate>candidate)"
     r"|(?P<expired>expired?|ended)|(?P<retired>retired))\b",
     re.I,
 )
@@ -174,7 +177,7 @@ def _whom(
         listed = [g.subject for g in reading.subjects.groups if g.end <= mention.start and not g.told]
         names = list(dict.fromkeys(listed))
         if len(names) == size and all(item.fields == {"direction"} for item in names):
-            return names[position : position + 1], names[position], ()
+            return (names[position],), names[position], ()
         if len(names) == size and filters.is_empty | (size > 1):
             return dated((names[position],)), filters, ()
         told = _filters_before(reading, index, size)

@@ -15,7 +15,8 @@ from services.evidence.facts import Subject
 PARENTHESIS = re.compile(r"\s*\([^)]*\)")
 OPENING = re.compile(r"[(\[]\s*(?:(?:about|roughly|only|just|at|of|with) )*$")
 EXPECTED = re.compile(
-    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+|against)(?: (?:an?|of|the|expected|was|were|is))*\s*$",
+    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+|against)"
+    r"(?: (?:an?|of|the|expected|was|were|is))*\s*$",
     re.I,
 )
 EXPECTED_BEHIND = re.compile(
@@ -195,7 +196,6 @@ class FigureReader:
 
     def _of_share(self, index: int) -> Reading:
         """Percent: a rate, or the share of the trades that the piece tells something of."""
-        mention = self._layout.mentions[index]
         named = self._measure_beside(index, "share")
         if named is not None:
             return Reading((str(named.value),), used=frozenset({named.start}))
@@ -227,19 +227,27 @@ class FigureReader:
         phrase = self.nouns.behind(index)
         if phrase.head in ("bars", "days"):
             told = self.nouns.filters_beside(index)
-            holds = {m.start for m in self._layout.beside(mention, "measure") if m.value in ("hold_max", "hold_min")}
+            holds = {
+                m.start
+                for m in self._layout.beside(mention, "measure")
+                if m.value in ("hold_max", "hold_min")
+            }
             told = replace(told, used=told.used | holds)
             return Reading(
-                self._named(phrase.head, mention, phrase.head), told.filters, phrase.end, 1.0, phrase.used | told.used
+                self._named(phrase.head, mention, phrase.head),
+                told.filters,
+                phrase.end,
+                1.0,
+                phrase.used | told.used,
             )
         if phrase.head is not None and phrase.head not in ("trades", "profit"):
             return Reading((phrase.head,), phrase.filters, phrase.end, 1.0, phrase.used)
         before = self._measure_before(index, "")
         is_decimal = mention.value.step < 1
-        if phrase.head is None and before is not None and (is_decimal or before.value not in LOOSE):
-            if filter_of(before) is None:
-                questions, used, end = self._questions_of(before, mention, "")
-                return Reading(questions, Subject(), end, 1.0, used)
+        is_free = phrase.head is None and before is not None and filter_of(before) is None
+        if before is not None and is_free and (is_decimal or before.value not in LOOSE):
+            questions, used, end = self._questions_of(before, mention, "")
+            return Reading(questions, Subject(), end, 1.0, used)
         money = self._as_money(index, phrase.head)
         if money:
             return Reading(money, Subject(), None, 0.9)

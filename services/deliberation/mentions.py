@@ -123,7 +123,11 @@ ENTRIES: list[tuple[str, str, Any]] = [
     ("fraction", FRACTION, None),
     ("ratio", RATIO, None),
     *_listed(
-        "measure", {name: words.MEASURES[name] for name in ("hold_max", "hold_min", "worst_mae", "best_mfe", "best_r", "worst_r")}
+        "measure",
+        {
+            name: words.MEASURES[name]
+            for name in ("hold_max", "hold_min", "worst_mae", "best_mfe", "best_r", "worst_r")
+        },
     ),
     *_listed("equal", {"equal": words.EQUAL}),
     ("rank", rf"\b(?:{words.RANKED})\b", None),

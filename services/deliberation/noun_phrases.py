@@ -12,8 +12,9 @@ from services.text.claim_words import words
 NUMBERS = ("number", "count_word")
 NAMES = ("playbook", "symbol", "regime", "timeframe", "parameter")
 ADJECTIVES = words(
-    "resolved closed past complete completed finished such of its the their his her those these them other more "
-    "further additional different separate individual single whole total all our or so distinct live real actual which whom that"
+    "resolved closed past complete completed finished such of its the their his her those these them other "
+    "more further additional different separate individual single whole total all our or so distinct live "
+    "real actual which whom that"
 )
 NOT_CATALOGUED = ("bars", "days", "years", "exits", "failures", "profit")
 COUNTED = frozenset({*NOT_CATALOGUED, *(name for name, asked in CATALOGUE.items() if asked.unit == "count")})
@@ -31,7 +32,8 @@ STOPPED = re.compile(r"[;:()]|\b(?:while|whereas|but|although|though)\b")
 
 # Before "shorts" these make it what is counted or told.
 COUNTING = re.compile(
-    r"(?:\d|\b(?:more|fewer|less|most|than|were|was|are|is|be|no|all|and|number of|[a-z]*(?:teen|ty|one|two|three|four|five|six"
+    r"(?:\d|\b(?:more|fewer|less|most|than|were|was|are|is|be|no|all|and|number of|[a-z]*(?:teen|ty|one"
+    r"|two|three|four|five|six"
     r"|seven|eight|nine|ten|eleven|twelve))(?: of)?)\s*$",
     re.I,
 )

@@ -1,4 +1,4 @@
-"""Numbers as a text writes them: digits with unit and decimals, words, fractions, and how exact they claim to be."""
+"""Numbers as a text writes them: digits with a unit, words, fractions, and how exact they claim to be."""
 
 import re
 from dataclasses import dataclass, replace
@@ -17,7 +17,8 @@ UNIT = rf"{R_UNIT}|{SHARE_UNIT}|{MONEY_UNIT}|{OTHER_UNIT}"
 SIGN = r"(?:[-+−–]|(?:minus|plus|negative) )"
 NUMBER = rf"(?<![\w.]){SIGN}?[$€£]?{DIGITS}(?:k\b| thousand\b| million\b)?(?:[ -]?(?:{UNIT}))?(?!\w)"
 WRITTEN = re.compile(
-    rf"(?P<sign>{SIGN}?)(?P<money>[$€£]?)(?P<digits>{DIGITS})(?P<kilo>(?:k\b| thousand\b| million\b)?)(?P<unit>[ -]?(?:{UNIT}))?",
+    rf"(?P<sign>{SIGN}?)(?P<money>[$€£]?)(?P<digits>{DIGITS})(?P<kilo>(?:k\b| thousand\b"
+    rf"| million\b)?)(?P<unit>[ -]?(?:{UNIT}))?",
     re.I,
 )
 EDGE = rf"(?:open|{SIGN}?{DIGITS}(?:\s?R)?)"
@@ -35,18 +36,25 @@ SMALL = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|\d{1,2})"
 NOUN = r"(?:(?:trades?|positions?|episodes?|times?|of (?:them|its|the)(?: trades)?) )?"
 FRACTION = (
     rf"\b(?:(?:a|one|two|three|four|five|seven|nine)[ -](?:(?:{'|'.join(PARTS)})s?)(?: of(?: all)?)?"
-    rf"|{SMALL} {NOUN}(?:in|out of) (?:every )?(?:two|three|four|five|ten|[2-5]|10)(?! (?:of|regimes?|years?|months?))"
+    rf"|{SMALL} {NOUN}(?:in|out of) (?:every )?(?:two|three|four|five|ten|[2-5]|10)(?! (?:of|regimes?"
+    rf"|years?|months?))"
     r"|[1-9]/(?:[2-9]|10)(?: of(?: all)?)?)(?![\w/-])"
 )
 FRACTION_WRITTEN = re.compile(
-    rf"(?P<above>a|{SMALL})[ -]?(?:{NOUN}(?P<joint>in|out of) (?:every )?|/)?(?P<below>[a-z]+?|\d+)s?(?: of(?: all)?)?",
+    rf"(?P<above>a|{SMALL})[ -]?(?:{NOUN}(?P<joint>in|out of) (?:every )?|/)?(?P<below>[a-z]+?"
+    rf"|\d+)s?(?: of(?: all)?)?",
     re.I,
 )
-RATIO = rf"\b(?:{SMALL}|\d+(?:\.\d+)?)(?:[ -]to[ -]|:)(?:one|two|three|four|five|\d(?:\.\d+)?)(?![\w:])(?! (?:R|%))"
+RATIO = (
+    rf"\b(?:{SMALL}|\d+(?:\.\d+)?)(?:[ -]to[ -]|:)(?:one|two|three|four|five"
+    rf"|\d(?:\.\d+)?)(?![\w:])(?! (?:R|%))"
+)
 # What says before a number how exact it is.
 EXACTNESS = re.compile(
-    r"\b(?:(?P<about>about|around|roughly|approximately|some|circa|close to|more or less|in the region of|or so)"
-    r"|(?P<under>nearly|almost|just (?:under|below|short of)|not quite|a (?:little|touch|shade|bit) (?:under|below|less than)"
+    r"\b(?:(?P<about>about|around|roughly|approximately|some|circa|close to|more or less|in the region of"
+    r"|or so)"
+    r"|(?P<under>nearly|almost|just (?:under|below|short of)|not quite|a (?:little|touch|shade"
+    r"|bit) (?:under|below|less than)"
     r"|slightly (?:under|below|less than)|close to)"
     r"|(?P<over>just (?:over|above)|a (?:little|touch|shade|bit) (?:over|above|more than)"
     r"|slightly (?:over|above|more than)|barely (?:over|above|more than)))(?: (?:an?|the|by|of|at|to))*\s*$",

@@ -1,8 +1,8 @@
 """Claims of a word by itself: earned or lost, a grade, a name, a day."""
 
 import re
-from functools import cache
 from dataclasses import replace
+from functools import cache
 
 from services.deliberation.claim import Claim
 from services.deliberation.claim_words import ACTIONS
@@ -15,7 +15,8 @@ from services.deliberation.sentence_reading import MEMBERS, SentenceReading, dat
 from services.evidence.facts import Subject
 
 SHORT_OF = re.compile(
-    r"\b(?:below|under|short of|far from|less than|way from|nowhere near|yet to be|not|instead of|rather than)"
+    r"\b(?:below|under|short of|far from|less than|way from|nowhere near|yet to be|not|instead of"
+    r"|rather than)"
     r"(?: (?:being|be|a|an|any|the))*\s*$",
     re.I,
 )
@@ -24,6 +25,7 @@ OF_EVIDENCE = re.compile(
     r"\b(?:evidence|proof|samples?|interval|case|grade|report|data|basis|signs?)\b", re.I
 )
 DENIED = ("no ", "little", "hardly", "insufficient ", "nothing")
+TOWARDS = frozenset({"to", "at", "back", "up", "down", "just", "about"})
 SIGNED = ("mean_r", "median_r", "total_r", "lower_r", "upper_r", "best_r", "worst_r", "pnl")
 FEWEST, MOST_RANKS = 2, 5
 RANK_WORDS = ("first", "second", "third", "fourth", "fifth")
@@ -57,7 +59,7 @@ def direction(reading: SentenceReading, index: int, mention: Mention) -> list[Cl
 
 
 def evaluation(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
-    """A judgement in soft words; of the evidence, or beside a figure that is checked itself, it adds nothing."""
+    """A judgement in soft words; of the evidence, or beside a figure that is checked, it adds nothing."""
     beside = reading.layout.beside(
         mention, *NUMBERS, "quantifier", "fraction", "direction", "grade", "extreme", "failure"
     )
@@ -78,17 +80,10 @@ def _is_carried_by_a_figure(reading: SentenceReading) -> bool:
 def change(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     """A change to a figure, which is checked itself; any other change is left unread."""
     following = reading.layout.next(index)
-    if following is not None and following.kind in (*NUMBERS, "interval"):
-        if reading.layout.between(mention.end, following.start) <= {
-            "to",
-            "at",
-            "back",
-            "up",
-            "down",
-            "just",
-            "about",
-        }:
-            reading.use(mention)
+    if following is None or following.kind not in (*NUMBERS, "interval"):
+        return []
+    if reading.layout.between(mention.end, following.start) <= TOWARDS:
+        reading.use(mention)
     return []
 
 
@@ -131,8 +126,8 @@ def told_of_a_trade(reading: SentenceReading, index: int, mention: Mention) -> l
     plain = tuple(subject.without(*told.fields) for subject in subjects[0])
     return [
         reading.claim(
-            "quantifier", (mention.start, mention.end), (plain, subjects[1]), "portion", portion=PORTIONS["all"],
-            filters=told, negated=reading.layout.is_negated(mention.start),
+            "quantifier", (mention.start, mention.end), (plain, subjects[1]), "portion",
+            portion=PORTIONS["all"], filters=told, negated=reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip
 
@@ -188,13 +183,14 @@ def rank(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
     value = extremes[-1].value if extremes else "highest"
     return [
         reading.claim(
-            "comparison", (mention.start, mention.end), ((holder,), 0.8), "extreme", questions=questions, value=value,
-            domain=domain, filters=filters, relation=str(place), negated=reading.layout.is_negated(mention.start),
+            "comparison", (mention.start, mention.end), ((holder,), 0.8), "extreme", questions=questions,
+            value=value, domain=domain, filters=filters, relation=str(place),
+            negated=reading.layout.is_negated(mention.start),
         )
     ] + [
         reading.claim(
-            "comparison", (mention.start, mention.end), ((first,), 0.8), "extreme", questions=questions, value=value,
-            domain=kind, filters=filters, relation="1",
+            "comparison", (mention.start, mention.end), ((first,), 0.8), "extreme", questions=questions,
+            value=value, domain=kind, filters=filters, relation="1",
         )
         for first, kind in extra
     ]  # fmt: skip

@@ -21,7 +21,8 @@ from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
 
 OF = re.compile(
-    r"\s*(?:(?:trades|positions|times|winners|losers) )?(?:out of|of|in) (?:(?:the|its|their|all|his|these|those|a|total) )*\s*|\s*/\s*",
+    r"\s*(?:(?:trades|positions|times|winners|losers) )?(?:out of|of|in) (?:(?:the|its|their|all|his|these"
+    r"|those|a|total) )*\s*|\s*/\s*",
     re.I,
 )
 SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|at|below|above|to)\s*$", re.I)
@@ -30,18 +31,21 @@ ABOVE_GRADE = re.compile(r"\b(?:better|above|higher|more|beyond|stronger)(?: tha
 EXCEPT = re.compile(r"\s*,?\s*(?:except(?: for)?|but|other than|apart from|save|bar)(?: the)? ", re.I)
 ADVERB = re.compile(r"mostly|predominantly|mainly|largely|usually|typically|always|rarely|seldom", re.I)
 HAPPENED = re.compile(
-    r"\s*(?:(?:were|was|are|is|all|had|been|have|has) )*(?:took place|taken|made|came|come|happened|occurred|fell|opened|closed"
+    r"\s*(?:(?:were|was|are|is|all|had|been|have|has) )*(?:took place|taken|made|came|come|happened"
+    r"|occurred|fell|opened|closed"
     r"|entered|exited|from|in|between|before|after|since)\b",
     re.I,
 )
 NEVER_TRADED = re.compile(r"never (?:once |been |actually )*(?:traded|used|taken|active|fired)", re.I)
 THOSE = re.compile(r"\b(?:them|which|those|these|whom|all|none)\b", re.I)
 THINGS = re.compile(
-    r"all (?:of )?(?:(?:these|those|the|its|our) )*(?:figures|numbers|this|that|values|of this|told)\b|all in all\b",
+    r"all (?:of )?(?:(?:these|those|the|its|our) )*(?:figures|numbers|this|that|values|of this|told)\b"
+    r"|all in all\b",
     re.I,
 )
 OF_ALL = re.compile(
-    r"\b(?:best|worst|strongest|weakest|highest|lowest|largest|smallest|most \w+|first|last)(?: [a-z-]+){0,2} of\s*$",
+    r"\b(?:best|worst|strongest|weakest|highest|lowest|largest|smallest|most \w+|first"
+    r"|last)(?: [a-z-]+){0,2} of\s*$",
     re.I,
 )
 OWN = re.compile(r"\b(?:its|their)\b", re.I)
@@ -228,8 +232,9 @@ def _of_a_list(reading: SentenceReading, index: int, mention: Mention, phrase: P
     reading.use(mention, told)
     return [
         reading.claim(
-            "direction", (mention.start, told.end), (every, 1.0), "direction", questions=("mean_r",), every=every,
-            value=told.value, negated=(mention.value == "none") != reading.layout.is_negated(mention.start),
+            "direction", (mention.start, told.end), (every, 1.0), "direction", every=every,
+            questions=("mean_r",), value=told.value,
+            negated=(mention.value == "none") != reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip
 
@@ -266,7 +271,7 @@ def _limit(
 
 
 def _every(reading: SentenceReading, subjects: tuple[Subject, ...], phrase: Phrase) -> tuple[Subject, ...]:
-    """The subjects of a list of which each is meant: "neither A nor B", "both A and B", where nothing is counted."""
+    """The subjects of a list of which each is meant, where nothing is counted: "neither A nor B"."""
     return reading.listed(subjects[0]) if phrase.head is None else ()
 
 
@@ -393,16 +398,16 @@ def _without_predicate(
     whole = next((m for m in _behind(reading, reading.index(mention), Phrase()) if m.value in WHOLES), None)
     if question is None and phrase.head is None and whole is not None:
         question, phrase = WHOLES[str(whole.value)], replace(phrase, used=frozenset({whole.start}))
-    base = tuple(subject.without(*phrase.filters.fields) for subject in subjects[0])
+    plain = tuple(subject.without(*phrase.filters.fields) for subject in subjects[0])
     if OWN.search(reading.layout.text[place[0] : place[1]]):
         return []
-    if question is None or all(subject.is_empty for subject in base) and phrase.filters.is_empty:
+    if question is None or all(subject.is_empty for subject in plain) and phrase.filters.is_empty:
         return []
     reading.use(mention)
     reading.used |= phrase.used
     return [
         reading.claim(
-            "quantifier", place, (base, subjects[1]), "part", portion=portion,
+            "quantifier", place, (plain, subjects[1]), "part", portion=portion,
             questions=(question, "trades") if reading.counted is not None else (question,),
             filters=phrase.filters, negated=negated,
         )
@@ -461,8 +466,8 @@ def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list
         subjects = reading.of(mention.start, mention.end)
         return [
             reading.claim(
-                "percent", (mention.start, mention.end), subjects, "part", questions=questions, filters=filters,
-                portion=_percent(mention.value),
+                "percent", (mention.start, mention.end), subjects, "part", questions=questions,
+                filters=filters, portion=_percent(mention.value),
             )
         ]  # fmt: skip
     if following is None:
@@ -618,7 +623,10 @@ def _excepted(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Sub
         return None
     own = next((group.own for group in reading.subjects.groups if group.start == found.end()), Subject())
     named = {name: str(getattr(own, name)).removeprefix("!") for name in own.fields & set(MEMBERS.values())}
-    return Subject(**named) if named else None  # type: ignore[arg-type]
+    found_subject = Subject()
+    for name, value in named.items():
+        found_subject = found_subject.having(name, value)
+    return found_subject if named else None
 
 
 def _graded(

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from services.deliberation.claim import Claim
 from services.deliberation.figures import BOTH, unit_of
@@ -10,6 +11,7 @@ from services.deliberation.noun_phrases import NUMBERS, filter_of, is_whom
 from services.deliberation.numerals import exactness
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
+from services.text.claim_words import words
 
 OFTEN = re.compile(
     r"often|active|traded|frequent|common|numerous|busiest|quietest|rarest|dominant|\bmain\b|chief|outnumber",
@@ -26,7 +28,8 @@ ORDER_OF = {
     "worst_pnl": "worst",
 }  # fmt: skip
 RESULT = re.compile(
-    r"\b(?:more|less|much|most|least|better|worse)\b[^,;]*\b(?:R|money|result)\b|\b(?:earn|made|make|brought|did|do)",
+    r"\b(?:more|less|much|most|least|better|worse)\b[^,;]*\b(?:R|money|result)\b|\b(?:earn|made|make"
+    r"|brought|did|do)",
     re.I,
 )
 WHICH = ("playbook", "symbol", "regime", "period", "direction", "failure_mode", "exit_reason")
@@ -60,12 +63,12 @@ def measures_of(
     if not chosen:
         earlier = [m for m in reading.mentions if m.kind == "measure" and m.end <= mention.start]
         earlier = [m for m in earlier if m.value not in MEMBERS and m.value not in (*OF_A_TRADE, "profit")]
-        named = [
+        stated = [
             str(m.value)
             for m in earlier[-1:]
             if filter_of(m) is None and m.value not in ("trades", "bars", "days")
         ]
-        return (*named, *BOTH), Subject()
+        return (*stated, *BOTH), Subject()
     named = chosen[0]
     reading.use(named)
     told = filter_of(named)
@@ -112,7 +115,8 @@ def extreme(reading: SentenceReading, index: int, mention: Mention) -> list[Clai
     return [
         reading.claim(
             "comparison", place, ((holder,), 1.0 if at else 0.9), "extreme", questions=questions, value=value,
-            domain=field, filters=filters, negated=reading.layout.is_negated(mention.start), relation=str(rank),
+            domain=field, filters=filters, relation=str(rank),
+            negated=reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip
 
@@ -162,6 +166,11 @@ def _holder(reading: SentenceReading, mention: Mention, domain: str) -> tuple[Su
     at_its = re.search(r"\bat (?:its|their) $", text[: mention.start]) is not None
     before_groups = [g for g in groups if g.end <= mention.start and not at_its]
     after_groups = [g for g in groups if g.start >= mention.end]
+    if not domain and not re.search(r"\bthe $", text[: mention.start]):
+        narrowed = next((g for g in after_groups if BEHIND.fullmatch(text, mention.end, g.start)), None)
+        if narrowed is not None and before_groups:
+            whole = before_groups[-1].subject.without(*narrowed.own.fields).joined(narrowed.own)
+            return whole, _field(narrowed.own), True
     fits = [g for g in reversed(before_groups) if not domain or domain in g.own.fields or domain == "cluster"]
     fits = fits or [g for g in after_groups if not domain or domain in g.own.fields or domain == "cluster"]
     for group in fits:
@@ -197,10 +206,10 @@ def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Cla
     number = next((m for m in reading.mentions[index + 1 :] if m.kind in NUMBERS), None)
     than = reading.layout.text.find("than", mention.start)
     after = reading.subjects.after(mention.end)
-    other = OTHERS.match(reading.layout.text, mention.end)
-    if other is None and mention.kind == "compared" and 0 <= than - mention.end <= FURTHEST:
-        other = OTHERS.match(reading.layout.text, than)
-    if other is not None:
+    others = OTHERS.match(reading.layout.text, mention.end)
+    if others is None and mention.kind == "compared" and 0 <= than - mention.end <= FURTHEST:
+        others = OTHERS.match(reading.layout.text, than)
+    if others is not None:
         value = "highest" if mention.value == ">" else "lowest"
         pseudo = Mention("extreme", mention.start, mention.end, mention.text, value)
         return extreme(reading, index, pseudo)
@@ -302,13 +311,14 @@ def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int
     ]  # fmt: skip
 
 
+BEHIND = re.compile(r" (?:in|on|with|during|under|for)(?: the)? ", re.I)
 OTHERS = re.compile(
     r"\s*(?:than )?(?:in |for |by |on )?(?:any|every|all|each)(?: of)?(?: the)? others?\b", re.I
 )
 PREPOSITIONS = frozenset({"over", "under", "up to", "beyond", "above", "below", "short of"})
 FURTHEST = 24  # characters between "more" and "than"
-_THAN = frozenset(
-    "more higher larger greater better stronger bigger longer less fewer lower smaller worse weaker shorter".split()
+_THAN = words(
+    "more higher larger greater better stronger bigger longer less fewer lower smaller worse weaker shorter"
 )
 
 
@@ -355,7 +365,7 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
     if before is not None and before.kind == "bound" and reading.layout.is_near(before.end, mention.start):
         bound = before.value
         reading.use(before)
-    what = {"value": (mention.value, exact, bound)}
+    what: dict[str, Any] = {"value": (mention.value, exact, bound)}
     inner = next(
         (
             m
@@ -371,8 +381,7 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
         )
         if claims:
             reading.use(mention)
-            first = claims[0]
-            return [first, _as_ratio(first, reading, mention, what)]
+            return [claims[0], _as_ratio(claims[0], reading, mention, what)]
         return []
     as_place = re.compile(r"\b(?:as|than|that of|those of|what|the)\b", re.I).search(
         reading.layout.text, mention.end
@@ -406,7 +415,7 @@ def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim
     ]  # fmt: skip
 
 
-def _as_ratio(claim: Claim, reading: SentenceReading, mention: Mention, what: dict[str, object]) -> Claim:
+def _as_ratio(claim: Claim, reading: SentenceReading, mention: Mention, what: dict[str, Any]) -> Claim:
     return reading.claim(
         "comparison", (mention.start, mention.end), (claim.subjects, 1.0), "ratio", questions=claim.questions,
         filters=claim.filters, other=claim.other, **what,
@@ -433,10 +442,11 @@ def owner(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     before = [g for g in others if g.end <= mention.start]
     named = before[-1] if before and inside is None else others[0]
     reading.use(mention)
+    meant = within.having("order", ORDER_OF[str(mention.value)])
     return [
         reading.claim(
-            "comparison", (mention.start, mention.end), ((within.joined(Subject(order=ORDER_OF[str(mention.value)])),), 0.9),
-            "is_of", filters=named.own, negated=reading.layout.is_negated(mention.start),
+            "comparison", (mention.start, mention.end), ((meant,), 0.9), "is_of",
+            filters=named.own, negated=reading.layout.is_negated(mention.start),
         )
     ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Of whom is something said? The playbook, regime, symbol, side or time that the words beside a claim name."""
+"""Of whom is something said? The playbook, regime, symbol, side or time that the words beside it name."""
 
 import re
 from dataclasses import dataclass
@@ -18,11 +18,13 @@ BETWEEN_NAMES = ATTACHING | words(
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|these|those|this|that|he|she)\b", re.I)
 AGAINST = re.compile(r"\s*,?\s*(?:against|versus|vs\.?|compared (?:with|to)|to)\s*", re.I)
 NARROWING = re.compile(
-    r"\b(?:in|during|within|under|inside|over|of|on|for|across|entered|opened|closed|exited|from|since|at|dated)(?: (?:the|all|both))?\s*$",
+    r"\b(?:in|during|within|under|inside|over|of|on|for|across|entered|opened|closed|exited|from|since|at"
+    r"|dated)(?: (?:the|all|both))?\s*$",
     re.I,
 )
 OUTSIDE = re.compile(
-    r"\b(?:outside(?: of)?|excluding|except(?: for| in)?|apart from|other than|without|beyond|ex)(?: the)?\s*$",
+    r"\b(?:outside(?: of)?|excluding|except(?: for| in)?|apart from|other than|without|beyond"
+    r"|ex)(?: the)?\s*$",
     re.I,
 )
 EXITED = re.compile(r"\b(?:exited|closed|exit|close|resolved)\b[^,;]{0,30}$", re.I)
@@ -210,7 +212,7 @@ class SubjectFinder:
         if mention.kind == "id":
             return Subject(episode=mention.text)
         value = f"!{mention.value}" if OUTSIDE.search(self._layout.lead(mention.start)) else mention.value
-        return Subject(**{mention.kind: value})
+        return Subject().having(mention.kind, value)
 
     def _span(self, mention: Mention) -> tuple[int, int]:
         """The days of a date, or from the first to the last one of "A to B"."""

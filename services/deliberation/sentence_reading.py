@@ -94,7 +94,7 @@ class SentenceReading:
         if len(fields) != 1 or fields & {"period", "order"}:
             return found
         field = fields.pop()
-        return (Subject(**{field: "|".join(getattr(subject, field) for subject in listed)}),)
+        return (Subject().having(field, "|".join(getattr(subject, field) for subject in listed)),)
 
     def claim(
         self, kind: ClaimKind, place: tuple[int, int], subjects: Subjects, said: str, **what: Any

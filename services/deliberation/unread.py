@@ -19,9 +19,10 @@ NAMES = frozenset({"playbook", "symbol", "regime", "timeframe", "parameter", "id
 CLAIMING: dict[str, ClaimKind] = {
     "number": "number", "count_word": "count", "fraction": "quantifier", "ratio": "comparison",
     "quantifier": "quantifier", "direction": "direction", "result": "direction", "extreme": "comparison",
-    "compared": "comparison", "factor": "comparison", "grade": "grade", "not_graded": "grade", "exit": "quantifier",
-    "failure": "quantifier", "zero": "comparison", "only": "comparison", "future": "direction", "rank": "comparison",
-    "order": "comparison", "evaluation": "direction", "change": "comparison",
+    "compared": "comparison", "factor": "comparison", "grade": "grade", "not_graded": "grade",
+    "exit": "quantifier", "failure": "quantifier", "zero": "comparison", "only": "comparison",
+    "future": "direction", "rank": "comparison", "order": "comparison", "evaluation": "direction",
+    "change": "comparison",
 }  # fmt: skip
 SCOPED = frozenset({"some"})
 UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})

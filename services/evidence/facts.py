@@ -1,7 +1,7 @@
 """A fact of a run, and what it is about."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from schemas.fact_check import FactRow
 
@@ -41,6 +41,10 @@ class Subject:
         """This subject with every field that the other one names."""
         named = {name: value for name, value in vars(other).items() if value is not None}
         return Subject(**{**vars(self), **named}) if named else self
+
+    def having(self, name: str, value: Any) -> "Subject":
+        """This subject with one field set."""
+        return Subject(**{**vars(self), name: value})
 
     def without(self, *names: str) -> "Subject":
         """This subject with these fields left open."""

@@ -181,7 +181,7 @@ class RunFacts:
         if key not in self._members:
             name = NAMED_FIELDS[field]
             held = {getattr(known.episode, name) for known in self.trades(within)} - {None}
-            self._members[key] = [within.joined(Subject(**{field: str(value)})) for value in sorted(held)]
+            self._members[key] = [within.having(field, str(value)) for value in sorted(held)]
         return self._members[key]
 
     def years(self, within: Subject = WHOLE) -> list[Subject]:
@@ -286,6 +286,8 @@ class RunFacts:
         if not subject.is_empty and question in TRADED:
             found = self.members(TRADED[question], subject)
             own = [(float(len(found)), self.trades(subject)[-1].row)] if found else []
+            if own and TRADED[question] not in subject.fields:
+                return own
         report = self.report
         counts: dict[str, tuple[int, ...]] = {
             "playbooks": (len(self.playbook_ids),),
