@@ -10,6 +10,7 @@ from benchmarks import page
 from benchmarks.cold_start import time_starts
 from benchmarks.embedded import time_backtest
 from benchmarks.engine import SIZES, time_engine
+from benchmarks.fact_check_speed import time_checks
 from benchmarks.gate_worlds import kept_section
 from benchmarks.growth import growth_with_bars, growth_with_symbols, weigh
 from benchmarks.live_step import time_steps
@@ -51,11 +52,13 @@ def all_sections() -> list[str]:
     growth.append(page.loop_section(time_loops()))
     tell("models that answer late")
     models = page.model_section(all_shares(), question_sizes(load_embedded_bars(start=SPAN[0], end=SPAN[1])))
+    tell("checks of a text")
+    checks = page.fact_check_section(time_checks())
     tell("cold and cached starts")
     starts = page.start_section(time_starts())
     tell("the embedded backtest")
     embedded = page.backtest_section(*time_backtest())
-    return [page.head(), limit, peers, *growth, models, starts, embedded]
+    return [page.head(), limit, peers, *growth, models, checks, starts, embedded]
 
 
 def main(arguments: list[str]) -> int:
