@@ -176,8 +176,8 @@ def fact_check_section(checked: Checked) -> str:
     """What a check of a text costs."""
     return f"""## Checking a text against a run
 
-CPU time of `factcheck` once the facts of the run are read, over labelled sentences and the narrative of a report
-(`python -m benchmarks.fact_check_speed`).
+CPU time of `factcheck` once the facts of the run are read, over labelled sentences and the narrative of a
+report (`python -m benchmarks.fact_check_speed`).
 
 {check_table([checked])}"""
 
