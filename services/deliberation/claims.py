@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from services.deliberation.claim import Claim
+from services.deliberation.comparison_claims import compared, factor
 from services.deliberation.figure_claims import figure, interval, zero
 from services.deliberation.layout import SentenceLayout
 from services.deliberation.mentions import Lexicon, Mention
@@ -27,7 +28,7 @@ from services.deliberation.plain_claims import (
     told_of_a_trade,
 )
 from services.deliberation.portion_claims import members, share
-from services.deliberation.ranking_claims import compared, extreme, factor, owner, told_of_one
+from services.deliberation.ranking_claims import extreme, owner, told_of_one
 from services.deliberation.sentence_reading import SentenceReading
 from services.deliberation.unread import Places, unread
 from services.evidence.facts import Subject

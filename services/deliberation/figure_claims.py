@@ -6,12 +6,13 @@ from dataclasses import replace
 from schemas.fact_check import ClaimKind
 from services.deliberation.claim import Claim
 from services.deliberation.claim_words import OF_AN_INTERVAL
+from services.deliberation.comparison_claims import difference
 from services.deliberation.figures import Reading, measure_unit, unit_of
+from services.deliberation.member_claims import members_share
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, filter_of
 from services.deliberation.numerals import Figure
-from services.deliberation.portion_claims import members_share, part_of_number, percent_part, whole_of
-from services.deliberation.ranking_claims import difference
+from services.deliberation.part_claims import part_of_number, percent_part, whole_of
 from services.deliberation.sentence_reading import SentenceReading, dated
 from services.evidence.facts import Subject
 from services.evidence.run_facts import TRADED

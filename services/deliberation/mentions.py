@@ -10,6 +10,7 @@ from typing import Any
 from schemas.vocabulary import FailureMode
 from services.deliberation import claim_words as words
 from services.deliberation.first_letters import ANY, first_letters
+from services.deliberation.measure_words import COUNT_WORDS, MEASURES
 from services.deliberation.numerals import (
     BRACKETED,
     FRACTION,
@@ -127,7 +128,7 @@ ENTRIES: list[tuple[str, str, Any]] = [
     *_listed(
         "measure",
         {
-            name: words.MEASURES[name]
+            name: MEASURES[name]
             for name in ("hold_max", "hold_min", "worst_mae", "best_mfe", "best_r", "worst_r")
         },
     ),
@@ -142,7 +143,7 @@ ENTRIES: list[tuple[str, str, Any]] = [
     *_listed("compared", {">": words.BEATS, "<": words.TRAILS}),
     *_listed("future", {"future": words.FUTURE}),
     *_listed("direction", {"flat": words.FLAT}),
-    *_listed("measure", words.MEASURES),
+    *_listed("measure", MEASURES),
     *_listed("direction", {"gained": words.GAINED, "lost": words.LOST}),
     *_listed("evaluation", {"gained": words.GOOD, "lost": words.BAD}),
     *_listed("change", {"change": words.CHANGES}),
@@ -291,7 +292,7 @@ READ: dict[str, Any] = {
 def _times(text: str) -> float:
     """The number in "six times" and in "2.5x"."""
     first = text.split(" ", maxsplit=1)[0].removesuffix("x").casefold()
-    return float(words.COUNT_WORDS[first]) if first in words.COUNT_WORDS else float(first)
+    return float(COUNT_WORDS[first]) if first in COUNT_WORDS else float(first)
 
 
 def _period(text: str, form: str) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from services.deliberation.claim_words import (
+from services.deliberation.measure_words import (
     COUNT_WORDS,
     MONEY_UNIT,
     OTHER_UNIT,

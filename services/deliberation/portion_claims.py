@@ -1,34 +1,26 @@
-"""Claims of parts of a whole: all, most, half, none, a third, 17 of 31; of trades and of their playbooks."""
+"""Claims of parts of a whole in words: all, most, half, a third or none of the trades."""
 
 import re
 from dataclasses import replace
-from typing import Any
 
 from services.deliberation.claim import Claim
 from services.deliberation.figures import side_of, unit_of
+from services.deliberation.member_claims import graded, members_told, told_behind
 from services.deliberation.mentions import Mention
 from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
 from services.deliberation.numerals import (
     PORTIONS,
-    Figure,
     Portion,
     bounded,
     exactness,
     share_of,
 )
+from services.deliberation.part_claims import whole_of
 from services.deliberation.said_of import SUBJECT_KINDS
 from services.deliberation.sentence_reading import MEMBERS, SentenceReading
 from services.evidence.facts import Subject
 
-OF = re.compile(
-    r"\s*(?:(?:trades|positions|times|winners|losers) )?(?:out of|of|in) (?:(?:the|its|their|all|his|these"
-    r"|those|a|total) )*\s*|\s*/\s*",
-    re.I,
-)
 SCOPE = re.compile(r"\b(?:of|across|over|in|for|from|among|after|with|by|on|at|below|above|to)\s*$", re.I)
-SHORT_OF = re.compile(r"\b(?:below|under|short of|far from|less than)(?: being)?\s*$", re.I)
-ABOVE_GRADE = re.compile(r"\b(?:better|above|higher|more|beyond|stronger)(?: than)?(?: being)?\s*$", re.I)
-EXCEPT = re.compile(r"\s*,?\s*(?:except(?: for)?|but|other than|apart from|save|bar)(?: the)? ", re.I)
 ADVERB = re.compile(r"mostly|predominantly|mainly|largely|usually|typically|always|rarely|seldom", re.I)
 HAPPENED = re.compile(
     r"\s*(?:(?:were|was|are|is|all|had|been|have|has) )*(?:took place|taken|made|came|come|happened"
@@ -49,124 +41,7 @@ OF_ALL = re.compile(
     re.I,
 )
 OWN = re.compile(r"\b(?:its|their)\b", re.I)
-PERCENT_OF = re.compile(r"\s*of (?:(?:the|all|run's|overall|total|whole|these|those) )*(?:run's )?", re.I)
 WHOLES = {"trades": "trades", "total_r": "total_r", "profit": "total_r", "pnl": "pnl", "fees": "fees"}
-MEMBER_GRADE = frozenset({"clusters", "playbooks"})
-
-
-def whole_of(reading: SentenceReading, index: int) -> int | None:
-    """Index of the part, number or quantifier, whose whole the number at an index is: "22 of its 60"."""
-    mentions = reading.mentions
-    place = mentions[index].start
-    for number in range(index - 1, max(-1, index - 4), -1):
-        before = mentions[number]
-        if before.kind in SUBJECT_KINDS or before.kind == "side":
-            if reading.layout.text[before.end : place].strip(" ").casefold() not in ("", "'s", "’s", "'"):
-                return None
-            place = before.start
-            continue
-        between = re.sub(r"\s+", " ", reading.layout.text[before.end : place])
-        if before.kind in ("quantifier", "fraction") and before.value != "some":
-            return (
-                number
-                if re.fullmatch(r"\s*(?:of )?(?:(?:the|its|their|his|those|these) )*", between)
-                else None
-            )
-        if before.kind in NUMBERS:
-            return number if OF.fullmatch(between) else None
-        if before.kind == "measure" and filter_of(before) is not None:
-            place = before.start
-            continue
-        return None
-    return None
-
-
-def _whole_behind(reading: SentenceReading, index: int) -> int | None:
-    """Index of the number whose part the number at an index is."""
-    mentions = reading.mentions
-    near = range(index + 1, min(index + 5, len(mentions)))
-    return next((i for i in near if mentions[i].kind in NUMBERS and whole_of(reading, i) == index), None)
-
-
-def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
-    """The part in "17 of 31 trades", with its whole."""
-    whole = _whole_behind(reading, index)
-    if whole is None or unit_of(mention.value) not in ("", "share"):
-        return []
-    total = reading.mentions[whole]
-    phrase = reading.nouns.behind(whole)
-    if phrase.head in MEMBERS:
-        return []
-    if unit_of(total.value) == "money":
-        return _part_of_money(reading, mention, total)
-    reading.use(total)
-    told = _predicate(reading, whole, phrase, mention)
-    subjects, sure = reading.of(mention.start, total.end, phrase.end)
-    base = tuple(subject.joined(phrase.filters) for subject in subjects)
-    share = unit_of(mention.value) == "share"
-    portion = Portion(-1, -1, int(mention.value.value)) if not share else _percent(mention.value)
-    place = (mention.start, mention.end)
-    reading.counted = base[0].joined(told.filters)
-    if told.filters.is_empty:
-        if phrase.filters.is_empty and all(subject.is_empty for subject in subjects):
-            return [reading.claim("count", place, (subjects, sure), "unread")]
-        return [
-            reading.claim(
-                "count", place, (base, sure), "part", questions=("trades",), portion=portion,
-                value=total.value, filters=phrase.filters,
-            )
-        ]  # fmt: skip
-    reading.used |= told.used | phrase.used
-    return [
-        reading.claim(
-            "count", place, (base, sure), "portion", portion=portion, filters=told.filters, value=total.value,
-            negated=reading.layout.is_negated(mention.start),
-        )
-    ]  # fmt: skip
-
-
-def _part_of_money(reading: SentenceReading, mention: Mention, total: Mention) -> list[Claim]:
-    """Both figures of "1,406 of 2,702 dollars": of the subject, and of the run."""
-    found = [m for m in reading.mentions if m.value in ("fees", "pnl") and m.end <= mention.start]
-    if not found:
-        return []
-    reading.use(mention, total, found[-1])
-    questions = (str(found[-1].value),)
-    subjects = reading.of(mention.start, mention.end)
-    whole = ((Subject(),), 1.0)
-    return [
-        reading.claim("number", (m.start, m.end), of, "figure", questions=questions, value=m.value)
-        for m, of in ((mention, subjects), (total, whole))
-    ]
-
-
-def _percent(held: Figure) -> Portion:
-    margin = held.step * 0.5000001 / 100
-    return Portion(held.value / 100 - margin, held.value / 100 + margin)
-
-
-def _predicate(reading: SentenceReading, whole: int, phrase: Phrase, part: Mention) -> Phrase:
-    """What is told of a part: behind its whole, before it, or in the clause around a parenthesis."""
-    mentions = reading.mentions
-    start = part.start
-    behind = [
-        m
-        for m in mentions[whole + 1 :]
-        if m.start not in phrase.used and (phrase.end is None or m.start >= phrase.end)
-    ]
-    stop = next(
-        (m.start for m in behind if m.kind in NUMBERS or m.kind == "quantifier"), len(reading.layout.text)
-    )
-    right = reading.layout.piece(start, mentions[whole].end)[1]
-    near = [m for m in behind if m.start < min(stop, right)]
-    before = [m for m in mentions[: reading.index(part)] if m.end <= start]
-    parenthesised = reading.layout.lead(start).rstrip().endswith(("(", ","))
-    further = [m for m in behind if m.start < stop][:2] if parenthesised else []
-    for group in (near, list(reversed(before))[:3], further, list(reversed(before))):
-        told = next(((m, f) for m in group if (f := filter_of(m)) is not None), None)
-        if told is not None and not told[1].fields & phrase.filters.fields:
-            return Phrase(None, told[1], None, frozenset({told[0].start}))
-    return Phrase()
 
 
 def members(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
@@ -196,7 +71,7 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
         reading.use(mention)
         return []
     if phrase.head in MEMBERS:
-        return _members(reading, mention, phrase, portion, place, negated)
+        return members_told(reading, mention, phrase, portion, place, negated)
     limit = _limit(reading, index, mention, phrase, place)
     if limit:
         return limit
@@ -204,9 +79,9 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
     if listed:
         return listed
     told = _told(reading, index, phrase)
-    grade = next((m for m in _behind(reading, index, phrase) if m.kind == "grade"), None)
+    grade = next((m for m in told_behind(reading, index, phrase) if m.kind == "grade"), None)
     if told.filters.is_empty and grade is not None:
-        return _graded(reading, mention, grade, portion, negated)
+        return graded(reading, mention, grade, portion, negated)
     subjects = reading.of(start, mention.end, phrase.end)
     base = tuple(subject.joined(phrase.filters) for subject in subjects[0])
     if not told.filters.is_empty:
@@ -223,7 +98,7 @@ def share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]
 
 def _of_a_list(reading: SentenceReading, index: int, mention: Mention, phrase: Phrase) -> list[Claim]:
     """Both, all or neither of the names of a list earned or lost: no count of trades."""
-    told = next((m for m in _behind(reading, index, phrase) if m.kind == "direction"), None)
+    told = next((m for m in told_behind(reading, index, phrase) if m.kind == "direction"), None)
     if phrase.head is not None or told is None or mention.value not in ("all", "none"):
         return []
     every = reading.listed(reading.of(told.start, told.end)[0][0])
@@ -243,7 +118,7 @@ def _limit(
     reading: SentenceReading, index: int, mention: Mention, phrase: Phrase, place: tuple[int, int]
 ) -> list[Claim]:
     """What no trade went beyond: "no position was kept longer than 20 bars", "no trade lost more than 3R"."""
-    behind = _behind(reading, index, phrase)
+    behind = told_behind(reading, index, phrase)
     figure = next((m for m in behind if m.kind in NUMBERS), None)
     if mention.value != "none" or phrase.head != "trades" or figure is None:
         return []
@@ -293,20 +168,6 @@ def _portion(reading: SentenceReading, index: int, mention: Mention) -> tuple[Po
     return PORTIONS[mention.value], start
 
 
-def _behind(reading: SentenceReading, index: int, phrase: Phrase) -> list[Mention]:
-    """The mentions of the clause behind a quantifier's noun, up to the next number or quantifier."""
-    mention = reading.mentions[index]
-    clause = reading.layout.clause_of(mention.start)
-    found = []
-    for m in reading.mentions[index + 1 :]:
-        if reading.layout.clause_of(m.start) != clause or m.kind == "quantifier":
-            break
-        if m.start in phrase.used or phrase.end is not None and m.start < phrase.end:
-            continue
-        found.append(m)
-    return found
-
-
 def _counted_further(reading: SentenceReading, index: int) -> Phrase:
     """The noun of a quantifier with names or a number between: "half of squeeze breakout's twenty trades"."""
     mentions = reading.mentions
@@ -321,7 +182,7 @@ def _counted_further(reading: SentenceReading, index: int) -> Phrase:
 def _told(reading: SentenceReading, index: int, phrase: Phrase) -> Phrase:
     """What is told of the quantified trades: behind the noun, and else by the verb before the quantifier."""
     filters, used = Subject(), set()
-    for m in _behind(reading, index, phrase):
+    for m in told_behind(reading, index, phrase):
         if m.kind in NUMBERS and m.value.unit:
             break
         item = filter_of(m)
@@ -395,7 +256,9 @@ def _without_predicate(
     question = WHOLES.get(str(phrase.head))
     if question is None and reading.counted is not None and phrase.head is None:
         question = "trades"
-    whole = next((m for m in _behind(reading, reading.index(mention), Phrase()) if m.value in WHOLES), None)
+    whole = next(
+        (m for m in told_behind(reading, reading.index(mention), Phrase()) if m.value in WHOLES), None
+    )
     if question is None and phrase.head is None and whole is not None:
         question, phrase = WHOLES[str(whole.value)], replace(phrase, used=frozenset({whole.start}))
     plain = tuple(subject.without(*phrase.filters.fields) for subject in subjects[0])
@@ -451,195 +314,5 @@ def _among_those_counted(
         reading.claim(
             "quantifier", place, ((reading.counted,), 0.9), "portion", portion=portion, filters=after.own,
             negated=negated,
-        )
-    ]  # fmt: skip
-
-
-def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
-    """A percentage of a whole result, or of all trades: "72 % of the total R"."""
-    following = reading.layout.next(index)
-    if unit_of(mention.value) != "share":
-        return []
-    ends = following is None or following.start >= reading.layout.piece(mention.start, mention.end)[1]
-    if ends and reading.last_part is not None and not reading.layout.beside(mention, "measure", "result"):
-        questions, filters = reading.last_part
-        subjects = reading.of(mention.start, mention.end)
-        return [
-            reading.claim(
-                "percent", (mention.start, mention.end), subjects, "part", questions=questions,
-                filters=filters, portion=_percent(mention.value),
-            )
-        ]  # fmt: skip
-    if following is None:
-        return []
-    if following.kind == "quantifier" and following.value == "all":
-        following = reading.layout.next(index + 1)
-    if following is None or following.kind != "measure":
-        return []
-    between = reading.layout.text[mention.end : following.start]
-    told = filter_of(following)
-    question = "trades" if told is not None else WHOLES.get(str(following.value))
-    if following.text.casefold().startswith("of "):
-        between += "of "
-    if question is None or not PERCENT_OF.fullmatch(between) or OWN.search(between):
-        return []
-    if question == "trades" and told is None and not reading.nouns.predicate(index).filters.is_empty:
-        return []
-    subjects = reading.of(mention.start, following.end)
-    if all(subject.is_empty for subject in subjects[0]):
-        return []
-    reading.last_part = (question,), told or Subject()
-    reading.use(
-        mention, following, *(m for m in reading.mentions if mention.end <= m.start < following.start)
-    )
-    return [
-        reading.claim(
-            "percent", (mention.start, following.end), subjects, "part", questions=(question,),
-            portion=_percent(mention.value), filters=told or Subject(),
-            negated=reading.layout.is_negated(mention.start),
-        )
-    ]  # fmt: skip
-
-
-def members_share(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
-    """A number of the playbooks, symbols or regimes: "four of the five playbooks earned money"."""
-    if unit_of(mention.value) or whole_of(reading, index) is not None:
-        return []
-    phrase = reading.nouns.behind(index)
-    whole = _whole_behind(reading, index)
-    if whole is not None:
-        phrase = reading.nouns.behind(whole)
-    if phrase.head is None and side_of_next(reading, index):
-        earlier = [m for m in reading.mentions[:index] if m.kind == "measure" and m.value in MEMBERS]
-        phrase = Phrase(str(earlier[-1].value)) if earlier else phrase
-    if phrase.head not in MEMBERS:
-        return []
-    portion = Portion(-1, -1, int(mention.value.value))
-    bound = reading.figures.bound_before(index)
-    place = (mention.start, phrase.end or mention.end)
-    if bound is not None:
-        return []
-    found = _members(
-        reading,
-        mention,
-        phrase,
-        portion,
-        place,
-        reading.layout.is_negated(mention.start),
-        index=whole or index,
-    )
-    if found and whole is None:
-        return found
-    return found
-
-
-def side_of_next(reading: SentenceReading, index: int) -> bool:
-    """Whether a number stands right before a gained or lost: "four earned money and one lost"."""
-    following = reading.layout.next(index)
-    if following is None or side_of(following) is None:
-        return False
-    return reading.layout.is_near(reading.mentions[index].end, following.start)
-
-
-def _members(
-    reading: SentenceReading,
-    mention: Mention,
-    phrase: Phrase,
-    portion: Portion,
-    place: tuple[int, int],
-    negated: bool,
-    *,
-    index: int | None = None,
-) -> list[Claim]:
-    """Some of the members of a kind, by what is told of them."""
-    at = reading.index(mention) if index is None else index
-    behind = _behind(reading, at, phrase)
-    told = next((m for m in behind if side_of(m) is not None or m.kind in ("grade", "zero")), None)
-    before = reading.layout.previous(reading.index(mention))
-    if (
-        told is None
-        and before is not None
-        and side_of(before)
-        and reading.layout.is_near(before.end, mention.start)
-    ):
-        told = before
-    excepted = _excepted(reading, phrase, mention)
-    what: dict[str, Any] = {
-        "other": excepted,
-        "portion": portion,
-        "domain": MEMBERS[str(phrase.head)],
-        "negated": negated,
-    }
-    figure = next((m for m in behind if m.kind in NUMBERS), None)
-    if figure is not None and (told is None or figure.start < told.start) and not reading.is_used(figure):
-        found = reading.figures.reading(reading.index(figure))
-        bound = reading.figures.bound_before(reading.index(figure))
-        if found.questions and (bound is not None or mention.value == "none"):
-            reading.use(mention, figure, *([bound] if bound else []))
-            reading.used |= found.used | phrase.used
-            what |= {"questions": found.questions, "value": figure.value, "filters": found.filters}
-            relation = bound.value if bound is not None else ">="
-            return [
-                reading.claim("quantifier", place, ((Subject(),), 1.0), "members", relation=relation, **what)
-            ]
-    if told is None:
-        return []
-    if told.kind == "grade" and SHORT_OF.search(reading.layout.lead(told.start)):
-        what["portion"] = {PORTIONS["all"]: PORTIONS["none"], PORTIONS["none"]: PORTIONS["all"]}.get(
-            portion, portion
-        )
-    reading.use(mention, told)
-    reading.used |= phrase.used
-    subjects, sure = reading.of(place[0], place[1])
-    named = tuple(s.without(MEMBERS[str(phrase.head)]) if phrase.head != "clusters" else s for s in subjects)
-    above = told.kind == "grade" and ABOVE_GRADE.search(reading.layout.lead(told.start)) is not None
-    reading.use(*(m for m in behind if above and m.kind in ("bound", "compared")))
-    if told.kind == "zero":
-        what["domain"] = "cluster" if phrase.head == "clusters" else "playbook"
-    value = (
-        ("zero", told.value)
-        if told.kind == "zero"
-        else ("grade_above" if above else "grade", told.value)
-        if told.kind == "grade"
-        else ("direction", side_of(told))
-    )
-    within = named if told.kind == "grade" else tuple(Subject() for _ in named[:1])
-    return [
-        reading.claim(
-            "quantifier" if mention.kind != "number" and mention.kind != "count_word" else "count",
-            place,
-            (within, sure),
-            "members",
-            value=value,
-            **what,
-        )
-    ]
-
-
-def _excepted(reading: SentenceReading, phrase: Phrase, mention: Mention) -> Subject | None:
-    """Whom "every playbook except ..." leaves out."""
-    found = EXCEPT.match(reading.layout.text, phrase.end or mention.end)
-    if found is None:
-        return None
-    own = next((group.own for group in reading.subjects.groups if group.start == found.end()), Subject())
-    named = {name: str(getattr(own, name)).removeprefix("!") for name in own.fields & set(MEMBERS.values())}
-    found_subject = Subject()
-    for name, value in named.items():
-        found_subject = found_subject.having(name, value)
-    return found_subject if named else None
-
-
-def _graded(
-    reading: SentenceReading, mention: Mention, grade: Mention, portion: Portion, negated: bool
-) -> list[Claim]:
-    """All, some or none, where no noun is named, of a grade: "nothing is proven", "none of them is"."""
-    if SHORT_OF.search(reading.layout.lead(grade.start)):
-        portion = {PORTIONS["all"]: PORTIONS["none"], PORTIONS["none"]: PORTIONS["all"]}.get(portion, portion)
-    reading.use(mention, grade)
-    subjects = reading.of(mention.start, mention.end)
-    return [
-        reading.claim(
-            "quantifier", (mention.start, grade.end), subjects, "members", value=("grade", grade.value),
-            portion=portion, domain="cluster", negated=negated,
         )
     ]  # fmt: skip
