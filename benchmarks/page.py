@@ -7,6 +7,7 @@ from benchmarks.cold_start import Start
 from benchmarks.crossing import ENTRY
 from benchmarks.embedded import BacktestTiming
 from benchmarks.engine import EngineTiming
+from benchmarks.fact_check_speed import Checked, check_table
 from benchmarks.gate_worlds import BEGIN, END
 from benchmarks.growth import BARS_EACH, Growth, Weight
 from benchmarks.live_step import FEATURES, RULES, STEPS, Steps, steps_table
@@ -182,6 +183,16 @@ def worlds_section(text: str) -> str:
 {text}
 
 {END}"""
+
+
+def fact_check_section(checked: Checked) -> str:
+    """What a check of a text costs."""
+    return f"""## Checking a text against a run
+
+CPU time of `factcheck` once the facts of the run are read, over labelled sentences and the narrative of a
+report (`python -m benchmarks.fact_check_speed`).
+
+{check_table([checked])}"""
 
 
 def start_section(starts: Mapping[str, Start]) -> str:

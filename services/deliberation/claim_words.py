@@ -3,125 +3,354 @@
 Every pattern is matched without regard to case and as whole words. A question is one of the catalogue.
 """
 
+from services.deliberation.measure_words import TRADES
 from services.text.claim_words import words
 
-# Question of the catalogue -> how a text names it; longer names first where one begins another.
-MEASURES: dict[str, str] = {
-    "e_gaining": r"e(?:-value)? (?:for )?gaining",
-    "e_losing": r"e(?:-value)? (?:for )?losing",
-    "e_value": r"e-?values?|(?-i:E)",
-    "best_r": (
-        r"(?:best|largest|biggest|greatest) (?:single )?(?:trades?|wins?|winners?|gains?)"
-        r"|best(?= (?:one )?(?:earned|made|gained))"
-    ),
-    "worst_r": (
-        r"(?:worst|largest|biggest|greatest|deepest) (?:single )?(?:trades?|loss(?:es)?|losers?)"
-        r"|worst(?= (?:one )?(?:lost|cost))"
-    ),
-    "win_rate": r"(?:win|hit|winning|success)[ -](?:rate|ratio|share|percentage)|share of (?:winners|wins)",
-    "loss_rate": r"(?:loss|losing)[ -](?:rate|ratio|share|percentage)|share of losers",
-    "hold_p50": r"median (?:hold(?:ing)?(?: time| period)?)|p50(?: hold)?|holds? p50",
-    "hold_p90": r"p90(?: hold)?|hold p90",
-    "hold_mean": r"(?:mean|average) (?:hold(?:ing)?(?: time| period)?)",
-    "mfe_p50": r"(?:median )?mfe(?: median)?|(?:median )?(?:maximum )?favou?rable excursion",
-    "mae_p80": r"(?:p80 )?mae(?: p80)?|(?:maximum )?adverse excursion",
-    "psr": r"psr|probabilistic sharpe(?: ratio)?",
-    "dsr": r"dsr|deflated sharpe(?: ratio)?",
-    "track_record": r"minimum track record(?: length)?",
-    "family_size": r"family (?:size|of)|hypotheses",
-    "alpha": r"alpha",
-    "detectable_r": r"(?:smallest |minimum )?detectable(?: (?:effect|mean|edge|difference))?",
-    "lower_r": r"lower (?:bound|edge|limit|end)",
-    "upper_r": r"upper (?:bound|edge|limit|end)",
-    "median_r": r"median(?: (?:trade|r|result|outcome))?",
-    "total_r": r"total(?:led|ling)?|sum|in sum|in all|altogether|cumulative(?:ly)?|overall result|combined",
-    "mean_r": (
-        r"means?|averag(?:e|es|ed|ing)|avg|expectanc(?:y|ies)|expected value|on average"
-        r"|(?:per|a|each|every) (?:resolved |closed )?(?:trade|position|episode)|apiece|edge"
-    ),
-    "winners": r"winners?|wins|(?:winning|profitable) (?:trades?|positions?|episodes?)|won",
-    "losers": r"losers?|losses|losing (?:trades?|positions?|episodes?)|lost",
-    "longs": r"longs|long (?:trades?|positions?|episodes?)|(?:trades|positions) long|long ones?",
-    "shorts": r"shorts|short (?:trades?|positions?|episodes?)|short ones?",
-    "trades": (
-        r"(?:resolved |closed |finished |completed |past |such |its |the )*"
-        r"(?:trades?|episodes?|positions?)|sample(?: size)?(?: of)?|(?-i:\bn\b)|(?<=nothing )(?:was )?traded"
-    ),
-    "blocks": r"(?:complete |completed |whole )?blocks?",
-    "fees": r"fees|commissions|costs",
-    "pnl": r"p&l|pnl|realised (?:profit|loss|result)|net profit|profit|account result",
-    "playbooks": r"playbooks?",
-    "symbols": r"symbols?|tickers?|instruments?",
-    "clusters": r"clusters?",
-    "recommendations": r"recommendations?",
-    "reports": r"reports?",
-    "version": r"version|v(?=\d)",
-    "price": (
-        r"(?:entry|exit) price|price|enter(?:ed)? at|exit(?:ed)? at|bought at|sold at|filled at|closed at"
-    ),
-    "bars": r"bars?",
-}
-# Units that stand behind a number.
-R_UNIT = r"R\b"
-SHARE_UNIT = r"%|percent\b|per cent\b"
+# Behind a verb that says gained or lost only where an amount follows.
+AMOUNT = (
+    r"(?= (?:(?:about|around|roughly|nearly|almost|some|just|only|over|under|back|a|an|the|total|of|by"
+    r"|another|further|more|than|less|at|least|most|well|close|to|mere|modest|small|tiny|full|whole"
+    r"|approximately|book|account|run|desk|us|it) ){0,4}[-+−–$€£]?\d)"
+)
 # Words that may stand between a measure and its number.
 FILLERS = words(
-    "of is was were are at the a an only just about around roughly nearly some with has have had "
-    "stands stood to = : comes came be been by it its in all out reached reaches reach shows showed "
-    "from made"
+    "of is was were are at the a an only just about around roughly nearly almost approximately some with "
+    "has have had stands stood sits sat to = : comes came be been by been it its in all out reached reaches "
+    "reach shows showed from made still now currently exactly precisely works worked runs ran lies lay "
+    "amounts amounted amounting equals equalled standing stand good as against mere full barely well not "
+    "more that those these this so far"
 )
-IS = r"(?:is|was|are|were|be|been|net|stays?|stayed|remains?|remained|turned|mean) "
+IS = r"(?:is|was|are|were|be|been|being|net|stays?|stayed|remains?|remained|turned|mean) "
+END = r"(?:finish|end|clos|com)(?:ed|es|ing|e|ame)?|came|ran|runs?|stood|stands?|sits?|sat"
 GAINED = (
-    r"earn(?:ed|s|ing)?|gain(?:ed|s|ing)|(?<!\ba )(?<!\bthe )gain|made money|makes money"
-    rf"|made(?= (?:about |around )?[+]?\d)|profitable|in profit|in the black|{IS}positive"
+    r"(?:earn(?:ed|s|ing)?|gain(?:ed|s|ing)|(?<!\ba )(?<!\bthe )gain)"
+    r"(?: (?:(?:some |any |good |real |more )?money|a profit|something))?"
+    r"|(?:ma(?:d|k)(?:e|es|ing)|earn(?:ed|s|ing)?) (?:(?:some |any |good |real |more )?money|a profit)"
+    rf"|(?:(?:mad|mak)(?:e|es|ing)|(?:add|return|contribut|produc|deliver|yield|net(?:t)?|generat|bank"
+    rf")(?:ed|es|s|ing|e)?|br(?:ought|ings?|inging)(?: (?:in|home))?|supplied"
+    rf"|(?<!make )(?<!makes )(?<!made )(?<!making )up|plus|worth){AMOUNT}"
+    rf"|(?:brought|brings|bringing)(?: in| home)? (?:a profit|money)"
+    rf"|(?:{END}) (?:out )?(?:(?:well |comfortably |slightly |firmly |solidly )?(?:ahead|up)"
+    r"|(?:with|at|in) (?:a |an )?(?:(?:overall|net|small|slight|modest|total|solid"
+    r"|clear) ){0,4}(?:profits?|gain)"
+    r"|in (?:the )?(?:black|green)|positive)"
+    r"|profitabl[ey]|in profit|in the black|in the green|money[- ]?makers?|(?:a|the|with) net (?:gain"
+    r"|positive)"
+    r"|(?:a |the )?(?:profit|gain)(?= of)|(?:a |with a )(?:net |overall |small "
+    r"|slight ){0,3}(?:profit(?! factor)|gain)"
+    rf"|{IS}(?:clearly |slightly |firmly )?positive|positive|pa(?:id|ys) off"
+    r"|(?:did|does|doing|done|fared|fares|performed|performs) (?:very |quite |rather |fairly )?(?:well"
+    r"|strongly)"
+    r"|strong(?:ly)? performers?|winning(?= (?:playbook|symbol|strategy|regime|year|side))"
 )
 LOST = (
-    r"los(?:t|es?|ing)|unprofitable|not profitable|in the red|bled|bleeds|cost(?=s? (?:it |us )?[\d+-])"
-    rf"|{IS}negative"
+    r"(?:los(?:es?|ing)|losing)(?: money)?|(?:lost|dropped|burned|burnt) money|unprofitable|not profitable"
+    r"|in the red|bled|bleeds?|bleeding"
+    rf"|(?:cost|costs|costing|shed|dropped|surrender(?:ed|ing)|forfeited|g(?:ave|iv(?:es?|ing)) (?:back"
+    rf"|up)|down|minus"
+    rf"|drop(?:ped|ping)|burn(?:ed|t)){AMOUNT}|cost (?:it |us |the run )?(?=[\d+-])"
+    rf"|(?:{END}) (?:out )?(?:(?:slightly |well |badly )?(?:behind|down)"
+    r"|(?:with|at|in) (?:a |an )?(?:(?:overall|net|small|slight|modest|total) ){0,4}loss|in the red"
+    r"|negative|under ?water)"
+    r"|at a loss|loss[- ]making|money[- ]?losers?|(?:a|the|with) net (?:loss|negative)"
+    r"|(?:a |the )?loss(?= of)|(?:a |with a )(?:net |overall |small |slight |tiny ){0,3}loss"
+    rf"|{IS}(?:clearly |slightly |firmly )?negative|negative|under ?water|a drag|drags?|dragged"
+    r"|(?:did|does|doing|done|fared|fares|performed|performs) (?:very |quite |rather |fairly )?(?:badly"
+    r"|poorly)"
+    r"|losing(?= (?:playbook|symbol|strategy|regime|year|side))|loss"
 )
-MORE = r"more|higher|larger|greater|better|stronger|bigger|longer"
-LESS = r"less|fewer|lower|smaller|worse|weaker|shorter"
-BEATS = r"beats?|outperform(?:s|ed)?|surpass(?:es|ed)?"
-TRAILS = r"trails?|trailed|lags?|lagged|underperform(?:s|ed)?"
-# How many times: said in words, and held against nothing.
-FACTORS = (
-    r"\w+ times (?:as|more|higher|better|larger|the|its)|twice|doubl(?:e|ed|es|ing)|tripl(?:e|ed|es|ing)"
-    r"|quadrupled?|halv(?:ed|es|ing)|as (?:much|many|good|bad|well|often) as|more often|less often"
+WON = (
+    r"won|winning(?= (?:[a-z]+ ){0,3}(?:half|all|most|of|a third|\d))|win(?= (?:more|less|most|half|all"
+    r"|every|none|only|just|about|roughly|\d|one|two|three|a ))|wins"
 )
-HIGHEST = r"best|strongest|highest|largest|most profitable"
-LOWEST = r"worst|weakest|lowest|smallest|least profitable|poorest"
-ABOVE = r"over|above|more than|at least|exceed(?:s|ing|ed)?|greater than|higher than|no less than|>=?"
-BELOW = r"under|below|less than|fewer than|at most|lower than|up to|no more than|short of|<=?"
+FAILED = r"lost|lose(?= (?:more|less|most|half|all|every|none|only|just|about|roughly|\d))|loses"
+FLAT = (
+    r"(?:roughly|practically|nearly|almost|basically|essentially|about|broadly|virtually|close to) "
+    r"(?:flat|break[- ]?even|zero|even)|flat|(?:broke|breaks?|breaking) (?:roughly |about )?even"
+    r"|break[- ]?even"
+)
+MORE = (
+    r"more|higher|larger|greater|better|stronger|bigger|longer|oftener|richer|superior|taller|heavier"
+    r"|further ahead|ahead"
+)
+LESS = r"less|fewer|lower|smaller|worse|weaker|shorter|poorer|inferior|lighter"
+BEATS = (
+    r"beats?|beaten|beating|outperform(?:s|ed|ing)?|surpass(?:es|ed)?|outnumber(?:s|ed|ing)?|outweigh(?:s"
+    r"|ed)?"
+    r"|outscor(?:es|ed)|outearn(?:s|ed)|exceed(?:s|ed)?|top(?:s|ped)(?= \w)|outpac(?:es|ed)|outstrip(?:s|ped)"
+    r"|ahead of|dominat(?:es|ed|ing)"
+)
+TRAILS = r"trails?|trailed|lags?|lagged|underperform(?:s|ed|ing)?|(?:falls?|fell) short of|behind"
+SAME = (
+    r"(?:the |an )?(?:same|equal|identical)(?: number| count| amount| share)?|as (?:many|much|often)|equally"
+)
+HIGHEST = (
+    r"most (?:active(?:ly)?|often|frequent(?:ly)?|common(?:ly)?|profitable|successful|lucrative|productive"
+    r"|heavily"
+    r"|costly|reliable|numerous|expensive|traded)|(?<=the )most(?! of)"
+    r"|best(?:[- ]performing)?|strongest|highest|largest|biggest|greatest|top(?:[- ]performing)?|leading"
+    r"|longest"
+    r"|busiest|commonest|heaviest|richest|dominant|main|chief|number one|no\. 1|lead(?:s|ing)?(?= (?:the"
+    r"|all|by))|led"
+    r"|tops(?= the)|first(?= (?:by|in terms)\b)"
+)
+LOWEST = (
+    r"least(?: (?:active|traded|often|frequent|common|profitable|successful|productive|reliable))?"
+    r"|worst(?:[- ]performing)?|weakest|lowest|smallest|poorest|fewest|shortest|rarest|quietest|cheapest"
+    r"|slimmest"
+)
+ABOVE = (
+    r"over|above|more than|at least|exceed(?:s|ing|ed)?|(?:greater|higher|larger|better|longer) than"
+    r"|no less than"
+    r"|no fewer than|not less than|not fewer than|upwards of|in excess of|beyond|north of|>=?|a minimum of"
+    r"|well over|just over"
+)
+BELOW = (
+    r"under|below|(?:less|fewer|lower|smaller|shorter|worse) than|at most"
+    r"|(?<!added )(?<!adds )(?<!summed )(?<!sums )up to|no more than|not more than|short of"
+    r"|south of|<=?|a maximum of|just under|not even"
+)
 ALL = (
-    r"(?<!in )(?<!after )(?<!at )all(?: of)?|every(?: one of)?|each(?: of)?|both|always|entirely"
-    r"|without exception"
+    r"(?<!in )(?<!after )(?<!at )(?<!above )(?<!% of )(?<!percent of )all(?: of)?(?! over)|every(?: one of"
+    r"| single| one)?|each(?: of)?(?! (?:trade|position|episode)\b)|both(?: of)?"
+    r"|always|entirely|exclusively|invariably|without exception|100 ?%(?= of)|the whole of"
 )
-NONE = r"none(?: of)?|no|not (?:one|a single)(?: of)?|never|neither|zero|nothing"
-MOST = r"most(?: of)?|(?:a |the )?majority(?: of)?|more than half(?: of)?|mostly"
-HALF = r"(?:exactly |about )?(?:one )?half(?: of)?"
+NONE = (
+    r"none(?: of)?|no|not (?:one|a single)(?: of)?|never|neither(?: of)?|zero|nothing|nobody"
+    r"|without (?:any|a single)"
+)
+MOST = (
+    r"(?<!the )most(?: of(?: all)?)?|(?:a |the )?(?:clear |large |vast |narrow |small |slim |overwhelming "
+    r"|bare )?majority(?: of(?: all)?)?"
+    r"|mostly|predominantly|mainly|largely|usually|the bulk of|typically"
+)
+MINORITY = (
+    r"(?:a |the )?(?:small |clear |tiny )?minority(?: of)?|rarely|seldom|hardly (?:any|ever)(?: of)?|few of"
+)
+SOME = r"some(?= of|\b)(?: of)?|several(?: of)?|many(?: of)?|at least one(?: of)?|a few(?: of)?|any(?: of)?"
+HALF = r"(?:exactly |about )?(?:one )?(?:a )?half(?: of(?: all)?)?"
+ONLY = r"only|alone|sole(?:ly)?|just|exclusive"
 NEGATIONS = words("not no never cannot hardly neither nor without")
 GRADES: dict[str, str] = {
-    "significant": r"(?:statistically )?significant(?:ly)?|proven|proves?",
-    "suggestive": r"suggestive",
-    "count_only": r"count[_ -]only",
-    "insufficient_sample": r"insufficient[_ ]sample|(?:too small|insufficient) (?:a )?sample|too few trades",
+    "significant": (
+        r"(?:statistically |strongly |highly )?significan(?:t(?:ly)?|ce)|(?:statistically )?proven|proves?"
+        r"|proof|proved"
+        r"|confirmed|(?:well[- ])?established|validated|conclusive(?:ly)?|demonstrated"
+        r"|(?:statistically )?(?:reliable|robust"
+        r"|sound|certain)|beyond (?:any |reasonable )?doubt|cleared the (?:bar|gate|hurdle)"
+        r"|clears the (?:bar|gate)"
+        r"|passed the gate|passes the gate|real edge|genuine edge|a certainty|verified edge"
+        r"|full confidence|ha(?:s|ve) an? (?:[a-z]+ )?edge(?! of)|show(?:s|ed|n)? an edge"
+    ),
+    "suggestive": r"suggestive|promising",
+    "count_only": r"count[_ -]only|(?:just |merely )?counted",
+    "insufficient_sample": (
+        r"no (?:cluster|playbook) has enough trades|insufficient[_ ]samples?"
+        r"|(?:too small|insufficient) (?:a )?samples?|samples? (?:is |was "
+        r"|are )?(?:still )?"
+        rf"(?:too small|insufficient)|too few {TRADES}|not enough {TRADES}|insufficient (?:data|evidence"
+        rf"|{TRADES})"
+    ),
 }
 EXITS: dict[str, str] = {
-    "stop": r"(?:were |was |got )?stopped out|(?:hit|by|(?:ended )?at) (?:the|their|its|a) stops?",
-    "target": r"(?:hit|reached|at) (?:the|their|its|a) targets?",
-    "time_stop": r"(?:ended|closed|exited) (?:by|at|on|through) (?:the |a )?time stops?|timed out",
-    "invalidation": r"(?:were |was )?invalidated",
+    "time_stop": (
+        r"(?:(?:end|clos|exit|finish|stopp|tak|tim)\w*(?: out)? )?(?:by|at|on|through|with|via|in|into|to"
+        r"|after) "
+        r"(?:(?:the|a|an|its|their|hitting the|reaching the) )?time[- ]stops?|time[- ]stops?"
+        r"|timed? out(?:s)?|timeouts?"
+        r"|ran out of time|time[- ]stopped"
+    ),
+    "stop": (
+        r"(?:were |was |got |being |be )?stopped(?: out)?|(?:hit|hitting|touched|reached|met|ran into|by"
+        r"|via|through|on|from"
+        r"|(?:ended |closed |exited |finished |died )?(?:at|in|on|with)) (?:(?:the|their|its|a|an|his"
+        r"|initial|protective|hard) ){0,4}"
+        r"(?:stop[- ]loss(?:es)?|stops?)(?! of \d)(?! (?:that |which )?(?:(?:was|were|is|are) )?(?:set "
+        r"|placed )?too tight)|stop[- ]?(?:outs?|loss(?:es)?)|stops|stop exits?|stop(?= (?:was|took|ended"
+        r"|claimed|accounted))"
+    ),
+    "target": (
+        r"(?:hit|hits|hitting|reached|reaching|reach|met|made|made it to|got to|via|through|with|from|by|on"
+        r"|(?:ended |closed |exited |finished )?(?:at|in)) (?:(?:the|their|its|a|an|profit"
+        r"|price) ){0,4}targets?"
+        r"|(?:profit |price )?targets?(?: exits?| hits?)?|took profits?"
+    ),
+    "invalidation": (
+        r"(?:were |was |got )?invalidated|(?:(?:end|clos|exit|finish)\w* )?(?:by|through|on|via|with|at"
+        r"|from|to) "
+        r"(?:(?:an|the|their|its) )?invalidations?|invalidations?(?: exits?)?"
+    ),
+    "envelope": r"envelope breach(?:es)?|(?:by|through) the envelope",
+    "kill_switch": r"kill[- _]switch(?:es)?",
 }
-UNITS_AND_TEENS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen"
+# Failure modes said in other words than their names.
+FAILURES: dict[str, str] = {
+    "false_breakout": r"(?:false|failed|fake) (?:channel )?break[- ]?outs?|fake[- ]?outs?",
+    "trend_exhaustion": r"(?:trend exhaustions?|exhausted trends?|exhaustion of the trend)",
+    "low_volume_breakout": (
+        r"(?:low|thin|weak)[- ]volume break[- ]?outs?|break[- ]?outs? on (?:low|thin|weak) volume"
+    ),
+    "news_whipsaw": r"(?:news )?whip[- ]?saws?",
+    "chop": r"chop(?:py markets?)?",
+    "late_entry": r"late entr(?:y|ies)|(?:entered|entering) (?:too )?late",
+    "stop_too_tight": (
+        r"(?:too[- ]tight stops?|stops? (?:that (?:is|was|were|are) |(?:was|were|being|set"
+        r"|placed) ){0,4}too[- ]tight(?:ly)?"
+        r"|tight stops)"
+    ),
+    "gap_through_stop": r"gap(?:s|ped|ping)? (?:through|past|over|beyond) (?:(?:the|their|its|a) )?stops?",
+    "gave_back": (
+        r"gave[- ]back|giv(?:e|ing)[- ]backs?|gave back (?:open |their |its |the )?(?:gains|profits?)"
+    ),
+    "thesis_failed": (
+        r"(?:thesis|theses)(?: (?:that|which))?(?: (?:has|had|have))? fail(?:ed|ures?)|failed thes(?:is|es)"
+    ),
+    "never_worked": r"never[- _]work(?:ed|ing)",
+    "unclassified": (
+        r"unclassified|(?:left |went |were |was )?not classified|without a (?:failure )?(?:class|mode)"
+    ),
+}
+ORDERS: dict[str, str] = {
+    "first_exit": r"(?:very )?(?:first|earliest) (?:exit|close)",
+    "last_exit": r"(?:very )?(?:last|latest|final|most recent) (?:exit|close)",
+    "last": (
+        r"last (?:traded|entered|opened)|(?:very )?(?:last|latest|final|most recent|newest) "
+        r"(?:resolved |closed )?(?:trade|position|episode|entry)"
+    ),
+    "first": (
+        r"first (?:traded|entered|opened)|(?:very )?(?:first|earliest|opening|initial) "
+        r"(?:resolved |closed )?(?:trade|position|episode|entry)"
+    ),
+}
+# What an interval says of zero.
+ZERO: dict[str, str] = {
+    "excludes": (
+        r"(?:exclud(?:es?|ing|ed)|clears?|cleared|rul(?:es|ed|ing) out|(?:does|do|did) not (?:include"
+        r"|contain|span|cross|cover"
+        r"|straddle|touch)|doesn't (?:include|contain|span|cross|cover)|free of|misses) (?:the )?(?:zero"
+        r"|0)(?! %)\b"
+    ),
+    "spans": (
+        r"(?:includ(?:es?|ing|ed)|contain(?:s|ing|ed)?|span(?:s|ned|ning)?|straddl(?:es?|ing|ed)"
+        r"|cross(?:es|ing|ed)?"
+        r"|cover(?:s|ing|ed)?|overlap(?:s|ped)?|(?:does|do|did) not exclude|doesn't exclude"
+        r"|cannot (?:exclude|rule out)"
+        r"|fails to (?:exclude|rule out)|on both sides of|either side of|around) (?:of )?(?:the )?(?:zero"
+        r"|0)(?! %)\b"
+    ),
+    "above": (
+        r"(?:(?:entirely|wholly|fully|completely|strictly|well|all|clearly"
+        r"|safely) ){0,4}above (?:the )?(?:zero|0)\b(?![.,]\d| ?%|R)"
+    ),
+    "below": (
+        r"(?:(?:entirely|wholly|fully|completely|strictly|well|all|clearly) ){0,4}below (?:the )?(?:zero"
+        r"|0)\b(?![.,]\d| ?%|R)"
+    ),
+}
+OF_AN_INTERVAL = (
+    r"intervals?|confidence (?:interval|band|range|sequence)s?|(?:its|the|mean's) (?:range|band)|bounds"
 )
-TENS = "twenty thirty forty fifty sixty seventy eighty ninety hundred"
-COUNT_WORDS = (
-    {word: number for number, word in enumerate(UNITS_AND_TEENS.split())}
-    | {word: 10 * number for number, word in enumerate(TENS.split(), start=2)}
-    | {"dozen": 12}
+REGIME_PARTS: dict[str, str] = {
+    "up/*": (
+        r"(?:up|rising|uptrend(?:ing)?|upward)[- ](?:regimes?|markets?|trends?|states?)|uptrends?"
+        r"|bull(?:ish)? markets?"
+    ),
+    "down/*": (
+        r"(?:down|falling|downtrend(?:ing)?|downward)[- ](?:regimes?|markets?|trends?|states?)|downtrends?"
+        r"|bear(?:ish)? markets?"
+    ),
+    "sideways/*": (
+        r"(?:sideways|ranging|range[- ]bound|flat)[- ](?:regimes?|markets?|trends?|states?)|sideways"
+    ),
+    "*/low": (
+        r"(?:low|quiet)[- ](?:vol(?:atility)?)(?:[- ](?:regimes?|markets?|states?))?|quiet (?:regimes?"
+        r"|markets?)"
+    ),
+    "*/mid": r"(?:mid|medium|middle)[- ](?:vol(?:atility)?)(?:[- ](?:regimes?|markets?|states?))?",
+    "*/high": (
+        r"high[- ](?:vol(?:atility)?)(?:[- ](?:regimes?|markets?|states?))?|volatile (?:regimes?|markets?)"
+    ),
+    "*/extreme": r"extreme[- ](?:vol(?:atility)?)(?:[- ](?:regimes?|markets?|states?))?",
+}
+# How many times: the number is in the words.
+FACTORS: dict[str, float] = {
+    r"twice|doubl(?:e|ed|es|ing)|two times": 2.0,
+    r"(?:thrice|tripl(?:e|ed|es|ing)|three times)": 3.0,
+    r"(?:quadrupl(?:e|ed|es|ing)|four times)": 4.0,
+    r"(?:half|halv(?:ed|es|ing)) (?=as)|half(?= (?:that|those|the (?:number|trades|size|result)) of)": 0.5,
+    r"five times": 5.0,
+    r"(?:six|seven|eight|nine|ten|twenty|hundred) times (?=as|more|higher|better|larger|the|its|what)": -1.0,
+    r"\d+(?:\.\d+)? times (?=as|more|higher|better|larger|the|its|what)": -1.0,
+    r"[1-9]\d{0,2}(?:\.\d+)?x(?=\b)": -1.0,
+}
+# What a report may recommend, and how a text says so.
+ADVICE = r"recommend(?:s|ed|ing)?|advis(?:es|ed|ing)|suggests? (?:to|that)|proposes?|proposal"
+ACTIONS: dict[str, str] = {
+    "hold": r"hold(?:s|ing)?(?= )|hold|keep(?:ing)? (?:it|them|on)",
+    "research_experiment": r"(?:research[_ ]|an? )?experiments?|research",
+    "policy_adjust": r"policy[_ ]adjust(?:ment)?s?|adjust(?:ing|ments?)?",
+    "replan": r"re-?plan(?:ning)?|retir(?:e|ing)|dropp?(?:ing)?",
+}
+# Judgements in soft words: of a result where they stand alone, and not where a figure says the same.
+GOOD = (
+    r"(?:very |quite |really |remarkably )?(?:good|strong|solid|impressive|healthy|successful|decent"
+    r"|excellent|superb|great"
+    r"|attractive|robust|outstanding|fine|effective|reliable)(?: (?:one|results?|performance|run|record"
+    r"|job|work|year|years|form))?"
 )
+BAD = (
+    r"(?:very |quite |really )?(?:bad|poor|weak|disappointing|terrible|dismal|awful|mediocre|lousy"
+    r"|unsuccessful|ineffective"
+    r"|dreadful|miserable|troubled|a failure|a disaster)(?: (?:one|results?|performance|run|record|job"
+    r"|work|year|years|form))?"
+)
+CHANGES = (
+    r"(?:climb|improv|declin|deteriorat|worsen|increas|decreas|grow|shrink|recover|widen|narrow|strengthen"
+    r"|weaken"
+    r"|accelerat|slow|doubl)(?:ed|s|es|ing|e)?|rose|risen|rises?|rising|fell|fallen|falls?|falling|grew"
+    r"|grown|shrank|shrunk"
+    r"|drop(?:ped|s|ping)?"
+)
+# Grades that a word denies by itself.
+NOT_GRADED = (
+    r"(?:no|little|hardly any|insufficient) (?:(?:clear|firm|solid|real|strong|statistical|convincing"
+    r"|conclusive) )?"
+    r"(?:evidence|proof|sign)(?: yet| so far)?(?: that| of| for)?|nothing (?:can|could|may) be (?:said"
+    r"|concluded|claimed)"
+    r"|edge (?:is|was|has been|has) (?:not|never)(?: yet| been)* (?:shown|proven|established)|(?:cannot"
+    r"|can not) (?:yet )?"
+    r"(?:show|prove|establish)(?: anything)?(?: yet)?|unproven|inconclusive|insignificant|unconfirmed"
+    r"|not (?:yet )?(?:statistically )?significant|unestablished"
+)
+EQUAL = (
+    r"(?:the |an )?(?:same|identical|equal)(?= (?:win|mean|average|total|result|median|fees|hit|hold))|"
+    r"as (?:good|bad|strong|weak|profitable|much|many|often|large|big|small|frequent|high|low|long|short"
+    r"|active)"
+    r"(?= (?:[a-z]+ ){0,2}as\b)"
+)
+RANKED = (
+    r"(?:(?:came|comes|coming|ranked|ranks|placed|finished|finishes|was|is|in|took|takes) )(?:a distant "
+    r"|a close |the )?"
+    r"(?:second|third|fourth|fifth)(?: place)?(?: only to| behind)?|second only to|runner-up|next came"
+    r"|next comes|followed by"
+)
+# Words of a side that mean none.
+NO_SIDE = (
+    r"without (?:a single |any )?exceptions?|monitoring only"
+    r"|long (?:way|time|run|term|ago|period|stretch|series|before"
+    r"|after|enough|history|list|since)|long-term|(?:as|so|no|not|for) long"
+    r"|in short|short-lived|shortly|short (?:time|period|answer|history|term)|short-term|cut short"
+    r"|fall short|fell short"
+)
+FUTURE = (
+    r"will|won't|would|going to|next (?:year|quarter|month|week|time)|expected to|likely to|bound to"
+    r"|set to|tomorrow"
+    r"|in (?:the )?future|coming (?:year|quarter|month|weeks|months|years)|shall|promises? to|forecasts?"
+    r"|predict(?:s|ed)?"
+    r"|project(?:s|ed)|should (?:recover|improve|continue|keep|remain|rise|earn|win)|could have|might have"
+    r"|should have"
+)
+RANKS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "runner-up": 2, "next": 2}
 # Capitals that name no symbol.
 ABBREVIATIONS = words(
     "R E N II III IV A I AM PM UTC GMT MFE MAE ATR RSI EMA SMA ADX PSR DSR USD EUR GBP USDT OK NO NOT "

@@ -2,28 +2,70 @@
 
 import re
 from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field, replace
 
 from services.deliberation.layout import SentenceLayout
-from services.deliberation.mentions import Figure, Mention
+from services.deliberation.mentions import Mention
+from services.deliberation.noun_phrases import NUMBERS, NounPhrases, filter_of
+from services.deliberation.numerals import Figure, exactness
 from services.deliberation.said_of import SUBJECT_KINDS
 from services.evidence.catalogue import CATALOGUE
 from services.evidence.facts import Subject
 
-OF = re.compile(r"\s*(?:out )?of (?:the |its |their |all |his )*|\s*/\s*", re.I)
 PARENTHESIS = re.compile(r"\s*\([^)]*\)")
+OPENING = re.compile(r"[(\[]\s*(?:(?:about|roughly|only|just|at|of|with) )*$")
 EXPECTED = re.compile(
-    r"\b(?:expect\w*|design\w*|against|instead of|planned|assum\w+)"
+    r"\b(?:expect\w*|design\w*|instead of|planned|assum\w+|against)"
     r"(?: (?:an?|of|the|expected|was|were|is))*\s*$",
     re.I,
 )
-LOSS_BEFORE = re.compile(r"\bloss(?:es)? (?:of|was|is|at)\s*$", re.I)
-LOSS_BEHIND = re.compile(r"\s*loss\b", re.I)
+EXPECTED_BEHIND = re.compile(
+    r"\s*(?:bars?|days?)?\s*(?:(?:it|they|that|which) )?(?:were|was|had been|is|are) "
+    r"(?:expected|planned|designed|assumed)",
+    re.I,
+)
+LOSS_BEFORE = re.compile(r"\bloss(?:es)? (?:of|was|is|at|came to|stood at)\s*$", re.I)
+LOSS_BEHIND = re.compile(r"\s*(?:loss\b|in losses|down\b|in the red|to the bad|below (?:zero|water))", re.I)
 APPOSITION = 3  # mentions between a measure and its figure: "the E-value of trend_pullback, 0.87, ..."
 OF_AN_EXCURSION = frozenset({"mfe_p50", "mae_p80", "hold_p50"})
-UNITS = {"R": "r", "%": "share", "$": "money", "€": "money", "£": "money"}
-OUTCOMES = {"winners": "won", "losers": "lost", "longs": "long", "shorts": "short"}
-RATES = {"winners": "win_rate", "losers": "loss_rate"}
-NUMBERS = ("number", "count_word")
+UNITS = {"R": "r", "r": "r", "%": "share", "$": "money", "€": "money", "£": "money"}
+SIGNLESS = frozenset({"mae_p80", "mean_mae", "worst_mae", "worst_r", "worst_pnl"})
+BOTH = ("total_r", "mean_r")
+DAYS = {"hold_p50": "p50", "hold_p90": "p90", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
+HOLDS = {"hold_p50": "p50", "hold_mean": "mean", "hold_max": "max", "hold_min": "min"}
+LOOSE = frozenset(
+    {
+        "trades",
+        "profit",
+        "playbooks",
+        "symbols",
+        "regimes",
+        "clusters",
+        "reports",
+        "years",
+        "exits",
+        "failures",
+    }
+)
+OF_MONEY = frozenset({"pnl", "fees", "gross_pnl", "mean_pnl", "mean_fees", "best_pnl", "worst_pnl"})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a figure may be: questions of the catalogue, any of which may answer.
+
+    Attributes:
+        filters: which of the subject's trades it speaks of.
+        noun_end: end of the words that say what is counted, where some do.
+        sure: how surely the words say so.
+        used: places of the mentions that were read for it.
+    """
+
+    questions: tuple[str, ...] = ()
+    filters: Subject = field(default_factory=Subject)
+    noun_end: int | None = None
+    sure: float = 1.0
+    used: frozenset[int] = frozenset()
 
 
 class FigureReader:
@@ -31,75 +73,34 @@ class FigureReader:
 
     def __init__(self, layout: SentenceLayout) -> None:
         self._layout = layout
+        self.nouns = NounPhrases(layout)
         self._numbers = [i for i, mention in enumerate(layout.mentions) if mention.kind in NUMBERS]
-        self._known: dict[int, tuple[tuple[str, ...], int | None, float]] = {}
+        self._known: dict[int, Reading] = {}
 
-    def questions(self, index: int) -> tuple[tuple[str, ...], int | None, float]:
-        """Questions of the catalogue, the end of the noun behind the figure, and how surely."""
-        found, noun_end, sure = self._asked(index)
-        mention = self._layout.mentions[index]
-        if EXPECTED.search(self._layout.text[: mention.start]):
-            named = (*found, *self._asked_before(index))
-            expected = tuple(f"expected_{name}" for name in named if f"expected_{name}" in CATALOGUE)
-            found = expected or found
-        return found, noun_end, sure
-
-    def part_of(self, index: int) -> int | None:
-        """Index of the whole in "22 of 60" and in "22 of its 60 trades", for the part."""
-        mentions = self._layout.mentions
-        behind = bisect_right(self._numbers, index)
-        whole = self._numbers[behind] if behind < len(self._numbers) else None
-        if whole is None or unit_of(mentions[index].value) != "":
-            return None
-        place, between = mentions[index].end, ""
-        for named in mentions[index + 1 : whole]:
-            between += self._layout.text[place : named.start if named.kind in SUBJECT_KINDS else named.end]
-            place = named.end
-        between += self._layout.text[place : mentions[whole].start]
-        return whole if OF.fullmatch(re.sub(r"\s+", " ", between)) else None
-
-    def is_whole(self, index: int) -> bool:
-        """Whether the figure is the 60 in "22 of 60"."""
-        before = self._before(index)
-        return before is not None and self.part_of(before) == index
-
-    def counts_something(self, index: int) -> bool:
-        """Whether a number in words stands before what can be counted."""
-        following, end = self._layout.next(index), self._layout.mentions[index].end
-        if (
-            following is not None
-            and following.kind == "measure"
-            and self._layout.is_near(end, following.start)
-        ):
-            return True
-        return self.part_of(index) is not None
-
-    def narrowed(self, subject: Subject, index: int, questions: tuple[str, ...]) -> Subject:
-        """The subject with the failure mode, the exit or the side of the trades that the piece speaks of."""
-        mention = self._layout.mentions[index]
-        mode = self._failure_of(index)
-        if questions == ("failures",) and mode is not None:
-            return subject.joined(Subject(failure_mode=mode.value))
-        for ended in self._layout.beside(mention, "exit")[:1]:
-            subject = subject.joined(Subject(exit_reason=ended.value))
-        for side in self._layout.beside(mention, "side")[:1]:
-            subject = Subject(direction=side.value).joined(subject)
-        for side in self._layout.beside(mention, "measure"):
-            if side.value in ("longs", "shorts") and not set(questions) & {"longs", "shorts"}:
-                return subject.joined(Subject(direction=OUTCOMES[side.value]))
-        return subject
+    def reading(self, index: int) -> Reading:
+        """What the figure at an index is a value of."""
+        if index not in self._known:
+            self._known[index] = Reading()  # of a figure that asks for itself
+            self._known[index] = self._expected(index, self._read(index))
+        return self._known[index]
 
     def signed(self, index: int, questions: tuple[str, ...]) -> Figure:
-        """The figure with the sign that "lost" gives it where none is written."""
+        """The figure with the sign that "lost" gives it where none is written, and as exact as it claims."""
         mention = self._layout.mentions[index]
-        held: Figure = mention.value
-        if held.sign or unit_of(held) not in ("r", "money") or "mae_p80" in questions:
+        held: Figure = replace(mention.value, exact=exactness(self._layout.lead(mention.start)))
+        held = _rounded(held)
+        if held.sign == "-" or unit_of(held) not in ("r", "money", "") or SIGNLESS & set(questions):
             return held
-        text = self._layout.text
-        if LOSS_BEFORE.search(text[: mention.start]) or LOSS_BEHIND.match(text, mention.end):
-            return Figure(-abs(held.value), held.step, "-", held.unit)
-        sides = [side for m in self._layout.beside(mention, "direction", "measure") if (side := side_of(m))]
-        return Figure(-abs(held.value), held.step, "-", held.unit) if sides[:1] == ["lost"] else held
+        if questions and not set(questions) & {*OF_MONEY, "profit"} and unit_of(held) == "":
+            return held
+        if set(questions) & {"fees", "mean_fees"}:
+            return held
+        if LOSS_BEFORE.search(self._layout.lead(mention.start)) or LOSS_BEHIND.match(
+            self._layout.text, mention.end
+        ):
+            return held.turned()
+        side = self._side_of_piece(mention)
+        return held.turned() if side == "lost" else held
 
     def bound_before(self, index: int) -> Mention | None:
         """The "more than" or "below" of a figure."""
@@ -108,166 +109,354 @@ class FigureReader:
             return None
         return before if self._layout.is_near(before.end, self._layout.mentions[index].start) else None
 
+    def _side_of_piece(self, mention: Mention) -> str | None:
+        """Gained or lost, by the word nearest to a figure in its piece, or before the mark that opens it."""
+        beside = self._layout.beside(mention, "direction", "result", "measure")
+        sides = [(m, side) for m in beside if (side := side_of(m)) is not None]
+        before = [side for m, side in sides if m.end <= mention.start]
+        if sides:
+            return before[-1] if before else sides[0][1]
+        left, _ = self._layout.piece(mention.start, mention.end)
+        earlier = [m for m in self._layout.mentions if m.end <= left and self._same_clause(m, mention)]
+        found = [side for m in earlier[-3:] if (side := side_of(m)) is not None]
+        return found[-1] if found else None
+
+    def _same_clause(self, a: Mention, b: Mention) -> bool:
+        return self._layout.clause_of(a.start) == self._layout.clause_of(b.start)
+
     def _before(self, index: int) -> int | None:
         """Index of the figure before this one."""
         place = bisect_left(self._numbers, index)
         return self._numbers[place - 1] if place else None
 
-    def _asked(self, index: int) -> tuple[tuple[str, ...], int | None, float]:
-        if index not in self._known:
-            self._known[index] = self._questions(index)
-        return self._known[index]
+    def _following(self, index: int) -> int | None:
+        """Index of the figure behind this one."""
+        place = bisect_right(self._numbers, index)
+        return self._numbers[place] if place < len(self._numbers) else None
 
-    def _asked_before(self, index: int) -> tuple[str, ...]:
-        """What the figure before this one answers."""
+    def _expected(self, index: int, found: Reading) -> Reading:
+        """What a playbook's file expects, where the words before a figure say so."""
+        mention = self._layout.mentions[index]
+        behind = EXPECTED_BEHIND.match(self._layout.text, mention.end)
+        if not behind and not EXPECTED.search(self._layout.lead(mention.start)):
+            return found
         before = self._before(index)
-        return () if before is None else self._asked(before)[0]
+        named = (*found.questions, *(self.reading(before).questions if before is not None else ()))
+        expected = tuple(f"expected_{name}" for name in named if f"expected_{name}" in CATALOGUE)
+        return replace(found, questions=expected) if expected else found
 
-    def _questions(self, index: int) -> tuple[tuple[str, ...], int | None, float]:
+    def _read(self, index: int) -> Reading:
         mention = self._layout.mentions[index]
         unit = unit_of(mention.value)
-        whole = self.part_of(index)
-        if whole is not None:
-            return self._questions_of_part(index, whole), self._noun_end(whole), 1.0
-        after, before = self._measure_after(index, unit), self._measure_before(index, unit)
-        if self.is_whole(index):
-            return (("trades",), None, 0.9) if after is None else ((after.value,), after.end, 1.0)
-        outcome = self._outcome_of(index, after) if unit in ("", "share") else None
-        if outcome == "losers" and self._failure_of(index) is not None:
-            return ("failures",), None if after is None else after.end, 1.0
-        if outcome is not None:
-            question = RATES.get(outcome) if unit == "share" else outcome
-            return (() if question is None else (question,)), None if after is None else after.end, 1.0
-        if unit == "share" and self._failure_of(index) is not None:
-            return ("failures",), None, 1.0
-        counted = unit == "" and after is not None and measure_unit(after.value) in ("count", "bars")
-        named = after if counted else before
-        if named is None and unit == "" and self._failure_of(index) is not None:
-            return ("failures",), None, 0.9
-        named = named or after
-        if named is not None:
-            return self._named(named.value, mention), None if after is None else after.end, 1.0
-        return self._questions_further_off(index, unit)
+        if unit == "other":
+            return Reading()
+        if unit in ("r", "money"):
+            return self._of_amount(index, unit)
+        if unit == "share":
+            return self._of_share(index)
+        return self._of_count(index)
 
-    def _questions_further_off(self, index: int, unit: str) -> tuple[tuple[str, ...], int | None, float]:
-        """Those of a measure in the same piece; a bare figure is of what the figure before it was of."""
+    def _of_amount(self, index: int, unit: str) -> Reading:
+        """R or money: the measure beside it, and else the whole result or that of a trade."""
         mention = self._layout.mentions[index]
-        near = [m for m in self._layout.beside(mention, "measure") if _fits(m.value, unit)]
+        named = self._measure_beside(index, unit)
+        filters = self.nouns.filters_beside(index)
+        if named is not None:
+            questions, used, end = self._questions_of(named, mention, unit)
+            return Reading(questions, filters.filters, end, 1.0, used | filters.used)
+        earlier = self._before(index)
+        if earlier is not None and unit_of(self._layout.mentions[earlier].value) == unit:
+            known = self.reading(earlier)
+            bare = not self._layout.beside(mention, "direction", "result")
+            if bare and known.sure == 1.0:
+                told = known.filters if filters.filters.is_empty else filters.filters
+                return Reading(known.questions, told, None, 0.75, filters.used)
+        inherited = self._header(index, unit)
+        default = BOTH if unit == "r" else ("pnl", "mean_pnl")
+        return Reading(inherited or default, filters.filters, None, 0.75, filters.used)
+
+    def _questions_of(
+        self, named: Mention, mention: Mention, unit: str
+    ) -> tuple[tuple[str, ...], frozenset[int], int | None]:
+        end = named.end if named.start >= mention.end else None
+        used = frozenset({named.start})
+        question = str(named.value)
+        if question == "profit":
+            return (BOTH if unit == "r" else ("pnl", "gross_pnl")), used, end
+        if question in ("fees", "pnl") and self._has(mention, "mean_r"):
+            return (f"mean_{question}",), used, end
+        if question == "mean_r" and unit in ("money", "") and self._has(mention, "pnl"):
+            return ("mean_pnl",), used, end
+        if question == "mean_r" and unit in ("money", "") and self._has(mention, "fees"):
+            return ("mean_fees",), used, end
+        return self._named(question, mention, unit), used, end
+
+    def _has(self, mention: Mention, question: str) -> bool:
+        return any(m.value == question for m in self._layout.beside(mention, "measure"))
+
+    def _of_share(self, index: int) -> Reading:
+        """Percent: a rate, or the share of the trades that the piece tells something of."""
+        named = self._measure_beside(index, "share")
+        if named is not None:
+            return Reading((str(named.value),), used=frozenset({named.start}))
+        told = self.nouns.predicate(index)
+        if told.filters.is_empty:
+            header = self._header(index, "share")
+            if header:
+                return Reading(header, Subject(), None, 0.75)
+            before = self._before(index)
+            if before is not None and unit_of(self._layout.mentions[before].value) == "share":
+                return replace(self.reading(before), noun_end=None, sure=0.75)
+            return Reading()
+        if told.filters.failure_mode is not None:
+            return Reading(("failure_share",), told.filters, told.end, 1.0, told.used)
+        return Reading(("share",), told.filters, told.end, 1.0, told.used)
+
+    def _of_count(self, index: int) -> Reading:
+        """A bare number: of what is counted behind it, or of the measure before it."""
+        mention = self._layout.mentions[index]
+        named = self._layout.previous(index)
+        if named is not None and named.kind == "playbook" and index > 1:
+            named = self._layout.mentions[index - 2]
+        if (
+            named is not None
+            and named.kind == "parameter"
+            and len(self._layout.between(named.end, mention.start)) <= APPOSITION + 2
+        ):
+            return Reading(("parameter",))
+        phrase = self.nouns.behind(index)
+        if phrase.head in ("bars", "days"):
+            told = self.nouns.filters_beside(index)
+            holds = {
+                m.start
+                for m in self._layout.beside(mention, "measure")
+                if m.value in ("hold_max", "hold_min")
+            }
+            told = replace(told, used=told.used | holds)
+            return Reading(
+                self._named(phrase.head, mention, phrase.head),
+                told.filters,
+                phrase.end,
+                1.0,
+                phrase.used | told.used,
+            )
+        if phrase.head is not None and phrase.head not in ("trades", "profit"):
+            return Reading((phrase.head,), phrase.filters, phrase.end, 1.0, phrase.used)
+        before = self._measure_before(index, "")
+        is_decimal = mention.value.step < 1
+        is_free = phrase.head is None and before is not None and filter_of(before) is None
+        if before is not None and is_free and (is_decimal or before.value not in LOOSE):
+            questions, used, end = self._questions_of(before, mention, "")
+            return Reading(questions, Subject(), end, 1.0, used)
+        money = self._as_money(index, phrase.head)
+        if money:
+            return Reading(money, Subject(), None, 0.9)
+        if not is_decimal:
+            told = self.nouns.predicate(index)
+            if not told.filters.is_empty or phrase.head is not None:
+                return Reading(("trades",), told.filters, told.end, 1.0, told.used | phrase.used)
+            if before is not None and before.value == "trades":
+                return Reading(("trades",), Subject(), None, 1.0, frozenset({before.start}))
+        return self._further_off(index)
+
+    def _as_money(self, index: int, head: str | None) -> tuple[str, ...]:
+        """Questions of a bare number that the words around it call money, or that was gained or lost."""
+        mention, before = self._layout.mentions[index], self._layout.previous(index)
+        if head not in (None, "profit"):
+            return ()
+        while before is not None and before.kind == "bound":
+            before = self._layout.previous(self._layout.mentions.index(before))
+        gained = (
+            before is not None
+            and before.kind == "direction"
+            and self._layout.is_near(before.end, mention.start)
+        )
+        in_money = [m for m in self._layout.beside(mention, "measure") if m.value == "pnl"]
+        if in_money and (gained or before is not None and before.kind in ("result", "measure")):
+            return ("pnl", "gross_pnl") if head == "profit" else ("pnl",)
+        return ("pnl",) if gained or in_money else ()
+
+    def _further_off(self, index: int) -> Reading:
+        """A measure in the same piece; a bare figure is of what the figure before it was of."""
+        mention = self._layout.mentions[index]
+        decimal = mention.value.step < 1
+        near = [m for m in self._layout.beside(mention, "measure") if _fits(m.value, "", decimal=decimal)]
+        near = [m for m in near if m.value not in LOOSE and filter_of(m) is None]
         before = [m for m in near if m.end <= mention.start]
         if near:
-            return self._named((before[-1] if before else near[0]).value, mention), None, 0.9
-        if unit == "r":
-            return ("mean_r",), None, 0.75
+            named = before[-1] if before else near[0]
+            questions, used, _ = self._questions_of(named, mention, "")
+            return Reading(questions, Subject(), None, 0.9, used)
         for measure in reversed(self._layout.mentions[max(0, index - APPOSITION) : index]):
-            if measure.kind == "measure" and measure_unit(measure.value) == (unit or "score"):
-                return (measure.value,), None, 0.75
-        return self._asked_before(index), None, 0.75
+            if measure.kind in NUMBERS and mention.value.step >= 1:
+                break
+            if (
+                measure.kind == "measure"
+                and filter_of(measure) is None
+                and (measure_unit(measure.value) == "score" or measure.value in OF_MONEY)
+            ):
+                return Reading((str(measure.value),), Subject(), None, 0.75, frozenset({measure.start}))
+        earlier = self._before(index)
+        if earlier is not None and not unit_of(self._layout.mentions[earlier].value):
+            known = self.reading(earlier)
+            same = (self._layout.mentions[earlier].value.step < 1) == (mention.value.step < 1)
+            if same and known.questions:
+                return replace(known, noun_end=None, sure=0.75)
+        header = self._header(index, "")
+        return Reading(header, Subject(), None, 0.75) if header else Reading()
 
-    def _questions_of_part(self, index: int, whole: int) -> tuple[str, ...]:
-        if self._failure_of(index) is not None:
-            return ("failures",)
-        mentions = self._layout.mentions
-        left, right = self._layout.piece(mentions[index].start, mentions[whole].end)
-        for mention in mentions:
-            if left <= mention.start < right and mention.kind == "measure" and mention.value in OUTCOMES:
-                return (str(mention.value),)
-            if left <= mention.start < right and mention.kind == "direction":
-                return ("winners" if mention.value == "gained" else "losers",)
+    def _header(self, index: int, unit: str) -> tuple[str, ...]:
+        """What an earlier piece says all figures are of: "By trade count: A (141), B (41)"."""
+        mention = self._layout.mentions[index]
+        for measure in reversed(self._layout.mentions[:index]):
+            if measure.kind != "measure" or filter_of(measure) is not None:
+                continue
+            if measure.value in ("playbooks", "symbols", "regimes", "years", "profit"):
+                continue
+            stated = unit or mention.value.step < 1 or self.bound_before(index) is not None
+            if _fits(measure.value, unit) and (stated or measure.value == "trades"):
+                if unit == "r" and measure.value not in ("total_r", "mean_r", "median_r"):
+                    continue
+                return (str(measure.value),)
         return ()
 
-    def _named(self, question: str, mention: Mention) -> tuple[str, ...]:
+    def _measure_beside(self, index: int, unit: str) -> Mention | None:
+        """The measure of a figure with a unit: right behind it, right before it, or in its piece."""
+        after, before = self._measure_after(index, unit), self._measure_before(index, unit)
+        if after is not None and (before is None or after.value == "mean_r"):
+            return after
+        if before is not None:
+            return before
+        mention = self._layout.mentions[index]
+        near = [m for m in self._layout.beside(mention, "measure") if _fits(m.value, unit)]
+        near = [m for m in near if not self._belongs_to_another(m, mention)]
+        earlier = [m for m in near if m.end <= mention.start]
+        return earlier[-1] if earlier else near[0] if near else after
+
+    def _belongs_to_another(self, measure: Mention, mention: Mention) -> bool:
+        """Whether another figure stands between a measure and a figure."""
+        low, high = sorted((measure.start, mention.start))
+        unit = unit_of(mention.value)
+        between = (m for i in self._numbers if low < (m := self._layout.mentions[i]).start < high)
+        return any(unit_of(m.value) == unit for m in between)
+
+    def _named(self, question: str, mention: Mention, unit: str) -> tuple[str, ...]:
         """A measure's question; bars are of the hold that the piece names, and so is a median."""
         if question == "median_r":
             near = [m.value for m in self._layout.beside(mention, "measure") if m.value in OF_AN_EXCURSION]
             return (near[0],) if near else (question,)
-        if question != "bars":
+        if question not in ("bars", "days"):
             return (question,)
-        left, right = self._layout.piece(mention.start, mention.end)
-        behind = PARENTHESIS.match(self._layout.text, right)
-        said = (self._layout.text[left:right] + (behind[0] if behind else "")).casefold()
-        if "p90" in said:
-            return ("hold_p90",)
-        if re.search(r"\bmedian|\bp50", said):
-            return ("hold_p50",)
-        if re.search(r"\bmean|\baverage", said):
-            return ("hold_mean",)
-        return ("hold_p50", "hold_mean") if re.search(r"\bh[eo]ld", said) else ()
+        said = self._around(mention)
+        if question == "days":
+            names = [f"days_{short}" for long, short in DAYS.items() if self._is_of_hold(long, said)]
+        else:
+            names = [long for long in (*HOLDS, "hold_p90") if self._is_of_hold(long, said)]
+        plain = ("days_p50", "days_mean") if question == "days" else ("hold_p50", "hold_mean")
+        if names:
+            return tuple(names)
+        return (
+            plain if re.search(r"\bh[eo]ld|\bkept|\blasted|\bran for|\bstay|\bduration|\bopen", said) else ()
+        )
 
-    def _noun_end(self, index: int) -> int:
-        after = self._layout.next(index)
-        mention = self._layout.mentions[index]
-        return after.end if after is not None and after.kind == "measure" else mention.end
+    def _is_of_hold(self, question: str, said: str) -> bool:
+        return re.search(HOLD_WORDS[question], said) is not None
+
+    def _around(self, mention: Mention) -> str:
+        """The words of a figure's piece, with the parenthesis behind it, or with the clause before one."""
+        text = self._layout.text
+        left, right = self._layout.piece(mention.start, mention.end)
+        behind = PARENTHESIS.match(text, right)
+        said = (text[left:right] + (behind[0] if behind else "")).casefold()
+        if re.search(r"\bh[eo]ld|\bp\d0|\bmedian|\baverage|\bmean|longest|shortest", said):
+            return said
+        return text[max(0, left - 100) : right].casefold()
 
     def _measure_after(self, index: int, unit: str) -> Mention | None:
         after, end = self._layout.next(index), self._layout.mentions[index].end
         if after is None or after.kind != "measure" or not self._layout.is_near(end, after.start):
             return None
+        if after.value in LOOSE and unit != "":
+            return after if after.value == "profit" else None
         return after if _fits(after.value, unit) else None
 
     def _measure_before(self, index: int, unit: str) -> Mention | None:
-        before, mention = self._layout.previous(index), self._layout.mentions[index]
-        bound = before if before is not None and before.kind == "bound" else None
-        if bound is not None:
-            before = self._layout.previous(index - 1)
-        if before is None or before.kind != "measure" or not _fits(before.value, unit):
-            return None
-        end = mention.start if bound is None else bound.start
-        return before if self._layout.is_near(before.end, end) or self._is_said(before.end, end) else None
-
-    def _is_said(self, start: int, end: int) -> bool:
-        """Whether a colon or an equals sign alone joins a measure to its figure."""
-        return self._layout.text[start:end].strip() in (":", "=")
-
-    def _outcome_of(self, index: int, after: Mention | None) -> str | None:
-        """Winners or losers where a count or a share is one of them: "won 22 trades", "22 trades lost"."""
-        mention, before = self._layout.mentions[index], self._layout.previous(index)
-        is_verb = before is not None and before.text.casefold() in ("won", "lost")
-        if before is not None and is_verb and self._layout.is_near(before.end, mention.start):
-            return str(before.value)
-        if after is not None and after.value in OUTCOMES:
-            return str(after.value)
-        left, right = self._layout.piece(mention.start, mention.end)
-        if (
-            before is not None
-            and before.start >= left
-            and before.kind == "measure"
-            and before.value in OUTCOMES
-        ):
-            return str(before.value) if unit_of(mention.value) == "share" else None
-        for following in self._layout.mentions[index + 1 :]:
-            if following.start >= right or following.kind in NUMBERS:
+        """The measure right before a figure, names and a bound left aside: "the win rate of IBM is 33 %"."""
+        mention = self._layout.mentions[index]
+        place = mention.start
+        opened = OPENING.search(self._layout.lead(place))
+        if opened is not None:
+            place -= len(opened[0])
+        for before in reversed(self._layout.mentions[max(0, index - APPOSITION) : index]):
+            text = self._layout.text[before.end : place]
+            near = self._layout.is_near(before.end, place) or text.strip() in (":", "=", ",")
+            if not near and not (before.kind == "measure" and _is_said(text)):
                 return None
-            if following.kind == "measure" and following.value in RATES:
-                return str(following.value)
+            if before.kind == "measure" and _fits(before.value, unit, decimal=mention.value.step < 1):
+                return None if before.value in LOOSE - {"trades", "profit"} else before
+            if before.kind == "measure" and (before.value != "profit" and before.value not in LOOSE):
+                return None
+            if before.kind not in (*SUBJECT_KINDS, "bound", "side", "measure", "direction", "result"):
+                return None
+            place = before.start
         return None
 
-    def _failure_of(self, index: int) -> Mention | None:
-        """The failure mode of the piece, or the one that opens the row: "chop: 4 of 89 losers"."""
-        found = self._layout.beside(self._layout.mentions[index], "failure")
-        before = self._layout.previous(index)
-        return found[0] if found else before if before is not None and before.kind == "failure" else None
+
+HOLD_WORDS = {
+    "hold_p90": r"p90|90th",
+    "hold_p50": r"\bmedian|\bp50|\btypical",
+    "hold_mean": r"\bmean|\baverag",
+    "hold_max": r"\blongest|\bmaximum|\bat most",
+    "hold_min": r"\bshortest|\bminimum",
+}
+
+
+def _is_said(between: str) -> bool:
+    """Whether a colon or an equals sign alone joins a measure to its figure."""
+    return between.strip() in (":", "=")
+
+
+def _rounded(held: Figure) -> Figure:
+    """A loose figure with zeros at its end is rounded to them: "about 3,900"."""
+    if not held.exact or held.step != 1 or held.value == 0:
+        return held
+    step = 1.0
+    while abs(held.value) % (step * 10) == 0 and step * 10 < abs(held.value):
+        step *= 10
+    return replace(held, step=step)
 
 
 def measure_unit(question: str) -> str:
     """Unit of a measure."""
-    return "bars" if question == "bars" else CATALOGUE[question].unit
+    if question in CATALOGUE:
+        return CATALOGUE[question].unit
+    return "r" if question == "profit" else question
 
 
 def unit_of(held: Figure) -> str:
-    """Unit of a figure: r, share, money, or empty."""
-    return UNITS.get(held.unit, "share" if held.unit.casefold().startswith("per") else "")
+    """Unit of a figure: r, share, money, other for what no fact has, or empty."""
+    lower = held.unit.casefold()
+    if not held.unit or held.unit in UNITS:
+        return UNITS.get(held.unit, "")
+    if lower.startswith(("per", "pct")) and "point" not in lower:
+        return "share"
+    return "money" if lower.startswith(("dollar", "usd")) else "other"
 
 
 def side_of(mention: Mention) -> str | None:
     """Gained or lost, where a word says so."""
-    if mention.kind == "direction":
-        return str(mention.value)
-    if mention.kind == "measure" and mention.value in RATES:
-        return "gained" if mention.value == "winners" else "lost"
+    if mention.kind in ("direction", "result"):
+        return None if mention.value == "flat" else str(mention.value)
     return None
 
 
-def _fits(question: str, unit: str) -> bool:
+def _fits(question: str, unit: str, *, decimal: bool = True) -> bool:
     """Whether a figure in this unit may be a value of the measure; a bare one may be of any."""
     of_measure = measure_unit(question)
+    if question == "profit":
+        return unit in ("", "r", "money")
+    if question == "mean_r" and unit == "money":
+        return True
+    if question in ("total_r", "mean_r", "median_r") and unit == "":
+        return decimal
     return unit in ("", of_measure) or unit == "money" and of_measure == "price"

@@ -8,10 +8,11 @@ from services.deliberation.mentions import Mention
 from services.text.claim_words import HEDGES, words
 from services.text.claims import Span
 
-BREAK = re.compile(
-    r"[;:()]|,(?=\s)|\s[-–—]+\s|\b(?:and|but|while|whereas|although|though|against|versus|vs)\b", re.I
-)
-CLAUSE = re.compile(r"[;()]|\s[-–—]+\s|\b(?:but|while|whereas|although|though)\b", re.I)
+TURN = r"but|yet|while|whereas|although|though|despite|even though|because"
+BREAK = re.compile(rf"[;:()]|,(?=\s)|\s[-–—]+\s|—|\b(?:and|{TURN}|against|versus|vs)\b", re.I)
+CLAUSE = re.compile(rf";|\s[-–—]+\s|—|\b(?:{TURN})\b", re.I)
+UNSAID = ("failure", "bound", "plain", "not_graded", "zero")  # a "no" or "never" in these denies nothing
+LEAD = 60  # characters before a place that say how it is meant
 NEGATED = re.compile(rf"\b(?:{'|'.join(sorted(NEGATIONS))})\b|n['’]t\b", re.I)
 BESIDE = FILLERS | words("resolved closed past complete such trades")
 MARKS = re.compile(r"[,;:()]")
@@ -26,6 +27,12 @@ class SentenceLayout:
         self.mentions = mentions
         breaks = [found.span() for found in BREAK.finditer(self.text)]
         self._starts, self._stops = [begin for begin, _ in breaks], [stop for _, stop in breaks]
+        unsaid = [(m.start, m.end) for m in mentions if m.kind in UNSAID]
+        self._denials = [
+            found.start()
+            for found in NEGATED.finditer(self.text)
+            if not any(begin <= found.start() < stop for begin, stop in unsaid)
+        ]
         self._clauses = [found.start() for found in CLAUSE.finditer(self.text)]
 
     def piece(self, start: int, end: int) -> tuple[int, int]:
@@ -39,6 +46,14 @@ class SentenceLayout:
         """The mentions of these kinds in the piece of a mention, in order."""
         left, right = self.piece(mention.start, mention.end)
         return [m for m in self.mentions if left <= m.start < right and m.kind in kinds and m is not mention]
+
+    def lead(self, place: int) -> str:
+        """The characters right before a place."""
+        return self.text[max(0, place - LEAD) : place]
+
+    def between(self, end: int, start: int) -> frozenset[str]:
+        """The words between two places, in lower case."""
+        return frozenset(re.findall(r"[a-z]+", self.text[end:start].casefold()))
 
     def clause_of(self, place: int) -> int:
         """Number of the clause that holds a place."""
@@ -60,7 +75,18 @@ class SentenceLayout:
     def is_negated(self, place: int) -> bool:
         """Whether the piece denies what stands at a place."""
         left, _ = self.piece(place, place)
-        return NEGATED.search(self.text[left:place]) is not None
+        number = bisect_left(self._denials, left)
+        return number < len(self._denials) and self._denials[number] < place
+
+    def is_denied(self, start: int, end: int) -> bool:
+        """Whether a word denies something between two places."""
+        number = bisect_left(self._denials, start)
+        return number < len(self._denials) and self._denials[number] < end
+
+    @property
+    def denials(self) -> list[int]:
+        """Where words deny something, those in a "no less than" and in a name left aside."""
+        return self._denials
 
     def is_hedged(self, place: int) -> bool:
         """Whether the piece says that it may be so."""

@@ -1,55 +1,50 @@
 """What stands where in a sentence: subjects, measures, numbers, and the words that join them."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from schemas.vocabulary import FailureMode
-from services.deliberation.claim_words import (
-    ABBREVIATIONS,
-    ABOVE,
-    ALL,
-    BEATS,
-    BELOW,
-    COUNT_WORDS,
-    EXITS,
-    FACTORS,
-    GAINED,
-    GRADES,
-    HALF,
-    HIGHEST,
-    LESS,
-    LOST,
-    LOWEST,
-    MEASURES,
-    MORE,
-    MOST,
-    NONE,
-    R_UNIT,
-    SHARE_UNIT,
-    TRAILS,
+from services.deliberation import claim_words as words
+from services.deliberation.first_letters import ANY, first_letters
+from services.deliberation.measure_words import COUNT_WORDS, MEASURES
+from services.deliberation.numerals import (
+    BRACKETED,
+    FRACTION,
+    FROM_TO,
+    NUMBER,
+    RATIO,
+    WORD_NUMBER,
+    edges,
+    fraction,
+    ratio,
+    worded_figure,
+    written_figure,
 )
-from services.evidence.run_facts import RunFacts
-from services.text.dates import places_of_days
+from services.evidence.run_facts import RunFacts, period_of
+from services.text.dates import MONTHS, places_of_days
 
-DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
-NUMBER = rf"(?<![\w.])[-+−–]?[$€£]?{DIGITS}(?:\s?(?:{R_UNIT}|{SHARE_UNIT}))?(?!\w)"
-WRITTEN = re.compile(
-    rf"(?P<sign>[-+−–]?)(?P<money>[$€£]?)(?P<digits>{DIGITS})(?P<unit>\s?(?:{R_UNIT}|{SHARE_UNIT}))?"
-)
-EDGE = rf"(?:open|[-+−–]?{DIGITS}(?:\s?R)?)"
-BRACKETED = rf"\[\s*{EDGE}\s*(?:,|to)\s*{EDGE}\s*\]"
-FROM_TO = rf"\b(?:from|between) [-+−–]?{DIGITS}\s?R (?:to|and) [-+−–]?{DIGITS}\s?R\b"
-WORD_NUMBER = rf"\b(?:(?:{'|'.join(COUNT_WORDS)})(?:[ -](?:{'|'.join(COUNT_WORDS)}))?)\b"
-REGIME = r"\b(?:up|down|sideways)/(?:low|mid|high|extreme)\b"
+REGIME = r"\b(?:up|down|sideways)[/-](?:low|mid|high|extreme)\b"
 TIMEFRAME = r"\b(?:1m|5m|15m|1h|4h|1d)\b"
 IDENTIFIER = r"\b[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+\b"
 CAPITALS = r"\b[A-Z][A-Z0-9]{1,5}(?:[/-][A-Z]{2,5})?\b"
 ID = r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{8,64}\b"
-YEAR = r"(?<=\b(?:in|of) )(?:19|20)\d\d\b(?!\s*(?:trades|R\b|%))"
+MONTH = (
+    r"(?:january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
+)
+YEAR_NUMBER = r"(?:19|20)\d\d(?!\d|,\d|\.\d)(?! (?:trades?|positions?|R\b|%|dollars?|bars?|winners?|losers?))"
+MONTH_OF_YEAR = rf"\b{MONTH},? (?:of )?(?:19|20)\d\d\b"
+SPAN_OF_YEARS = rf"\b(?:(?:from|between) )?{YEAR_NUMBER}(?: (?:to|and|until|through) |[-–—]){YEAR_NUMBER}"
+OPEN_SPAN = rf"\b(?:since|before|after|until|up to|prior to|from) (?:the (?:end|start) of )?{YEAR_NUMBER}"
+YEAR = rf"\b{YEAR_NUMBER}"
 ITEM = r"^\s*(?:[-*] )?\d{1,2}[.)](?=\s)"  # of a numbered list
+YEARS = re.compile(r"(?:19|20)\d\d")
+FOREVER = (0, 2**63)
+BEGINNING = re.compile(r"(?<![\w-])\S")
 
 
 @dataclass(frozen=True)
@@ -67,30 +62,17 @@ class Mention:
         return Mention(self.kind, self.start + by, self.end + by, self.text, self.value)
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A number as it is written: in its unit, with the step of its last digit.
-
-    `sign` is what is written before it, empty where nothing is.
-    """
-
-    value: float
-    step: float
-    sign: str
-    unit: str
-
-
 def _worded(name: str) -> str:
     """A name with blanks or hyphens where it has underscores."""
     return re.escape(name).replace("_", "[_ -]")
 
 
-def _listed(kind: str, patterns: dict[str, str]) -> list[tuple[str, str, Any]]:
-    return [(kind, rf"(?<![\w-])(?:{pattern})(?![\w])", value) for value, pattern in patterns.items()]
+def _listed(kind: str, patterns: dict[Any, str]) -> list[tuple[str, str, Any]]:
+    return [(kind, rf"(?:{pattern})(?!\w)", value) for value, pattern in patterns.items()]
 
 
 def _plural(mode: FailureMode) -> str:
-    """A failure mode in one or in several trades."""
+    """A failure mode in one or in several trades, in its own words."""
     name = _worded(mode.value)
     return f"{name[:-1]}(?:y|ies)" if name.endswith("y") else f"{name}(?:s|es)?"
 
@@ -99,58 +81,123 @@ def _longest(names: Any) -> list[str]:
     return sorted(names, key=lambda name: (-len(name), name))
 
 
-def _names_of(
-    playbooks: tuple[str, ...], symbols: tuple[str, ...], parameters: tuple[str, ...]
-) -> list[tuple[str, str, Any]]:
-    """What a text may call the playbooks, symbols and parameters of a run, after what is read as a whole."""
+def _names_of(playbooks: tuple[str, ...], parameters: tuple[str, ...]) -> list[tuple[str, str, Any]]:
+    """What a text may call the playbooks and parameters of a run, after what is read as a whole."""
     entries: list[tuple[str, str, Any]] = [("interval", BRACKETED, None), ("interval", FROM_TO, None)]
-    entries += [("playbook", rf"\b{_worded(name)}(?:'s)?(?!\w)", name) for name in _longest(playbooks)]
-    entries += [("symbol", rf"(?<!\w){re.escape(name)}(?:'s)?(?!\w)", name) for name in _longest(symbols)]
-    named = [name for name in _longest(parameters) if "_" in name]
-    return entries + [("parameter", rf"\b{_worded(name)}\b", name) for name in named]
+    entries += [
+        ("playbook", rf"{_worded(name.lower())}s?(?:'s|’s|')?(?!\w)", name) for name in _longest(playbooks)
+    ]
+    named = _longest(parameters)
+    plain = r"(?= (?:parameter\b|(?:of|is|was|at|=|set to) \d))"
+    in_atr = [name for name in named if name.endswith("_atr")]
+    entries += [
+        ("parameter", rf"{name[:-4].lower()}s? (?:of|at|is)(?= \d+(?:\.\d+)? ?(?:atr|x atr|times))", name)
+        for name in in_atr
+    ]
+    return entries + [
+        ("parameter", rf"{_worded(name.lower())}\b{'' if '_' in name else plain}", name) for name in named
+    ]
 
 
-EXACT = frozenset({"symbol", "capitals", "id", "number"})
 # Kind, pattern and what it stands for; where two begin at the same place, the first one is read.
 ENTRIES: list[tuple[str, str, Any]] = [
+    *_listed("zero", words.ZERO),
+    ("lost_amount", rf"(?:g(?:ave|ives?|iving) back){words.AMOUNT}", "lost"),
     *(("failure", rf"\b{_plural(mode)}\b", mode.value) for mode in FailureMode),
-    *_listed("grade", GRADES),
-    *_listed("exit", EXITS),
+    *_listed("failure", words.FAILURES),
+    ("denied", r"no longer\b|no more than\b(?= count)", None),
+    ("plain", rf"\b(?:{words.NO_SIDE})\b", None),
+    *_listed("advice", {"advice": words.ADVICE}),
+    *_listed("not_graded", {"significant": words.NOT_GRADED}),
+    *_listed("grade", words.GRADES),
+    *_listed("order", words.ORDERS),
+    *_listed("exit", words.EXITS),
     ("regime", REGIME, None),
+    *_listed("regime_part", words.REGIME_PARTS),
     ("timeframe", TIMEFRAME, None),
     ("identifier", IDENTIFIER, None),
     ("id", ID, None),
-    ("year", YEAR, None),
+    ("period", MONTH_OF_YEAR, "month"),
+    ("period", SPAN_OF_YEARS, "span"),
+    ("period", OPEN_SPAN, "open"),
+    ("period", YEAR, "year"),
     ("item", ITEM, None),
-    *_listed("factor", {"": FACTORS}),
-    *_listed("quantifier", {"all": ALL, "most": MOST, "half": HALF}),
-    *_listed("bound", {">": ABOVE, "<": BELOW}),
-    ("compared", rf"\b(?:{MORE})\b(?=[^.;]{{0,120}}\bthan\b)", ">"),
-    ("compared", rf"\b(?:{LESS})\b(?=[^.;]{{0,120}}\bthan\b)", "<"),
-    *_listed("compared", {">": BEATS, "<": TRAILS}),
+    *(("factor", rf"(?:{pattern})(?!\w)", value) for pattern, value in words.FACTORS.items()),
+    ("fraction", FRACTION, None),
+    ("ratio", RATIO, None),
+    *_listed(
+        "measure",
+        {
+            name: MEASURES[name]
+            for name in ("hold_max", "hold_min", "worst_mae", "best_mfe", "best_r", "worst_r")
+        },
+    ),
+    *_listed("equal", {"equal": words.EQUAL}),
+    ("rank", rf"\b(?:{words.RANKED})\b", None),
+    *_listed("extreme", {"highest": words.HIGHEST, "lowest": words.LOWEST}),
+    *_listed("quantifier", {"most": words.MOST, "minority": words.MINORITY}),
+    *_listed("bound", {">": words.ABOVE, "<": words.BELOW}),
+    *_listed("quantifier", {"all": words.ALL, "half": words.HALF, "some": words.SOME}),
+    ("compared", rf"\b(?:{words.MORE})\b(?=[^.;]{{0,120}}\bthan\b)", ">"),
+    ("compared", rf"\b(?:{words.LESS})\b(?=[^.;]{{0,120}}\bthan\b)", "<"),
+    *_listed("compared", {">": words.BEATS, "<": words.TRAILS}),
+    *_listed("future", {"future": words.FUTURE}),
+    *_listed("direction", {"flat": words.FLAT}),
     *_listed("measure", MEASURES),
-    *_listed("extreme", {"highest": HIGHEST, "lowest": LOWEST}),
-    *_listed("direction", {"gained": GAINED, "lost": LOST}),
-    *_listed("quantifier", {"none": NONE}),
+    *_listed("direction", {"gained": words.GAINED, "lost": words.LOST}),
+    *_listed("evaluation", {"gained": words.GOOD, "lost": words.BAD}),
+    *_listed("change", {"change": words.CHANGES}),
+    *_listed("result", {"gained": words.WON, "lost": words.FAILED}),
+    *_listed("quantifier", {"none": words.NONE}),
+    *_listed("only", {"only": words.ONLY}),
     ("number", NUMBER, None),
     ("count_word", WORD_NUMBER, None),
-    ("capitals", CAPITALS, None),
     ("side", r"\b(?:long|short)\b", None),
 ]
 
 
+@dataclass(frozen=True)
+class Scanner:
+    """What may begin with each character: a pattern of the entries that do, each as a group of its number."""
+
+    patterns: dict[str, re.Pattern[str]]
+    further: re.Pattern[str]
+    entries: list[tuple[str, str, Any]]
+
+    def scan(self, lower: str) -> Iterator[re.Match[str]]:
+        """Matches in a text in lower case, one behind the other; nothing begins inside a word."""
+        end = 0
+        for place in BEGINNING.finditer(lower):
+            start = place.start()
+            if start >= end:
+                match = self.patterns.get(lower[start], self.further).match(lower, start)
+                if match is not None and match.end() > start:
+                    end = match.end()
+                    yield match
+
+
 @lru_cache(maxsize=4)
-def _compiled(
-    playbooks: tuple[str, ...], symbols: tuple[str, ...], parameters: tuple[str, ...]
-) -> tuple[re.Pattern[str], list[tuple[str, str, Any]]]:
-    """One pattern of every entry, each as a group of its own number."""
-    entries = [*_names_of(playbooks, symbols, parameters), *ENTRIES]
-    groups = (
-        f"(?P<g{number}>{f'(?-i:{pattern})' if kind in EXACT else pattern})"
-        for number, (kind, pattern, _) in enumerate(entries)
-    )
-    # Nothing begins inside a word, or with a blank.
-    return re.compile(rf"(?<!\w)(?=\S)(?:{'|'.join(groups)})", re.MULTILINE | re.IGNORECASE), entries
+def _compiled(playbooks: tuple[str, ...], parameters: tuple[str, ...]) -> Scanner:
+    """The scanner of a run's names; trying every entry at every word takes five times as long."""
+    entries = [*_names_of(playbooks, parameters), *ENTRIES]
+    lowered = [pattern.lower() for _, pattern, _ in entries]
+    starts = [first_letters(pattern) for pattern in lowered]
+    patterns = {}
+    for letter in {letter for found in starts for letter in found if not letter.isspace()}:
+        patterns[letter] = _joined({n: p for n, p in enumerate(lowered) if letter in starts[n]})
+    return Scanner(patterns, _joined({n: p for n, p in enumerate(lowered) if starts[n] == ANY}), entries)
+
+
+def _joined(patterns: dict[int, str]) -> re.Pattern[str]:
+    groups = "|".join(f"(?P<g{number}>{pattern})" for number, pattern in patterns.items())
+    return re.compile(groups or "(?!)", re.MULTILINE)
+
+
+@lru_cache(maxsize=4)
+def _exact(symbols: tuple[str, ...]) -> re.Pattern[str]:
+    """Names that are spelt in one way: symbols of the run, and other words in capitals."""
+    known = "|".join(re.escape(name) for name in _longest(symbols)) or r"(?!)"
+    return re.compile(rf"(?<!\w)(?:(?P<symbol>{known})(?:'s|’s)?(?!\w)|(?P<capitals>{CAPITALS}))")
 
 
 class Lexicon:
@@ -158,66 +205,107 @@ class Lexicon:
 
     def __init__(self, facts: RunFacts) -> None:
         self._names = facts.names
-        self._pattern, self._entries = _compiled(
-            facts.playbook_ids, facts.symbols, tuple(sorted(facts.parameters))
-        )
+        self._scanner = _compiled(facts.playbook_ids, tuple(sorted(facts.parameters)))
+        self._exact = _exact(facts.symbols)
 
     def mentions(self, text: str) -> list[Mention]:
         """Everything that a text names, in order; nothing stands in two mentions."""
-        days = [
+        found = [
             Mention("date", *place, text[slice(*place)], (start, following))
             for place, start, following in places_of_days(text)
         ]
-        taken = [(day.start, day.end) for day in days]
-        found = []
-        for match in self._pattern.finditer(text):
-            begin, end = match.span()
-            if not any(begin < last and first < end for first, last in taken):
-                kind, _, value = self._entries[int(str(match.lastgroup)[1:])]
-                found.append(Mention(kind, begin, end, match[0], _value(kind, match[0], value)))
-        return sorted([*days, *self._known(found)], key=lambda mention: mention.start)
+        spelt = list(self._spelt(text))
+        found += [mention for mention in spelt if mention.kind == "symbol"]
+        found = _apart(found, self._worded(text))
+        found = _apart(found, (mention for mention in spelt if mention.kind == "capitals"))
+        return sorted(found, key=lambda mention: mention.start)
 
-    def _known(self, found: list[Mention]) -> Iterator[Mention]:
-        for mention in found:
-            if mention.kind == "capitals" and (mention.text in ABBREVIATIONS or mention.text in self._names):
+    def _spelt(self, text: str) -> Iterator[Mention]:
+        for match in self._exact.finditer(text):
+            kind = str(match.lastgroup)
+            name = match[kind]
+            if kind == "symbol" or name not in ABBREVIATIONS and name not in self._names:
+                yield Mention(kind, match.start(), match.end(), match[0], name)
+
+    def _worded(self, text: str) -> Iterator[Mention]:
+        lower = text.translate(LOWER)
+        for match in self._scanner.scan(lower):
+            kind, _, value = self._scanner.entries[int(str(match.lastgroup)[1:])]
+            said = text[match.start() : match.end()]
+            if not said.strip() or CASED.get(said.casefold(), said) != said:
                 continue
-            if mention.kind == "identifier" and mention.text in self._names:
+            if kind == "identifier" and said in self._names or kind == "id" and said != said.casefold():
                 continue
-            yield mention
+            yield _mention(kind, match.start(), said, value)
+
+
+def _apart(kept: list[Mention], further: Iterable[Mention]) -> list[Mention]:
+    """Mentions with those of a further reading that overlap none of them."""
+    spans = sorted((mention.start, mention.end) for mention in kept)
+    starts = [start for start, _ in spans]
+    free = []
+    for mention in further:
+        before = bisect_left(starts, mention.end) - 1
+        if before < 0 or spans[before][1] <= mention.start:
+            free.append(mention)
+    return [*kept, *free]
+
+
+# Spelt so, and not the other way about, they are the measure.
+CASED = {"e": "E", "n": "n"}
+LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+ABBREVIATIONS = words.ABBREVIATIONS
+
+
+def _mention(kind: str, start: int, said: str, value: Any) -> Mention:
+    text = said.strip()
+    begin = start + len(said) - len(said.lstrip())
+    end = begin + len(text)
+    if kind == "lost_amount":
+        return Mention("direction", begin, end, text, value)
+    if kind == "regime_part":
+        return Mention("regime", begin, end, text, value)
+    return Mention(kind, begin, end, text, _value(kind, text, value))
 
 
 def _value(kind: str, text: str, value: Any) -> Any:
-    if kind == "number":
-        written = WRITTEN.fullmatch(text)
-        return None if written is None else _figure_of(written)
-    if kind == "count_word":
-        return Figure(float(_counted(re.split(r"[ -]", text.casefold()))), 1.0, "", "")
-    if kind == "interval":
-        return tuple(None if edge == "open" else _edge(edge) for edge in re.findall(EDGE, text))
-    return text.casefold() if kind in ("regime", "timeframe", "side") else value
+    if kind in READ:
+        return READ[kind](text)
+    if kind == "factor" and value < 0:
+        return _times(text)
+    if kind == "period":
+        return _period(text, value)
+    if kind == "regime":
+        return text.casefold().replace("-", "/")
+    return text.casefold() if kind in ("timeframe", "side") else value
 
 
-def _figure_of(written: re.Match[str]) -> Figure:
-    return figure(written["digits"], written["sign"], (written["unit"] or written["money"]).strip())
+READ: dict[str, Any] = {
+    "number": written_figure,
+    "count_word": worded_figure,
+    "interval": edges,
+    "fraction": fraction,
+    "ratio": ratio,
+}
 
 
-def _counted(parts: list[str]) -> int:
-    total = 0
-    for part in parts:
-        number = COUNT_WORDS[part]
-        total = total * number if part in ("hundred", "dozen") and total else total + number
-    return total
+def _times(text: str) -> float:
+    """The number in "six times" and in "2.5x"."""
+    first = text.split(" ", maxsplit=1)[0].removesuffix("x").casefold()
+    return float(COUNT_WORDS[first]) if first in COUNT_WORDS else float(first)
 
 
-def _edge(text: str) -> Figure:
-    sign = text[0] if text[0] in "-+−–" else ""
-    return figure(text.removeprefix(sign).removesuffix("R").strip(), sign, "R")
-
-
-def figure(digits: str, sign: str, unit: str) -> Figure:
-    """A number from its digits, with the step of the last one that is written."""
-    plain = digits.replace(",", "")
-    mantissa, _, exponent = plain.lower().partition("e")
-    step = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-    value = float(plain)
-    return Figure(-value if sign in ("-", "−", "–") else value, step, sign, unit)
+def _period(text: str, form: str) -> tuple[int, int]:
+    """The first ns of a period, and the first one behind it."""
+    years = [int(year) for year in YEARS.findall(text)]
+    if form == "month":
+        return period_of(years[0], MONTHS.index(text[:3].casefold()) + 1)
+    start, end = period_of(min(years))[0], period_of(max(years))[1]
+    if form != "open":
+        return start, end
+    lower = text.casefold()
+    if lower.startswith(("since", "from")):
+        return start, FOREVER[1]
+    if lower.startswith("after"):
+        return end, FOREVER[1]
+    return FOREVER[0], end if lower.startswith(("until", "up to")) else start

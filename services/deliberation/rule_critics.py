@@ -15,8 +15,8 @@ from schemas.errors import StoreError
 from schemas.fact_check import FactCheck
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
-from services.deliberation.claim_words import COUNT_WORDS
 from services.deliberation.fact_check import check_facts
+from services.deliberation.measure_words import COUNT_WORDS
 from services.deliberation.policies import OF_WEIGHT, Round
 from services.deliberation.refine import Task
 from services.evidence.run_facts import RunFacts

@@ -1,19 +1,68 @@
-"""Of whom is something said? The playbook, regime, symbol or side that the words beside a claim name."""
+"""Of whom is something said? The playbook, regime, symbol, side or time that the words beside it name."""
 
 import re
+from dataclasses import dataclass
 
 from services.deliberation.layout import SentenceLayout
 from services.deliberation.mentions import Mention
+from services.deliberation.noun_phrases import is_whom
 from services.evidence.facts import Subject
 from services.text.claim_words import words
 
-SUBJECT_KINDS = ("playbook", "regime", "timeframe", "symbol", "parameter")
-FIGURES = ("number", "count_word", "interval")
-ATTACHING = words("of in for by from with on the its during under across within at a")
-BETWEEN_NAMES = ATTACHING | words("trades long short regime regimes s")
-PRONOUN = re.compile(r"\b(?:it|its|they|their|them|these|those|this|that)\b", re.I)
+SUBJECT_KINDS = ("playbook", "regime", "timeframe", "symbol", "parameter", "period", "date", "order", "id")
+FIGURES = ("number", "count_word", "interval", "fraction")
+ATTACHING = words("of in for by from with on the its during under across within at a an as")
+BETWEEN_NAMES = ATTACHING | words(
+    "trades trade parameter long short regime regimes s playbook symbol market position entered opened closed"
+)
+PRONOUN = re.compile(r"\b(?:it|its|they|their|them|these|those|this|that|he|she)\b", re.I)
 AGAINST = re.compile(r"\s*,?\s*(?:against|versus|vs\.?|compared (?:with|to)|to)\s*", re.I)
-Group = tuple[int, int, Subject]
+NARROWING = re.compile(
+    r"\b(?:in|during|within|under|inside|over|of|on|for|across|entered|opened|closed|exited|from|since|at"
+    r"|dated)(?: (?:the|all|both))?\s*$",
+    re.I,
+)
+OUTSIDE = re.compile(
+    r"\b(?:outside(?: of)?|excluding|except(?: for| in)?|apart from|other than|without|beyond"
+    r"|ex)(?: the)?\s*$",
+    re.I,
+)
+EXITED = re.compile(r"\b(?:exited|closed|exit|close|resolved)\b[^,;]{0,30}$", re.I)
+JOINT = re.compile(r"\s*(?:,|,? and|,? or|,? plus|&|as well as|/)\s*(?:the |in |also )?", re.I)
+AS_OF = re.compile(
+    r"\b(?:as (?:of|at)|as known on|known (?:on|by)|by|until|up to|as it stood on)(?: the)?\s*$", re.I
+)
+VERB = re.compile(r"\b(?:first|last) (?:traded|entered|opened)$", re.I)
+OF_PERIOD = re.compile(r"\b(?:of|in)(?: the)?(?: year)?\s*$", re.I)
+OWNED = re.compile(r"\b(?:its|their)(?: very| own)?\s*$", re.I)
+NOUNS_OF_TRADES = {
+    "longs": Subject(direction="long"),
+    "shorts": Subject(direction="short"),
+    "best_r": Subject(order="best"),
+    "worst_r": Subject(order="worst"),
+}
+UNTIL = re.compile(r"\s*(?:to|and|until|through|till|up to|-|–)\s*", re.I)
+NARROWERS = frozenset({"regime", "timeframe", "period", "parameter"})
+Field = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Names that stand together, with whom they name.
+
+    Attributes:
+        subject: whom the words around are said of.
+        own: what the names themselves say.
+        listed: number of the list in which it stands.
+        told: whether the names tell something of one trade that was named before.
+    """
+
+    start: int
+    end: int
+    subject: Subject
+    own: Subject
+    listed: int | None = None
+    told: bool = False
 
 
 class SubjectFinder:
@@ -22,42 +71,64 @@ class SubjectFinder:
     def __init__(self, layout: SentenceLayout, carried: Subject) -> None:
         self._layout = layout
         self._carried = carried
-        self.groups = self._grouped()
+        self.groups = self._with_lists(self._grouped())
 
     @property
     def last(self) -> Subject:
-        """Whom a pronoun of the next sentence means."""
-        return self.groups[-1][2] if self.groups else self._carried
+        """Whom a pronoun of the next sentence means: the first one that is named."""
+        return self.groups[0].subject if self.groups else self._carried
 
     def before(self, place: int) -> Subject:
         """Whom the words before a place name last."""
-        found = [group for group in self.groups if group[1] <= place]
-        return found[-1][2] if found else self._carried
+        found = [group for group in self.groups if group.end <= place]
+        return found[-1].subject if found else self._carried
 
     def after(self, place: int) -> Group | None:
         """Whom the words behind a place name first."""
-        return next((group for group in self.groups if group[0] >= place), None)
+        return next((group for group in self.groups if group.start >= place), None)
+
+    def list_at(self, place: int, subject: Subject) -> tuple[Group, ...]:
+        """The list that ends before a place with a subject, or begins behind it."""
+        for group in self.groups:
+            if group.subject == subject and group.listed is not None:
+                return tuple(item for item in self.groups if item.listed == group.listed)
+        return ()
 
     def of(self, start: int, end: int, noun_end: int | None = None) -> tuple[tuple[Subject, ...], float]:
         """Whom something between two places is said of, likeliest first, and how surely.
 
         `noun_end` is the end of the words that say what is counted, where some do.
         """
-        before = [group for group in self.groups if group[1] <= start]
-        after = [group for group in self.groups if group[0] >= end]
+        before = [group for group in self.groups if group.end <= start]
+        after = [group for group in self.groups if group.start >= end]
         attached = self._attached(noun_end or end, start, after)
         if attached is not None and (
-            not before or before[-1][2].playbook is None or attached.playbook is not None
+            not before
+            or before[-1].subject.playbook is None
+            or attached.own.playbook is not None
+            or attached.own.fields <= NARROWERS
         ):
-            return (
-                before[-1][2].joined(attached) if before and attached.playbook is None else attached,
-            ), 1.0
-        if len(before) > 1 and self._is_first_of_two(end) and self._compares(before[-2][1], before[-1][0]):
-            return (before[-2][2],), 1.0
+            clashes = not before or _clash(before[-1].subject, attached.own)
+            named = (
+                attached.own
+                if clashes or not attached.own.fields <= NARROWERS | {"symbol", "direction"}
+                else before[-1].subject.joined(attached.own)
+            )
+            return (named,), 1.0
+        inside = [group for group in self.groups if group.start >= start and group.end <= (noun_end or end)]
+        if inside:
+            return (inside[-1].subject,), 1.0
+        if (
+            len(before) > 1
+            and self._is_first_of_two(end)
+            and self._compares(before[-2].end, before[-1].start)
+        ):
+            return (before[-2].subject,), 1.0
         if before:
-            return (before[-1][2],), 1.0
+            return (before[-1].subject,), 1.0
+        after = [g for g in after if self._layout.clause_of(g.start) == self._layout.clause_of(start)]
         if after:
-            return (after[0][2],), 0.9 if len({group[2] for group in after}) == 1 else 0.8
+            return (after[0].subject,), 0.9 if len({group.subject for group in after}) == 1 else 0.8
         if self._carried.is_empty:
             return (Subject(),), 0.9
         if PRONOUN.search(self._layout.text):
@@ -65,28 +136,120 @@ class SubjectFinder:
         return (Subject(), self._carried), 0.7
 
     def _grouped(self) -> list[Group]:
-        """Mentions of subjects that stand together, as (start, end, whom they name)."""
+        """Mentions of subjects that stand together."""
         groups: list[Group] = []
         last_end, fresh = -1, True
         for mention in self._layout.mentions:
-            if mention.kind not in SUBJECT_KINDS:
+            if mention.kind in ("date", "period") and AS_OF.search(self._layout.lead(mention.start)):
+                continue
+            if mention.kind not in SUBJECT_KINDS and not self._is_noun_of_trades(mention):
                 fresh = fresh and mention.kind not in FIGURES
                 continue
-            named = Subject(**{mention.kind: mention.value}).joined(self._side_beside(mention))
-            if groups and self._is_joined(last_end, mention.start) and not _clash(groups[-1][2], named):
-                groups[-1] = (groups[-1][0], mention.end, groups[-1][2].joined(named))
+            named = self._named(mention).joined(self._side_beside(mention))
+            last = groups[-1] if groups else None
+            joined = last is not None and self._is_joined(last_end, mention.start)
+            if last is not None and last.subject.order is not None and mention.kind in ("date", "period"):
+                joined = joined and OF_PERIOD.search(self._layout.lead(mention.start)) is not None
+                joined = joined and VERB.search(self._layout.text[: last.end]) is None
+            if last is not None and joined and not _clash(last.subject, named):
+                groups[-1] = Group(
+                    last.start,
+                    mention.end,
+                    last.subject.joined(named),
+                    last.own.joined(named),
+                    None,
+                    last.told,
+                )
+            elif last is not None and last.subject.order is not None and named.order is None:
+                groups.append(Group(mention.start, mention.end, last.subject, named, None, told=True))
             else:
-                kept = groups[-1][2] if groups and named.playbook is None and not fresh else Subject()
-                groups.append((mention.start, mention.end, kept.joined(named)))
+                kept = self._kept(groups, mention, named, fresh)
+                groups.append(Group(mention.start, mention.end, kept.joined(named), named))
             last_end, fresh = mention.end, True
         return groups
 
-    def _attached(self, end: int, start: int, after: list[Group]) -> Subject | None:
+    def _kept(self, groups: list[Group], mention: Mention, named: Subject, fresh: bool) -> Subject:
+        """What of the subject before still holds: a regime or a time narrows whom the sentence is about."""
+        text = self._layout.text
+        narrows = NARROWING.search(lead := self._layout.lead(mention.start)) or OUTSIDE.search(lead)
+        if named.playbook is not None or named.order is not None:
+            beside = bool(groups) and groups[-1].end + 1 == mention.start
+            owned = (VERB.search(mention.text) or OWNED.search(text[: mention.start][-12:])) is not None
+            kept = groups[-1].subject if groups else self._carried
+            return kept.without("order") if (beside or owned) and named.order is not None else Subject()
+        if named.fields == {"direction"} and OWNED.search(text[: mention.start][-12:]):
+            return (groups[-1].subject if groups else self._carried).without("direction", "order")
+        if not groups:
+            following = PRONOUN.search(text, mention.end)
+            return self._carried if narrows and following and named.fields <= NARROWERS else Subject()
+        last = groups[-1].subject
+        if named.fields <= NARROWERS and narrows:
+            return last.without(*(named.fields & last.fields)) if last.fields & named.fields else last
+        if not fresh and named.fields <= NARROWERS and last.playbook is not None:
+            return last.without("symbol")
+        return Subject()
+
+    def _is_noun_of_trades(self, mention: Mention) -> bool:
+        """Whether "shorts" or "the best trade" is whom something is said of, and not what is counted."""
+        if mention.kind != "measure" or mention.value not in NOUNS_OF_TRADES:
+            return False
+        return is_whom(self._layout, mention)
+
+    def _named(self, mention: Mention) -> Subject:
+        if mention.kind == "measure":
+            return NOUNS_OF_TRADES[str(mention.value)]
+        if mention.kind == "date":
+            span = self._span(mention)
+            if span != mention.value:
+                return Subject(period=span)
+            basis = "exit" if EXITED.search(self._layout.lead(mention.start)) else "entry"
+            return Subject(period=span, basis=basis)
+        if mention.kind == "period":
+            outside = "exit" if EXITED.search(self._layout.lead(mention.start)) else None
+            return Subject(period=mention.value, basis=outside)
+        if mention.kind == "order":
+            return Subject(order=mention.value)
+        if mention.kind == "id":
+            return Subject(episode=mention.text)
+        value = f"!{mention.value}" if OUTSIDE.search(self._layout.lead(mention.start)) else mention.value
+        return Subject().having(mention.kind, value)
+
+    def _span(self, mention: Mention) -> tuple[int, int]:
+        """The days of a date, or from the first to the last one of "A to B"."""
+        found: tuple[int, int] = mention.value
+        for other in self._layout.mentions:
+            if other.kind == "date" and other is not mention:
+                first, last = sorted((mention, other), key=lambda item: item.start)
+                if UNTIL.fullmatch(self._layout.text, first.end, last.start):
+                    return first.value[0], last.value[1]
+        return found
+
+    def _with_lists(self, groups: list[Group]) -> list[Group]:
+        """The groups with the number of the list that each one stands in: "A, B and C"."""
+        numbered: list[Group] = []
+        number = 0
+        for group in groups:
+            last = numbered[-1] if numbered else None
+            if (
+                last is not None
+                and last.own.fields == group.own.fields
+                and JOINT.fullmatch(self._layout.text, last.end, group.start)
+            ):
+                if last.listed is None:
+                    number += 1
+                    numbered[-1] = Group(last.start, last.end, last.subject, last.own, number)
+                numbered.append(Group(group.start, group.end, group.subject, group.own, number))
+            else:
+                numbered.append(group)
+        return numbered
+
+    def _attached(self, end: int, start: int, after: list[Group]) -> Group | None:
         """Whom the words right behind name: "+0.18R for channel_breakout"."""
-        if not after or not self._is_joined(end, after[0][0], r"[,;:()]"):
+        if not after or not self._is_joined(end, after[0].start, r"[,;:()]"):
             return None
-        same = self._layout.clause_of(after[0][0]) == self._layout.clause_of(start)
-        return after[0][2] if same else None
+        between = self._layout.text[end : after[0].start]
+        same = self._layout.clause_of(after[0].start) == self._layout.clause_of(start)
+        return after[0] if same and between.strip() else None
 
     def _side_beside(self, mention: Mention) -> Subject:
         for side in self._layout.mentions:
@@ -114,5 +277,4 @@ class SubjectFinder:
 
 def _clash(held: Subject, named: Subject) -> bool:
     """Whether both name the same kind of thing."""
-    pairs = zip(vars(held).values(), vars(named).values(), strict=True)
-    return any(mine is not None and theirs is not None for mine, theirs in pairs)
+    return bool(held.fields & named.fields - {"basis"})

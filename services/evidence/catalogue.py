@@ -9,18 +9,25 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from schemas.episode import Episode
+from schemas.vocabulary import TIMEFRAME_SECONDS
 from services.evidence.facts import Unit
+
+DAY_SECONDS = 86_400
+NS_PER_DAY = DAY_SECONDS * 1_000_000_000
+
+
+Measure = Callable[[Sequence[Episode]], float]
 
 
 def _r(episodes: Sequence[Episode]) -> list[float]:
     return [episode.r for episode in episodes]
 
 
-def _share(chosen: Callable[[Episode], bool]) -> Callable[[Sequence[Episode]], float]:
+def _share(chosen: Callable[[Episode], bool]) -> Measure:
     return lambda episodes: fmean(chosen(episode) for episode in episodes)
 
 
-def _number(chosen: Callable[[Episode], bool]) -> Callable[[Sequence[Episode]], float]:
+def _number(chosen: Callable[[Episode], bool]) -> Measure:
     return lambda episodes: float(sum(chosen(episode) for episode in episodes))
 
 
@@ -34,6 +41,30 @@ def lost(episode: Episode) -> bool:
     return episode.r < 0
 
 
+def _holds(episodes: Sequence[Episode]) -> list[float]:
+    return [float(episode.hold_bars) for episode in episodes]
+
+
+def _days_of_bars(episodes: Sequence[Episode]) -> list[float]:
+    """Holds in days of the timeframe: a bar of a day is a day, weekends left out."""
+    return [item.hold_bars * TIMEFRAME_SECONDS.get(item.timeframe, 0) / DAY_SECONDS for item in episodes]
+
+
+def _calendar_days(episodes: Sequence[Episode]) -> list[float]:
+    return [(item.exit_label - item.entry_label) / NS_PER_DAY for item in episodes]
+
+
+def _of_days(over: Callable[[list[float]], float]) -> tuple[Measure, ...]:
+    """A hold in days, of the timeframe and of the calendar."""
+    return (lambda episodes: over(_days_of_bars(episodes)), lambda episodes: over(_calendar_days(episodes)))
+
+
+def _profit_factor(episodes: Sequence[Episode]) -> float:
+    """What the winners brought in R over what the losers took; as many R as there are without a loser."""
+    gained, given = sum(r for r in _r(episodes) if r > 0), -sum(r for r in _r(episodes) if r < 0)
+    return gained / given if given else gained
+
+
 @dataclass(frozen=True)
 class Question:
     """One question of the catalogue.
@@ -43,12 +74,14 @@ class Question:
         cluster: fields of a graded cluster that answer it, the first one being the figure of the gate.
         marginal: field of a regime's summary.
         episodes: the answer of the trades themselves; asked with at least one.
+        further: other ways to reckon the same from the trades.
     """
 
     unit: Unit
     cluster: tuple[str, ...] = ()
     marginal: str | None = None
-    episodes: Callable[[Sequence[Episode]], float] | None = None
+    episodes: Measure | None = None
+    further: tuple[Measure, ...] = ()
 
 
 CATALOGUE: dict[str, Question] = {
@@ -78,6 +111,13 @@ CATALOGUE: dict[str, Question] = {
     ),
     "hold_p90": Question("bars", ("hold_p90_bars",)),
     "hold_mean": Question("bars", episodes=lambda episodes: fmean(item.hold_bars for item in episodes)),
+    "hold_max": Question("bars", episodes=lambda episodes: max(_holds(episodes))),
+    "hold_min": Question("bars", episodes=lambda episodes: min(_holds(episodes))),
+    "days_p50": Question("days", episodes=_of_days(median)[0], further=_of_days(median)[1:]),
+    "days_p90": Question("days"),
+    "days_mean": Question("days", episodes=_of_days(fmean)[0], further=_of_days(fmean)[1:]),
+    "days_max": Question("days", episodes=_of_days(max)[0], further=_of_days(max)[1:]),
+    "days_min": Question("days", episodes=_of_days(min)[0], further=_of_days(min)[1:]),
     "hold_z": Question("score", ("hold_calibration_z",)),
     "mae_p80": Question("r", ("mae_p80_r",)),
     "mfe_p50": Question(
@@ -90,11 +130,22 @@ CATALOGUE: dict[str, Question] = {
     "alpha": Question("score", ("alpha",)),
     "pnl": Question("money", episodes=lambda episodes: sum(item.pnl for item in episodes)),
     "fees": Question("money", episodes=lambda episodes: sum(item.fees for item in episodes)),
+    "gross_pnl": Question("money", episodes=lambda episodes: sum(item.pnl + item.fees for item in episodes)),
+    "mean_pnl": Question("money", episodes=lambda episodes: fmean(item.pnl for item in episodes)),
+    "mean_fees": Question("money", episodes=lambda episodes: fmean(item.fees for item in episodes)),
+    "best_pnl": Question("money", episodes=lambda episodes: max(item.pnl for item in episodes)),
+    "worst_pnl": Question("money", episodes=lambda episodes: min(item.pnl for item in episodes)),
+    "profit_factor": Question("score", episodes=_profit_factor),
+    "mean_mfe": Question("r", episodes=lambda episodes: fmean(item.mfe_r for item in episodes)),
+    "worst_mae": Question("r", episodes=lambda episodes: min(item.mae_r for item in episodes)),
+    "best_mfe": Question("r", episodes=lambda episodes: max(item.mfe_r for item in episodes)),
+    "mean_mae": Question("r", episodes=lambda episodes: fmean(item.mae_r for item in episodes)),
     # Answered by the run, its report or a version as a whole: see `RunFacts`.
     "failures": Question("count"),
     "playbooks": Question("count"),
     "symbols": Question("count"),
     "clusters": Question("count"),
+    "regimes": Question("count"),
     "recommendations": Question("count"),
     "reports": Question("count"),
     "parameter": Question("score"),

@@ -1,17 +1,27 @@
 """A fact of a run, and what it is about."""
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from schemas.fact_check import FactRow
 
-Unit = Literal["r", "count", "share", "bars", "price", "money", "score"]
+Unit = Literal["r", "count", "share", "bars", "days", "price", "money", "score"]
 WHOLE_RUN = "the run"
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a claim is about; a field that is None leaves it open, and the empty subject is the whole run."""
+    """What a claim is about; a field that is None leaves it open, and the empty subject is the whole run.
+
+    Playbook, symbol, regime and their like may be several ("a|b"), all others ("!a"), or a part of a regime
+    ("up/*").
+
+    Attributes:
+        outcome: won or lost.
+        period: from and until, in ns.
+        basis: whether a period is of the entry (the default) or of the exit.
+        order: which one of the trades is meant: first, last, best, worst, longest, shortest.
+    """
 
     playbook: str | None = None
     regime: str | None = None
@@ -22,15 +32,33 @@ class Subject:
     parameter: str | None = None
     episode: str | None = None
     exit_reason: str | None = None
+    outcome: str | None = None
+    period: tuple[int, int] | None = None
+    basis: str | None = None
+    order: str | None = None
 
     def joined(self, other: "Subject") -> "Subject":
         """This subject with every field that the other one names."""
-        return replace(self, **{name: value for name, value in vars(other).items() if value is not None})
+        named = {name: value for name, value in vars(other).items() if value is not None}
+        return Subject(**{**vars(self), **named}) if named else self
+
+    def having(self, name: str, value: Any) -> "Subject":
+        """This subject with one field set."""
+        return Subject(**{**vars(self), name: value})
+
+    def without(self, *names: str) -> "Subject":
+        """This subject with these fields left open."""
+        return Subject(**{**vars(self), **dict.fromkeys(names)})
 
     @property
     def is_empty(self) -> bool:
         """Whether it names nothing."""
         return all(value is None for value in vars(self).values())
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields that it names."""
+        return frozenset(name for name, value in vars(self).items() if value is not None)
 
     @property
     def text(self) -> str:

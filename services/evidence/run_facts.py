@@ -3,15 +3,24 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from schemas.canonical import datetime_to_ns
 from schemas.episode import Episode
 from schemas.fact_check import FactRow
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport
-from schemas.vocabulary import EvidenceGrade, ExitReason, FailureMode, RecommendedAction
-from services.evidence.catalogue import CATALOGUE
+from schemas.vocabulary import (
+    TIMEFRAME_SECONDS,
+    EvidenceGrade,
+    ExitReason,
+    FailureMode,
+    RecommendedAction,
+)
+from services.evidence.catalogue import CATALOGUE, DAY_SECONDS
 from services.evidence.facts import Fact, Subject
+from services.evidence.selection import NAMED_FIELDS, chosen_of
 
 EXPECTED = {
     "expected_hold_p50": "expected_hold_p50_bars",
@@ -19,6 +28,10 @@ EXPECTED = {
     "expected_mae_p80": "expected_winner_mae_p80_r",
     "expected_mfe_p50": "expected_mfe_p50_r",
 }
+WHOLE = Subject()
+# What the trades of a subject may have several of.
+TRADED = {"playbooks": "playbook", "symbols": "symbol", "regimes": "regime"}
+TOTALS = frozenset({*TRADED, "clusters", "recommendations", "reports"})
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+")
 CLOSED_NAMES = frozenset(
     member.value for group in (EvidenceGrade, RecommendedAction, FailureMode, ExitReason) for member in group
@@ -44,6 +57,17 @@ class KnownPlaybook:
 
 
 @dataclass(frozen=True)
+class KnownVersion:
+    """What became of a version of a playbook, and when, in ns."""
+
+    playbook: str
+    version: int
+    state: str
+    since: int
+    row: FactRow
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """Answers questions of the catalogue; holds nothing that was not known at `known_at`.
 
@@ -53,6 +77,7 @@ class RunFacts:
         report: the newest one; None before the first.
         report_row: where it stands.
         playbooks: versions in force.
+        versions: every state of every version, oldest first.
         ids: what a short id in a text may name, with its row.
         named: symbols and further names of the run.
         texts: lines that the run itself wrote, which a text may quote whole.
@@ -68,6 +93,7 @@ class RunFacts:
     symbols: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     first_label: int | None = None
+    versions: tuple[KnownVersion, ...] = ()
 
     @cached_property
     def _chosen(self) -> dict[Subject, list[KnownEpisode]]:
@@ -115,14 +141,16 @@ class RunFacts:
             values = [(float(p.version), p.row) for p in self.playbooks if subject.playbook in (None, p.id)]
         elif question == "price":
             values = self._prices(subject)
-        elif question in ("playbooks", "symbols", "clusters", "recommendations", "reports"):
-            values = self._totals(question)
+        elif question == "days_p90":
+            values = self._days("hold_p90", subject)
+        elif question in TOTALS:
+            values = self._totals(question, subject)
         else:
             values = [*self._of_clusters(known.cluster, subject), *self._of_report(question, subject)]
             values += self._of_regime(known.marginal, subject)
             chosen = self.trades(subject) if known.episodes is not None else []
             if known.episodes is not None and chosen:
-                values.append((self._of_trades(question, subject), chosen[-1].row))
+                values += [(value, chosen[-1].row) for value in self._of_trades(question, subject)]
             elif known.episodes is not None and known.unit == "count" and self._names(subject):
                 values.append((0.0, self.report_row))
         return tuple(Fact(value, known.unit, (row,)) for value, row in values)
@@ -130,7 +158,7 @@ class RunFacts:
     def trades(self, subject: Subject) -> list[KnownEpisode]:
         """The resolved trades that a subject names, oldest first."""
         if subject not in self._chosen:
-            self._chosen[subject] = [known for known in self.episodes if _is_of(known.episode, subject)]
+            self._chosen[subject] = chosen_of(self.episodes, subject)
         return self._chosen[subject]
 
     def cluster(self, subject: Subject) -> ClusterFinding | None:
@@ -147,15 +175,39 @@ class RunFacts:
             if not of_playbooks or finding.regime is None and finding.timeframe is None
         )
 
-    def _of_trades(self, question: str, subject: Subject) -> float:
+    def members(self, field: str, within: Subject = WHOLE) -> list[Subject]:
+        """A subject narrowed to each value of a field that its trades have, in order of name."""
+        key = (field, within)
+        if key not in self._members:
+            name = NAMED_FIELDS[field]
+            held = {getattr(known.episode, name) for known in self.trades(within)} - {None}
+            self._members[key] = [within.having(field, str(value)) for value in sorted(held)]
+        return self._members[key]
+
+    def years(self, within: Subject = WHOLE) -> list[Subject]:
+        """A subject narrowed to each year in which its trades were entered."""
+        held = {moment_of(known.episode.entry_label).year for known in self.trades(within)}
+        return [within.joined(Subject(period=period_of(year))) for year in sorted(held)]
+
+    def graded_subjects(self) -> list[Subject]:
+        """Every graded cluster as a subject, those of one timeframe left aside."""
+        return [Subject(c.playbook_id, c.regime) for c in self._clusters if c.timeframe is None]
+
+    @cached_property
+    def _members(self) -> dict[tuple[str, Subject], list[Subject]]:
+        return {}
+
+    def _of_trades(self, question: str, subject: Subject) -> list[float]:
         """What the trades of a subject answer; reckoned once."""
-        measure = CATALOGUE[question].episodes
-        if (question, subject) not in self._reckoned and measure is not None:
-            self._reckoned[question, subject] = measure([known.episode for known in self.trades(subject)])
+        known = CATALOGUE[question]
+        if (question, subject) not in self._reckoned:
+            episodes = [item.episode for item in self.trades(subject)]
+            ways = (known.episodes, *known.further)
+            self._reckoned[question, subject] = [way(episodes) for way in ways if way is not None]
         return self._reckoned[question, subject]
 
     @cached_property
-    def _reckoned(self) -> dict[tuple[str, Subject], float]:
+    def _reckoned(self) -> dict[tuple[str, Subject], list[float]]:
         return {}
 
     def _names(self, subject: Subject) -> bool:
@@ -174,9 +226,8 @@ class RunFacts:
             return []
         if question == "trades" and subject.is_empty:
             return [(float(self.report.n_episodes), self.report_row)]
-        if question == "losers" and (
-            subject.is_empty or subject == Subject(failure_mode=subject.failure_mode)
-        ):
+        is_lost = question == "trades" and subject == Subject(outcome="lost")
+        if is_lost or question == "losers" and subject in (WHOLE, Subject(failure_mode=subject.failure_mode)):
             return [(float(sum(self.report.failure_modes.values())), self.report_row)]
         return []
 
@@ -185,6 +236,14 @@ class RunFacts:
             return []
         of_regime = [row for row in self.report.regime_cluster_summary if row["regime"] == subject.regime]
         return [(float(row[name]), self.report_row) for row in of_regime if row.get(name) is not None]
+
+    def _days(self, question: str, subject: Subject) -> list[tuple[float, FactRow]]:
+        """A hold in bars as days, where all trades of a subject have one timeframe."""
+        frames = self.members("timeframe", subject)
+        if len(frames) != 1:
+            return []
+        days = TIMEFRAME_SECONDS.get(str(frames[0].timeframe), 0) / DAY_SECONDS
+        return [(fact.value * days, fact.rows[0]) for fact in self.facts(question, subject)]
 
     def _failures(self, subject: Subject) -> list[tuple[float, FactRow]]:
         mode = subject.failure_mode
@@ -221,30 +280,36 @@ class RunFacts:
             for price in (known.episode.entry_price, known.episode.exit_price)
         ]
 
-    def _totals(self, question: str) -> list[tuple[float, FactRow]]:
+    def _totals(self, question: str, subject: Subject) -> list[tuple[float, FactRow]]:
+        """How many there are; of a subject, how many its trades have."""
+        own: list[tuple[float, FactRow]] = []
+        if not subject.is_empty and question in TRADED:
+            found = self.members(TRADED[question], subject)
+            own = [(float(len(found)), self.trades(subject)[-1].row)] if found else []
+            if own and TRADED[question] not in subject.fields:
+                return own
         report = self.report
-        traded = {known.episode.symbol for known in self.episodes}
         counts: dict[str, tuple[int, ...]] = {
             "playbooks": (len(self.playbook_ids),),
-            "symbols": (len(self.symbols), len(traded)),
+            "symbols": (len(self.symbols), len(self.members("symbol"))),
+            "regimes": (len(self.members("regime")),),
             "clusters": (len(self._clusters),) if report else (),
             "recommendations": (len(report.recommendations),) if report else (),
             "reports": (self.reports,),
         }
-        return [(float(value), self.report_row) for value in counts[question]]
+        return [*own, *((float(value), self.report_row) for value in counts[question])]
 
 
-def _is_of(episode: Episode, subject: Subject) -> bool:
-    return (
-        subject.playbook in (None, episode.playbook_id)
-        and subject.regime in (None, episode.regime)
-        and subject.timeframe in (None, episode.timeframe)
-        and subject.symbol in (None, episode.symbol)
-        and subject.direction in (None, episode.direction)
-        and subject.failure_mode in (None, episode.failure_mode)
-        and subject.exit_reason in (None, episode.exit_reason)
-        and (subject.episode is None or episode.episode_id.startswith(subject.episode))
-    )
+def moment_of(ns: int) -> datetime:
+    """A time in ns as a moment of UTC."""
+    return datetime.fromtimestamp(ns / 1e9, UTC)
+
+
+def period_of(year: int, month: int | None = None) -> tuple[int, int]:
+    """A year, or a month of it, from its first ns to the first one behind it."""
+    first = datetime(year, month or 1, 1, tzinfo=UTC)
+    last = datetime(year + (month in (None, 12)), 1 if month in (None, 12) else month + 1, 1, tzinfo=UTC)
+    return datetime_to_ns(first), datetime_to_ns(last)
 
 
 def _identifiers(value: Any, *, leave_out: Iterable[str] = ()) -> set[str]:

@@ -9,7 +9,7 @@ from schemas.errors import ConfigError
 from schemas.fact_check import FactRow
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import HighLevelReflectionReport
-from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
+from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
 from services.high_level.report_facts import known_playbook
 from services.high_level.report_lines import report_lines
 from services.journal.chain import JournalRow
@@ -32,6 +32,7 @@ class FactFold:
         self._episodes: list[KnownEpisode] = []
         self._reports: list[tuple[HighLevelReflectionReport, FactRow]] = []
         self._playbooks: dict[str, KnownPlaybook] = {}
+        self._versions: list[KnownVersion] = []
         self._ids: dict[str, FactRow] = {}
         self._symbols: tuple[str, ...] = ()
         self._first_label: int | None = None
@@ -53,9 +54,12 @@ class FactFold:
             self._reports.append(
                 (HighLevelReflectionReport.model_validate(with_moments(payload["report"])), named)
             )
-        elif row.kind == "playbook_version" and payload.get("state") == "active":
+        elif row.kind == "playbook_version":
             definition = PlaybookDefinition.model_validate(payload["definition"])
-            self._playbooks[definition.id] = known_playbook(definition, named)
+            state, since = str(payload["state"]), int(payload["since"])
+            self._versions.append(KnownVersion(definition.id, definition.version, state, since, named))
+            if state == "active":
+                self._playbooks[definition.id] = known_playbook(definition, named)
 
     def facts(self, known_at: int | None, found: FoundReport | None) -> RunFacts:
         """What the rows say; a report that was asked for stands for the newest one."""
@@ -74,6 +78,7 @@ class FactFold:
             symbols=self._symbols,
             texts=() if report is None else report_lines(report),
             first_label=self._first_label,
+            versions=tuple(self._versions),
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from schemas.episode import Episode
 from schemas.fact_check import FactRow
 from schemas.reflection import HighLevelReflectionReport
-from services.evidence.run_facts import KnownEpisode, KnownPlaybook, RunFacts
+from services.evidence.run_facts import KnownEpisode, KnownPlaybook, KnownVersion, RunFacts
 from services.high_level.report_lines import report_lines
 from services.slow_loop.artefacts import with_moments
 from services.store import open_store
@@ -43,6 +43,10 @@ def recorded() -> RunFacts:
             KnownPlaybook(name, 1, parameters, FactRow(seq=seq, kind="playbook_version"))
             for seq, name, parameters in kept["playbooks"]
         ),
+        versions=tuple(
+            KnownVersion(name, version, state, since, FactRow(seq=seq, kind="playbook_version"))
+            for seq, name, version, state, since in kept["versions"]
+        ),
         ids={known.episode.episode_id: known.row for known in episodes},
         symbols=tuple(kept["symbols"]),
         texts=report_lines(report),
@@ -57,7 +61,7 @@ def recorded_report() -> HighLevelReflectionReport:
 
 
 async def _write(address: str) -> None:
-    kept: dict[str, Any] = {"episodes": [], "playbooks": []}
+    kept: dict[str, Any] = {"episodes": [], "playbooks": [], "versions": []}
     async with await open_store(address, create=False) as store:
         run = await store.runs.find("latest")
         rows = [row async for row in store.journal.rows(run.run_id)]
@@ -70,8 +74,12 @@ async def _write(address: str) -> None:
             kept["symbols"] = payload["symbols"]
         elif row.kind == "episode" and row.known_at <= kept["report"]["known_at"]:
             kept["episodes"].append([row.seq, payload["episode"]])
-        elif row.kind == "playbook_version" and row.seq < 20:
+        elif row.kind == "playbook_version" and row.known_at <= kept["report"]["known_at"]:
             definition = payload["definition"]
+            what = [definition["id"], definition["version"], payload["state"], payload["since"]]
+            kept["versions"].append([row.seq, *what])
+            if row.seq >= 20:
+                continue
             values = {name: float(item["value"]) for name, item in definition["parameters"].items()}
             kept["playbooks"].append([row.seq, definition["id"], values])
     FILE.write_bytes(lzma.compress(json.dumps(kept, sort_keys=True).encode(), preset=9))

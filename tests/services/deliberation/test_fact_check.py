@@ -154,3 +154,66 @@ def test_rows_name_where_a_fact_stands():
     claims = check_facts("AAPL won 43 of its 74 trades.", recorded()).claims
     rows = {claim.said: claim.rows for claim in claims}
     assert all(isinstance(row, FactRow) and row.kind == "episode" for row in rows["43"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The trader was nervous and skipped several mean_reversion setups.",
+        "channel_breakout will keep making money.",
+        "channel_breakout made 24.7R because rates were cut.",
+        "The win rate rose over the years.",
+        "squeeze_breakout is a money machine.",
+        "The Sortino ratio looks healthier than the Sharpe ratio.",
+        "If the squeeze had been tighter, squeeze_breakout would have won half of its trades.",
+        "channel_breakout is as good as trend_pullback.",
+    ],
+)
+def test_what_no_rule_reads_of_a_sentence_about_a_run_is_unverifiable(text):
+    checked = check_facts(text, recorded())
+    assert checked.count("unverifiable") > 0
+    assert checked.struck_text == ""
+
+
+@pytest.mark.parametrize("text", ["Patience is a virtue.", "Nothing happened.", "See the notes."])
+def test_sentence_that_names_nothing_of_a_run_passes(text):
+    assert check_facts(text, recorded()).holds
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("squeeze_breakout version 2 expired in August 2010.", "verified"),
+        ("squeeze_breakout version 2 expired in May 2009.", "contradicted"),
+        ("Version 3 of squeeze_breakout is in shadow.", "verified"),
+        ("Version 3 of squeeze_breakout is retired.", "contradicted"),
+        ("channel_breakout is at version 7.", "contradicted"),
+    ],
+)
+def test_version_is_held_against_its_states(text, verdict):
+    claim = next(found for found in check_facts(text, recorded()).claims if found.kind == "count")
+    assert claim.verdict == verdict
+
+
+def test_report_that_says_that_nothing_has_enough_trades_holds():
+    report = recorded_report().model_copy(update={"insufficient_sample": True})
+    text = "insufficient_sample: no cluster has enough trades; what follows is monitoring only."
+    assert check_facts(text, replace(recorded(), report=report)).holds
+    assert not check_facts(text, recorded()).holds
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("The run closed more than 261 trades.", True),
+        ("The run closed more than 262 trades.", False),
+        ("channel_breakout earned 24.7R over 141 trades.", True),
+        ("channel_breakout earned 24.7R over 41 trades.", False),
+        ("MSFT lost about 3,900 dollars.", True),
+        ("MSFT lost 3,950 dollars.", False),
+        ("Together, mean_reversion and momentum_continuation earned 8.2R.", True),
+        ("Outside up/mid, momentum_continuation took 19 trades.", True),
+    ],
+)
+def test_bounds_loose_figures_and_sums_are_held_to_what_they_say(text, holds):
+    assert check_facts(text, recorded()).holds is holds

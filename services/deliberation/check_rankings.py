@@ -1,0 +1,135 @@
+"""Is one thing more than another, or the most of all? Directions, grades, comparisons, extremes, ratios."""
+
+from collections.abc import Sequence
+
+from schemas.fact_check import FactRow
+from schemas.vocabulary import EvidenceGrade
+from services.deliberation.check_portions import members_of
+from services.deliberation.claim import Claim
+from services.deliberation.held import UNREAD, Held, judged, plainly, unknown
+from services.evidence.facts import Subject
+from services.evidence.run_facts import RunFacts
+
+FLAT_R = 0.06
+RATIO_SLACK = {"": 0.05, "about": 0.15, "under": 0.15, "over": 0.15}
+SUMS = frozenset({"total_r", "pnl", "fees", "trades"})
+
+
+def check_direction(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
+    """Earned or lost, by the sign of the mean."""
+    found = [fact for question in claim.questions for fact in facts.facts(question, subject)[:1]]
+    if not found:
+        return unknown()
+    value = found[0].value
+    word = "gained" if value > 0 else "lost" if value < 0 else "earned nothing"
+    true = abs(value) <= FLAT_R if claim.value == "flat" else claim.value == word
+    return judged(true != claim.negated, f"{word}: {value:+.2f}R a trade", found[0].rows)
+
+
+def check_comparison(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
+    """One value against another; of several measures that may be meant, each may be."""
+    other = claim.other or Subject()
+    told: list[tuple[bool, float, float, tuple[FactRow, ...]]] = []
+    for question in claim.questions:
+        mine = facts.facts(question, subject.joined(claim.filters))
+        second = other if claim.filters.fields & other.fields else other.joined(claim.filters)
+        theirs = facts.facts(question, second)
+        if mine and theirs:
+            a, b = mine[0].value, theirs[0].value
+            told.append((a > b if claim.relation == ">" else a < b, a, b, mine[0].rows + theirs[0].rows))
+    if not told:
+        return unknown()
+    first = next((item for item in told if item[0] != claim.negated), told[0])
+    return judged(first[0] != claim.negated, f"{plainly(first[1])} against {plainly(first[2])}", first[3])
+
+
+def check_ratio(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
+    """How many times one value is of another."""
+    factor, exact, bound = claim.value
+    other = claim.other or Subject()
+    found: list[tuple[float, tuple[FactRow, ...]]] = []
+    for question in claim.questions:
+        mine = facts.facts(question, subject.joined(claim.filters))
+        second = other if claim.filters.fields & other.fields else other.joined(claim.filters)
+        theirs = facts.facts(question, second)
+        if mine and theirs and theirs[0].value > 0:
+            found.append((mine[0].value / theirs[0].value, mine[0].rows + theirs[0].rows))
+    if not found:
+        return unknown()
+    true = [item for item in found if _is_ratio(item[0], factor, exact, bound)]
+    ratio, rows = (true or found)[0]
+    return judged(bool(true) != claim.negated, f"{ratio:.2f} times", rows)
+
+
+def _is_ratio(ratio: float, factor: float, exact: str, bound: str) -> bool:
+    if bound:
+        return ratio > factor if bound == ">" else ratio < factor
+    slack = factor * RATIO_SLACK[exact]
+    if exact == "under":
+        return factor - slack <= ratio <= factor * 1.02
+    return factor * 0.98 <= ratio <= factor + slack if exact == "over" else abs(ratio - factor) <= slack
+
+
+def check_extreme(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
+    """The first, or second, of its kind by a measure; of several that may be meant, by any."""
+    mine = getattr(subject, claim.domain, None) if claim.domain else None
+    if mine is None:
+        return unknown(UNREAD)
+    within = subject.without(claim.domain, "basis")
+    members = members_of(claim.domain, within, facts)
+    if subject.basis is not None:
+        members = [member.joined(Subject(basis=subject.basis)) for member in members]
+    if len(members) < 2:
+        return unknown()
+    held: Held | None = None
+    for question in claim.questions:
+        latest = _ranked(claim, question, mine, members, facts)
+        if latest is not None and (held is None or latest.verdict == "verified"):
+            held = latest
+            if latest.verdict == "verified":
+                break
+    return held or unknown()
+
+
+def _ranked(
+    claim: Claim, question: str, mine: object, members: Sequence[Subject], facts: RunFacts
+) -> Held | None:
+    values = {}
+    for member in members:
+        found = facts.facts(question, member.joined(claim.filters))
+        if found:
+            values[getattr(member, claim.domain)] = found[0]
+    if len(values) < 2:
+        return None
+    sign = -1 if claim.value == "highest" else 1
+    ordered = sorted({fact.value for fact in values.values()}, key=lambda value: sign * value)
+    rank = int(claim.relation) - 1
+    if rank >= len(ordered):
+        return None
+    first = sorted(str(name) for name, fact in values.items() if fact.value == ordered[rank])
+    rows = next(fact.rows for fact in values.values() if fact.value == ordered[rank])
+    told = f"{', '.join(first)}: {plainly(ordered[rank])}"
+    return judged((str(mine) in first) != claim.negated, told, rows, first)
+
+
+def check_grade(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
+    """The grade of a cluster."""
+    cluster = facts.cluster(subject)
+    if cluster is None:
+        return _grade_of_the_run(claim, subject, facts)
+    same = cluster.grade == claim.value
+    return judged(same != claim.negated, cluster.grade.value, (facts.report_row,))
+
+
+def _grade_of_the_run(claim: Claim, subject: Subject, facts: RunFacts) -> Held:
+    """Where no cluster is named: false when no cluster has the grade, and else open which one is meant."""
+    grades = facts.grades()
+    if not grades or not subject.is_empty:
+        return unknown()
+    if claim.value == EvidenceGrade.INSUFFICIENT_SAMPLE and facts.report is not None:
+        return judged(
+            facts.report.insufficient_sample != claim.negated, str(facts.report.insufficient_sample).lower()
+        )
+    if not any(found == claim.value for found in grades):
+        return judged(claim.negated, "no cluster", (facts.report_row,))
+    return unknown(UNREAD)

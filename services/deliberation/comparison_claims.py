@@ -1,0 +1,235 @@
+"""Claims that set one thing against another: more than, twice as many, two R more."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from services.deliberation.claim import Claim
+from services.deliberation.figures import BOTH, unit_of
+from services.deliberation.mentions import Mention
+from services.deliberation.noun_phrases import NUMBERS, filter_of
+from services.deliberation.numerals import exactness
+from services.deliberation.ranking_claims import extreme, measures_of
+from services.deliberation.sentence_reading import SentenceReading
+from services.text.claim_words import words
+
+OTHERS = re.compile(
+    r"\s*(?:than )?(?:in |for |by |on )?(?:any|every|all|each)(?: of)?(?: the)? others?\b", re.I
+)
+PREPOSITIONS = frozenset({"over", "under", "up to", "beyond", "above", "below", "short of"})
+FURTHEST = 24  # characters between "more" and "than"
+_THAN = words(
+    "more higher larger greater better stronger bigger longer less fewer lower smaller worse weaker shorter"
+)
+
+
+def compared(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """One subject, or one kind of trade, against another."""
+    if reading.is_used(mention):
+        return []
+    number = next((m for m in reading.mentions[index + 1 :] if m.kind in NUMBERS), None)
+    than = reading.layout.text.find("than", mention.start)
+    after = reading.subjects.after(mention.end)
+    others = OTHERS.match(reading.layout.text, mention.end)
+    if others is None and mention.kind == "compared" and 0 <= than - mention.end <= FURTHEST:
+        others = OTHERS.match(reading.layout.text, than)
+    if others is not None:
+        value = "highest" if mention.value == ">" else "lowest"
+        pseudo = Mention("extreme", mention.start, mention.end, mention.text, value)
+        return extreme(reading, index, pseudo)
+    if (
+        mention.kind == "bound"
+        and mention.text.casefold() not in PREPOSITIONS
+        and _is_told_first(reading, mention, number)
+    ):
+        own = _own_kinds(reading, index, mention, than)
+        if own:
+            return own
+    if mention.kind == "bound":
+        if after is None or number is not None and number.start < after.start:
+            return []
+        if re.fullmatch(
+            r"over|under|up to|beyond|above|below|short of", mention.text, re.I
+        ) and mention.text.casefold() not in ("above", "below"):
+            return []
+    own = _own_kinds(reading, index, mention, than)
+    if own:
+        return own
+    if after is None:
+        return []
+    first = reading.subjects.before(mention.start)
+    between = [g for g in reading.subjects.groups if mention.end <= g.start and g.end <= than]
+    later = [g for g in reading.subjects.groups if g.start >= than >= 0]
+    if first.is_empty and between and later:
+        first, after = between[0].subject, later[0]
+    if first.is_empty and reading.subjects.groups[:1] == [after]:
+        return []
+    if not first.is_empty and not first.fields & after.own.fields:
+        return []
+    questions, filters = measures_of(reading, mention)
+    reading.use(mention)
+    other = (
+        after.subject
+        if after.own.fields - first.fields == frozenset()
+        else first.without(*after.own.fields).joined(after.own)
+    )
+    if first.fields == after.own.fields:
+        other = after.own
+    return [
+        reading.claim(
+            "comparison", (mention.start, after.end), ((first,), 1.0), "comparison", questions=questions,
+            relation=mention.value, other=other, filters=filters,
+            negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
+
+
+def _is_told_first(reading: SentenceReading, mention: Mention, number: Mention | None) -> bool:
+    """Whether a kind of trade stands between a bound and the next number: "fewer than its losers: 59"."""
+    end = len(reading.layout.text) if number is None else number.start
+    return any(filter_of(m) is not None for m in reading.mentions if mention.end <= m.start < end)
+
+
+def _of_kinds(mention: Mention) -> tuple[str, ...]:
+    """By what two kinds of trades are compared: by their holds, by what they earned, or by their number."""
+    text = mention.text.casefold()
+    if text.startswith(("longer", "shorter")):
+        return ("hold_mean", "hold_p50")
+    earned = text.startswith(
+        ("beat", "outearn", "outperform", "better", "worse", "trail", "lag", "underperform")
+    )
+    return BOTH[::-1] if earned else ("trades",)
+
+
+def _own_kinds(reading: SentenceReading, index: int, mention: Mention, than: int) -> list[Claim]:
+    """Two kinds of trades of one subject: "more losers than winners", "won more often than it lost"."""
+    place = (
+        than
+        if mention.kind in ("compared", "bound") and than >= 0 and mention.text.casefold() in _THAN
+        else mention.start
+    )
+    told = [(m, f) for m in reading.mentions if (f := filter_of(m)) is not None]
+    clause = reading.layout.clause_of(mention.start)
+    told = [(m, f) for m, f in told if reading.layout.clause_of(m.start) in (clause, clause + 1, clause - 1)]
+    left = [item for item in told if item[0].end <= place]
+    right = [item for item in told if item[0].start >= place]
+    if not left or not right:
+        return []
+    (a, first), (b, second) = left[-1], right[0]
+    if first.fields != second.fields or first == second:
+        return []
+    after = reading.subjects.after(place)
+    if after is not None and after.start < b.start:
+        return []
+    reading.use(mention, a, b)
+    subjects = reading.of(min(a.start, mention.start), b.end)
+    base = subjects[0][0]
+    before = reading.subjects.before(a.start)
+    base = before if not before.is_empty else base
+    return [
+        reading.claim(
+            "comparison", (min(a.start, mention.start), b.end), ((base,), subjects[1]), "comparison",
+            questions=_of_kinds(mention), relation=mention.value, filters=first, other=base.joined(second),
+            negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
+
+
+def difference(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """How much more or less: "made 2R more than trend_pullback", "twelve more trades than"."""
+    phrase = reading.nouns.behind(index)
+    place = mention.end if phrase.end is None else phrase.end
+    following = next((m for m in reading.mentions[index + 1 :] if m.start >= place), None)
+    if following is None or following.kind not in ("compared", "bound"):
+        return []
+    if following.text.casefold().split()[0] not in _THAN | {"ahead", "behind"}:
+        return []
+    if reading.layout.text[place : following.start].strip():
+        return []
+    reading.used |= phrase.used
+    claims = compared(reading, reading.index(following), following)
+    if not claims:
+        return []
+    claim = claims[0]
+    held = reading.figures.signed(index, ("total_r",))
+    unit = unit_of(held)
+    if phrase.head == "trades":
+        claim = replace(claim, questions=("trades",))
+    questions = claim.questions if unit != "" or claim.questions != BOTH else ("trades",)
+    if unit == "r":
+        questions = tuple(q for q in claim.questions if q in (*BOTH, "median_r")) or BOTH
+    start = claim.start - (following.start - mention.start)
+    return [
+        Claim(
+            claim.kind, start, claim.end, claim.sentence, claim.subjects, claim.confidence, "difference",
+            questions, held, claim.relation, claim.other, claim.negated, filters=claim.filters,
+        )
+    ]  # fmt: skip
+
+
+def factor(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """How many times as much: of two subjects, or of two kinds of trades."""
+    if reading.is_used(mention):
+        return []
+    lead = reading.layout.lead(mention.start)
+    exact = exactness(lead)
+    before = reading.layout.previous(index)
+    bound = ""
+    if before is not None and before.kind == "bound" and reading.layout.is_near(before.end, mention.start):
+        bound = before.value
+        reading.use(before)
+    what: dict[str, Any] = {"value": (mention.value, exact, bound)}
+    inner = next(
+        (
+            m
+            for m in reading.mentions
+            if m.kind == "compared"
+            and reading.layout.clause_of(m.start) == reading.layout.clause_of(mention.start)
+        ),
+        None,
+    )
+    if mention.kind == "ratio" and inner is not None:
+        claims = _own_kinds(reading, reading.index(inner), inner, -1) or compared(
+            reading, reading.index(inner), inner
+        )
+        if claims:
+            reading.use(mention)
+            return [claims[0], _as_ratio(claims[0], reading, mention, what)]
+        return []
+    as_place = re.compile(r"\b(?:as|than|that of|those of|what|the)\b", re.I).search(
+        reading.layout.text, mention.end
+    )
+    told = [(m, f) for m in reading.mentions if m.start >= mention.end and (f := filter_of(m)) is not None]
+    if len(told) >= 2 and told[0][1].fields == told[1][1].fields and told[0][1] != told[1][1]:
+        reading.use(mention, told[0][0], told[1][0])
+        subjects = reading.of(mention.start, mention.end)
+        return [
+            reading.claim(
+                "comparison", (mention.start, told[1][0].end), subjects, "ratio", questions=("trades",),
+                filters=told[0][1], other=subjects[0][0].joined(told[1][1]), **what,
+            )
+        ]  # fmt: skip
+    after = reading.subjects.after(mention.end)
+    first = reading.subjects.before(mention.start)
+    if after is None or first.is_empty or as_place is None:
+        return []
+    questions, filters = measures_of(reading, mention)
+    if re.search(r"\bas often\b", reading.layout.text[mention.end :]):
+        questions = ("trades",)
+    reading.use(mention)
+    other = (
+        after.own if first.fields == after.own.fields else first.without(*after.own.fields).joined(after.own)
+    )
+    return [
+        reading.claim(
+            "comparison", (mention.start, after.end), ((first,), 1.0), "ratio", questions=questions,
+            filters=filters, other=other, **what,
+        )
+    ]  # fmt: skip
+
+
+def _as_ratio(claim: Claim, reading: SentenceReading, mention: Mention, what: dict[str, Any]) -> Claim:
+    return reading.claim(
+        "comparison", (mention.start, mention.end), (claim.subjects, 1.0), "ratio", questions=claim.questions,
+        filters=claim.filters, other=claim.other, **what,
+    )  # fmt: skip

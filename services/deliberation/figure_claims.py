@@ -1,0 +1,256 @@
+"""Claims of figures: a number with its measure, an interval, what an interval says of zero."""
+
+import re
+from dataclasses import replace
+
+from schemas.fact_check import ClaimKind
+from services.deliberation.claim import Claim
+from services.deliberation.claim_words import OF_AN_INTERVAL
+from services.deliberation.comparison_claims import difference
+from services.deliberation.figures import Reading, measure_unit, unit_of
+from services.deliberation.member_claims import members_share
+from services.deliberation.mentions import Mention
+from services.deliberation.noun_phrases import NUMBERS, filter_of
+from services.deliberation.numerals import Figure
+from services.deliberation.part_claims import part_of_number, percent_part, whole_of
+from services.deliberation.sentence_reading import SentenceReading, dated
+from services.evidence.facts import Subject
+from services.evidence.run_facts import TRADED
+
+OF_THE = re.compile(r"\b(?:of|among|amongst) (?:the|all|these|those)(?: other)?\s*$", re.I)
+THOSE = re.compile(r"\s*of (?:those|them|these|which|whom)\b", re.I)
+LISTED = re.compile(r"\s*(?:,|,? and|,? versus|,? vs\.?|,? against|,? to|/)\s*", re.I)
+EACH = re.compile(r"\b(?:each|apiece|alike|both)\b", re.I)
+REACHED = re.compile(
+    r"\b(?:reach|exceed|pass|top|clear|get|attain|cross|have|has|had|hit|above|over|more than)\w*\b", re.I
+)
+INTERVAL = re.compile(OF_AN_INTERVAL, re.I)
+NO_FIGURE = re.compile(
+    r"\b(?:the|that|this|no|any|some|which|every|another|last|next|each|only|such) one\b|\bones?\b (?:that"
+    r"|which|is|was|another|by|day|to|can|could|must|should|may|might)\b",
+    re.I,
+)
+
+
+def figure(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """A number with the measure that it is a value of."""
+    if reading.is_used(mention) or _is_pronoun(reading, index, mention):
+        reading.use(mention)
+        return []
+    pronoun = _of_the_five(reading, index, mention)
+    if pronoun:
+        return pronoun
+    special = part_of_number(reading, index, mention) or difference(reading, index, mention)
+    special = special or members_share(reading, index, mention) or percent_part(reading, index, mention)
+    if special:
+        reading.use(mention)
+        return special
+    found = reading.figures.reading(index)
+    if found.questions == ("version",):
+        return _version(reading, index, mention, found)
+    if whole_of(reading, index) is not None and found.questions == ("trades",):
+        found = replace(found, filters=reading.nouns.behind(index).filters)
+    reading.use(mention)
+    reading.used |= found.used
+    return _stated(reading, index, mention, found)
+
+
+def _of_the_five(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """How many there are of a kind, where the words leave the noun away: "the lowest of the five"."""
+    lead = reading.layout.lead(mention.start)
+    if mention.kind != "count_word" or not OF_THE.search(lead) or reading.nouns.behind(index).head:
+        return []
+    groups = [g for g in reading.subjects.groups if g.end <= mention.start]
+    fields = groups[-1].own.fields if groups else reading.of(mention.start, mention.end)[0][0].fields
+    questions = tuple(name for name, field in TRADED.items() if field in fields)
+    if not questions:
+        return []
+    reading.use(mention)
+    return [
+        reading.claim(
+            "count", (mention.start, mention.end), ((Subject(),), 0.8), "figure", questions=questions[:1],
+            value=mention.value,
+        )
+    ]  # fmt: skip
+
+
+def _version(reading: SentenceReading, index: int, mention: Mention, found: Reading) -> list[Claim]:
+    """A version of a playbook, with its state and the time since when it has it."""
+    reading.use(mention)
+    reading.used |= found.used
+    text = reading.layout.text
+    times = [m for m in reading.mentions if m.kind in ("date", "period")]
+    states = [found for found in STATE.finditer(text)]
+    state = None if not states else next(name for name, value in states[0].groupdict().items() if value)
+    reading.use(*(times[:1] if states else []))
+    subjects = reading.of(mention.start, mention.end)
+    plain = tuple(subject.without("period", "basis") for subject in subjects[0])
+    period = times[0].value if times and states else None
+    places = [mention.start, *(found.start() for found in states[:1])]
+    is_now = states != [] and re.search(r"\b(?:is|are|remains?|still)\b", text) is not None
+    return [
+        reading.claim(
+            "count", (mention.start, mention.end), (plain, subjects[1]), "version", questions=("version",),
+            value=(int(mention.value.value), state, period, is_now),
+            negated=any(reading.layout.is_negated(place) for place in places),
+        )
+    ]  # fmt: skip
+
+
+STATE = re.compile(
+    r"\b(?:(?P<active>active|in force|live|in use)|(?P<shadow>shadow\w*|on trial|tried|trial)"
+    r"|(?P<candidate>candidate)"
+    r"|(?P<expired>expired?|ended)|(?P<retired>retired))\b",
+    re.I,
+)
+
+
+def _is_pronoun(reading: SentenceReading, index: int, mention: Mention) -> bool:
+    """Whether a "one" stands for a thing, or a number for something that no run counts."""
+    if mention.kind != "count_word" or mention.text.casefold() not in ("one", "zero"):
+        return False
+    if reading.figures.bound_before(index) is not None:
+        return False
+    window = reading.layout.text[max(0, mention.start - 8) : mention.end + 12]
+    return NO_FIGURE.search(window) is not None and not reading.nouns.behind(index).head
+
+
+def _stated(reading: SentenceReading, index: int, mention: Mention, found: Reading) -> list[Claim]:
+    held = reading.figures.signed(index, found.questions)
+    bound = reading.figures.bound_before(index)
+    start = mention.start if bound is None else bound.start
+    if bound is not None:
+        reading.use(bound)
+    subjects, sure = reading.of(mention.start, mention.end, found.noun_end)
+    if reading.counted is not None and THOSE.match(reading.layout.text, mention.end):
+        subjects = (reading.counted,)
+    subjects, filters, every = _whom(reading, index, mention, found, subjects)
+    if not found.questions and not filters.is_empty and not unit_of(held):
+        found = replace(found, questions=("trades",))
+    negated = reading.layout.is_negated(start)
+    expected = any(question.startswith("expected") for question in found.questions)
+    relation = "=" if bound is None or expected or _spans(reading, bound, found) else bound.value
+    lead = reading.layout.text[reading.layout.piece(start, start)[0] : start]
+    if negated and bound is None and REACHED.search(lead) and unit_of(held) != "r":
+        relation, negated = "<", False
+    what = {
+        "questions": found.questions,
+        "value": held,
+        "relation": relation,
+        "negated": negated,
+        "every": every,
+    }
+    kind = _kind(held, found.questions, bound is not None)
+    place = (start, mention.end)
+    if found.questions in (("share",), ("failure_share",)):
+        what["filters"] = filters
+        return [reading.claim(kind, place, (subjects, found.sure * sure), "share_figure", **what)]
+    narrowed = tuple(subject.joined(filters) for subject in subjects)
+    if found.questions == ("trades",):
+        reading.counted = narrowed[0]
+    what["every"] = tuple(subject.joined(filters) for subject in every)
+    return [reading.claim(kind, place, (narrowed, found.sure * sure), "figure", **what)]
+
+
+def _spans(reading: SentenceReading, bound: Mention, found: Reading) -> bool:
+    """Whether an "over" tells on how many trades an amount was earned: "2.64R over 20 trades"."""
+    if bound.text.casefold() != "over" or found.questions != ("trades",):
+        return False
+    before = reading.layout.previous(reading.index(bound))
+    return before is not None and before.kind in (*NUMBERS, "direction", "measure", "interval")
+
+
+def _kind(held: Figure, questions: tuple[str, ...], bounded: bool) -> ClaimKind:
+    if unit_of(held) == "share":
+        return "percent"
+    counts = bool(questions) and all(measure_unit(question) == "count" for question in questions)
+    return "count" if counts else "comparison" if bounded else "number"
+
+
+def _whom(
+    reading: SentenceReading, index: int, mention: Mention, found: Reading, subjects: tuple[Subject, ...]
+) -> tuple[tuple[Subject, ...], Subject, tuple[Subject, ...]]:
+    """Subjects, filters and a list of which each is meant: figures of a list go to names of a list."""
+    filters = found.filters
+    place = _place_in_list(reading, index)
+    if place is not None:
+        position, size = place
+        listed = [g.subject for g in reading.subjects.groups if g.end <= mention.start and not g.told]
+        names = list(dict.fromkeys(listed))
+        if len(names) == size and all(item.fields == {"direction"} for item in names):
+            return (names[position],), names[position], ()
+        if len(names) == size and filters.is_empty | (size > 1):
+            return dated((names[position],)), filters, ()
+        told = _filters_before(reading, index, size)
+        if told is not None and reading.nouns.behind(index).head is None:
+            return subjects, told[position], ()
+    text = reading.layout.text
+    behind = text[mention.end : reading.layout.piece(mention.start, mention.end)[1] + 12]
+    lead = reading.layout.text[reading.layout.piece(mention.start, mention.end)[0] : mention.start]
+    if EACH.search(behind) or EACH.search(lead):
+        told = _filters_before(reading, index, None)
+        each = [m for m in reading.mentions if EACH.fullmatch(m.text)]
+        reading.use(*each[:1])
+        if told is not None:
+            return subjects, Subject(), tuple(subjects[0].joined(item) for item in told)
+        every = reading.listed(subjects[0])
+        if every:
+            return subjects, filters, every
+    return reading.summed(subjects), filters, ()
+
+
+def _place_in_list(reading: SentenceReading, index: int) -> tuple[int, int] | None:
+    """Position and size of the list of figures in which a figure stands: "73 and 74", "3.5R versus 26.7R"."""
+    mentions = reading.mentions
+    first = last = index
+    while first and _is_next(reading, first - 1):
+        first -= 1
+    while last + 1 < len(mentions) and _is_next(reading, last):
+        last += 1
+    return None if first == last else (index - first, last - first + 1)
+
+
+def _is_next(reading: SentenceReading, index: int) -> bool:
+    """Whether the mention at an index and the next one are figures of one list."""
+    a, b = reading.mentions[index : index + 2]
+    if a.kind not in NUMBERS or b.kind not in NUMBERS or unit_of(a.value) != unit_of(b.value):
+        return False
+    return LISTED.fullmatch(reading.layout.text, a.end, b.start) is not None
+
+
+def _filters_before(reading: SentenceReading, index: int, size: int | None) -> list[Subject] | None:
+    """What the words before a list of figures name, in order: longs and shorts, two failure modes."""
+    told = []
+    for mention in reading.mentions[:index]:
+        item = filter_of(mention)
+        if item is not None and item not in told:
+            told.append(item)
+            reading.use(mention)
+    fields = {name for item in told for name in item.fields}
+    wanted = len(told) == size if size is not None else len(told) > 1
+    return told if wanted and len(fields) == 1 else None
+
+
+def interval(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """Two edges, in brackets or in words."""
+    return [reading.plain("number", mention, "interval", value=mention.value)]
+
+
+def zero(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """What an interval, or a mean, says of zero."""
+    text = reading.layout.text
+    negated = reading.layout.is_negated(mention.start)
+    if mention.value in ("above", "below") and not INTERVAL.search(text):
+        bounds = [m for m in reading.clause(mention, "measure") if m.value in ("lower_r", "upper_r")]
+        questions = (bounds[0].value,) if bounds else ("mean_r",)
+        return [
+            reading.plain(
+                "direction",
+                mention,
+                "direction",
+                questions=questions,
+                value="gained" if mention.value == "above" else "lost",
+                negated=negated,
+            )
+        ]
+    return [reading.plain("comparison", mention, "zero", value=mention.value, negated=negated)]

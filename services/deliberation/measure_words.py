@@ -1,0 +1,137 @@
+"""The words by which a text names a measure of the catalogue, its unit and a number: data."""
+
+TRADES = r"(?:trades?|positions?|episodes?)"
+# Question of the catalogue -> how a text names it; longer names first where one begins another.
+MEASURES: dict[str, str] = {
+    "e_gaining": r"e(?:-value)? (?:for )?gaining",
+    "e_losing": r"e(?:-value)? (?:for )?losing",
+    "e_value": r"e[- ]?values?|e",
+    "best_r": (
+        rf"(?:(?:single )?(?:best|largest|biggest|greatest|top)|most profitable) (?:single |individual )?"
+        rf"(?:{TRADES}|wins?(?! rates?)|winners?|gains?)|best(?= (?:one )?(?:earned|made|gained|brought"
+        rf"|returned|was))"
+    ),
+    "worst_r": (
+        rf"(?:single )?(?:worst|largest|biggest|greatest|deepest|heaviest|poorest|least profitable) "
+        rf"(?:single |individual )?(?:(?:losing )?{TRADES}|loss(?:es)?|losers?)"
+        r"|worst(?= (?:one )?(?:lost|cost|gave|was))"
+    ),
+    "win_rate": (
+        r"(?:win|hit|winning|success|strike)[ -](?:rates?|ratios?|share|percentage)|share of (?:winners|wins)"
+    ),
+    "loss_rate": r"(?:loss|losing|failure)[ -](?:rate|ratio|share|percentage)|share of losers",
+    "profit_factor": r"profit factors?",
+    "hold_p50": (
+        r"median (?:hold(?:s|ing)?(?: times?| periods?| durations?| length)?|duration)|p50(?: hold)?"
+        r"|holds? p50"
+    ),
+    "hold_p90": r"p90(?: hold)?|hold p90|90th percentile",
+    "hold_mean": r"(?:mean|average) (?:hold(?:s|ing)?(?: times?| periods?| durations?| length)?|duration)",
+    "hold_max": r"longest(?:[- ](?:held|running))? (?:hold(?:ing)?(?: time| period)?|trade|position)",
+    "hold_min": r"shortest(?:[- ](?:held|lived))? (?:hold(?:ing)?(?: time| period)?|trade|position)",
+    "hold_z": r"hold calibration|z(?:-score)?(?= (?:of |is |was )?-?\d)",
+    "worst_mae": r"(?:deepest|worst|largest|maximum) (?:(?:maximum|single) )?(?:adverse excursion|mae)",
+    "best_mfe": r"(?:best|largest|highest|maximum) (?:(?:maximum|single) )?(?:favou?rable excursion|mfe)",
+    "mean_mfe": r"(?:mean|average) (?:mfe|favou?rable excursion)",
+    "mean_mae": r"(?:mean|average) (?:mae|adverse excursion)",
+    "mfe_p50": r"(?:median )?mfe(?: median)?|(?:median )?(?:maximum )?favou?rable excursion",
+    "mae_p80": r"(?:p80 )?mae(?: p80)?|(?:maximum )?adverse excursion",
+    "psr": r"psr|probabilistic sharpe(?: ratio)?",
+    "dsr": r"dsr|deflated sharpe(?: ratio)?",
+    "track_record": r"minimum track record(?: length)?",
+    "family_size": r"family (?:size|of)|hypotheses",
+    "alpha": r"alpha",
+    "detectable_r": r"(?:smallest |minimum )?detectable(?: (?:effect|mean|edge|difference))?",
+    "lower_r": r"lower (?:bound|edge|limit|end)",
+    "upper_r": r"upper (?:bound|edge|limit|end)",
+    "blocks": r"(?:complete |completed |whole )?blocks?",
+    "mean_fees": rf"(?:mean|average) (?:fees?|commissions?|costs?)|fees? (?:per|a) {TRADES}",
+    "mean_pnl": r"(?:mean|average) (?:p&l|pnl|profit)",
+    "best_pnl": r"(?:largest|biggest|best) (?:p&l|pnl|dollar (?:gain|profit|win))",
+    "worst_pnl": r"(?:largest|biggest|worst) dollar loss",
+    "median_r": (
+        rf"medians?(?: (?:r|result|outcome|return))?|(?:typical|middle)(?= (?:{TRADES}|result|outcome))"
+    ),
+    "total_r": (
+        r"(?:in )?total(?:led|ling|s)?(?: (?:r|results?|returns?|profits?|gains?|loss(?:es)?|outcome"
+        r"|contribution))?"
+        r"|net (?:r|results?|gains?|loss(?:es)?|total)|sum(?:med|s)?|in sum|in all|altogether"
+        r"|cumulative(?:ly)?"
+        r"|overall results?|combined(?: results?| total)?|aggregate(?:d)?"
+    ),
+    "mean_r": (
+        r"means?|averag(?:e|es|ed|ing)|avg|expectanc(?:y|ies)|expected value|on average"
+        r"|(?:per|a|each|every) (?:resolved |closed |single )?(?:trade|position|episode)|apiece|edges?"
+    ),
+    "winners": rf"winners?|wins|gainers?|(?:winning|profitable|positive|successful) {TRADES}|winning ones?",
+    "losers": (rf"losers?|losses|(?:losing|unprofitable|negative|unsuccessful|failed) {TRADES}|losing ones?"),
+    "longs": rf"longs|(?:{TRADES}|entries) long|long (?:{TRADES}|ones?|entries|side)",
+    "shorts": rf"shorts|(?:{TRADES}|entries) short|short (?:{TRADES}|ones?|entries|side)",
+    "trades": (
+        r"(?:(?:resolved|closed|finished|completed|past|such|its|the|more|other|further|of) ){0,4}"
+        r"(?:(?:trades?|trading|position)[ -]counts?|(?:number|count|sample) of (?:resolved |closed )?"
+        rf"{TRADES}|{TRADES}|sample(?: sizes?)?(?: of)?|trading activity|cases|occasions|occurrences"
+        r"|instances|entries|attempts|\bn\b|times(?! (?:as|more|higher|better|larger|the|its)\b))"
+        r"|(?<=nothing )(?:was )?traded|trading(?= (?:in|of|took|was))"
+    ),
+    "fees": r"fees?(?: bill)?|commissions?|costs|trading costs",
+    "gross_pnl": (
+        r"(?:gross (?:p&l|pnl|profits?)|(?:p&l|pnl|profits?) before (?:fees|costs)|before (?:fees|costs))"
+    ),
+    "pnl": (
+        r"(?:net |realised |realized |total ){0,3}(?:p&l|pnl)|(?:realised|realized) (?:profit|loss|result)"
+        r"|net profit"
+        r"|account results?|net of (?:fees|costs)|after (?:fees|costs)|dollar (?:terms|profit|result|loss)"
+        r"|money terms|cash terms|in (?:dollars|money|cash)"
+    ),
+    "profit": r"profits?(?! factor)|gains?(?! of \d)|results?|returns(?! \w+ )|outcomes?|performance",
+    "playbooks": r"(?:playbooks|strategies|setups)|playbook",
+    "symbols": r"symbols?|tickers?|instruments?|stocks?|names(?= (?:made|lost|earned|finished|ended|traded))",
+    "regimes": r"regimes?|market states?",
+    "clusters": r"clusters?|cells?",
+    "recommendations": r"recommendations?",
+    "reports": r"reports?",
+    "years": r"(?:calendar )?years?",
+    "failures": r"failure modes?|modes? of failure|failure(?: (?:reasons?|types?|classes|class))?",
+    "exits": (
+        r"exit reasons?|exits?|(?:ways?|reasons?) (?:for a trade )?to (?:end|exit|close)"
+        r"|reasons? for (?:exit|closing)"
+        r"|ways? out|way (?:for )?(?:trades?|a trade|positions?) (?:to )?(?:end|ended|close|closed)"
+    ),
+    "version": r"version|v(?=\d)",
+    "price": (
+        r"(?:entry|exit|fill) prices?|prices?|enter(?:ed)? at(?= \d)|exit(?:ed)? at(?= \d)|bought at|sold at"
+        r"|filled at|closed at(?= \d)"
+    ),
+    "bars": r"(?:daily |trading )?bars?",
+    "days": r"(?:trading |calendar )?days?",
+}
+# Units that stand behind a number.
+R_UNIT = r"R\b"
+SHARE_UNIT = r"%|percent\b|per cent\b|pct\b"
+MONEY_UNIT = r"dollars?\b|USD\b"
+OTHER_UNIT = (
+    r"(?:minutes?|hours?|weeks?|months?|seconds?|ticks?|basis points?|bps|cents?|euros?|pounds?|shares"
+    r"|contracts|points?|percentage points?|pips?|ms)\b"
+)
+COUNT_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen"
+)
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety hundred"
+COUNT_WORDS = (
+    {word: number for number, word in enumerate(COUNT_UNITS.split())}
+    | {word: 10 * number for number, word in enumerate(TENS.split(), start=2)}
+    | {"dozen": 12}
+)
+PARTS = {
+    "half": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "seventh": 7,
+    "eighth": 8,
+    "tenth": 10,
+}

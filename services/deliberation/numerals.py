@@ -1,0 +1,221 @@
+"""Numbers as a text writes them: digits with a unit, words, fractions, and how exact they claim to be."""
+
+import re
+from dataclasses import dataclass, replace
+
+from services.deliberation.measure_words import (
+    COUNT_WORDS,
+    MONEY_UNIT,
+    OTHER_UNIT,
+    PARTS,
+    R_UNIT,
+    SHARE_UNIT,
+)
+
+DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
+UNIT = rf"{R_UNIT}|{SHARE_UNIT}|{MONEY_UNIT}|{OTHER_UNIT}"
+SIGN = r"(?:[-+−–]|(?:minus|plus|negative) )"
+NUMBER = rf"(?<![\w.]){SIGN}?[$€£]?{DIGITS}(?:k\b| thousand\b| million\b)?(?:[ -]?(?:{UNIT}))?(?!\w)"
+WRITTEN = re.compile(
+    rf"(?P<sign>{SIGN}?)(?P<money>[$€£]?)(?P<digits>{DIGITS})(?P<kilo>(?:k\b| thousand\b"
+    rf"| million\b)?)(?P<unit>[ -]?(?:{UNIT}))?",
+    re.I,
+)
+EDGE = rf"(?:open|{SIGN}?{DIGITS}(?:\s?R)?)"
+BRACKETED = rf"[\[(]\s*{EDGE}\s*(?:,|to)\s*{EDGE}\s*[\])]"
+FROM_TO = (
+    rf"\b(?:(?:from|between|of) )?{SIGN}?{DIGITS}\s?R (?:to|and|up to) (?:as high as )?{SIGN}?{DIGITS}\s?R\b"
+)
+WORD = rf"(?:{'|'.join(COUNT_WORDS)})"
+# Followed by a noun of a unit, a word of a number has it: "eleven percent".
+WORD_NUMBER = (
+    rf"\b(?:(?:minus|plus) )?(?:a (?=hundred|dozen))?{WORD}(?:(?:[ -]| and | hundred and ){WORD}){{0,5}}"
+    rf"(?: point {WORD}(?: {WORD}){{0,6}})?(?: (?:{UNIT}))?\b"
+)
+SMALL = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|\d{1,2})"
+NOUN = r"(?:(?:trades?|positions?|episodes?|times?|of (?:them|its|the)(?: trades)?) )?"
+FRACTION = (
+    rf"\b(?:(?:a|one|two|three|four|five|seven|nine)[ -](?:(?:{'|'.join(PARTS)})s?)(?: of(?: all)?)?"
+    rf"|{SMALL} {NOUN}(?:in|out of) (?:every )?(?:two|three|four|five|ten|[2-5]|10)(?! (?:of|regimes?"
+    rf"|years?|months?))"
+    r"|[1-9]/(?:[2-9]|10)(?: of(?: all)?)?)(?![\w/-])"
+)
+FRACTION_WRITTEN = re.compile(
+    rf"(?P<above>a|{SMALL})[ -]?(?:{NOUN}(?P<joint>in|out of) (?:every )?|/)?(?P<below>[a-z]+?"
+    rf"|\d+)s?(?: of(?: all)?)?",
+    re.I,
+)
+RATIO = (
+    rf"\b(?:{SMALL}|\d+(?:\.\d+)?)(?:[ -]to[ -]|:)(?:one|two|three|four|five"
+    rf"|\d(?:\.\d+)?)(?![\w:])(?! (?:R|%))"
+)
+# What says before a number how exact it is.
+EXACTNESS = re.compile(
+    r"\b(?:(?P<about>about|around|roughly|approximately|some|circa|close to|more or less|in the region of"
+    r"|or so)"
+    r"|(?P<under>nearly|almost|just (?:under|below|short of)|not quite|a (?:little|touch|shade"
+    r"|bit) (?:under|below|less than)"
+    r"|slightly (?:under|below|less than)|close to)"
+    r"|(?P<over>just (?:over|above)|a (?:little|touch|shade|bit) (?:over|above|more than)"
+    r"|slightly (?:over|above|more than)|barely (?:over|above|more than)))(?: (?:an?|the|by|of|at|to))*\s*$",
+    re.I,
+)
+THOUSANDS = {"k": 1_000, "thousand": 1_000, "million": 1_000_000}
+NEARNESS = {"about": 0.02, "under": 0.08, "over": 0.08}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number as it is written: in its unit, with the step of its last digit.
+
+    Attributes:
+        sign: what is written before it, empty where nothing is.
+        exact: about, under, over, or empty where the words before it do not loosen it.
+        worded: whether it is in words.
+    """
+
+    value: float
+    step: float
+    sign: str
+    unit: str
+    exact: str = ""
+    worded: bool = False
+
+    def turned(self) -> "Figure":
+        """The same below zero."""
+        return replace(self, value=-abs(self.value), sign="-")
+
+
+@dataclass(frozen=True)
+class Portion:
+    """A part of a whole: from one share to another, both included; `count` where a number is said."""
+
+    low: float
+    high: float
+    count: int | None = None
+
+    def holds(self, count: int, total: int) -> bool:
+        """Whether so many of so many are this part."""
+        if self.count is not None:
+            return count == self.count
+        return total > 0 and self.low <= count / total <= self.high
+
+
+TINY = 1e-9
+SLACK = 0.035
+PORTIONS = {
+    "all": Portion(1.0, 1.0),
+    "none": Portion(0.0, 0.0),
+    "most": Portion(0.5 + TINY, 1.0),
+    "minority": Portion(0.0, 0.5 - TINY),
+    "half": Portion(0.45, 0.55),
+    "some": Portion(TINY, 1.0),
+}
+
+
+def bounded(portion: Portion, bound: str, exact: str) -> Portion:
+    """A portion with what stands before it: more than, less than, almost."""
+    middle = (portion.low + portion.high) / 2
+    if exact == "under":
+        return Portion(middle - 0.1, middle + 0.01)
+    if exact == "over":
+        return Portion(middle + TINY, middle + 0.1)
+    if bound == ">":
+        return Portion(middle + TINY, 1.0)
+    if bound == "<":
+        return Portion(0.0, middle - TINY)
+    return portion
+
+
+def share_of(value: float, *, loose: bool = False) -> Portion:
+    """A fraction as a portion, as exact as such words are."""
+    slack = SLACK + 0.02 * loose
+    return Portion(value - slack, value + slack)
+
+
+def exactness(before: str) -> str:
+    """How exact a number is by the words before it."""
+    found = EXACTNESS.search(before)
+    return "" if found is None else str(found.lastgroup)
+
+
+def figure(digits: str, sign: str, unit: str) -> Figure:
+    """A number from its digits, with the step of the last one that is written."""
+    plain = digits.replace(",", "")
+    mantissa, _, exponent = plain.lower().partition("e")
+    step = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    value = float(plain)
+    return Figure(-value if _is_below(sign) else value, step, "-" if _is_below(sign) else sign.strip(), unit)
+
+
+def _is_below(sign: str) -> bool:
+    return sign.strip().casefold() in ("-", "−", "–", "minus", "negative")
+
+
+def written_figure(text: str) -> Figure | None:
+    """A number in digits; None for no number."""
+    found = WRITTEN.fullmatch(text)
+    if found is None:
+        return None
+    unit = (found["unit"] or "").strip(" -") or found["money"]
+    held = figure(found["digits"], found["sign"].replace("plus", "+"), unit)
+    times = THOUSANDS.get(found["kilo"].strip().casefold(), 1)
+    return replace(held, value=held.value * times, step=held.step * times)
+
+
+def worded_figure(text: str) -> Figure:
+    """A number in words, with the unit behind it."""
+    unit = re.search(rf" ({UNIT})$", text, re.I)
+    plain = text.casefold() if unit is None else text[: unit.start()].casefold()
+    sign = "-" if plain.startswith("minus ") else "+" if plain.startswith("plus ") else ""
+    whole, _, decimals = plain.removeprefix("minus ").removeprefix("plus ").partition(" point ")
+    value, step = float(counted(re.split(r"[ -]", whole))), 1.0
+    for word in decimals.split():
+        step /= 10
+        value += step * COUNT_WORDS[word]
+    held = Figure(round(value, 9), step, sign, "" if unit is None else unit[1], worded=True)
+    return held.turned() if sign == "-" else held
+
+
+def counted(parts: list[str]) -> int:
+    """The number that words make: "one hundred and twelve"."""
+    total = 0
+    for part in parts:
+        if part not in COUNT_WORDS:
+            continue
+        number = COUNT_WORDS[part]
+        total = total * number if part in ("hundred", "dozen") and total else total + number
+    return total
+
+
+def fraction(text: str) -> float:
+    """The share that a fraction names."""
+    found = FRACTION_WRITTEN.fullmatch(text.casefold())
+    if found is None:
+        return -1.0
+    above, below = found["above"], found["below"]
+    numerator = 1 if above == "a" else int(above) if above.isdigit() else COUNT_WORDS[above]
+    known = int(below) if below.isdigit() else PARTS.get(below) or COUNT_WORDS.get(below, 0)
+    return numerator / known if known else -1.0
+
+
+def ratio(text: str) -> float:
+    """How many times: "two to one"."""
+    first, second = re.split(r"[ -]to[ -]|:", text.casefold())
+    below = _number(second)
+    return _number(first) / below if below else 0.0
+
+
+def _number(text: str) -> float:
+    return float(COUNT_WORDS[text]) if text in COUNT_WORDS else float(text)
+
+
+def edges(text: str) -> tuple[Figure | None, Figure | None]:
+    """The two edges of an interval; None where one is open."""
+    found = [None if edge == "open" else edge_of(edge) for edge in re.findall(EDGE, text, re.I)]
+    return found[0], found[1]
+
+
+def edge_of(text: str) -> Figure | None:
+    """One edge of an interval."""
+    return written_figure(text if text.endswith("R") else f"{text}R")

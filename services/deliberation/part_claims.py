@@ -1,0 +1,185 @@
+"""Claims of a part with its whole: 17 of 31 trades, 1,406 of 2,702 dollars, 72 % of the total."""
+
+import re
+
+from services.deliberation.claim import Claim
+from services.deliberation.figures import unit_of
+from services.deliberation.mentions import Mention
+from services.deliberation.noun_phrases import NUMBERS, Phrase, filter_of
+from services.deliberation.numerals import (
+    Figure,
+    Portion,
+)
+from services.deliberation.said_of import SUBJECT_KINDS
+from services.deliberation.sentence_reading import MEMBERS, SentenceReading
+from services.evidence.facts import Subject
+
+OF = re.compile(
+    r"\s*(?:(?:trades|positions|times|winners|losers) )?(?:out of|of|in) (?:(?:the|its|their|all|his|these"
+    r"|those|a|total) )*\s*|\s*/\s*",
+    re.I,
+)
+OWN = re.compile(r"\b(?:its|their)\b", re.I)
+PERCENT_OF = re.compile(r"\s*of (?:(?:the|all|run's|overall|total|whole|these|those) )*(?:run's )?", re.I)
+WHOLES = {"trades": "trades", "total_r": "total_r", "profit": "total_r", "pnl": "pnl", "fees": "fees"}
+
+
+def whole_of(reading: SentenceReading, index: int) -> int | None:
+    """Index of the part, number or quantifier, whose whole the number at an index is: "22 of its 60"."""
+    mentions = reading.mentions
+    place = mentions[index].start
+    for number in range(index - 1, max(-1, index - 4), -1):
+        before = mentions[number]
+        if before.kind in SUBJECT_KINDS or before.kind == "side":
+            if reading.layout.text[before.end : place].strip(" ").casefold() not in ("", "'s", "’s", "'"):
+                return None
+            place = before.start
+            continue
+        between = re.sub(r"\s+", " ", reading.layout.text[before.end : place])
+        if before.kind in ("quantifier", "fraction") and before.value != "some":
+            return (
+                number
+                if re.fullmatch(r"\s*(?:of )?(?:(?:the|its|their|his|those|these) )*", between)
+                else None
+            )
+        if before.kind in NUMBERS:
+            return number if OF.fullmatch(between) else None
+        if before.kind == "measure" and filter_of(before) is not None:
+            place = before.start
+            continue
+        return None
+    return None
+
+
+def whole_behind(reading: SentenceReading, index: int) -> int | None:
+    """Index of the number whose part the number at an index is."""
+    mentions = reading.mentions
+    near = range(index + 1, min(index + 5, len(mentions)))
+    return next((i for i in near if mentions[i].kind in NUMBERS and whole_of(reading, i) == index), None)
+
+
+def part_of_number(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """The part in "17 of 31 trades", with its whole."""
+    whole = whole_behind(reading, index)
+    if whole is None or unit_of(mention.value) not in ("", "share"):
+        return []
+    total = reading.mentions[whole]
+    phrase = reading.nouns.behind(whole)
+    if phrase.head in MEMBERS:
+        return []
+    if unit_of(total.value) == "money":
+        return _part_of_money(reading, mention, total)
+    reading.use(total)
+    told = _predicate(reading, whole, phrase, mention)
+    subjects, sure = reading.of(mention.start, total.end, phrase.end)
+    base = tuple(subject.joined(phrase.filters) for subject in subjects)
+    share = unit_of(mention.value) == "share"
+    portion = Portion(-1, -1, int(mention.value.value)) if not share else _percent(mention.value)
+    place = (mention.start, mention.end)
+    reading.counted = base[0].joined(told.filters)
+    if told.filters.is_empty:
+        if phrase.filters.is_empty and all(subject.is_empty for subject in subjects):
+            return [reading.claim("count", place, (subjects, sure), "unread")]
+        return [
+            reading.claim(
+                "count", place, (base, sure), "part", questions=("trades",), portion=portion,
+                value=total.value, filters=phrase.filters,
+            )
+        ]  # fmt: skip
+    reading.used |= told.used | phrase.used
+    return [
+        reading.claim(
+            "count", place, (base, sure), "portion", portion=portion, filters=told.filters, value=total.value,
+            negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip
+
+
+def _part_of_money(reading: SentenceReading, mention: Mention, total: Mention) -> list[Claim]:
+    """Both figures of "1,406 of 2,702 dollars": of the subject, and of the run."""
+    found = [m for m in reading.mentions if m.value in ("fees", "pnl") and m.end <= mention.start]
+    if not found:
+        return []
+    reading.use(mention, total, found[-1])
+    questions = (str(found[-1].value),)
+    subjects = reading.of(mention.start, mention.end)
+    whole = ((Subject(),), 1.0)
+    return [
+        reading.claim("number", (m.start, m.end), of, "figure", questions=questions, value=m.value)
+        for m, of in ((mention, subjects), (total, whole))
+    ]
+
+
+def _percent(held: Figure) -> Portion:
+    margin = held.step * 0.5000001 / 100
+    return Portion(held.value / 100 - margin, held.value / 100 + margin)
+
+
+def _predicate(reading: SentenceReading, whole: int, phrase: Phrase, part: Mention) -> Phrase:
+    """What is told of a part: behind its whole, before it, or in the clause around a parenthesis."""
+    mentions = reading.mentions
+    start = part.start
+    behind = [
+        m
+        for m in mentions[whole + 1 :]
+        if m.start not in phrase.used and (phrase.end is None or m.start >= phrase.end)
+    ]
+    stop = next(
+        (m.start for m in behind if m.kind in NUMBERS or m.kind == "quantifier"), len(reading.layout.text)
+    )
+    right = reading.layout.piece(start, mentions[whole].end)[1]
+    near = [m for m in behind if m.start < min(stop, right)]
+    before = [m for m in mentions[: reading.index(part)] if m.end <= start]
+    parenthesised = reading.layout.lead(start).rstrip().endswith(("(", ","))
+    further = [m for m in behind if m.start < stop][:2] if parenthesised else []
+    for group in (near, list(reversed(before))[:3], further, list(reversed(before))):
+        told = next(((m, f) for m in group if (f := filter_of(m)) is not None), None)
+        if told is not None and not told[1].fields & phrase.filters.fields:
+            return Phrase(None, told[1], None, frozenset({told[0].start}))
+    return Phrase()
+
+
+def percent_part(reading: SentenceReading, index: int, mention: Mention) -> list[Claim]:
+    """A percentage of a whole result, or of all trades: "72 % of the total R"."""
+    following = reading.layout.next(index)
+    if unit_of(mention.value) != "share":
+        return []
+    ends = following is None or following.start >= reading.layout.piece(mention.start, mention.end)[1]
+    if ends and reading.last_part is not None and not reading.layout.beside(mention, "measure", "result"):
+        questions, filters = reading.last_part
+        subjects = reading.of(mention.start, mention.end)
+        return [
+            reading.claim(
+                "percent", (mention.start, mention.end), subjects, "part", questions=questions,
+                filters=filters, portion=_percent(mention.value),
+            )
+        ]  # fmt: skip
+    if following is None:
+        return []
+    if following.kind == "quantifier" and following.value == "all":
+        following = reading.layout.next(index + 1)
+    if following is None or following.kind != "measure":
+        return []
+    between = reading.layout.text[mention.end : following.start]
+    told = filter_of(following)
+    question = "trades" if told is not None else WHOLES.get(str(following.value))
+    if following.text.casefold().startswith("of "):
+        between += "of "
+    if question is None or not PERCENT_OF.fullmatch(between) or OWN.search(between):
+        return []
+    if question == "trades" and told is None and not reading.nouns.predicate(index).filters.is_empty:
+        return []
+    subjects = reading.of(mention.start, following.end)
+    if all(subject.is_empty for subject in subjects[0]):
+        return []
+    reading.last_part = (question,), told or Subject()
+    reading.use(
+        mention, following, *(m for m in reading.mentions if mention.end <= m.start < following.start)
+    )
+    return [
+        reading.claim(
+            "percent", (mention.start, following.end), subjects, "part", questions=(question,),
+            portion=_percent(mention.value), filters=told or Subject(),
+            negated=reading.layout.is_negated(mention.start),
+        )
+    ]  # fmt: skip

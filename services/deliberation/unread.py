@@ -1,0 +1,140 @@
+"""What of a sentence about a run was not read? Words that no claim took up, and words that nobody here knows.
+
+They are claims that nothing can verify: silence would pass them.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from schemas.fact_check import ClaimKind
+from services.deliberation.claim import Claim
+from services.deliberation.mentions import Mention
+from services.deliberation.plain_words import ABOUT_A_RUN, PLAIN
+from services.deliberation.sentence_reading import SentenceReading
+from services.evidence.facts import Subject
+
+WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+NAMES = frozenset({"playbook", "symbol", "regime", "timeframe", "parameter", "id", "date", "period", "order"})
+# Kinds of mentions that claim something, with the kind of the claim.
+CLAIMING: dict[str, ClaimKind] = {
+    "number": "number", "count_word": "count", "fraction": "quantifier", "ratio": "comparison",
+    "quantifier": "quantifier", "direction": "direction", "result": "direction", "extreme": "comparison",
+    "compared": "comparison", "factor": "comparison", "grade": "grade", "not_graded": "grade",
+    "exit": "quantifier", "failure": "quantifier", "zero": "comparison", "only": "comparison",
+    "future": "direction", "rank": "comparison", "order": "comparison", "evaluation": "direction",
+    "change": "comparison",
+}  # fmt: skip
+SCOPED = frozenset({"some"})
+UNCLAIMED = frozenset({"best_r", "worst_r", "hold_max", "hold_min", "best_pnl", "worst_pnl"})
+BOUND_SAYS = re.compile(
+    r"exceed|more|less|fewer|greater|higher|lower|larger|smaller|better|worse|longer|shorter", re.I
+)
+REACH = 40  # characters behind a piece in which what is denied may stand: "not X but Y"
+PRONOUN = re.compile(r"\b(?:it|its|they|their|them|this|these|those|that)\b", re.I)
+Places = Sequence[tuple[int, int]]
+
+
+def unread(
+    reading: SentenceReading, carried: Subject, said: tuple[int, int], quoted: Places, claims: Sequence[Claim]
+) -> Iterator[Claim]:
+    """Claims for what was not read, between two places of the sentence; what is quoted is read."""
+    for mention in reading.mentions:
+        kind = _kind(reading, mention)
+        if kind is not None:
+            yield reading.claim(kind, (mention.start, mention.end), ((Subject(),), 0.8), "unread")
+    yield from _denials(reading, claims)
+    offset = reading.layout.sentence.start
+    strange = [
+        found
+        for found in _strange_words(reading, *said)
+        if not any(start <= found.start() + offset < end for start, end in quoted)
+    ]
+    if strange and _is_about_a_run(reading, carried):
+        first = strange[0]
+        yield reading.claim("name", first.span(), ((Subject(),), 0.5), "unread")
+
+
+def _denials(reading: SentenceReading, claims: Sequence[Claim]) -> Iterator[Claim]:
+    """A "not" that denies nothing of what was read denies something else."""
+    layout = reading.layout
+    offset = layout.sentence.start
+    read = [claim for claim in claims if claim.said not in ("name", "day", "period")]
+    for place in layout.denials:
+        left, right = layout.piece(place, place)
+        inside = any(m.start <= place < m.end and reading.is_used(m) for m in reading.mentions)
+        told = any(claim.end - offset > place and claim.start - offset < right + REACH for claim in read)
+        if inside or told or not reading.mentions:
+            continue
+        group = next((g for g in reading.subjects.groups if left <= g.start < right), None)
+        before = [claim for claim in read if claim.said == "direction" and claim.end - offset <= place]
+        if group is not None and before and group.end <= place:
+            said = before[-1]
+            yield reading.claim(
+                "direction",
+                (group.start, place + 3),
+                ((group.subject,), 0.8),
+                "direction",
+                questions=said.questions,
+                value=said.value,
+                negated=not said.negated,
+            )
+        else:
+            yield reading.claim("direction", (place, min(right, place + 3)), ((Subject(),), 0.6), "unread")
+
+
+def _kind(reading: SentenceReading, mention: Mention) -> ClaimKind | None:
+    """The kind of claim of a mention that was not read; None where it claims nothing."""
+    if reading.is_used(mention):
+        return None
+    if mention.kind == "measure":
+        return "comparison" if mention.value in UNCLAIMED else None
+    if mention.kind == "quantifier" and (mention.value in SCOPED or len(reading.mentions) == 1):
+        return None if mention.value in SCOPED or not _speaks_of_a_run(reading) else "quantifier"
+    if mention.kind == "order" and any(g.start <= mention.start < g.end for g in reading.subjects.groups):
+        return None
+    if mention.kind == "equal":
+        before = reading.layout.previous(reading.index(mention))
+        is_factor = before is not None and before.kind in ("factor", "fraction", "quantifier")
+        return None if is_factor else "comparison"
+    if mention.kind == "bound":
+        return "comparison" if BOUND_SAYS.match(mention.text) else None
+    if mention.kind == "future" and any(m.value == "detectable_r" for m in reading.mentions):
+        return None
+    return CLAIMING.get(mention.kind)
+
+
+def _strange_words(reading: SentenceReading, begins: int, ends: int) -> Iterator[re.Match[str]]:
+    """Words outside of all mentions that are not plain."""
+    spans = [(m.start, m.end) for m in reading.mentions]
+    number = 0
+    for found in WORD.finditer(reading.layout.text, begins, ends):
+        while number < len(spans) and spans[number][1] <= found.start():
+            number += 1
+        if number < len(spans) and spans[number][0] < found.end():
+            continue
+        text = reading.layout.text
+        if "_" in (text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]):
+            continue  # of a name, which is read as a whole
+        if not _is_plain(found[0].casefold()):
+            yield found
+
+
+def _is_plain(word: str) -> bool:
+    if word in PLAIN:
+        return True
+    parts = re.split(r"['’-]", word)
+    return len(parts) > 1 and all(part in PLAIN or not part for part in parts)
+
+
+def _speaks_of_a_run(reading: SentenceReading) -> bool:
+    return not ABOUT_A_RUN.isdisjoint(WORD.findall(reading.layout.text.casefold()))
+
+
+def _is_about_a_run(reading: SentenceReading, carried: Subject) -> bool:
+    """Whether a sentence names something that a run may be asked about."""
+    if any(m.kind not in ("plain", "item", "only", "measure") for m in reading.mentions):
+        return True
+    text = reading.layout.text.casefold()
+    if _speaks_of_a_run(reading):
+        return True
+    return not carried.is_empty and PRONOUN.search(text) is not None

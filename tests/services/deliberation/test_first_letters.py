@@ -1,0 +1,41 @@
+"""The characters with which a pattern may begin, and that no mention begins with another one."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from services.deliberation.first_letters import ANY, first_letters
+from services.deliberation.mentions import ENTRIES
+
+SENTENCES = sorted(Path(__file__).parent.glob("*sentences*.txt"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "letters"),
+    [
+        ("abc", "a"),
+        ("a?bc", "ab"),
+        ("(?:un)?proven|shown", "ups"),
+        (r"\bmore\b(?= than)", "m"),
+        (r"(?<!the )most", "m"),
+        ("[-+]?x", "-+x"),
+        (r"\d+", "0123456789"),
+        ("(?:a|b){0,3}c", "abc"),
+        ("(?:a|b){1,3}c", "ab"),
+    ],
+)
+def test_first_letters_of_a_pattern(pattern, letters):
+    assert first_letters(pattern) == frozenset(letters)
+
+
+@pytest.mark.parametrize("pattern", [".x", r"\wx", "[^a]", "[a-z]", "a?", "(?=x)"])
+def test_pattern_that_leaves_it_open_may_begin_with_anything(pattern):
+    assert first_letters(pattern) == ANY
+
+
+def test_every_match_of_the_lexicon_begins_with_a_letter_that_was_foretold():
+    text = "\n".join(file.read_text("utf-8") for file in SENTENCES).lower()
+    for kind, pattern, _ in ENTRIES:
+        begins = {match[0][0] for match in re.finditer(pattern.lower(), text, re.M) if match[0].strip()}
+        assert begins <= first_letters(pattern.lower()), kind
