@@ -48,7 +48,20 @@ Check = Callable[[Claim, Subject, RunFacts], Held]
 
 
 def check_facts(text: str, facts: RunFacts) -> FactCheck:
-    """Every claim of a text with its verdict, and the text without the sentences that do not hold."""
+    """Every claim of a text with its verdict, and the text without the sentences that do not hold.
+
+    What rests on a sentence that is gone ("It lost ...") is read again, until all that is left holds.
+    """
+    claims, left = _read(text, facts)
+    shorter, struck = left, text
+    while len(shorter) < len(struck):
+        struck = shorter
+        _, shorter = _read(struck, facts)
+    return FactCheck(known_at=facts.known_at, claims=claims, struck_text=shorter)
+
+
+def _read(text: str, facts: RunFacts) -> tuple[tuple[CheckedClaim, ...], str]:
+    """The claims of a text with their verdicts, and the text without the sentences of those that fail."""
     lexicon = Lexicon(facts)
     quoted = _quoted(text, facts)
     checked = []
@@ -59,7 +72,7 @@ def check_facts(text: str, facts: RunFacts) -> FactCheck:
             held, confidence = _held(claim, facts), claim.confidence
         checked.append(_checked(text, claim, held, confidence))
     failed = {claim.start for claim in checked if claim.verdict != "verified"}
-    return FactCheck(known_at=facts.known_at, claims=tuple(checked), struck_text=strike(text, failed))
+    return tuple(checked), strike(text, failed)
 
 
 def strike(text: str, places: set[int]) -> str:

@@ -124,12 +124,6 @@ class FactCritic:
             self.checks[key] = check_facts(text, self.facts)
         return self.checks[key]
 
-    def struck(self, text: str) -> str:
-        """The text without what fails, and without what rests on a sentence that is gone."""
-        while (checked := self.check(text)) is not None and len(checked.struck_text) < len(text):
-            text = checked.struck_text
-        return text
-
     async def read_for(self, text: str) -> NoReply | None:
         """Read the facts where a text may claim something; why they could not be read, or None."""
         if isinstance(self.facts, RunFacts) or not MAY_CLAIM.search(text):

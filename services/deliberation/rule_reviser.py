@@ -30,7 +30,8 @@ class RuleReviser:
         """The text with stored values, without what still fails, and without its unfinished end."""
         checked = None if self.facts is None else self.facts.check(text)
         if self.facts is not None and checked is not None:
-            text = self.facts.struck(replaced(text, checked.failures))
+            again = self.facts.check(replaced(text, checked.failures))
+            text = text if again is None else again.struck_text
         return ended(text)
 
 

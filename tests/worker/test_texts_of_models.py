@@ -27,8 +27,8 @@ PROPOSING = Settings(
     policy_loop=PolicyLoopSettings(strategist="model"), llm=LlmSettings(provider="anthropic")
 )
 YEARS = ("2000-03-01", "2003-12-31")
-PLAIN = "Trades were resolved, and nothing more can be said of them."
-BETTER = "Trades were resolved. Nothing that was seen allows a change, and none is recommended."
+PLAIN = "The window was quiet, as before."
+BETTER = "The window was quiet, all things considered. A quiet window, nothing else."
 RATIONALE = (
     "The range holds and the close presses against its upper edge, so a break of it is likely to run, "
     "as the stop below the range is close and the target is far."

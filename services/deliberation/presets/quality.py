@@ -160,7 +160,7 @@ def struck(done: Deliberation, facts: FactCritic | None) -> Deliberation:
         return done
     checks = [check for text in dict.fromkeys((done.initial, done.final)) if (check := facts.check(text))]
     last = facts.check(done.final)
-    final = facts.struck(done.final)
+    final = done.final if last is None else last.struck_text
     gone = 0 if last is None else len(last.failures)
     before = 0 if not checks else len(checks[0].failures)
     changed = final != done.initial and done.status == "unchanged"

@@ -9,6 +9,7 @@ from schemas.deliberation import TextCandidate
 from schemas.errors import StoreError
 from schemas.vocabulary import Severity
 from services.deliberation.budget import Budget
+from services.deliberation.fact_check import check_facts
 from services.deliberation.policies import Round, aggregate
 from services.deliberation.refine import Task
 from services.deliberation.rule_critics import (
@@ -234,18 +235,11 @@ def test_text_is_checked_once():
 
 
 def test_strike_goes_on_until_what_is_left_holds():
-    text = (
-        "It won 99 % of its trades.\nmean_reversion has more trades than channel_breakout.\n"
-        "Our family of 3 hypotheses is small.\nIts mean is +0.18R. That belongs to channel_breakout, on 141 "
-        "trades.\nThe majority of trades were winners."
-    )
-    critic = FactCritic(recorded())
-    once = critic.check(text)
-    assert once is not None
-    left = critic.check(critic.struck(text))
-    assert left is not None
-    assert left.holds
-    assert not critic.check(once.struck_text).holds  # type: ignore[union-attr]  # facts are there
+    first, false = "channel_breakout earned +0.18R a trade.", "squeeze_breakout won 99 % of its trades."
+    rest = "It lost -0.13R a trade."
+    assert check_facts(f"squeeze_breakout was traded. {rest}", recorded()).holds
+    assert not check_facts(f"{first} {rest}", recorded()).holds
+    assert check_facts(f"{first} {false} {rest}", recorded()).struck_text == first
 
 
 def test_facts_come_first_and_are_left_out_without_a_run():

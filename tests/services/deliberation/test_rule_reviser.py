@@ -72,8 +72,8 @@ def test_rule_narrative_is_left_alone():
         ("channel_breakout earned +0.28R a trade.", ""),  # two values would pass: nobody chooses
         ("channel_breakout won 55 % of its trades.", "channel_breakout won 42 % of its trades."),
         ("The chanel_breakout earned +0.18R a trade.", ""),
-        ("Nothing is wrong. All 141 trades of channel_breakout won.", "Nothing is wrong."),
-        ("Nothing is wrong. It will earn 3R next year", "Nothing is wrong."),
+        ("A quiet week. All 141 trades of channel_breakout won.", "A quiet week."),
+        ("A quiet week. It will earn 3R next year", "A quiet week."),
         ("", ""),
     ],
 )
