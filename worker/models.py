@@ -213,7 +213,9 @@ def configured_models(
     base_url = model_address(settings, environment)
     made, llm = provider_model(settings.provider), settings.llm
 
-    def opened(name: str, form: ReplyFormat, stall_ms: float | None = None) -> RetryingModel:
+    def opened(
+        name: str, form: ReplyFormat, stall_ms: float | None = None, temperature: float | None = None
+    ) -> RetryingModel:
         model = made(
             name,
             api_key=key,
@@ -223,6 +225,7 @@ def configured_models(
             thinking=llm.may_think(name),
             reply_format=form if llm.structured_output else None,
             accept=llm.accept_models,
+            temperature=temperature,
         )
         model.open()
         return RetryingModel(model, attempts=llm.attempts, first_wait_ms=llm.first_wait_ms)
@@ -234,7 +237,15 @@ def configured_models(
         slow=opened(llm.slow_model, SLOW_FORM, llm.stall_ms) if full else None,
         strategist=opened(llm.strategist_model, STRATEGIST_FORM) if proposes else None,
         judge=opened(llm.slow_model, JUDGE_FORM, llm.stall_ms) if settings.judge.replan != "rules" else None,
-        texts={name: opened(model, TEXT_FORMS[name]) for name, model in asked.items()},
+        texts={
+            name: opened(
+                model,
+                TEXT_FORMS[name],
+                None,
+                temperature_of(settings, name) if takes_temperature(settings) else None,
+            )
+            for name, model in asked.items()
+        },
     )
 
 
@@ -290,6 +301,7 @@ def accounted_models(
 
 def caller_of(settings: Settings, model: str, form: ReplyFormat, prompt_hash: str) -> Caller:
     """Who asks: one model at one prompt, with the form of its replies."""
+    temperature = temperature_of(settings, form.name)
     return Caller(
         settings.provider,
         model,
@@ -298,7 +310,22 @@ def caller_of(settings: Settings, model: str, form: ReplyFormat, prompt_hash: st
         settings.llm.may_think(model),
         form if settings.llm.structured_output else None,
         form.reads,
+        temperature,
+        None if temperature is None else takes_temperature(settings),
     )
+
+
+def temperature_of(settings: Settings, prompt: str) -> float | None:
+    """The temperature that a prompt about texts asks for; None for every other prompt."""
+    if prompt not in TEXT_FORMS:
+        return None
+    told = settings.deliberation
+    return told.critique_temperature if prompt in (CRITIQUE, QUALITY, REVIEW) else told.writing_temperature
+
+
+def takes_temperature(settings: Settings) -> bool:
+    """Whether a temperature is sent: to a server of one's own whose format has one."""
+    return settings.llm.base_url is not None and provider_model(settings.provider).takes_temperature
 
 
 def provider_model(provider: str) -> type[WireModel]:

@@ -150,6 +150,7 @@ class OpenAIModel(WireModel):
     """One model of a chat endpoint."""
 
     package = "openai"
+    takes_temperature = True
 
     def _connect(self, sdk: Any, **options: Any) -> Any:
         return sdk.AsyncOpenAI(**options)
@@ -163,6 +164,8 @@ class OpenAIModel(WireModel):
             further |= {"stream": True, "stream_options": {"include_usage": True}}
         if not self._thinking:
             further["reasoning_effort"] = "none"
+        if self._temperature is not None:
+            further["temperature"] = self._temperature
         if self._format is not None:
             closed = {"name": self._format.name, "schema": self._format.schema, "strict": True}
             further["response_format"] = {"type": "json_schema", "json_schema": closed}

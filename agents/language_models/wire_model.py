@@ -113,6 +113,8 @@ class WireModel(ABC):
 
     package: ClassVar[str]
     """Import name of the SDK."""
+    takes_temperature: ClassVar[bool] = False
+    """Whether a server of one's own is sent a temperature; hosted APIs refuse it, or know none."""
 
     def __init__(
         self,
@@ -125,6 +127,7 @@ class WireModel(ABC):
         thinking: bool = True,
         reply_format: ReplyFormat | None = None,
         accept: Sequence[str] = (),
+        temperature: float | None = None,
     ) -> None:
         """Hold the settings; nothing is imported or opened before the first call.
 
@@ -138,6 +141,7 @@ class WireModel(ABC):
             thinking: False asks the model not to think first; its thoughts count towards the reply's bound.
             reply_format: form of the reply that the API is to hold the model to; None asks for none.
             accept: names of other models whose answer counts.
+            temperature: of the reply, where the API takes one; None leaves it to the model.
         """
         self._model = model
         self._api_key = api_key
@@ -147,6 +151,7 @@ class WireModel(ABC):
         self._thinking = thinking
         self._format = reply_format
         self._accept = tuple(accept)
+        self._temperature = temperature
         self._client: Any = None
 
     @abstractmethod

@@ -76,6 +76,8 @@ LATER = {
         "chunked",
         "narrative_tokens",
         "check_reasons",
+        "critique_temperature",
+        "writing_temperature",
         "critique_model",
     ),
 }

@@ -159,6 +159,16 @@ class DeliberationSettings(Contract):
         default=True,
         description="hold the reason of a judge that asks a model against the report, and strike what fails",
     )
+    critique_temperature: float = Field(
+        default=0.2,
+        ge=0,
+        le=2,
+        description="of critiques and reviews, sent to a server of one's own that speaks the OpenAI format; "
+        "elsewhere it is recorded as not sent",
+    )
+    writing_temperature: float = Field(
+        default=0.4, ge=0, le=2, description="of corrections, improvements, outlines and sections; likewise"
+    )
     critique_model: str = Field(
         default="",
         max_length=200,

@@ -37,6 +37,8 @@ class Caller:
         thinking: whether the model may think before it answers.
         form: of the reply, where the model is held to one.
         reads: whether a reply's text can be used; None: any can.
+        temperature: asked for; None: the model's own.
+        temperature_sent: whether the API takes one, and is sent it.
     """
 
     provider: str
@@ -46,12 +48,15 @@ class Caller:
     thinking: bool = True
     form: ReplyFormat | None = None
     reads: Callable[[str], bool] | None = field(default=None, compare=False)
+    temperature: float | None = None
+    temperature_sent: bool | None = field(default=None, compare=False)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What else it is asked with, apart from the bound of the reply; empty for the provider's own."""
-        thinking = {} if self.thinking else {"thinking": "disabled"}
-        return thinking if self.form is None else thinking | {"reply_format": self.form.hash}
+        told = {} if self.thinking else {"thinking": "disabled"}
+        told |= {} if self.form is None else {"reply_format": self.form.hash}
+        return told if self.temperature is None else told | {"temperature": self.temperature}
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class RecordedCall(Contract):
     """How one call ended. `outcome` is `reply` or the kind of the failure; `text` is the raw reply."""
 
     telemetry_fields: ClassVar[frozenset[str]] = frozenset({"latency_ms"})
-    later_fields: ClassVar[frozenset[str]] = frozenset({"lost", "status"})
+    later_fields: ClassVar[frozenset[str]] = frozenset({"lost", "status", "temperature", "temperature_sent"})
     """Added since the first recordings: kept out of a row where they say nothing."""
 
     key: str
@@ -135,6 +140,10 @@ class RecordedCall(Contract):
     usage: Usage | None = None
     lost: int = Field(default=0, ge=0, description="requests before the last that may be billed, uncounted")
     status: int | None = Field(default=None, description="of HTTP, of a failure that has one")
+    temperature: float | None = None
+    temperature_sent: bool | None = Field(
+        default=None, description="false where the API takes no temperature: the one above is not mapped"
+    )
     latency_ms: float = Field(default=0.0, ge=0)
 
     def payload(self) -> dict[str, Any]:
@@ -188,6 +197,8 @@ def _recorded(question: Question, latency_ms: float, **outcome: Any) -> Recorded
         prompt_hash=caller.prompt_hash,
         max_tokens=question.max_tokens,
         thinking=caller.thinking,
+        temperature=caller.temperature,
+        temperature_sent=caller.temperature_sent,
         latency_ms=latency_ms,
         **outcome,
     )

@@ -272,3 +272,10 @@ def test_run_of_before_these_presets_keeps_its_hash_and_asks_as_it_did():
     assert (told.reflection_pass.enabled, told.check_reasons) == (False, False)
     record.config = FULL.payload()
     assert stored_settings(cast(Any, record)).deliberation.quality.enabled
+
+
+def test_temperature_of_a_question_is_recorded_as_not_sent_where_the_format_has_none():
+    calls = {row["call"]["prompt"]: row["call"] for row in narrated()[0].of("model_call")}
+    assert (calls[QUALITY]["temperature"], calls[QUALITY]["temperature_sent"]) == (0.2, False)
+    assert (calls[IMPROVEMENT]["temperature"], calls[IMPROVEMENT]["temperature_sent"]) == (0.4, False)
+    assert "temperature" not in calls["high_level_reflection"]

@@ -232,6 +232,12 @@ def test_providers_streamed_reply_ends_as_the_whole_one(provider, stop, outcome,
     assert ended.reply is None or ended.reply.text == AGREES
 
 
+@pytest.mark.parametrize(("provider", "sent"), [("openai", 0.2), ("anthropic", None)])
+def test_providers_temperature_is_sent_where_the_format_has_one(provider, sent, called):
+    _, body = called(provider, saying(FORMATS[provider], AGREES), temperature=0.2).server.requests[0]
+    assert body.get("temperature") == sent
+
+
 @EVERY
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 def test_providers_first_question_turned_away_stops_the_start_without_the_key(provider, status, tmp_path):

@@ -11,6 +11,7 @@ from tests.worker.settings_walk.models_seen import (
     judged_reason,
     kept,
     priced,
+    temperatures,
 )
 from tests.worker.settings_walk.walking import Entry
 
@@ -18,10 +19,18 @@ PRICE = {"model": "claude-haiku-5-5", "input_usd": 0.1, "output_usd": 0.5, "cach
 SLOW = {"model": "claude-opus-5-5", "input_usd": 4.0, "output_usd": 20.0}
 TWO = {**FULL, "llm.prices": [PRICE, SLOW]}
 OTHER = [PRICE, SLOW, PRICE | {"model": "other"}]
+OWN_SERVER = {
+    "reflection.mode": "full",
+    "llm.provider": "openai",
+    "llm.base_url": "http://127.0.0.1:9",
+    "deliberation.review.enabled": True,
+}
 RECORDED = {**FULL, "runtime.llm": "record", "runtime.cassette": "calls.jsonl"}
 
 MODELS: dict[str, Entry] = {
     "policy_loop.strategist": Entry("model", asked, {"llm.provider": "anthropic"}),
+    "deliberation.critique_temperature": Entry(0.1, temperatures, OWN_SERVER),
+    "deliberation.writing_temperature": Entry(0.1, temperatures, OWN_SERVER),
     "deliberation.check_reasons": Entry(False, judged_reason, JUDGING),
     "judge.replan": Entry("model", judged, {"llm.provider": "anthropic"}),
     "llm.provider": Entry("anthropic", asked, {"reflection.mode": "full", **BUDGETS}),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -24,8 +25,9 @@ from tests.worker.settings_walk.runs_seen import rows_of
 from tests.worker.shared_runs import embedded_bars
 from tests.worker.wire import KEY_VARIABLE
 from trading_core.bars import BarSeries
+from trading_core.tick_guard import TickGuard
 from worker.bootstrap import assemble
-from worker.models import check_models
+from worker.models import check_models, configured_models
 from worker.runs.backtest import run_backtest
 
 AGREES = json.dumps({"verdict": "pass", "summary": "Fine.", "findings": [], "deferred_needs": []})
@@ -46,6 +48,8 @@ class Wire:
     """Stands for the model behind the API: writes down how it was made and asked, and replies or fails."""
 
     asked: list[Any] = []
+    temperatures: list[Any] = []
+    takes_temperature = True
     failing = False
     reply = AGREES
 
@@ -58,9 +62,11 @@ class Wire:
         base_url: str | None,
         reply_format: ReplyFormat | None,
         accept: tuple[str, ...],
+        temperature: float | None,
         **_: Any,
     ) -> None:
         form = None if reply_format is None else reply_format.name
+        self.temperatures.append([form, temperature])
         self.name, self.made = name, [name, stall_ms, thinking, base_url, form, accept]
 
     def open(self) -> None:
@@ -89,6 +95,7 @@ def on_the_wire(failing: bool = False) -> Iterator[type[Wire]]:
         for provider in PROVIDERS.values():
             patch.setenv(provider.key_variable, "test-key")
         patch.setattr(Wire, "asked", [])
+        patch.setattr(Wire, "temperatures", [])
         patch.setattr(Wire, "failing", failing)
         yield Wire
 
@@ -125,6 +132,13 @@ def judged(settings: Settings) -> Any:
     with on_the_wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr("agents.judge_agent_client.replan", lambda *_: RULES)
         return [run_virtually(judging()), [one[:6] for one in wire.asked]]
+
+
+def temperatures(settings: Settings) -> Any:
+    """Which temperature each prompt of a run is sent."""
+    with on_the_wire() as wire:
+        configured_models(settings, TickGuard(), os.environ)
+        return wire.temperatures
 
 
 def judged_reason(settings: Settings) -> Any:
