@@ -194,6 +194,35 @@ def check_recording(settings: Settings) -> None:
     _writer(settings, None)
 
 
+@dataclass(frozen=True)
+class _ModelAccess:
+    """What every model of a run is opened with."""
+
+    settings: Settings
+    key: str
+    base_url: str | None
+    guard: TickGuard
+
+    def opened(
+        self, name: str, form: ReplyFormat, stall_ms: float | None = None, temperature: float | None = None
+    ) -> RetryingModel:
+        """One model at one form of its replies, its connection open."""
+        llm = self.settings.llm
+        model = provider_model(self.settings.provider)(
+            name,
+            api_key=self.key,
+            guard=self.guard,
+            base_url=self.base_url,
+            stall_ms=stall_ms,
+            thinking=llm.may_think(name),
+            reply_format=form if llm.structured_output else None,
+            accept=llm.accept_models,
+            temperature=temperature,
+        )
+        model.open()
+        return RetryingModel(model, attempts=llm.attempts, first_wait_ms=llm.first_wait_ms)
+
+
 def configured_models(
     settings: Settings,
     guard: TickGuard,
@@ -210,26 +239,8 @@ def configured_models(
     key = model_key(settings, environment)
     if key is None:
         return Models()
-    base_url = model_address(settings, environment)
-    made, llm = provider_model(settings.provider), settings.llm
-
-    def opened(
-        name: str, form: ReplyFormat, stall_ms: float | None = None, temperature: float | None = None
-    ) -> RetryingModel:
-        model = made(
-            name,
-            api_key=key,
-            guard=guard,
-            base_url=base_url,
-            stall_ms=stall_ms,
-            thinking=llm.may_think(name),
-            reply_format=form if llm.structured_output else None,
-            accept=llm.accept_models,
-            temperature=temperature,
-        )
-        model.open()
-        return RetryingModel(model, attempts=llm.attempts, first_wait_ms=llm.first_wait_ms)
-
+    opened = _ModelAccess(settings, key, model_address(settings, environment), guard).opened
+    llm = settings.llm
     asked = text_models_of(settings) if texts is None else texts
     full, proposes = settings.reflection.mode == "full", settings.policy_loop.strategist != "rules"
     return Models(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from services.deliberation.layout import SentenceLayout
 from services.deliberation.mentions import Mention
-from services.deliberation.noun_phrases import NUMBERS, NounPhrases, filter_of
+from services.deliberation.noun_phrases import NUMBERS, NounPhrases, Phrase, filter_of
 from services.deliberation.numerals import Figure, exactness
 from services.deliberation.said_of import SUBJECT_KINDS
 from services.evidence.catalogue import CATALOGUE
@@ -226,20 +226,7 @@ class FigureReader:
             return Reading(("parameter",))
         phrase = self.nouns.behind(index)
         if phrase.head in ("bars", "days"):
-            told = self.nouns.filters_beside(index)
-            holds = {
-                m.start
-                for m in self._layout.beside(mention, "measure")
-                if m.value in ("hold_max", "hold_min")
-            }
-            told = replace(told, used=told.used | holds)
-            return Reading(
-                self._named(phrase.head, mention, phrase.head),
-                told.filters,
-                phrase.end,
-                1.0,
-                phrase.used | told.used,
-            )
+            return self._of_hold(index, mention, phrase)
         if phrase.head is not None and phrase.head not in ("trades", "profit"):
             return Reading((phrase.head,), phrase.filters, phrase.end, 1.0, phrase.used)
         before = self._measure_before(index, "")
@@ -258,6 +245,14 @@ class FigureReader:
             if before is not None and before.value == "trades":
                 return Reading(("trades",), Subject(), None, 1.0, frozenset({before.start}))
         return self._further_off(index)
+
+    def _of_hold(self, index: int, mention: Mention, phrase: Phrase) -> Reading:
+        """A number of bars or days."""
+        told, unit = self.nouns.filters_beside(index), str(phrase.head)
+        beside = self._layout.beside(mention, "measure")
+        holds = {m.start for m in beside if m.value in ("hold_max", "hold_min")}
+        used = phrase.used | told.used | holds
+        return Reading(self._named(unit, mention, unit), told.filters, phrase.end, 1.0, used)
 
     def _as_money(self, index: int, head: str | None) -> tuple[str, ...]:
         """Questions of a bare number that the words around it call money, or that was gained or lost."""

@@ -24,7 +24,7 @@ from services.deliberation.numerals import (
     worded_figure,
     written_figure,
 )
-from services.evidence.run_facts import RunFacts, period_of
+from services.evidence.facts import RunNames, period_of
 from services.text.dates import MONTHS, places_of_days
 
 REGIME = r"\b(?:up|down|sideways)[/-](?:low|mid|high|extreme)\b"
@@ -203,7 +203,7 @@ def _exact(symbols: tuple[str, ...]) -> re.Pattern[str]:
 class Lexicon:
     """Finds mentions; the names are those of one run."""
 
-    def __init__(self, facts: RunFacts) -> None:
+    def __init__(self, facts: RunNames) -> None:
         self._names = facts.names
         self._scanner = _compiled(facts.playbook_ids, tuple(sorted(facts.parameters)))
         self._exact = _exact(facts.symbols)

@@ -1,8 +1,10 @@
 """A fact of a run, and what it is about."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
 
+from schemas.canonical import datetime_to_ns
 from schemas.fact_check import FactRow
 
 Unit = Literal["r", "count", "share", "bars", "days", "price", "money", "score"]
@@ -74,3 +76,34 @@ class Fact:
     value: float
     unit: Unit
     rows: tuple[FactRow, ...] = ()
+
+
+class RunNames(Protocol):
+    """What a run calls its parts: all that the reading of a text needs of it."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Identifiers that the run uses anywhere."""
+        ...
+
+    @property
+    def playbook_ids(self) -> tuple[str, ...]:
+        """Every playbook that it names."""
+        ...
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """Names of parameters of the playbooks."""
+        ...
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Every symbol."""
+        ...
+
+
+def period_of(year: int, month: int | None = None) -> tuple[int, int]:
+    """A year, or a month of it, from its first ns to the first one behind it."""
+    first = datetime(year, month or 1, 1, tzinfo=UTC)
+    last = datetime(year + (month in (None, 12)), 1 if month in (None, 12) else month + 1, 1, tzinfo=UTC)
+    return datetime_to_ns(first), datetime_to_ns(last)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from schemas.canonical import datetime_to_ns
 from schemas.episode import Episode
 from schemas.fact_check import FactRow
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport
@@ -19,7 +18,7 @@ from schemas.vocabulary import (
     RecommendedAction,
 )
 from services.evidence.catalogue import CATALOGUE, DAY_SECONDS
-from services.evidence.facts import Fact, Subject
+from services.evidence.facts import Fact, Subject, period_of
 from services.evidence.selection import NAMED_FIELDS, chosen_of
 
 EXPECTED = {
@@ -303,13 +302,6 @@ class RunFacts:
 def moment_of(ns: int) -> datetime:
     """A time in ns as a moment of UTC."""
     return datetime.fromtimestamp(ns / 1e9, UTC)
-
-
-def period_of(year: int, month: int | None = None) -> tuple[int, int]:
-    """A year, or a month of it, from its first ns to the first one behind it."""
-    first = datetime(year, month or 1, 1, tzinfo=UTC)
-    last = datetime(year + (month in (None, 12)), 1 if month in (None, 12) else month + 1, 1, tzinfo=UTC)
-    return datetime_to_ns(first), datetime_to_ns(last)
 
 
 def _identifiers(value: Any, *, leave_out: Iterable[str] = ()) -> set[str]:

@@ -232,21 +232,26 @@ class Narrator:
         )  # fmt: skip
         done = await loop.run()
         if settings.review.enabled and done.status != "failed":
-            traits = TextTraits(
-                done.degraded_from is not None, len(report.clusters), len(report.recommendations)
-            )
-            reviewed = await run_reviewed(
-                task, done.final, settings, budget, models=self.texts, facts=facts, traits=traits,
-                requested_tokens=settings.narrative_tokens, rules=rules,
-            )  # fmt: skip
-            done = done.model_copy(
-                update={
-                    "final": reviewed.final,
-                    "events": (*done.events, *reviewed.events),
-                    "usage": budget.used,
-                }
-            )
+            done = await self._reviewed(report, task, done, budget, facts, rules)
         return narrative_of(report, done, facts)
+
+    async def _reviewed(
+        self,
+        report: HighLevelReflectionReport,
+        task: Task,
+        done: Deliberation,
+        budget: Budget,
+        facts: FactCritic,
+        rules: Sequence[Critic],
+    ) -> Deliberation:
+        """The outcome with its text reviewed, and the events of both."""
+        traits = TextTraits(done.degraded_from is not None, len(report.clusters), len(report.recommendations))
+        reviewed = await run_reviewed(
+            task, done.final, self.settings, budget, models=self.texts, facts=facts, traits=traits,
+            requested_tokens=self.settings.narrative_tokens, rules=rules,
+        )  # fmt: skip
+        update = {"final": reviewed.final, "events": (*done.events, *reviewed.events), "usage": budget.used}
+        return done.model_copy(update=update)
 
     def _too_long(self, task: Task, candidate: TextCandidate) -> tuple[float | None, Sequence[TextFinding]]:
         """A text beyond what a report takes; one in sections may be as long as it was asked for."""

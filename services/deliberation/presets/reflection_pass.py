@@ -5,9 +5,10 @@ a fault of its own.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.deliberation import Critique, Deliberation
+from schemas.deliberation import Critique, Deliberation, DeliberationEvent
 from schemas.settings.deliberation import PassSettings
 from services.deliberation.assessment import Verdict
 from services.deliberation.budget import Budget
@@ -31,6 +32,36 @@ def calls_of(settings: PassSettings) -> int:
     return 2 * settings.max_iterations
 
 
+@dataclass
+class PassEvents:
+    """Tells critiques as they come, and corrections once it is known which text stands."""
+
+    trace: Trace
+    corrections: list[tuple[Draft, str, float]] = field(default_factory=list)
+
+    def criticised(self, critique: Critique | NoReply, elapsed_ms: float) -> None:
+        """One critique; one that did not come is no event."""
+        if isinstance(critique, Critique):
+            self.trace.add("reflection_critique", elapsed_ms, **_critique(critique))
+
+    def corrected(self, draft: Draft | NoReply, before: str, elapsed_ms: float) -> None:
+        """One correction of a text."""
+        if isinstance(draft, Draft):
+            self.corrections.append((draft, before, elapsed_ms))
+
+    def told(self, final: str) -> tuple[DeliberationEvent, ...]:
+        """Every event, the corrections with whether they stand."""
+        for draft, before, elapsed_ms in self.corrections:
+            self.trace.add(
+                "reflection_correction",
+                elapsed_ms,
+                applied=draft.text == final,
+                original_length=len(before),
+                corrected_length=len(draft.text),
+            )
+        return tuple(self.trace.events)
+
+
 async def run_pass(
     task: Task,
     text: str,
@@ -47,28 +78,29 @@ async def run_pass(
     `reviewed` texts are skipped. `news_alone` keeps of the rules only the one about news, for a text whose
     form is somebody else's.
     """
-    trace = Trace()
-    asks = models is not None and models.has(CRITIQUE, CORRECTION)
-
-    def said(critique: Critique | NoReply, elapsed_ms: float) -> None:
-        if isinstance(critique, Critique):
-            trace.add("reflection_critique", elapsed_ms, **_critique(critique))
-
-    corrections: list[tuple[Draft, str, float]] = []
-
-    def corrected(draft: Draft | NoReply, before: str, elapsed_ms: float) -> None:
-        if isinstance(draft, Draft):
-            corrections.append((draft, before, elapsed_ms))
-
+    events = PassEvents(Trace())
     rules: Sequence[Critic] = (NewsCritic(facts),) if news_alone else rule_critics(facts)
-    critics, reviser = list(rules), None
-    if models is not None and asks:
-        critics.append(ObservedCritic(pass_critic(models, settings), said))
-        reviser = _observed(Corrector(models, settings.correction_tokens), corrected)
+    if models is not None and models.has(CRITIQUE, CORRECTION):
+        critics = [*rules, ObservedCritic(pass_critic(models, settings), events.criticised)]
+        reviser: Reviser = Corrector(models, settings.correction_tokens)
     else:
-        critics = [ObservedCritic(rule, said) for rule in rules]
-        reviser = _observed(RuleReviser(facts), corrected)
-    policies = Policies(
+        critics = [ObservedCritic(rule, events.criticised) for rule in rules]
+        reviser = RuleReviser(facts)
+    done = await refine(
+        task,
+        text,
+        critics,
+        ObservedReviser(reviser, events.corrected),
+        _policies(settings, reviewed),
+        budget.child(rounds=settings.max_iterations, calls=calls_of(settings)),
+        preset=NAME,
+        trace=events.trace,
+    )
+    return done.model_copy(update={"events": events.told(done.final)})
+
+
+def _policies(settings: PassSettings, reviewed: bool) -> Policies:
+    return Policies(
         Acceptance(min_confidence=settings.min_confidence),
         brings_nothing_new,
         latest,
@@ -77,21 +109,6 @@ async def run_pass(
         ),
         critique_again=settings.max_iterations > 1,
     )
-    part = budget.child(rounds=settings.max_iterations, calls=calls_of(settings))
-    done = await refine(task, text, critics, reviser, policies, part, preset=NAME, trace=trace)
-    for draft, before, elapsed_ms in corrections:
-        trace.add(
-            "reflection_correction",
-            elapsed_ms,
-            applied=draft.text == done.final,
-            original_length=len(before),
-            corrected_length=len(draft.text),
-        )
-    return done.model_copy(update={"events": tuple(trace.events)})
-
-
-def _observed(reviser: Reviser, tell: Any) -> Reviser:
-    return ObservedReviser(reviser, tell)
 
 
 def _critique(critique: Critique) -> dict[str, Any]:
