@@ -195,7 +195,7 @@ def check_recording(settings: Settings) -> None:
 
 
 @dataclass(frozen=True)
-class _ModelAccess:
+class _ModelSource:
     """What every model of a run is opened with."""
 
     settings: Settings
@@ -239,7 +239,7 @@ def configured_models(
     key = model_key(settings, environment)
     if key is None:
         return Models()
-    opened = _ModelAccess(settings, key, model_address(settings, environment), guard).opened
+    opened = _ModelSource(settings, key, model_address(settings, environment), guard).opened
     llm = settings.llm
     asked = text_models_of(settings) if texts is None else texts
     full, proposes = settings.reflection.mode == "full", settings.policy_loop.strategist != "rules"
