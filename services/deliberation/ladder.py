@@ -5,6 +5,7 @@ Each rung says which failures of the one before lead to it. The last is the text
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from schemas.deliberation import Deliberation
 from services.deliberation.rule_critics import FACTS_FAILED
@@ -49,7 +50,7 @@ async def climb_down(
         attempt: one refinement by a rung.
         failure_of: the kind of failure of an outcome; None where it did not fail.
     """
-    done = await attempt(rungs[0])
+    done = seen = await attempt(rungs[0])
     first, error = None, None
     left = list(rungs[1:])
     while (kind := failure_of(done)) is not None and left:
@@ -61,4 +62,7 @@ async def climb_down(
         done = await attempt(left.pop(0))
     if first is None:
         return done
-    return done.model_copy(update={"degraded_from": first, "error": done.error or error})
+    update: dict[str, Any] = {"degraded_from": first, "error": done.error or error}
+    if not done.critiques:  # the last rung looks at nothing again: what was found stays said
+        update |= {"critiques": seen.critiques, "candidates": seen.candidates}
+    return done.model_copy(update=update)

@@ -41,6 +41,7 @@ from services.model_calls.quoting import visible
 from services.model_calls.record import TIMEOUT
 
 BUDGET_SPENT = "budget"
+NOTHING_LEFT = "nothing_left"  # of a text that a reviser by rules would strike whole
 Answer = TypeVar("Answer")
 
 
@@ -186,6 +187,8 @@ class Loop:
         if self.reviser is None:
             return "no_revision"
         said = await bounded(self.reviser.revise(self.task, tuple(self.rounds), self.budget), self.budget)
+        if isinstance(said, NoReply) and said.kind == NOTHING_LEFT:
+            return "no_revision"
         if isinstance(said, NoReply):
             self.failure = said
             return "budget" if said.kind == BUDGET_SPENT else "model_failed"

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from schemas.fact_check import CheckedClaim
 from services.deliberation.budget import Budget
 from services.deliberation.policies import Round
-from services.deliberation.refine import Draft, Task
+from services.deliberation.refine import NOTHING_LEFT, Draft, Task
 from services.deliberation.rule_critics import FactCritic, cut_off
 from services.model_calls.asking import NoReply
 from services.text.claims import sentences
 
 REPLACED = frozenset({"number", "percent", "count", "grade"})  # another name would be another claim
-NOTHING_LEFT = "nothing_left"
 
 
 @dataclass(frozen=True)

@@ -286,3 +286,19 @@ def test_another_model_may_criticise():
     models = type(texts()[0])({"text_improvement": writer, "text_quality": critic}, prompts)
     done = asyncio.run(run_quality(Task(""), TEXT, DEFAULTS, Budget(0, 9), models=models))
     assert (done.final, len(writer.asked), len(critic.asked)) == (SECOND, 1, 2)
+
+
+def test_text_of_which_nothing_holds_says_what_was_found_and_fails_nowhere():
+    lie = "All 141 trades of channel_breakout won."
+    done = asyncio.run(run_quality(Task(""), lie, DEFAULTS, Budget(0, 9), facts=FactCritic(recorded())))
+    assert (done.final, done.degraded_from, done.stop_reason) == ("", None, "no_revision")
+    assert [found.said for critique in done.critiques for found in critique.findings]
+
+
+def test_last_rung_keeps_what_was_found_before_it():
+    models, _ = texts(quality="prose", improvement="prose")
+    facts = FactCritic(recorded())
+    text = "All 141 trades of channel_breakout won. A quiet week."
+    done = asyncio.run(run_quality(Task(""), text, DEFAULTS, Budget(0, 9), models=models, facts=facts))
+    assert done.degraded_from == "full: reply_malformed"
+    assert [found.said for critique in done.critiques for found in critique.findings]
