@@ -1,5 +1,6 @@
 """The reviser without a model: it puts stored values in the place of false ones and strikes the rest."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from services.deliberation.rule_critics import FactCritic, cut_off
 from services.model_calls.asking import NoReply
 from services.text.claims import sentences
 
+ONE_FIGURE = re.compile(r"[-+−]?[$€£]?\d[\d,.]*\s?(?:%|R|percent|bars?|days?|trades?)?", re.I)
 REPLACED = frozenset({"number", "percent", "count", "grade"})  # another name would be another claim
 
 
@@ -37,9 +39,16 @@ class RuleReviser:
 def replaced(text: str, failures: Sequence[CheckedClaim]) -> str:
     """The text with the one value that would pass in each place where there is one."""
     for claim in sorted(failures, key=lambda claim: claim.start, reverse=True):
-        if claim.verdict == "contradicted" and claim.kind in REPLACED and len(claim.would_pass) == 1:
+        if claim.verdict == "contradicted" and claim.kind in REPLACED and _fits(claim):
             text = text[: claim.start] + claim.would_pass[0] + text[claim.end :]
     return text
+
+
+def _fits(claim: CheckedClaim) -> bool:
+    """Whether there is one value that would pass, and it reads in the place of what was said."""
+    if len(claim.would_pass) != 1:
+        return False
+    return claim.kind == "grade" or all(map(ONE_FIGURE.fullmatch, (claim.said, claim.would_pass[0])))
 
 
 def ended(text: str) -> str:

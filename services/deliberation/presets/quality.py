@@ -25,7 +25,7 @@ from services.deliberation.policies import (
 )
 from services.deliberation.refine import Critic, Draft, Generator, Policies, Reviser, Task, Trace, refine
 from services.deliberation.rule_critics import FactCritic, rule_critics
-from services.deliberation.rule_reviser import RuleReviser
+from services.deliberation.rule_reviser import RuleReviser, ended
 from services.deliberation.text_models import TextModels
 from services.model_calls.asking import NoReply
 from services.text.claims import sentences
@@ -160,8 +160,8 @@ def struck(done: Deliberation, facts: FactCritic | None) -> Deliberation:
         return done
     checks = [check for text in dict.fromkeys((done.initial, done.final)) if (check := facts.check(text))]
     last = facts.check(done.final)
-    final = done.final if last is None else last.struck_text
     gone = 0 if last is None else len(last.failures)
+    final = ended(last.struck_text) if last is not None and gone else done.final
     before = 0 if not checks else len(checks[0].failures)
     changed = final != done.initial and done.status == "unchanged"
     return done.model_copy(

@@ -17,6 +17,7 @@ from services.deliberation.model_critics import VERDICT_OF, pass_critic
 from services.deliberation.model_revisers import Corrector
 from services.deliberation.policies import Acceptance, brings_nothing_new, latest, skip_reason
 from services.deliberation.presets.observed import ObservedCritic, ObservedReviser
+from services.deliberation.presets.quality import struck
 from services.deliberation.refine import Critic, Draft, Policies, Reviser, Task, Trace, refine
 from services.deliberation.rule_critics import FactCritic, NewsCritic, rule_critics
 from services.deliberation.rule_reviser import RuleReviser
@@ -75,6 +76,8 @@ async def run_pass(
 ) -> Deliberation:
     """What stands of a text after one pass; without models, rules criticise and correct.
 
+    Where there are facts, what still fails is struck in the end.
+
     `reviewed` texts are skipped. `news_alone` keeps of the rules only the one about news, for a text whose
     form is somebody else's.
     """
@@ -96,7 +99,7 @@ async def run_pass(
         preset=NAME,
         trace=events.trace,
     )
-    return done.model_copy(update={"events": events.told(done.final)})
+    return struck(done.model_copy(update={"events": events.told(done.final)}), facts)
 
 
 def _policies(settings: PassSettings, reviewed: bool) -> Policies:

@@ -9,6 +9,7 @@ from services.deliberation.budget import Budget
 from services.deliberation.presets.reflection_pass import calls_of, result_fields, run_pass
 from services.deliberation.refine import Task
 from services.deliberation.rule_critics import FactCritic
+from services.deliberation.rule_reviser import RuleReviser
 from tests.services.deliberation.recorded import recorded
 from tests.services.deliberation.scripted import HANGS, critique, failing, texts
 
@@ -224,3 +225,23 @@ def test_correction_that_is_refused_is_told_as_not_applied():
 
 def test_same_replies_give_the_same_bytes():
     assert ran()[0].content_hash == ran()[0].content_hash
+
+
+def test_what_no_correction_mends_is_struck_in_the_end():
+    text = "It was a quiet year. channel_breakout won 44 % of its 141 trades. NVDA won 97 % of 9,000 trades."
+    done = asyncio.run(run_pass(Task(""), text, PassSettings(), Budget(0, 9), facts=FactCritic(recorded())))
+    assert done.final == "It was a quiet year."
+    lost = asyncio.run(
+        run_pass(
+            Task(""), text.partition(". ")[2], PassSettings(), Budget(0, 9), facts=FactCritic(recorded())
+        )
+    )
+    assert (lost.final, lost.status) == ("", "best_effort")
+
+
+def test_figure_of_another_form_is_struck_and_not_put_in():
+    reviser = RuleReviser(FactCritic(recorded()))
+    assert reviser.repaired("A quiet week. channel_breakout won 97 % of its trades.") == (
+        "A quiet week. channel_breakout won 42 % of its trades."
+    )
+    assert reviser.repaired("A quiet week. channel_breakout won 44 % of its 141 trades.") == "A quiet week."
