@@ -39,7 +39,8 @@ class Ledgers:
 
     def __init__(self, outcomes: dict[str, list[float]]) -> None:
         self.outcomes = outcomes
-        self.bars = SimpleNamespace(close_times=np.arange(100) * DAY_NS + START)
+        bars = SimpleNamespace(close_times=np.arange(100) * DAY_NS + START)
+        self.market = SimpleNamespace(bars=bars)
 
     def open(self, definition: Any, directions: Any, start_row: int, regime_key: str | None = None) -> Paper:
         return Paper(self.outcomes.get(definition.id, []))
