@@ -25,7 +25,8 @@ def deliberation_rows(
         return
     payload = {"report_id": report_id, "proposal_hash": proposal_hash, "text": text, **_outcome(done)}
     deliberation_id = content_id(payload)
-    yield KIND, {"deliberation_id": deliberation_id, **payload}, {"elapsed_ms": done.elapsed_ms}
+    measured = {"elapsed_ms": done.elapsed_ms, "error": done.error}  # its words may hold a time
+    yield KIND, {"deliberation_id": deliberation_id, **payload}, measured
     for event in done.events:
         fields = {"deliberation_id": deliberation_id, **event.payload()["fields"]}
         yield event.kind, fields, {"elapsed_ms": event.elapsed_ms}
@@ -37,7 +38,6 @@ def _outcome(done: Deliberation) -> dict[str, Any]:
         "status": done.status,
         "stop_reason": done.stop_reason,
         "degraded_from": done.degraded_from,
-        "error": done.error,
         "changed": done.changed,
         "final_hash": content_hash(done.final),
         "candidates": [

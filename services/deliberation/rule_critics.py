@@ -124,6 +124,12 @@ class FactCritic:
             self.checks[key] = check_facts(text, self.facts)
         return self.checks[key]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Playbooks and symbols of the run; none where no facts were read."""
+        known = self.facts if isinstance(self.facts, RunFacts) else None
+        return () if known is None else (*known.playbook_ids, *known.symbols)
+
     async def read_for(self, text: str) -> NoReply | None:
         """Read the facts where a text may claim something; why they could not be read, or None."""
         if isinstance(self.facts, RunFacts) or not MAY_CLAIM.search(text):

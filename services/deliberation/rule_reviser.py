@@ -31,22 +31,25 @@ class RuleReviser:
         """The text with stored values, without what still fails, and without its unfinished end."""
         checked = None if self.facts is None else self.facts.check(text)
         if self.facts is not None and checked is not None:
-            again = self.facts.check(replaced(text, checked.failures))
+            again = self.facts.check(replaced(text, checked.failures, self.facts.names))
             text = text if again is None else again.struck_text
         return ended(text)
 
 
-def replaced(text: str, failures: Sequence[CheckedClaim]) -> str:
-    """The text with the one value that would pass in each place where there is one."""
+def replaced(text: str, failures: Sequence[CheckedClaim], names: Sequence[str]) -> str:
+    """The text with the one value that would pass in each place where there is one.
+
+    Only in a sentence that names one of `names`: of "the account" a figure may be of another whole.
+    """
     for claim in sorted(failures, key=lambda claim: claim.start, reverse=True):
-        if claim.verdict == "contradicted" and claim.kind in REPLACED and _fits(claim):
+        if claim.verdict == "contradicted" and claim.kind in REPLACED and _fits(claim, names):
             text = text[: claim.start] + claim.would_pass[0] + text[claim.end :]
     return text
 
 
-def _fits(claim: CheckedClaim) -> bool:
+def _fits(claim: CheckedClaim, names: Sequence[str]) -> bool:
     """Whether there is one value that would pass, and it reads in the place of what was said."""
-    if len(claim.would_pass) != 1:
+    if len(claim.would_pass) != 1 or not any(name in claim.text for name in names):
         return False
     return claim.kind == "grade" or all(map(ONE_FIGURE.fullmatch, (claim.said, claim.would_pass[0])))
 

@@ -30,9 +30,11 @@ from services.deliberation.rule_critics import (
     FactCritic,
     NewsCritic,
     RuleCritic,
+    cut_off,
     find_cut_off,
     find_repeats,
 )
+from services.deliberation.rule_reviser import ended
 from services.deliberation.text_models import TextModels, usage_of
 from services.evidence.run_facts import RunFacts
 from services.model_calls.asking import NoReply, ask
@@ -271,7 +273,12 @@ def narrative_of(report: HighLevelReflectionReport, done: Deliberation, facts: F
     checked = facts.check(done.final)
     kept = struck(done, facts)
     if checked is None or checked.holds:
-        return Narrative(kept.final, True, None, checked, kept)
+        broken = cut_off(kept.final)
+        if broken is None:
+            return Narrative(kept.final, True, None, checked, kept)
+        whole = ended(kept.final)
+        text, reason = whole or report.narrative, f"the text breaks off: {broken}"
+        return Narrative(text, bool(whole), reason, checked, kept.model_copy(update={"final": text}))
     counted = ", ".join(f"{count} {verdict}" for verdict, count in checked.counts.items() if count)
     reason = f"claims that do not hold: {counted}"
     text = kept.final or report.narrative

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from schemas.errors import ModelError
-from services.model_calls.record import TIMEOUT
+from services.model_calls.record import GIVEN_UP, TIMEOUT
 from services.ports import LanguageModel, ModelReply
 
 GRACE_MS = 20.0
@@ -22,6 +22,7 @@ async def ask(
     model: LanguageModel, *, system: str, prompt: str, max_tokens: int, deadline_ms: float
 ) -> ModelReply | NoReply:
     """The model's reply within a deadline, or why there is none."""
+    late = f"no answer within {deadline_ms:g} ms"
     try:
         # The model keeps its deadline and says how it failed; this one is for a model that does not.
         async with asyncio.timeout((deadline_ms + GRACE_MS) / 1_000):
@@ -29,6 +30,8 @@ async def ask(
                 system=system, prompt=prompt, max_tokens=max_tokens, deadline_ms=deadline_ms
             )
     except TimeoutError:
-        return NoReply(TIMEOUT, f"no answer within {deadline_ms:g} ms")
+        return NoReply(TIMEOUT, late)
     except ModelError as error:
-        return NoReply(str(error.context.get("kind", "error")), str(error))
+        said, kind = str(error), str(error.context.get("kind", "error"))
+        # A call that was given up here is recorded so: played back, it ends with the same words.
+        return NoReply(kind, late if kind == TIMEOUT and said.endswith(GIVEN_UP) else said)

@@ -18,6 +18,7 @@ from services.ports import ModelReply
 
 REPLY = "reply"
 TIMEOUT = "timeout"
+GIVEN_UP = "given up before it answered"
 # The budget of the reflection was spent before the model was asked.
 LATE = "budget_spent"
 # The request may have been worked on although no count came back.
@@ -244,7 +245,7 @@ def record_failure(question: Question, error: ModelError, latency_ms: float) -> 
 def record_silence(question: Question, latency_ms: float, *, asked: bool) -> RecordedCall:
     """The record of a call that the clock ended: waited for in vain, or `asked` too late to be made."""
     if asked:
-        message = f"model {question.caller.model!r}: given up before it answered"
+        message = f"model {question.caller.model!r}: {GIVEN_UP}"
         return _recorded(question, latency_ms, outcome=TIMEOUT, message=message, retryable=True)
     message = f"model {question.caller.model!r}: no time was left to ask it"
     return _recorded(question, latency_ms, outcome=LATE, message=message, retryable=True, requests=0)

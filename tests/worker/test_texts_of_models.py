@@ -1,9 +1,10 @@
 """Texts of models in running backtests: looked at again, held against the run, journalled, played back."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,12 +16,16 @@ from services.deliberation.forms import CORRECTION, CRITIQUE, IMPROVEMENT, QUALI
 from services.journal.index import Event, JournalIndex
 from services.journal.references import check_references
 from services.ports import ModelReply
+from services.store import NewRun, open_store
 from tests.agents.strategies.questions import ABSTAIN, HOLD, change, propose, question
 from tests.services.high_level.narrators import Narrator
+from tests.worker.replays import backtest_replay
 from tests.worker.shared_runs import Run, embedded_bars, run_on
 from tests.worker.test_judge_with_a_model import definitions, settings, world
 from worker.models import Models
-from worker.runs.replay import stored_settings
+from worker.runs.backtest import run_backtest
+from worker.runs.replay import ReplayReport, stored_settings
+from worker.runs.store_run import record_run
 
 FULL = Settings(reflection=ReflectionSettings(mode="full"), llm=LlmSettings(provider="anthropic"))
 PROPOSING = Settings(
@@ -279,3 +284,38 @@ def test_temperature_of_a_question_is_recorded_as_not_sent_where_the_format_has_
     assert (calls[QUALITY]["temperature"], calls[QUALITY]["temperature_sent"]) == (0.2, False)
     assert (calls[IMPROVEMENT]["temperature"], calls[IMPROVEMENT]["temperature_sent"]) == (0.4, False)
     assert "temperature" not in calls["high_level_reflection"]
+
+
+class Hanging(Replies):
+    async def complete(self, *, system: str, prompt: str, max_tokens: int, deadline_ms: float) -> ModelReply:
+        self.prompts.append(prompt)
+        await asyncio.Event().wait()
+        raise AssertionError("it is given up before")
+
+
+@pytest.mark.parametrize(
+    "critic", [Replies([scored(60), scored(90)] * 9), Hanging([])], ids=["scores", "hangs"]
+)
+def test_stored_run_with_texts_is_verified_row_by_row_and_figure_by_figure(critic, tmp_path):
+    quality = FULL.deliberation.quality.model_copy(update={"deadline_ms": 50.0})
+    made = FULL.model_copy(update={"deliberation": FULL.deliberation.model_copy(update={"quality": quality})})
+    bars = embedded_bars("2000-03-01", "2001-12-31")
+    new = NewRun(
+        "x", 0, "backtest", made.config_hash, made.payload(), {"sha256": bars.sha256, "path": None}, {}
+    )
+    models = Models(
+        fast=cast(Any, Narrator(["no verdict"])),
+        slow=cast(Any, Narrator([PLAIN])),
+        texts=cast(Any, {QUALITY: critic, IMPROVEMENT: Replies([{"reasoning": "r", "text": BETTER}])}),
+    )
+
+    async def verified() -> tuple[int, ReplayReport]:
+        async with await open_store(f"sqlite:///{tmp_path / 't.db'}", create=True) as store:
+            kept = await record_run(partial(run_backtest, models=models), made, bars, store, new)
+            rows = [row async for row in store.journal.rows(kept.record.run_id, kinds={"deliberation"})]
+            return len(rows), await backtest_replay(made, bars, store, kept.record).compare()
+
+    count, replay = asyncio.run(verified())
+    assert count > 0
+    assert (replay.problem, replay.document, replay.ok) == (None, (), True)
+    assert critic.prompts

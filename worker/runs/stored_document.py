@@ -9,7 +9,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-MEASURED = frozenset({"timing", "latency_ms", "reflection_latency_ms", "over_budget", "budget_held_share"})
+MEASURED = frozenset(
+    {"timing", "latency_ms", "reflection_latency_ms", "over_budget", "budget_held_share", "response_time_ms"}
+)
 PLACES = frozenset({"journal.url"})
 SHOWN = 5
 

@@ -146,6 +146,8 @@ async def deliberate(
 async def _refined(
     request: TextRequest, settings: DeliberationSettings, models: TextModels | None, facts: FactCritic | None
 ) -> Deliberation:
+    if facts is not None:  # before any deadline begins; what cannot be read is told by its critic
+        await facts.read_for(request.text)
     task = Task(request.question, request.material, request.preset)
     if request.preset == "pass":
         budget = Budget(0, reflection_pass.calls_of(settings.reflection_pass), deadline_ms=DEADLINE_MS)

@@ -163,7 +163,7 @@ def struck(done: Deliberation, facts: FactCritic | None) -> Deliberation:
     gone = 0 if last is None else len(last.failures)
     final = ended(last.struck_text) if last is not None and gone else done.final
     before = 0 if not checks else len(checks[0].failures)
-    changed = final != done.initial and done.status == "unchanged"
+    changed = final != done.initial and done.status == "unchanged" or gone and not final
     return done.model_copy(
         update={
             "final": final,

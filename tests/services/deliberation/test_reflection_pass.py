@@ -239,9 +239,12 @@ def test_what_no_correction_mends_is_struck_in_the_end():
     assert (lost.final, lost.status) == ("", "best_effort")
 
 
-def test_figure_of_another_form_is_struck_and_not_put_in():
+def test_figure_of_another_whole_is_struck_and_not_put_in():
     reviser = RuleReviser(FactCritic(recorded()))
-    assert reviser.repaired("A quiet week. channel_breakout won 97 % of its trades.") == (
-        "A quiet week. channel_breakout won 42 % of its trades."
-    )
-    assert reviser.repaired("A quiet week. channel_breakout won 44 % of its 141 trades.") == "A quiet week."
+    for lie in (
+        "The account lost 24.4 %.",
+        "Fees were 2,913.34.",
+    ):
+        assert reviser.repaired(f"A quiet week. {lie}") == "A quiet week."
+    mended = reviser.repaired("A quiet week. squeeze_breakout earned -0.96R a trade.")
+    assert mended == "A quiet week. squeeze_breakout earned -0.13R a trade."

@@ -120,3 +120,11 @@ def test_improved_text_that_is_longer_than_a_report_takes_does_not_stand():
     assert told.deliberation is not None
     codes = [found.code for critique in told.deliberation.critiques for found in critique.findings]
     assert "too_long" in codes
+
+
+def test_text_that_breaks_off_is_ended_and_says_so():
+    told, model = told_by(f"{TRUE} And so the")
+    assert (told.text, told.by_model) == (TRUE, True)
+    assert told.refused is not None
+    assert "breaks off" in told.refused
+    assert len(model.prompts) == 3

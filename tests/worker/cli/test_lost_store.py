@@ -21,7 +21,8 @@ STORE = "thinktwice.db"
 
 def delete(folder: Path) -> None:
     for path in folder.glob(f"{STORE}*"):
-        path.unlink()
+        if path.is_file():  # beside it lies the folder of starts
+            path.unlink()
 
 
 def replace(folder: Path) -> None:

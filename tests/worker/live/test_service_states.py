@@ -44,13 +44,14 @@ WITHOUT_STATE: dict[str, set[str]] = {
     "HighLevelReflectionService": set(),
     "LiveStep": set(),
     "MemoryView": {"_quotas"},
-    "Models": set(),
+    "Models": {"texts"},
+    "TextModels": {"models", "prompts"},
     "PolicyEvaluator": set(),
     "RegistryReader": {"_rules"},
     "RuleStrategist": set(),
     "SharedColumns": set(),
     "ShadowLedgers": set(),
-    "SnapshotBuilder": {"_first_rows", "_places"},
+    "SnapshotBuilder": {"_first_rows", "_places", "_regime_seen"},
     "TickEventDecoder": set(),
 }
 MADE_AGAIN = frozenset(
