@@ -30,15 +30,16 @@ def report_facts(
         else episode
         for episode in episodes
     ]
+    row = FactRow(seq=None, kind="episode")  # frozen, so one says it for all
     return RunFacts(
         known_at=report.known_at,
-        episodes=tuple(KnownEpisode(item, FactRow(seq=None, kind="episode")) for item in called),
+        episodes=tuple(KnownEpisode(item, row) for item in called),
         report=report,
         reports=1,
         playbooks=tuple(
             known_playbook(item, FactRow(seq=None, kind="playbook_version")) for item in definitions
         ),
-        ids={item.episode_id: FactRow(seq=None, kind="episode") for item in called},
+        ids={item.episode_id: row for item in called},
         symbols=tuple(sorted({*symbols.values(), *(item.symbol for item in called)})),
         texts=report_lines(report),
     )

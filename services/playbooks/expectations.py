@@ -6,9 +6,10 @@ of other rules, no-learn and shadow episodes do not.
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from math import fsum
+from typing import Self
 
 from schemas.episode import Episode
 from schemas.errors import InvariantViolation
@@ -30,10 +31,36 @@ class ExpectationView:
         return self._summary(definition, known_at)
 
 
+@dataclass(slots=True)
+class Measured:
+    """What is measured of trades, taken in one by one; each figure in ascending order."""
+
+    r: list[float] = field(default_factory=list)
+    holds: list[float] = field(default_factory=list)
+    mfe: list[float] = field(default_factory=list)
+    mae_of_winners: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, trades: Iterable[Episode]) -> Self:
+        """The figures of several trades."""
+        measured = cls()
+        for episode in trades:
+            measured.add(episode)
+        return measured
+
+    def add(self, episode: Episode) -> None:
+        """Take one trade in."""
+        insort(self.r, episode.r)
+        insort(self.holds, float(episode.hold_bars))
+        insort(self.mfe, episode.mfe_r)
+        if episode.outcome == "win":
+            insort(self.mae_of_winners, episode.mae_r)
+
+
 class ExpectationBook(Stateful):
     """Resolved trades by playbook and rules, in the order in which they became known."""
 
-    REBUILT = frozenset({"_clock", "_rules_of", "_trades", "_ids", "_cache", "ignored"})
+    REBUILT = frozenset({"_clock", "_rules_of", "_trades", "_measured", "_ids", "_cache", "ignored"})
 
     def __init__(
         self, clock: SimulatedClock, rules_of: Callable[[str], str] = lambda version_hash: ""
@@ -42,6 +69,7 @@ class ExpectationBook(Stateful):
         self._clock = clock
         self._rules_of = rules_of
         self._trades: dict[tuple[str, str], list[Episode]] = {}
+        self._measured: dict[tuple[str, str], Measured] = {}
         self._ids: set[str] = set()
         self._cache: dict[tuple[str, str], dict[tuple[str, int], ExpectationSummary]] = {}
         self.ignored = 0
@@ -62,6 +90,7 @@ class ExpectationBook(Stateful):
         self._ids.add(episode.episode_id)
         kept = episode.playbook_id, self._rules_of(episode.playbook_hash)
         insort(self._trades.setdefault(kept, []), episode, key=_order)
+        self._measured.setdefault(kept, Measured()).add(episode)
         self._cache.pop(kept, None)
         return True
 
@@ -82,38 +111,35 @@ class ExpectationBook(Stateful):
         cache = self._cache.setdefault(kept, {})
         key = (definition.content_hash, n)
         if key not in cache:
-            cache[key] = summarise(definition, trades[:n])
+            is_all = kept in self._measured and n == len(trades)
+            cache[key] = summarise(definition, self._measured[kept] if is_all else Measured.of(trades[:n]))
         return cache[key]
 
 
-def summarise(definition: PlaybookDefinition, trades: Sequence[Episode]) -> ExpectationSummary:
-    """Shrink the measured figures of `trades` towards the definition's prior.
+def summarise(definition: PlaybookDefinition, measured: Measured) -> ExpectationSummary:
+    """Shrink the measured figures of trades towards the definition's prior.
 
     Measured: mean R, share of wins (`Episode.outcome`), 50 % and 90 % quantiles of the hold in bars, 20 %
     quantile of the winners' MAE (80 % of them stay above it) and the median MFE; quantiles interpolate
     linearly.
     """
     prior = definition.expectation
-    winners = [episode for episode in trades if episode.outcome == "win"]
+    n, winners = len(measured.r), len(measured.mae_of_winners)
 
-    def blend(design: float, measured: float, n: int) -> float:
-        return (design * prior.weight_trades + measured * n) / (prior.weight_trades + n)
+    def blend(design: float, found: float, n: int) -> float:
+        return (design * prior.weight_trades + found * n) / (prior.weight_trades + n)
 
-    n = len(trades)
-    holds = [float(episode.hold_bars) for episode in trades]
     return ExpectationSummary(
         playbook_id=definition.id,
         playbook_version=definition.version,
         n=n,
         prior=prior,
-        expectancy_r=blend(prior.expectancy_r, _mean([episode.r for episode in trades]), n),
-        hit_rate=blend(prior.hit_rate, len(winners) / n if n else 0.0, n),
-        hold_p50_bars=blend(prior.hold_p50_bars, quantile(holds, 0.5), n),
-        hold_p90_bars=blend(prior.hold_p90_bars, quantile(holds, 0.9), n),
-        winner_mae_p80_r=blend(
-            prior.winner_mae_p80_r, quantile([e.mae_r for e in winners], 0.2), len(winners)
-        ),
-        mfe_p50_r=blend(prior.mfe_p50_r, quantile([e.mfe_r for e in trades], 0.5), n),
+        expectancy_r=blend(prior.expectancy_r, _mean(measured.r), n),
+        hit_rate=blend(prior.hit_rate, winners / n if n else 0.0, n),
+        hold_p50_bars=blend(prior.hold_p50_bars, quantile(measured.holds, 0.5), n),
+        hold_p90_bars=blend(prior.hold_p90_bars, quantile(measured.holds, 0.9), n),
+        winner_mae_p80_r=blend(prior.winner_mae_p80_r, quantile(measured.mae_of_winners, 0.2), winners),
+        mfe_p50_r=blend(prior.mfe_p50_r, quantile(measured.mfe, 0.5), n),
     )
 
 
