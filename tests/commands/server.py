@@ -178,10 +178,20 @@ def load() -> None:
     import aiosqlite  # noqa: F401 - loaded before the forks
     import alembic.command  # noqa: F401
     import pandas as pd  # noqa: F401
+    import pyarrow.csv
+    import pyarrow.pandas_compat
     import pyarrow.parquet  # noqa: F401
+    import scipy.special  # noqa: F401
 
     import services.store.store  # noqa: F401
-    import worker.live.process  # noqa: F401
+    import worker.live.process
+    import worker.live.with_slow_loop
+    import worker.pages.report_html
+    import worker.review.replanning
+    import worker.slow_worker.service
+    import worker.studies.ablation.runner
+    import worker.studies.plan_check.plan_check
+    import worker.studies.scenarios  # noqa: F401
     from worker.cli import app  # noqa: F401
     from worker.runs.warm_up import compile_engine
 
