@@ -10,6 +10,7 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  
 SAME_RUNS = {
     "embedded and losing runs": (
         "docs/test_documented_contracts.py",
+        "services/slow_loop/test_loop_facts.py",
         "worker/cli/test_check_contradictions.py",
         "worker/cli/test_gate.py",
         "worker/test_amendments_in_a_session.py",
