@@ -32,7 +32,7 @@ class ExpectationView:
 
 
 @dataclass(slots=True)
-class Measured:
+class TradeOutcomes:
     """What is measured of trades, taken in one by one; each figure in ascending order."""
 
     r: list[float] = field(default_factory=list)
@@ -69,7 +69,7 @@ class ExpectationBook(Stateful):
         self._clock = clock
         self._rules_of = rules_of
         self._trades: dict[tuple[str, str], list[Episode]] = {}
-        self._measured: dict[tuple[str, str], Measured] = {}
+        self._measured: dict[tuple[str, str], TradeOutcomes] = {}
         self._ids: set[str] = set()
         self._cache: dict[tuple[str, str], dict[tuple[str, int], ExpectationSummary]] = {}
         self.ignored = 0
@@ -90,7 +90,7 @@ class ExpectationBook(Stateful):
         self._ids.add(episode.episode_id)
         kept = episode.playbook_id, self._rules_of(episode.playbook_hash)
         insort(self._trades.setdefault(kept, []), episode, key=_order)
-        self._measured.setdefault(kept, Measured()).add(episode)
+        self._measured.setdefault(kept, TradeOutcomes()).add(episode)
         self._cache.pop(kept, None)
         return True
 
@@ -112,11 +112,13 @@ class ExpectationBook(Stateful):
         key = (definition.content_hash, n)
         if key not in cache:
             is_all = kept in self._measured and n == len(trades)
-            cache[key] = summarise(definition, self._measured[kept] if is_all else Measured.of(trades[:n]))
+            cache[key] = summarise(
+                definition, self._measured[kept] if is_all else TradeOutcomes.of(trades[:n])
+            )
         return cache[key]
 
 
-def summarise(definition: PlaybookDefinition, measured: Measured) -> ExpectationSummary:
+def summarise(definition: PlaybookDefinition, measured: TradeOutcomes) -> ExpectationSummary:
     """Shrink the measured figures of trades towards the definition's prior.
 
     Measured: mean R, share of wins (`Episode.outcome`), 50 % and 90 % quantiles of the hold in bars, 20 %

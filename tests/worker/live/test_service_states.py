@@ -56,7 +56,7 @@ WITHOUT_STATE: dict[str, set[str]] = {
 }
 MADE_AGAIN = frozenset(
     {"FeatureColumns", "GrowingBars", "RegimeColumns", "RegimeTracker", "RuleBank", "RuleColumns"}  # of bars
-    | {"Populations"}  # of episodes
+    | {"Populations", "TradeOutcomes"}  # of episodes
     | {"EvidenceEpochs"}  # of the playbook versions
     | {"MemorySink", "ParkingJournal"}  # of the run
 )
