@@ -25,7 +25,7 @@ from services.playbooks.action_effects import (
     effect_of,
 )
 from services.playbooks.approved import approved_composition
-from services.playbooks.measures import RISK, Composition, Measure, outcome_rules, revised, same_rules
+from services.playbooks.measures import RISK, Composition, Ledger, Measure, outcome_rules, revised, same_rules
 from services.playbooks.renewals import NOTHING, Due, Renewal, Shown, due_measures, next_end, renewals
 from services.playbooks.transitions import Origin, Transitions, VersionTransitions
 from services.playbooks.trials import OpenTrial, ShadowTrial, banned_cells
@@ -63,7 +63,7 @@ class PlaybookLifecycle(VersionTransitions):
         """
         self._guard.forbid("policy_writes")
         for action in actions:
-            demand_bounds(action, self._active_definitions())
+            demand_bounds(action, self.definitions())
         done: list[PlaybookVersion] = []
         for action in actions:
             action_id = content_id({"action": action.payload(), "report_id": report_id})
@@ -116,9 +116,45 @@ class PlaybookLifecycle(VersionTransitions):
         composition, wanted = self._promoted(version_hash, at)
         return wanted if wanted.content_hash == version_hash else self._next(composition, at)
 
+    def trial(self, version_hash: str) -> OpenTrial:
+        """The open trial of a version in shadow."""
+        return self._trials[version_hash]
+
     def effect(self, action: JudgeAction, at: int, timeframe: str, proven: Shown = NOTHING) -> Effect:
         """What `apply` would do with an action now; nothing changes."""
         return effect_of(action, self._situation(at, timeframe, proven))
+
+    def contradicted(self, at: int, proven: Shown) -> tuple[tuple[PlaybookVersion, tuple[Measure, ...]], ...]:
+        """Measures whose life is over and that their own trades contradict, each with its version."""
+        return tuple(
+            (active, due)
+            for active in self._reader.active()
+            for ledger, due in due_measures(self._composition(active), at).items()
+            if ledger in proven
+        )
+
+    def without(self, playbook_id: str, ledger: Ledger, at: int) -> PlaybookDefinition:
+        """The definition in force of a playbook without the measures of a ledger, as a new version, ns."""
+        composition = self._composition(self._reader.get(playbook_id))
+        return self._next(composition.without(_of_ledger(composition, ledger)), at)
+
+    def end_measures(
+        self, playbook_id: str, ledger: Ledger, evidence: Evidence, at: int, known_at: int
+    ) -> Transitions:
+        """End the measures of a ledger on what their trades prove; the new version is known at `known_at`.
+
+        () when none of them is in force any more.
+
+        Raises:
+            InvariantViolation: inside the tick path.
+        """
+        self._guard.forbid("policy_writes")
+        active = self._reader.get(playbook_id)
+        ended = _of_ledger(self._composition(active), ledger)
+        if not ended:
+            return ()
+        lift = Lift(ended, evidence, GAINED if ended[0].key == RISK else PROVEN)
+        return tuple(self._lift(lift, active, {}, at, known_at))
 
     def enact(
         self, action: JudgeAction, approved: PlaybookDefinition, origin: Origin, evidence: Evidence,
@@ -201,11 +237,9 @@ class PlaybookLifecycle(VersionTransitions):
         """End measures whose life is over and that their own trades contradict, each with its evidence."""
         self._guard.forbid("policy_writes")
         done: list[PlaybookVersion] = []
-        for active in self._reader.active():
-            for ledger, due in due_measures(self._composition(active), at).items():
-                if ledger in proven:
-                    lift = Lift(due, proven[ledger], GAINED if due[0].key == RISK else PROVEN)
-                    done += self._lift(lift, self._reader.get(active.definition.id), {}, at)
+        for active, due in self.contradicted(at, proven):
+            lift = Lift(due, proven[due[0].ledger], GAINED if due[0].key == RISK else PROVEN)
+            done += self._lift(lift, self._reader.get(active.definition.id), {}, at)
         return tuple(done)
 
     def expire_due(self, at: int, evidence: Mapping[str, Evidence] | None = None) -> Transitions:
@@ -342,9 +376,11 @@ class PlaybookLifecycle(VersionTransitions):
                 self._compositions[version_hash] = composition.renewed(measures, until)
         return self._registry.extend(active.definition.id, self._composition(active).ends)
 
-    def _lift(self, lift: Lift, active: PlaybookVersion, origin: Origin, at: int) -> list[PlaybookVersion]:
+    def _lift(
+        self, lift: Lift, active: PlaybookVersion, origin: Origin, at: int, known_at: int | None = None
+    ) -> list[PlaybookVersion]:
         composition = self._composition(active).without(lift.measures)
-        definition = self._next(composition, at)
+        definition = self._next(composition, at if known_at is None else known_at)
         reason = f"replaced by version {definition.version}, {lift.reason}"
         left, known = self._move(active, VersionState.RETIRED, at, reason), revised(active, **origin)
         return [left, self._enter(definition, composition, at, lift.reason, known, active, lift.evidence)]
@@ -412,6 +448,10 @@ class PlaybookLifecycle(VersionTransitions):
                 return target, composition
         name, number = active.definition.id, active.definition.version
         raise ConfigError(f"playbook {name!r}: version {number} has nothing different to roll back to")
+
+
+def _of_ledger(composition: Composition, ledger: Ledger) -> tuple[Measure, ...]:
+    return tuple(measure for measure in composition.measures if measure.ledger == ledger)
 
 
 def _counter(evidence: Evidence | None) -> Evidence:

@@ -4,7 +4,7 @@ Every transition is recorded once and returned; whether it may happen is decided
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from schemas.judge import RefusedAction
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
@@ -20,6 +20,7 @@ from trading_core.tick_guard import TickGuard
 
 Transitions = tuple[PlaybookVersion, ...]
 Origin = Mapping[str, str | None]
+Mark = tuple[dict[str, Any], dict[str, Any]]
 
 
 class VersionTransitions(Stateful):
@@ -49,7 +50,18 @@ class VersionTransitions(Stateful):
         self._applied: set[str] = set()
         self._refused: list[RefusedAction] = []
 
-    def _active_definitions(self) -> dict[str, PlaybookDefinition]:
+    def mark(self) -> Mark:
+        """Where the versions stand, to return to."""
+        return self._registry.state(), self.state()
+
+    def return_to(self, mark: Mark) -> None:
+        """Stand where `mark` was taken: what was recorded since has not happened."""
+        registry, lifecycle = mark
+        self._registry.restore(registry)
+        self.restore(lifecycle)
+
+    def definitions(self) -> dict[str, PlaybookDefinition]:
+        """Versions in force by playbook id."""
         return {version.definition.id: version.definition for version in self._reader.active()}
 
     def _composition(self, version: PlaybookVersion) -> Composition:
@@ -63,7 +75,7 @@ class VersionTransitions(Stateful):
             version.definition.id: self._composition(version) for version in self._reader.active()
         }
         return Situation(
-            self._active_definitions(),
+            self.definitions(),
             compositions,
             tuple(self._trials.values()),
             self._settings,
