@@ -104,8 +104,10 @@ class Carrier:
             )
         if why is not None and "|" in why:
             version_hash, _, cell = why.partition("|")
-            ledger = version_hash, cell
-            return self._lifecycle.end_measures(str(action.playbook_id), ledger, proven[why], at, known_at)
+            name, ledger, origin = str(action.playbook_id), (version_hash, cell), _origin(plan, step)
+            if plan.report_id is None:  # the measure's own origin stays
+                origin = {}
+            return self._lifecycle.end_measures(name, ledger, proven[why], origin, at, known_at)
         if why is not None:
             return self._lifecycle.promote(why, proven[why], at, known_at)
         self._demand_contract(action)
@@ -113,9 +115,8 @@ class Carrier:
             return ()
         if action.kind == "open_experiment":
             return self._experiment(plan, action, at)
-        origin = {"report_id": plan.report_id, "verdict_id": plan.verdict_id}
-        origin["action_id"] = content_id({"plan": plan.content_hash, "step": step.number})
-        return self._lifecycle.enact(action, step.makes[0].definition, origin, {}, at, self._timeframe)
+        approved = step.makes[0].definition
+        return self._lifecycle.enact(action, approved, _origin(plan, step), {}, at, self._timeframe)
 
     def _experiment(self, plan: ChangePlan, action: JudgeAction, at: int) -> tuple[PlaybookVersion, ...]:
         refused = len(self._lifecycle.refused)
@@ -152,3 +153,9 @@ class Carrier:
                 ", ".join(key[:12] for key in hashes) or "none" for hashes in (entered, approved)
             )
             raise ConfigError(f"it would make version {found}, approved was {wanted}")
+
+
+def _origin(plan: ChangePlan, step: PlanStep) -> dict[str, str | None]:
+    """Which report, verdict and action a version came from."""
+    action_id = content_id({"plan": plan.content_hash, "step": step.number})
+    return {"report_id": plan.report_id, "verdict_id": plan.verdict_id, "action_id": action_id}

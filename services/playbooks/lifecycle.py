@@ -139,7 +139,7 @@ class PlaybookLifecycle(VersionTransitions):
         return self._next(composition.without(_of_ledger(composition, ledger)), at)
 
     def end_measures(
-        self, playbook_id: str, ledger: Ledger, evidence: Evidence, at: int, known_at: int
+        self, playbook_id: str, ledger: Ledger, evidence: Evidence, origin: Origin, at: int, known_at: int
     ) -> Transitions:
         """End the measures of a ledger on what their trades prove; the new version is known at `known_at`.
 
@@ -154,7 +154,7 @@ class PlaybookLifecycle(VersionTransitions):
         if not ended:
             return ()
         lift = Lift(ended, evidence, GAINED if ended[0].key == RISK else PROVEN)
-        return tuple(self._lift(lift, active, {}, at, known_at))
+        return tuple(self._lift(lift, active, origin, at, known_at))
 
     def enact(
         self, action: JudgeAction, approved: PlaybookDefinition, origin: Origin, evidence: Evidence,
