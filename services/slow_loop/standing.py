@@ -57,7 +57,7 @@ class Standing(Stateful):
         self.held.pop(payload["episode"]["symbol"], None)
 
     def _frozen(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
-        self.policies[payload["policy"]["symbol"]] = payload["policy"]["playbook_id"]
+        self.policies[str(row.symbol)] = payload["policy"]["playbook_id"]
 
     def _command(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         if payload["kind"] == "kill_switch":
