@@ -64,19 +64,21 @@ class FieldChange(Contract):
 
 
 class MadeVersion(Contract):
-    """The version of a playbook that a step brings into force; the hash is that of its whole definition."""
+    """The version of a playbook that a step brings into force; the hash is that of its definition."""
 
     playbook_id: str
     version: int
     version_hash: str
+    definition: PlaybookDefinition
     changes: tuple[FieldChange, ...] = ()
 
 
 class PlanStep(Contract):
     """One step: an action, what has to hold before it, what it does, and how it is undone.
 
-    `candidate` is the hash of the version in shadow that the step promotes on the evidence of its own trades;
-    None where a person's word carries it. Behind a step with a `checkpoint` the plan asks again.
+    `candidate` is what proves it: the hash of the version in shadow that it promotes, or the ledger of the
+    measure that it ends, `HASH|CELL`; None where a person's word carries it. Behind a step with a
+    `checkpoint` the plan asks again.
     """
 
     number: int = Field(ge=1)

@@ -9,8 +9,9 @@ from services.store.repository import LeaseLost
 from worker.live.commit_loop import CommitLoop
 from worker.live.stepper import LiveStepper
 from worker.operations.logs import EventSink
+from worker.session import Session
 
-CHANGES_PLAYBOOKS = ("rollback", "replan")  # they wait until no evaluation is out
+CHANGES_PLAYBOOKS = ("rollback", "replan", "plan")  # they wait until no evaluation is out
 BEFORE = {"outcome": "done", "note": "it was carried out before a restart"}
 
 
@@ -132,6 +133,8 @@ async def execute(stepper: LiveStepper, command: dict[str, Any]) -> dict[str, An
         return _rolled_back(stepper, payload["playbook_id"])
     if kind == "replan":
         return await _replanned(stepper)
+    if kind == "plan":
+        return session.slow_loop.plans.decide(payload, now)
     return {"outcome": "done"}
 
 
@@ -161,6 +164,8 @@ def _refused(reason: str) -> dict[str, Any]:
 
 def _rolled_back(stepper: LiveStepper, playbook_id: str) -> dict[str, Any]:
     session = stepper.session
+    if session.settings.plans.enabled:
+        return _rollback_planned(session, playbook_id)
     try:
         changed = session.lifecycle.rollback(playbook_id, session.clock.now)
     except ThinktwiceError as error:
@@ -172,3 +177,18 @@ def _rolled_back(stepper: LiveStepper, playbook_id: str) -> dict[str, Any]:
             f"{version.definition.id} {version.definition.version}: {version.state}" for version in changed
         ],
     }
+
+
+def _rollback_planned(session: Session, playbook_id: str) -> dict[str, Any]:
+    """A rollback is a plan: it waits for its approval, or has acted where nobody is asked."""
+    desk = session.slow_loop.plans
+    try:
+        plan = desk.of_rollback(playbook_id, session.clock.now)
+    except ThinktwiceError as error:
+        return _refused(str(error))
+    if plan is None:
+        return _refused(f"the same rollback of {playbook_id} waits already: `thinktwice plans list`")
+    finished = desk.finished.get(plan.plan_id)
+    state = "awaiting_approval" if finished is None else finished.state
+    told = {"outcome": "done", "plan_id": plan.plan_id, "plan_hash": plan.content_hash, "state": state}
+    return told | {"versions": [] if finished is None else [made[2] for made in finished.made]}
