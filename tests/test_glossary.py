@@ -23,7 +23,7 @@ NO_NOUNS = frozenset({
     "redacting", "refined", "reflecting", "refused", "resolved", "restored", "resume", "retrying", "safe",
     "sampled", "sectioned", "seen", "shared", "sifted", "silent", "simulated", "slow", "so", "spent",
     "spliced", "stateful", "stopped", "stored", "system", "t", "taken", "thinktwice", "tighten", "traded",
-    "tried", "unkept", "unlocking", "unreadable", "untraded", "unusable", "vital", "waiting", "with",
+    "tried", "two", "unkept", "unlocking", "unreadable", "untraded", "unusable", "vital", "waiting", "with",
 })  # fmt: skip
 
 
