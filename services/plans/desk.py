@@ -269,7 +269,7 @@ class PlanDesk(Stateful):
             return self._failed(waiting, failed, now, started)
         for item in done:
             self._enter(item, now)
-            self._rows.step(waiting, item.step, "done", item.versions, "", now)
+            self._rows.step(waiting, item.step, "done", item.versions, None, now)
         return self._phase2(waiting, done, now, started)
 
     def _enter(self, item: ExecutedStep, now: int) -> None:

@@ -40,6 +40,9 @@ async def project(connection: AsyncConnection, run_id: str, rows: Sequence[Journ
 
 def _moved(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict[str, Any]:
     """What a row changes of a plan that is there."""
+    if row.kind == "two_phase_phase1_complete" and payload["plan_hash"] not in stored.hashes:
+        rest = ChangePlan.model_validate(payload["plan"])  # behind a checkpoint
+        return revision_columns((*stored.revisions, rest)) | {"state": "awaiting_approval"}
     if row.kind == "plan_decided":
         return _decided(stored, row, payload)
     if row.kind == "plan_step":

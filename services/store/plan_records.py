@@ -100,6 +100,11 @@ class StoredPlan:
         """The newest revision."""
         return self.revisions[-1]
 
+    @property
+    def hashes(self) -> frozenset[str]:
+        """Of all revisions."""
+        return frozenset(plan.content_hash for plan in self.revisions)
+
 
 def new_columns(run_id: str, plan: ChangePlan, **told: Any) -> dict[str, Any]:
     """The row of a plan that waits for a decision; `told` may hold two_phase, reasoning and elapsed_ms."""
