@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from services.store.change_plans import ChangePlanRepository, Operator
 from services.store.operator_requests import OperatorRequests
 from tests.services.plans.desks import NAME, OTHER, risk
 from tests.worker.live.paper_runs import (
+    KillAt,
     Killed,
     RunningFeed,
     address,
@@ -245,8 +247,32 @@ def test_live_plan_acts_once_wherever_its_process_dies(
     report = replayed(tmp_path, Settings())
     assert (report.ok, report.problem) == (True, None)
 
-    async def standing(store: Store) -> tuple[list[str], list[str]]:
+    async def standing(store: Store) -> tuple[list[str], list[Any]]:
         asked_for = [request.state for request in await store.operator.all(RUN)]
         return [plan.state for plan in await store.plans.all()], asked_for
 
     assert asked(tmp_path, standing) == (["completed"], ["done"])
+
+
+class Unasked(ApprovedOnce):
+    """The shorter run without a decision."""
+
+    async def between(self, number: int) -> None:
+        if number:
+            await self.process.traded.committing.caught_up()
+
+
+def test_live_run_from_before_there_were_plans_goes_on_without_them(tmp_path: Path) -> None:
+    first = Unasked(tmp_path, KillAt("committed", 30))
+    with pytest.raises(Killed):
+        asyncio.run(first.trade())
+    with sqlite3.connect(tmp_path / "paper.db") as store:
+        ((config,),) = store.execute("SELECT config FROM runs").fetchall()
+        before = {name: value for name, value in json.loads(config).items() if name != "plans"}
+        store.execute("UPDATE runs SET config = ?", (json.dumps(before),))
+    store.close()
+    again = Unasked(tmp_path)
+    assert asyncio.run(again.trade()).record.run_id == RUN
+    assert first.process.traded.stepper.settings.plans.enabled
+    assert not again.process.traded.stepper.settings.plans.enabled
+    assert replayed(tmp_path, Settings()).ok
