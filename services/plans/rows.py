@@ -83,7 +83,7 @@ class PlanRows:
         step: PlanStep,
         state: str,
         versions: Sequence[PlaybookVersion],
-        reason: str,
+        reason: str | None,
         now: int,
     ) -> None:
         """What became of a step, with the versions that moved."""

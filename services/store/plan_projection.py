@@ -41,6 +41,9 @@ async def project(connection: AsyncConnection, run_id: str, rows: Sequence[Journ
 
 def _moved(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict[str, Any]:
     """What a row changes of a plan that is there."""
+    if row.kind == "two_phase_phase1_complete" and payload["plan_hash"] not in stored.hashes:
+        rest = ChangePlan.model_validate(payload["plan"])  # behind a checkpoint
+        return revision_columns((*stored.revisions, rest)) | {"state": "awaiting_approval"}
     if row.kind == "plan_decided":
         return _decided(stored, row, payload)
     if row.kind == "plan_step":
@@ -53,10 +56,6 @@ def _moved(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict
         back = payload["status"] == "rolled_back"
         undone = json.dumps(dict.fromkeys(map(str, stored.record.steps), "undone"))
         return values | {"steps": undone} if back else values
-    if row.kind == "two_phase_phase1_complete" and payload["revision"] > stored.record.revision:
-        # Behind a checkpoint the steps that are left are told again, and wait for another decision.
-        plan = ChangePlan.model_validate(payload["plan"])
-        return revision_columns((*stored.revisions, plan)) | {"state": "awaiting_approval"}
     return {}
 
 

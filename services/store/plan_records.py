@@ -106,6 +106,11 @@ class StoredPlan:
         found = (step.action.folder for step in self.plan.steps if isinstance(step.action, FolderAction))
         return next(found, None)
 
+    @property
+    def hashes(self) -> frozenset[str]:
+        """Of all revisions."""
+        return frozenset(plan.content_hash for plan in self.revisions)
+
 
 def new_columns(run_id: str, plan: ChangePlan, **told: Any) -> dict[str, Any]:
     """The row of a plan that waits for a decision; `told` may hold two_phase, reasoning and elapsed_ms."""

@@ -67,7 +67,12 @@ class DeskWorld:
         return made
 
     def decide(self, plan: ChangePlan, decision: str = "approve", **named: Any) -> dict[str, Any]:
-        command = {"plan_id": plan.plan_id, "decision": decision, "hash": plan.content_hash, "by": "ann"}
+        command: dict[str, Any] = {
+            "plan_id": plan.plan_id,
+            "decision": decision,
+            "hash": plan.content_hash,
+            "by": "ann",
+        }
         command["plan"] = json.loads(plan.canonical_text()) if decision == "approve" else None
         return self.desk.decide(command | named, self.now)
 
