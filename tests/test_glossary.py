@@ -23,8 +23,8 @@ NO_NOUNS = frozenset({
     "recommended", "recorded", "recovering", "redacted", "redacting", "refined", "reflecting", "refused",
     "resolved", "restored", "resume", "retrying", "safe", "sampled", "sectioned", "seen", "shared", "sifted",
     "silent", "simulated", "slow", "so", "spent", "spliced", "stateful", "stopped", "stored", "system", "t",
-    "taken", "thinktwice", "tighten", "traded", "tried", "unkept", "unlocking", "unreadable", "untraded",
-    "unusable", "vital", "waiting", "with",
+    "taken", "thinktwice", "tighten", "traded", "tried", "two", "unkept", "unlocking", "unreadable",
+    "untraded", "unusable", "vital", "waiting", "with",
 })  # fmt: skip
 
 
