@@ -19,8 +19,8 @@ from schemas.playbook import PlaybookVersion
 from schemas.settings import Settings
 from schemas.state import PART, Stateful
 from services.plans.basis import ATR_BARS, mean_true_range, stale_reasons
-from services.plans.carrying_out import CarriedOut, Carrier, StepFailed
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
+from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
 from services.plans.facts import facts_of
 from services.plans.rows import PlanRows, WaitingPlan
 from services.plans.sources import PlanSources
@@ -83,7 +83,7 @@ class PlanDesk(Stateful):
         "counters": PART,
     }
     REBUILT = frozenset({
-        "_settings", "_market", "_trials", "_facts", "_rows", "_effects", "_carrier", "sources", "asks",
+        "_settings", "_market", "_trials", "_facts", "_rows", "_effects", "_executor", "sources", "asks",
     })  # fmt: skip
 
     def __init__(
@@ -105,7 +105,7 @@ class PlanDesk(Stateful):
         self._effects = effects
         self._rows = PlanRows(journal)
         self.sources = PlanSources(settings, lifecycle, trials, market.bars.timeframe)
-        self._carrier = Carrier(lifecycle, trials, settings.judge, market.bars.timeframe)
+        self._executor = PlanExecutor(lifecycle, trials, settings.judge, market.bars.timeframe)
         self.asks = asks
         self.waiting: dict[str, WaitingPlan] = {}
         self.finished: dict[str, FinishedPlan] = {}
@@ -264,7 +264,7 @@ class PlanDesk(Stateful):
         self._rows.decided(waiting, "approve", by, "approved", (), now, told)
         steps = _phase(plan)
         try:
-            done = self._carrier.carry_out(plan, steps, proven, now)
+            done = self._executor.carry_out(plan, steps, proven, now)
         except StepFailed as failed:
             return self._failed(waiting, failed, now, started)
         for item in done:
@@ -272,7 +272,7 @@ class PlanDesk(Stateful):
             self._rows.step(waiting, item.step, "done", item.versions, "", now)
         return self._phase2(waiting, done, now, started)
 
-    def _enter(self, item: CarriedOut, now: int) -> None:
+    def _enter(self, item: ExecutedStep, now: int) -> None:
         self._effects.entered(item.versions, now)
         if item.key is not None:
             self._trials.promoted(item.key, now)
@@ -282,7 +282,7 @@ class PlanDesk(Stateful):
             self._effects.replanned()
 
     def _phase2(
-        self, waiting: WaitingPlan, done: Sequence[CarriedOut], now: int, started: float
+        self, waiting: WaitingPlan, done: Sequence[ExecutedStep], now: int, started: float
     ) -> dict[str, Any]:
         plan, rest = waiting.plan, waiting.plan.steps[len(done) :]
         versions = [version.definition.content_hash for item in done for version in item.versions]
@@ -295,7 +295,7 @@ class PlanDesk(Stateful):
             self._finish(plan, "completed", made)
         return _answer(plan.plan_id, status, versions=versions)
 
-    def _made(self, plan: ChangePlan, done: Sequence[CarriedOut]) -> tuple[tuple[str, str, str], ...]:
+    def _made(self, plan: ChangePlan, done: Sequence[ExecutedStep]) -> tuple[tuple[str, str, str], ...]:
         """What a plan has made so far, with the versions that it replaced."""
         before = self.finished.get(plan.plan_id)
         made = [] if before is None else list(before.made)
@@ -344,7 +344,7 @@ class PlanDesk(Stateful):
             reason = "it has made nothing that could be returned"
             return _answer(plan_id, state, (reason,), refused=True)
         try:
-            moved = self._carrier.roll_back(over.made, f"plan {plan_id} was rolled back", now)
+            moved = self._executor.roll_back(over.made, f"plan {plan_id} was rolled back", now)
         except (ConfigError, InvariantViolation) as error:
             return _answer(plan_id, over.state, (str(error),), refused=True)
         gone = WaitingPlan(over.plan)

@@ -115,17 +115,10 @@ def draft(
     verdict_id: str | None = None,
     revises: ChangePlan | None = None,
 ) -> ChangePlan | EmptyPlan:
-    """The plan of some actions, in order.
+    """The plan of some actions, in order, on the state that the facts tell.
 
-    Args:
-        proposed: the actions.
-        facts: the state that it is made for, its basis.
-        trigger: where it comes from.
-        understanding: what is asked, in a sentence.
-        folder: of a run that is over: where the playbooks that result are written.
-        report_id: of the report behind it.
-        verdict_id: of the verdict behind it.
-        revises: the revision before it, where it is one.
+    `understanding` says in a sentence what is asked; `folder`, of a run that is over, where the playbooks
+    that result are written; `revises` is the revision before it, where it is one.
     """
     drafted = _Draft(facts.definitions, facts.next_versions)
     for item in proposed:

@@ -151,6 +151,11 @@ class ShadowTrials(Stateful):
                 changed += self._weigh(trial, key, evidence, level, now)
             if trial.kind == "banned_cell":
                 self._measured(_place(key), evidence)
+        self._weigh_cuts(now, traded, open_entries)
+        return tuple(changed)
+
+    def _weigh_cuts(self, now: int, traded: Sequence[Episode], open_entries: Sequence[OpenEntry]) -> None:
+        """What the trades since each risk cut have shown."""
         for cut in self._lifecycle.risk_cuts():
             held = [
                 entry.entry_label
@@ -163,7 +168,6 @@ class ShadowTrials(Stateful):
             self._measured(cut.ledger, shown)
             told = _told_of(cut.before, "risk_cut", None) | {"value": cut.risk_fraction}
             self._cuts.append(told | self.measured.get(cut.ledger, shown))
-        return tuple(changed)
 
     def _evidence(self, trial: ShadowTrial, key: TrialKey, row: int, now: int) -> Evidence:
         """What a trial has shown; a candidate's e-value is that of its difference from the incumbent."""

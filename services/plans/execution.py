@@ -17,7 +17,7 @@ from services.slow_loop.shadow_trials import ShadowTrials, TrialKey
 
 
 @dataclass(frozen=True)
-class CarriedOut:
+class ExecutedStep:
     """A step with the versions that moved; `key` is the ledger of the candidate that it has spent."""
 
     step: PlanStep
@@ -28,13 +28,13 @@ class CarriedOut:
 class StepFailed(Exception):
     """A step that the present state does not allow, with the reason and the steps before it."""
 
-    def __init__(self, step: PlanStep, reason: str, before: Sequence[CarriedOut]) -> None:
+    def __init__(self, step: PlanStep, reason: str, before: Sequence[ExecutedStep]) -> None:
         super().__init__(reason)
         self.step = step
         self.before = tuple(before)
 
 
-class Carrier:
+class PlanExecutor:
     """Carries out the steps of plans on the versions of one run."""
 
     def __init__(
@@ -47,13 +47,13 @@ class Carrier:
 
     def carry_out(
         self, plan: ChangePlan, steps: Sequence[PlanStep], proven: Mapping[str, Any], at: int
-    ) -> tuple[CarriedOut, ...]:
+    ) -> tuple[ExecutedStep, ...]:
         """Carry out some steps of a plan, all or none.
 
         Raises:
             StepFailed: one of them cannot be; then every version stands as before.
         """
-        mark, done = self._lifecycle.mark(), list[CarriedOut]()
+        mark, done = self._lifecycle.mark(), list[ExecutedStep]()
         for step in steps:
             try:
                 key = None if step.candidate is None else self._trials.key_of(step.candidate)
@@ -62,7 +62,7 @@ class Carrier:
             except (ConfigError, InvariantViolation) as error:
                 self._lifecycle.return_to(mark)
                 raise StepFailed(step, str(error), done) from error
-            done.append(CarriedOut(step, versions, key))
+            done.append(ExecutedStep(step, versions, key))
         return tuple(done)
 
     def roll_back(
