@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -163,3 +165,17 @@ def test_symbols_are_not_told_where_the_run_is_anonymous(monkeypatch):
     assert "IBM" not in content
     assert "asset_1 and asset_2" in content
     assert reading.proposed[0].action.reason == text
+
+
+def test_text_with_a_form_is_read_without_the_engine_or_an_sdk():
+    program = (
+        "import asyncio, sys\n"
+        "from schemas.settings import Settings\n"
+        "from services.playbooks.loader import load_playbooks\n"
+        "from worker.review.change_texts import read_change\n"
+        "books = {book.id: book for book in load_playbooks()}\n"
+        "print(asyncio.run(read_change('replan', books, Settings(), {})).proposed[0].action.kind)\n"
+        "print(sorted({'numba', 'pandas', 'anthropic', 'openai'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["replan", "[]"]

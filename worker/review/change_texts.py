@@ -13,7 +13,6 @@ from services.model_calls.wording import Wording, Wordings
 from services.plans.text_forms import UnreadableText, read_text
 from trading_core.clock import SimulatedClock
 from trading_core.tick_guard import TickGuard
-from worker.models import accounted_models, check_models, configured_models
 
 
 async def read_change(
@@ -62,6 +61,9 @@ async def _asked(
     environment: Mapping[str, str],
     wording: Wording,
 ) -> ChangeReading:
+    # The engine comes with the models: a text in a form waits for neither.
+    from worker.models import accounted_models, check_models, configured_models
+
     check_models(settings, environment)
     asked, guard = {PROMPT: settings.llm.slow_model}, TickGuard()
     account = ModelAccount(settings.llm, JournalWriter(MemorySink()), SimulatedClock(wording.now or 0))
