@@ -9,7 +9,14 @@ import sys
 import pytest
 
 from schemas.errors import ConfigError
-from schemas.settings import JudgeSettings, LlmSettings, PlansSettings, ReflectionSettings, Settings
+from schemas.settings import (
+    JudgeSettings,
+    LlmSettings,
+    PlansSettings,
+    PolicyLoopSettings,
+    ReflectionSettings,
+    Settings,
+)
 from schemas.settings.llm import ModelPrice
 from services.plans.drafting import EmptyPlan, PlanFacts, draft
 from services.plans.text_forms import FORMS, UnreadableText
@@ -28,9 +35,8 @@ PRICES = (ModelPrice(model="claude-test", input_usd=1.0, output_usd=5.0),)
 def asking(**changes):
     models = dict.fromkeys(("fast_model", "slow_model", "strategist_model"), "claude-test")
     llm = {"provider": "anthropic", "prices": PRICES, "attempts": 1, **models, **changes.pop("llm", {})}
-    return Settings(
-        reflection=ReflectionSettings(mode="full"), llm=LlmSettings.model_validate(llm), **changes
-    )
+    full = {"reflection": ReflectionSettings(mode="full")}
+    return Settings(llm=LlmSettings.model_validate(llm), **(full | changes))
 
 
 def said(lines, **more):
@@ -153,6 +159,15 @@ def test_tokens_are_those_of_the_setting(monkeypatch):
     settings = asking(plans=PlansSettings(analysis_tokens=333))
     _, server = over(monkeypatch, said(LINES), lambda: read(settings=settings))
     assert asked(server)["max_tokens"] == 333
+
+
+def test_model_that_is_asked_is_one_that_the_settings_use(monkeypatch):
+    llm = {"slow_model": "claude-without-a-price"}
+    settings = asking(
+        llm=llm, reflection=ReflectionSettings(), policy_loop=PolicyLoopSettings(strategist="model")
+    )
+    reading, server = over(monkeypatch, said(LINES), lambda: read(settings=settings))
+    assert (asked(server)["model"], reading.model) == ("claude-test", "claude-test")
 
 
 def test_symbols_are_not_told_where_the_run_is_anonymous(monkeypatch):

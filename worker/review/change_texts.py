@@ -62,10 +62,11 @@ async def _asked(
     wording: Wording,
 ) -> ChangeReading:
     # The engine comes with the models: a text in a form waits for neither.
-    from worker.models import accounted_models, check_models, configured_models
+    from worker.models import accounted_models, check_models, configured_models, models_in_use
 
     check_models(settings, environment)
-    asked, guard = {PROMPT: settings.llm.slow_model}, TickGuard()
+    names, slow = models_in_use(settings), settings.llm.slow_model
+    asked, guard = {PROMPT: slow if slow in names else names[0]}, TickGuard()
     account = ModelAccount(settings.llm, JournalWriter(MemorySink()), SimulatedClock(wording.now or 0))
     opened = configured_models(settings, guard, environment, asked)
     try:
