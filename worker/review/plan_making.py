@@ -1,5 +1,6 @@
 """Phase 1 of a change plan by command: from the verdict on a report, or from a person's text."""
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from schemas.plan import ChangePlan, Trigger
 from schemas.settings import Settings
 from services.plans.detection import DetectionContext, TwoPhase, detect_two_phase
 from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
+from worker.review.change_texts import read_change
 from worker.review.plan_facts import read_plan_facts
 from worker.review.report_finder import FoundReport
 
@@ -74,16 +76,11 @@ async def plan_text(store: "Store", asked: PlanRequest, text: str, *, forced: bo
     missed = bool(before) and before[0].state in MISSED
     context = DetectionContext(live=asked.trades, last_plan_failed=missed, forced=forced)
     said = detect_two_phase(text, context, asked.settings.plans)
-    read = await _read(text, asked, facts)
-    plan = drafted(asked, facts, read[0], "text", f"An operator asks: {' '.join(text.split())}")
-    return await _kept(store, asked, plan, said, began, read[1])
-
-
-async def _read(text: str, asked: PlanRequest, facts: PlanFacts) -> tuple[Sequence[Proposed], str | None]:
-    """The actions, and the reasoning of a model that read them."""
-    from services.plans.text_forms import read_text
-
-    return read_text(text, facts.definitions, asked.settings.judge), None
+    read = await read_change(
+        text, facts.definitions, asked.settings, os.environ, symbols=asked.run.data["symbols"], now=facts.at
+    )
+    plan = drafted(asked, facts, read.proposed, "text", f"An operator asks: {' '.join(text.split())}")
+    return await _kept(store, asked, plan, said, began, read.reasoning)
 
 
 def drafted(
