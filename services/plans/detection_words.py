@@ -84,9 +84,10 @@ PATTERNS: tuple[Pattern, ...] = (
         r"|(?:no|no_more|without|uncap|remove|lift)(?:_(?:the|any))?_(?:caps?|limits?)|stop_?loss(?:es)?",
         playbook_definition=rf"{BOOKS}(?:_s)?_(?:definitions?|rules?|files?)|definitions?|re_?defin(?:e|ing)"
         r"|(?:entry|exit|stop|trail(?:ing)?|target|setup|activation|invalidation|trading)_(?:rules?|logic|conditions?|expressions?)"
-        rf"|rules?_(?:of|for|in)(?:_(?:the|all|our|my))*_(?:{BOOKS}|[a-z]+_[a-z]+)|new_rules|parameters?|thresholds?|invalidations?|(?:all|my|our|every)(?:_(?:my|our|the))?_(?:stops|targets)",
+        rf"|rules?_(?:of|for|in)(?:_(?:the|all|our|my))*_(?:{BOOKS}|[a-z]+_[a-z]+)|new_rules|parameters?|thresholds?|invalidations?|(?:all|my|our|every)(?:_(?:my|our|the))?_(?:stops|targets)"
+        r"|(?:entry|entries|exits?)_(?:of|for|in|on)",
         eligibility=r"(?:in_?)?eligib(?:le|ility)|un_?ban(?:ning)?|re_?enabl(?:e|ing)|(?:lift(?:ing)?|end(?:ing)?|drop(?:ping)?)"
-        r"(?:_(?:the|this|that|all|every|its))*_bans?|bans?|banning|allow(?:ing)?_(?:it|them|[a-z]+_[a-z]+)_(?:to_trade_)?(?:again|back|in|into|on)"
+        r"(?:_(?:the|this|that|all|every|its))*_bans?|bans?|banning|allow(?:ing)?_(?:shorts?|longs?|shorting)|allow(?:ing)?_(?:it|them|[a-z]+_[a-z]+)_(?:to_trade_)?(?:again|back|in|into|on)"
         r"|white_?list(?:ing)?|black_?list(?:ing)?|regime_(?:cells?|filters?)"
         r"|(?:trad|play|run|work|us)(?:e|ing)?(?:_in)?_(?:all|every|any|each)_regimes?",
     ),
@@ -115,7 +116,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"_(?:anything|it|that)|ask_(?:me|us)_(?:first|before)|(?:let_me|for_me_to)_(?:review|approve|see|sign_off)|for_my_approval",
     ),
 )
-LAST_PLAN = "last plan stale, failed or expired"
+LAST_PLAN = "last plan stale, failed or expired"  # of the category `context`
 
 # Changes that a subject may be asked to undergo, as they are asked for.
 CHANGE = words(
@@ -146,7 +147,7 @@ STILL_ASKS = words(
 NEGATION = words(
     r"do_not|don_?t|does_not|doesn_?t|did_not|didn_?t|never|not|cannot|can_?t|won_?t|wouldn_?t|shouldn_?t|mustn_?t|isn_?t|aren_?t|wasn_?t"
     r"|without|nobody|nothing|nor|neither|avoid(?:ing)?|instead_of|rather_than|refrain_from|against|no_(?:need|reason|intention|wish|rush|plans?|point|one)"
-    r"|no(?=_[a-z]+(?:_(?:today|now|yet|this|planned|please))?[^a-z]*$)|far_from|too_early_to|leave|hands_off|stay_away|keep_your_hands"
+    r"|no(?=_[a-z]+(?:_(?:today|now|yet|this|planned|please))?[^a-z]*$)|far_from|(?:too_early|wrong|mistake|bad_idea|madness|reckless|foolish|reluctant|afraid|hesitant)_to|leave|hands_off|stay_away|keep_your_hands"
 )
 # Negations that deny nothing of what follows.
 NOT_DENIED = words(

@@ -139,7 +139,7 @@ def draft(
         risks=_risks(steps, proposed),
         expected_outcome=_outcome(steps),
         basis=_basis(facts, names, proposed),
-        made_at=facts.at,
+        made_at=facts.at if revises is None else revises.made_at,
         expires_at=facts.expires_at,
         refused=drafted.refused,
         report_id=report_id,

@@ -139,7 +139,7 @@ def _facts(plan: ChangePlan, judge: JudgeSettings) -> PlanFacts:
     definitions = {name: stood.definition for name, stood in basis.versions.items()}
     owners = {name: tuple(basis.closes) for name in definitions}
     return PlanFacts(
-        at=plan.made_at,
+        at=basis.at,
         expires_at=plan.expires_at,
         definitions=definitions,
         next_versions={name: stood.next_version for name, stood in basis.versions.items()},

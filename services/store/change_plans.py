@@ -72,15 +72,20 @@ class ChangePlanRepository(Repository):
             await connection.execute(insert_once(self._url.dialect, change_plans, values))
             return (await self._there(connection, run_id, plan.plan_id)).record
 
-    async def find(self, prefix: str, run_id: str | None = None) -> StoredPlan:
+    async def find(self, prefix: str, run_id: str | None = None, *, now: int = 0) -> StoredPlan:
         """The plan whose id starts so, in one run; without a run in the newest that has it.
+
+        Args:
+            prefix: hex digits.
+            run_id: the run.
+            now: wall time, ns: by it a plan of a run that is over has expired.
 
         Raises:
             ConfigError: there is none, or several plans start so.
             StoreDamaged: it cannot be read.
         """
         named = change_plans.c.plan_id.startswith(prefix[:ID_DIGITS])
-        columns = (change_plans.c.plan_id, change_plans.c.run_id)
+        columns = (change_plans.c.plan_id, change_plans.c.run_id, runs.c.status)
         query = self._by_run(select(*columns).where(named), run_id)
         async with self._read() as connection:
             found = (await connection.execute(query)).all() if PREFIX.fullmatch(prefix) else []
@@ -92,23 +97,30 @@ class ChangePlanRepository(Repository):
                 some = ", ".join(names[:SHOWN])
                 raise ConfigError(f"plan {prefix!r} is not unique {where} ({some}): give more of it")
             own = (change_plans.c.run_id == found[0].run_id) & (change_plans.c.plan_id == names[0])
-            return as_plan((await connection.execute(select(change_plans).where(own))).one())
+            stored = as_plan((await connection.execute(select(change_plans).where(own))).one())
+            return replace(stored, record=_as_of(stored.record, found[0].status, now))
 
-    async def all(self, run_id: str | None = None) -> list[PlanRecord]:
+    async def all(self, run_id: str | None = None, *, now: int = 0) -> list[PlanRecord]:
         """How the plans of a run stand, or of all runs: the newest run and its newest plan first.
+
+        Args:
+            run_id: the run; None for all.
+            now: wall time, ns: by it a plan of a run that is over has expired.
 
         Raises:
             StoreDamaged: a row cannot be read.
         """
         async with self._read() as connection:
-            rows = (await connection.execute(self._by_run(select(*STANDING), run_id))).all()
-        return [as_record(row) for row in rows]
+            rows = (await connection.execute(self._by_run(select(*STANDING, runs.c.status), run_id))).all()
+        return [_as_of(as_record(row), row.status, now) for row in rows]
 
-    async def waiting(self, run_id: str | None = None) -> int:
-        """How many plans wait for a decision."""
-        query = (
-            select(func.count()).select_from(change_plans).where(change_plans.c.state == "awaiting_approval")
+    async def waiting(self, run_id: str | None = None, *, now: int = 0) -> int:
+        """How many plans of a run, or of all, wait for a decision; see `all`."""
+        open_still = (runs.c.status == "running") | (change_plans.c.expires_at > now)
+        query = select(func.count()).select_from(
+            change_plans.join(runs, runs.c.run_id == change_plans.c.run_id)
         )
+        query = query.where(change_plans.c.state == "awaiting_approval", open_still)
         if run_id is not None:
             query = query.where(change_plans.c.run_id == run_id)
         async with self._read() as connection:
@@ -144,7 +156,7 @@ class ChangePlanRepository(Repository):
     async def approve(self, run_id: str, plan_id: str, digits: str, who: Operator) -> PlanRecord:
         """Approve the revision whose hash starts with these digits.
 
-        Of a run that trades its process is asked; of one that is over the plan is `executing`, for
+        Of a run that trades its process is asked; one that writes a folder is `executing`, for
         `carry_out`. An approval that a crash left so is taken up by the next one.
 
         Raises:
@@ -153,11 +165,13 @@ class ChangePlanRepository(Repository):
         if len(digits) < HASH_DIGITS:
             raise ConfigError(f"--hash {digits!r}: give at least {HASH_DIGITS} digits of it")
         async with self._write() as connection:
-            trades = await self._hold(connection, run_id)
+            running = await self._hold(connection, run_id)
             stored = await self._there(connection, run_id, plan_id)
-            record = stored.record
+            record, trades = stored.record, running and stored.folder is None
             if not record.hash.startswith(digits):
                 raise ConfigError(_other_revision(record, digits))
+            if stored.folder is None and not running:
+                raise ConfigError(_no_process(run_id))
             if record.state == "executing" and not trades:
                 return record
             self._demand_open(record, who, "awaiting_approval")
@@ -199,10 +213,7 @@ class ChangePlanRepository(Repository):
             if record.state != "completed":
                 raise ConfigError(_not_open(record, "only what was carried out is rolled back"))
             if not trades:
-                raise ConfigError(
-                    f"run {run_id} trades no more: its playbooks are in its files, "
-                    f"`thinktwice plans make {run_id} --text 'roll back PLAYBOOK' --into DIR` writes others"
-                )
+                raise ConfigError(_no_process(run_id))
             await self._ask(connection, record, "rollback", who)
         return record
 
@@ -321,16 +332,23 @@ class ChangePlanRepository(Repository):
         """Plans of one run or of all, the newest run and its newest plan first."""
         if run_id is not None:
             query = query.where(change_plans.c.run_id == run_id)
-        query = query.join(runs, runs.c.run_id == change_plans.c.run_id)
+        query = query.join_from(change_plans, runs, runs.c.run_id == change_plans.c.run_id)
         order = (runs.c.number.desc(), change_plans.c.made_at.desc(), change_plans.c.plan_id)
         return query.order_by(*order)
 
 
-def shown_state(record: PlanRecord, now: int) -> PlanRecord:
-    """A plan of a run that is over as it stands at a time, ns: nobody but a reader notes that it expired."""
-    if record.state == "awaiting_approval" and now >= record.expires_at:
+def _as_of(record: PlanRecord, status: str, now: int) -> PlanRecord:
+    """A plan of a run that is over as it stands at a time: nobody but a reader notes that it expired."""
+    if status != "running" and record.state == "awaiting_approval" and now >= record.expires_at:
         return replace(record, state="expired")
     return record
+
+
+def _no_process(run_id: str) -> str:
+    return (
+        f"run {run_id} trades no more, so nothing can change in it: `thinktwice plans make {run_id} "
+        "--into DIR` plans a folder of playbooks"
+    )
 
 
 def _other_revision(record: PlanRecord, digits: str) -> str:

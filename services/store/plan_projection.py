@@ -29,8 +29,9 @@ async def project(connection: AsyncConnection, run_id: str, rows: Sequence[Journ
         stored = await stored_plan(connection, run_id, payload["plan_id"])
         if stored is None and row.kind == "two_phase_phase1_complete" and payload["plan"] is not None:
             plan = ChangePlan.model_validate(payload["plan"])
-            elapsed_ms = json.loads(row.telemetry or "{}").get("elapsed_ms")
-            told = {"reasoning": payload["reasoning"], "elapsed_ms": elapsed_ms, "journalled": True}
+            elapsed_ms = (json.loads(row.telemetry or "null") or {}).get("elapsed_ms")
+            told = {"reasoning": payload["reasoning"], "elapsed_ms": elapsed_ms and round(elapsed_ms)}
+            told["journalled"] = True
             await connection.execute(change_plans.insert().values(new_columns(run_id, plan, **told)))
         elif stored is not None:
             own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == payload["plan_id"])
@@ -49,9 +50,12 @@ def _moved(stored: StoredPlan, row: JournalRow, payload: dict[str, Any]) -> dict
         steps = {str(number): state for number, state in stored.record.steps.items()}
         steps[str(payload["number"])] = payload["state"]
         values = {"steps": json.dumps(steps), "phase": payload["phase"]}
-        return values if payload["reason"] is None else values | {"reasons": json.dumps([payload["reason"]])}
+        return values | {"reasons": json.dumps([payload["reason"]])} if payload["reason"] else values
     if row.kind == "two_phase_phase2_complete":
-        return {"state": payload["status"], "phase": payload["phase"]}
+        values = {"state": payload["status"], "phase": payload["phase"]}
+        back = payload["status"] == "rolled_back"
+        undone = json.dumps(dict.fromkeys(map(str, stored.record.steps), "undone"))
+        return values | {"steps": undone} if back else values
     return {}
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json, ns_to_datetime
-from schemas.plan import ChangePlan, PlanState, StepState, Trigger
+from schemas.plan import ChangePlan, FolderAction, PlanState, StepState, Trigger
 from services.store.failures import MEND, StoreDamaged
 from services.store.tables import change_plans
 
@@ -99,6 +99,12 @@ class StoredPlan:
     def plan(self) -> ChangePlan:
         """The newest revision."""
         return self.revisions[-1]
+
+    @property
+    def folder(self) -> str | None:
+        """Where it writes playbooks; None for a plan of a process that trades."""
+        found = (step.action.folder for step in self.plan.steps if isinstance(step.action, FolderAction))
+        return next(found, None)
 
     @property
     def hashes(self) -> frozenset[str]:

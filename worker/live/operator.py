@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from schemas.errors import StoreError, ThinktwiceError
+from services.store.change_plans import ChangePlanRepository
 from services.store.operator_requests import OperatorRequest, OperatorRequests, Outcome
 from services.store.repository import LeaseLost
 from worker.live.commit_loop import CommitLoop
@@ -20,6 +21,7 @@ class OperatorCommands:
 
     Args:
         operator: where they wait.
+        plans: where the plans stand that they decide on.
         run_id: the run.
         stepper: what they change.
         committing: stores what was done before the operator is told.
@@ -31,6 +33,7 @@ class OperatorCommands:
     def __init__(
         self,
         operator: OperatorRequests,
+        plans: ChangePlanRepository,
         run_id: str,
         stepper: LiveStepper,
         committing: CommitLoop,
@@ -39,6 +42,7 @@ class OperatorCommands:
         released: Callable[[], None],
     ) -> None:
         self._operator = operator
+        self._plans = plans
         self._run_id = run_id
         self._stepper = stepper
         self._committing = committing
@@ -78,16 +82,24 @@ class OperatorCommands:
             if self._ends(request) != ending:
                 self._waiting.append(request)
             elif request.kind not in CHANGES_PLAYBOOKS or not self._stepper.session.policy_loop.in_flight:
-                await self._answer(request, await self._done(request))
+                told = await self._done(request)
+                if told is not None:
+                    await self._answer(request, told)
 
     def _ends(self, one: OperatorRequest) -> bool:
         return one.kind == "stop" and one.number not in self._outcomes
 
-    async def _done(self, one: OperatorRequest) -> dict[str, Any]:
-        """What came of a request, now or when it was carried out."""
+    async def _done(self, one: OperatorRequest) -> dict[str, Any] | None:
+        """What came of a request, now or when it was carried out; None where it has to wait."""
         known = self._outcomes.get(one.number)
         if known is not None:
             return known
+        if one.kind == "plan" and one.payload["decision"] == "approve":
+            claimed = await self._claimed(one)
+            if claimed is None or (claimed and self._stepper.session.policy_loop.in_flight):
+                return None  # an approval that is claimed is claimed again at the next look
+            if not claimed:
+                return _refused_plan(one)
         self._unanswered.add(one.number)
         command = {"number": one.number, "kind": one.kind, "payload": one.payload}
         self._outcomes[one.number] = BEFORE  # it stands in the journal from here on
@@ -96,6 +108,16 @@ class OperatorCommands:
             self._released()
         await self._committing.commit()
         return told
+
+    async def _claimed(self, one: OperatorRequest) -> bool | None:
+        """Whether an approval is in force still; None where the store cannot say, and the next look asks."""
+        try:
+            return await self._plans.claim(self._run_id, one.payload["plan_id"], one.payload["hash"])
+        except StoreError as error:
+            if not error.retryable:
+                raise
+            self._note("request_not_answered", {"number": one.number, "reason": str(error)})
+            return None
 
     async def _answer(self, one: OperatorRequest, told: dict[str, Any]) -> None:
         """Answer; where the store cannot take it, the request is found again and answered then."""
@@ -156,6 +178,11 @@ async def _replanned(stepper: LiveStepper) -> dict[str, Any]:
         "actions": [str(action.kind) for action in verdict.actions],
         "refused": [refusal.code for refusal in verdict.refused],
     }
+
+
+def _refused_plan(one: OperatorRequest) -> dict[str, Any]:
+    reason = "it was edited, cancelled or decided since: `thinktwice plans show` tells"
+    return {"outcome": "refused", "plan_id": one.payload["plan_id"], "reasons": [reason]}
 
 
 def _refused(reason: str) -> dict[str, Any]:

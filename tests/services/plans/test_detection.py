@@ -14,7 +14,7 @@ from services.plans.detection_words import WEIGHTS
 
 TEXTS = Path(__file__).parent / "detection_texts.txt"
 LOOKS = dict(zip("aceopxyijsABCEHKMOPT", "асеорхуіјѕАВСЕНКМОРТ", strict=True))
-LATER = "# Written after the code"
+LATER = "# Written after"
 
 
 def labelled(text: str) -> list[tuple[bool, DetectionContext, str]]:
@@ -29,7 +29,9 @@ def labelled(text: str) -> list[tuple[bool, DetectionContext, str]]:
     return found
 
 
-ALL = labelled(TEXTS.read_text("utf-8"))
+# The first two are the labelled set, a third of it written after the code; the others came later.
+BANKS = [labelled(f"#{bank}") for bank in TEXTS.read_text("utf-8").split(LATER)]
+ALL = [text for bank in BANKS for text in bank]
 TWO = [(context, text) for is_right, context, text in ALL if is_right]
 
 
@@ -41,17 +43,19 @@ def detected(text: str, context: DetectionContext = ON_PAPER, **changes: Any) ->
 
 
 def test_every_text_of_high_stakes_is_found_and_at_most_five_percent_of_the_others():
-    missed = [text for is_right, context, text in ALL if is_right and not detected(text, context).should_use]
-    wrong = [text for is_right, context, text in ALL if not is_right and detected(text, context).should_use]
-    assert missed == []
-    assert len(wrong) <= 0.05 * 60, wrong
+    for bank in BANKS[0] + BANKS[1], BANKS[2] + BANKS[3]:
+        two = [text for is_right, context, text in bank if is_right and detected(text, context).should_use]
+        wrong = [
+            text for is_right, context, text in bank if not is_right and detected(text, context).should_use
+        ]
+        assert two == [text for is_right, _, text in bank if is_right]
+        assert len(wrong) <= 0.05 * (len(bank) - len(two)), wrong
 
 
-def test_labelled_texts_are_120_of_which_half_take_two_phases_and_a_third_was_written_after_the_code():
-    before, _, later = TEXTS.read_text("utf-8").partition(LATER)
-    assert [len(labelled(before)), len(labelled(f"#{later}"))] == [80, 40]
-    assert len({text for _, _, text in ALL}) == 120
-    assert len(TWO) == 60
+def test_labelled_texts_are_120_and_60_more_of_which_half_take_two_phases():
+    assert [len(bank) for bank in BANKS] == [80, 40, 20, 40]
+    assert len({text for _, _, text in ALL}) == len(ALL)
+    assert [sum(is_right for is_right, _, _ in bank) for bank in BANKS] == [40, 20, 10, 20]
 
 
 def test_weights_and_thresholds_are_the_seeds():

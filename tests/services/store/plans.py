@@ -1,7 +1,7 @@
 """Small change plans, and the journal rows in which a run tells of them."""
 
 from schemas.judge import JudgeAction
-from schemas.plan import ChangePlan, PlanBasis, PlanStep
+from schemas.plan import ChangePlan, FolderAction, PlanBasis, PlanStep
 from services.journal.sinks import MemorySink
 from services.journal.writer import JournalWriter
 
@@ -31,6 +31,13 @@ def change_plan(made_at=MADE, *, value=0.0025, **changes):
         "expires_at": made_at + DAY,
     }
     return ChangePlan(**values | changes)
+
+
+def folder_plan(folder="out", **changes):
+    """A plan that writes a folder."""
+    action = FolderAction(folder=folder, reason="the run is over")
+    writes = PlanStep(number=2, action=action, precondition="it is free", effect="writes", undo="rollback")
+    return change_plan(steps=(risk_step(), writes), **changes)
 
 
 def edited(plan, value=0.001, **changes):
@@ -64,7 +71,7 @@ class PlanJournal:
         told |= {"plan_edited": plan.revision > 1, "plan": None}
         self.row("plan_decided", at, **told | changes)
 
-    def step(self, plan, number=1, state="done", at=MADE, reason=None):
+    def step(self, plan, number=1, state="done", at=MADE, reason=""):
         """A step was carried out."""
         told = {"plan_id": plan.plan_id, "plan_hash": plan.content_hash, "phase": 2, "number": number}
         told |= {"kind": "set_risk_fraction", "state": state, "versions": [], "reason": reason}
@@ -73,7 +80,7 @@ class PlanJournal:
     def ended(self, plan, status="completed", at=MADE, phase=2):
         """Phase 2 ends."""
         told = {"plan_id": plan.plan_id, "plan_hash": plan.content_hash, "phase": phase, "status": status}
-        told |= {"plan_edited": plan.revision > 1, "plan_length": len(plan.steps), "tools_used": []}
+        told |= {"plan_edited": plan.revision > 1, "plan_length": len(plan.steps), "tools_used": 1}
         self.row("two_phase_phase2_complete", at, **told)
 
     async def rows(self):

@@ -11,13 +11,14 @@ from services.store import open_store
 from services.store.change_plans import Operator
 from services.store.failures import StoreDamaged
 from services.store.tables import change_plans
-from tests.services.store.plans import DAY, EXPIRES, MADE, PlanJournal, change_plan, edited
+from tests.services.store.plans import DAY, EXPIRES, MADE, PlanJournal, change_plan, edited, folder_plan
 from tests.services.store.stores import new_run
 from tests.services.store.test_leases import of_store
 from tests.services.store.test_migrations import old_store
 from tests.services.store.test_operator_requests import with_run
 
 PLAN = change_plan()
+OVER = folder_plan()
 ANN = Operator("ann", MADE + 60 * 10**9, MADE)
 BOB = Operator("bob", MADE + 120 * 10**9, MADE)
 
@@ -213,29 +214,49 @@ def test_plan_of_a_run_that_is_over_is_carried_out_once_over_a_crash(address):
 
     async def scenario(store, run_id):
         await store.runs.close(run_id, "finished", {})
-        approved = await store.plans.approve(run_id, PLAN.plan_id, PLAN.content_hash, ANN)
+        await store.plans.put(run_id, OVER)
+        approved = await store.plans.approve(run_id, OVER.plan_id, OVER.content_hash, ANN)
         with pytest.raises(RuntimeError):
-            await store.plans.carry_out(run_id, PLAN.plan_id, crash)
+            await store.plans.carry_out(run_id, OVER.plan_id, crash)
         with pytest.raises(ConfigError, match="is executing"):
-            await store.plans.cancel(run_id, PLAN.plan_id, BOB)
-        resumed = await store.plans.approve(run_id, PLAN.plan_id, PLAN.content_hash, BOB)
-        ended = await store.plans.carry_out(run_id, PLAN.plan_id, work)
+            await store.plans.cancel(run_id, OVER.plan_id, BOB)
+        resumed = await store.plans.approve(run_id, OVER.plan_id, OVER.content_hash, BOB)
+        ended = await store.plans.carry_out(run_id, OVER.plan_id, work)
         for late in (
-            store.plans.carry_out(run_id, PLAN.plan_id, work),
-            store.plans.approve(run_id, PLAN.plan_id, PLAN.content_hash, BOB),
+            store.plans.carry_out(run_id, OVER.plan_id, work),
+            store.plans.approve(run_id, OVER.plan_id, OVER.content_hash, BOB),
         ):
             with pytest.raises(ConfigError, match=r"is completed \(approve by ann"):
                 await late
         back = await store.plans.carry_out(
-            run_id, PLAN.plan_id, lambda plan: ("rolled_back", ()), state="completed", who=BOB
+            run_id, OVER.plan_id, lambda plan: ("rolled_back", ()), state="completed", who=BOB
         )
         return approved, resumed, ended, back, await store.operator.all(run_id)
 
-    approved, resumed, ended, back, asked = with_run(address, kept(scenario))
-    assert (approved.state, resumed, done) == ("executing", approved, [PLAN])
-    assert (ended.state, ended.phase, ended.steps, ended.decided.by) == ("completed", 2, {1: "done"}, "ann")
-    assert (back.state, back.steps, back.decided.decision) == ("rolled_back", {1: "undone"}, "rollback")
+    approved, resumed, ended, back, asked = with_run(address, scenario)
+    assert (approved.state, resumed, done) == ("executing", approved, [OVER])
+    assert (ended.state, ended.phase, ended.steps, ended.decided.by) == (
+        "completed",
+        2,
+        {1: "done", 2: "done"},
+        "ann",
+    )
+    assert (back.state, back.steps, back.decided.decision) == (
+        "rolled_back",
+        {1: "undone", 2: "undone"},
+        "rollback",
+    )
     assert asked == []
+
+
+def test_plan_of_a_process_is_not_approved_when_its_run_is_over(address):
+    async def scenario(store, run_id):
+        await store.runs.close(run_id, "finished", {})
+        with pytest.raises(ConfigError, match="trades no more"):
+            await store.plans.approve(run_id, PLAN.plan_id, PLAN.content_hash, ANN)
+        return (await store.plans.cancel(run_id, PLAN.plan_id, ANN)).state, await store.operator.all(run_id)
+
+    assert with_run(address, kept(scenario)) == ("cancelled", [])
 
 
 def test_rollback_is_asked_of_a_run_that_trades_and_only_of_what_was_carried_out(address):
@@ -275,9 +296,11 @@ def test_journal_moves_a_plan_through_its_states_once(address):
         await stored()
         told.step(PLAN, at=MADE + 2)
         await stored()
-        told.ended(PLAN, "awaiting_approval", phase=3)
+        told.ended(PLAN, "awaiting_approval")
+        rest = edited(PLAN)
+        told.drafted(rest)
         await stored()
-        told.decided(PLAN, "decline", "declined", by="expiry", at=MADE + 9, reasons=["nobody decided"])
+        told.decided(rest, "decline", "declined", by="expiry", at=MADE + 9, reasons=["nobody decided"])
         await stored()
         return states
 
@@ -289,7 +312,8 @@ def test_journal_moves_a_plan_through_its_states_once(address):
     )
     assert (begun.state, begun.decided.by, begun.decided.at) == ("executing", "ann", MADE + 1)
     assert (stepped.steps, stepped.phase) == ({1: "done"}, 2)
-    assert (asks.state, asks.phase, asks.decided) == ("awaiting_approval", 3, None)
+    assert (asks.state, asks.phase, asks.decided) == ("awaiting_approval", 2, None)
+    assert (asks.revision, asks.steps) == (2, {1: "waiting"})
     assert (declined.state, declined.reasons) == ("declined", ("nobody decided",))
     assert [change.decision for change in declined.decisions] == ["approve", "decline"]
 
