@@ -193,7 +193,10 @@ class ApprovedOnce(Decided):
     async def between(self, number: int) -> None:
         if number:
             await self.process.traded.committing.caught_up()
-        if number == KILL_AT and not await self.store.plans.all():
+        stored = await self.store.plans.all()
+        if any(plan.state in ("approved", "executing") for plan in stored):  # of the process before this one
+            await asyncio.wait_for(self.answered.wait(), 20.0)
+        if number == KILL_AT and not stored:
             now = self.process.traded.stepper.session.clock.now
             steps = [risk(0.008), risk(0.006, OTHER)]
             plan = draft(steps, self.desk.facts(now), "text", understanding="the operator wants it")
