@@ -91,8 +91,9 @@ def may_edit(settings: Settings) -> Any:
             made = await store.runs.create(new_run(config=settings.payload()))
             await store.plans.put(made.run_id, plan)
         try:
-            change = ["steps.1.value=0.003"], [], None
-            before, after = await _edited(plan.plan_id, *change, "ann", made.run_id, "sqlite:///walk.db")
+            before, after = await _edited(
+                plan.plan_id, ["steps.1.value=0.003"], [], None, "ann", made.run_id, "sqlite:///walk.db"
+            )
         except ConfigError as error:
             return str(error).replace(made.run_id, "it")
         return plan_diff(before, after.plan)
