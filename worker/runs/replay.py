@@ -63,7 +63,7 @@ class PastSettings(Settings):
         return dict(self._as_hashed)
 
 
-def _settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
+def settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
     """The settings with what their version did, where it was less than this one does.
 
     Before plans, the judge's actions acted by themselves. Before claims were held against the run, numbers
@@ -118,7 +118,7 @@ def stored_settings(record: "RunRecord") -> Settings:
             f"the stored configuration of {record.run_id} hashes to {settings.config_hash[:16]}, recorded "
             f"was {record.config_hash[:16]}: it was changed, or another version made it"
         )
-    return _settings_of_then(settings, record.config)
+    return settings_of_then(settings, record.config)
 
 
 def _without_sockets(config: Mapping[str, Any]) -> dict[str, Any]:
