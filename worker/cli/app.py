@@ -37,7 +37,6 @@ from worker.cli import (
     reports,
     requests,
     runs,
-    scenarios,
     schema,
     status,
     trials,
@@ -125,7 +124,7 @@ app.command("reflect")(reflect.reflect)
 app.command("replan")(replan.replan)
 app.command("kill")(requests.kill)
 app.command("requests")(requests.requests)
-app.command("scenarios")(scenarios.scenarios)
+app.command("scenarios")(verify.scenarios)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.command("factcheck")(factcheck.factcheck)
