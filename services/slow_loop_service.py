@@ -15,7 +15,7 @@ import numpy as np
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import CassetteMiss, ModelRefused
-from schemas.judge import ReplanVerdict
+from schemas.judge import JudgeAction, ReplanVerdict
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
 from schemas.reflection import (
     HighLevelReflectionReport,
@@ -29,6 +29,7 @@ from services.clock import next_slot
 from services.deliberation.rows import deliberation_rows
 from services.high_level.narrator import check_row, fact_check_row
 from services.high_level_reflection_service import HighLevelReflectionService
+from services.plans.desk import Effects, PlanDesk
 from services.playbooks.lifecycle import PlaybookLifecycle
 from services.playbooks.renewals import Renewal
 from services.policy_loop_service import PolicyLoopService
@@ -55,6 +56,7 @@ class SlowLoopService(Stateful):
         "last_verdict": ReplanVerdict | None,
         "counters": PART,
         "_trials": PART,
+        "plans": PART,
     }
     REBUILT = frozenset({
         "_settings", "_market", "_reflection", "_judge", "_lifecycle", "_playbooks", "_policy_loop",
@@ -72,6 +74,8 @@ class SlowLoopService(Stateful):
         trials: ShadowTrials,
         policy_loop: PolicyLoopService,
         journal: EventJournal,
+        *,
+        market_waits: bool = True,
     ) -> None:
         self._settings = settings
         self._market = market
@@ -91,6 +95,17 @@ class SlowLoopService(Stateful):
         self.last_report: HighLevelReflectionReport | None = None
         self.last_verdict: ReplanVerdict | None = None
         self.counters = SlowCounters()
+        approval = settings.plans.approval
+        self.plans = PlanDesk(
+            settings,
+            market,
+            lifecycle,
+            trials,
+            self.facts,
+            journal,
+            Effects(self.retire_changed, policy_loop.replan, self.counters.applied),
+            asks=approval == "ask" or (approval == "" and not market_waits),
+        )
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Stand where the loop stood that wrote this; the policy loop stands there already.
@@ -113,9 +128,10 @@ class SlowLoopService(Stateful):
         return TrialCounts(hypotheses=hypotheses, candidates=candidates, promotions=promotions)
 
     def next_row(self, row: int) -> int:
-        """First row at or after `row` whose close reaches the next slot; T when there is none."""
-        times = self._market.bars.close_times
-        return row + int(np.searchsorted(times[row:], self._next_slot, side="left"))
+        """First row at or after `row` whose close reaches the next slot or deadline; T when there is none."""
+        times, deadline = self._market.bars.close_times, self.plans.next_deadline
+        until = self._next_slot if deadline is None else min(deadline, self._next_slot)
+        return row + int(np.searchsorted(times[row:], until, side="left"))
 
     def slot_closed_by(self, row: int) -> bool:
         """Whether the close of bar `row` reaches the next slot."""
@@ -191,7 +207,8 @@ class SlowLoopService(Stateful):
     def _keep_trials(self, row: int, now: int) -> None:
         self._failed = False
         evidence, opened = self.facts.learnable(now), self.facts.open_entries(now)
-        self.retire_changed(self._trials.step(row, now, evidence, opened), now)
+        promote = self.plans.of_candidate if self._settings.plans.enabled else None
+        self.retire_changed(self._trials.step(row, now, evidence, opened, promote), now)
         self._weigh_measures(now)
         self.retire_changed(self._lifecycle.expire_due(now, self._trials.shown), now)
         self._tell_trials(now)
@@ -210,6 +227,9 @@ class SlowLoopService(Stateful):
         shown, proven = self._trials.measured, self._trials.proven
         for renewal in self._lifecycle.renew_due(now, self._market.bars.timeframe, shown, proven):
             journal_renewal(self._journal, renewal, now)
+        if self._settings.plans.enabled:
+            self.plans.of_measures(now)
+            return
         ended = self._lifecycle.end_contradicted(now, proven)
         self._trials.lifted(ended, now)
         self.retire_changed(ended, now)
@@ -357,12 +377,23 @@ class SlowLoopService(Stateful):
         self._apply(verdict, verdict_id, now)
 
     def _apply(self, verdict: ReplanVerdict, verdict_id: str, now: int) -> None:
-        if not verdict.actions:
-            return
+        """Let those actions act that lower exposure or open a trial; the others are a plan."""
+        planned = [
+            action
+            for action in verdict.actions
+            if self._settings.plans.enabled and self.plans.sources.is_plan(action, now)
+        ]
+        at_once = [action for action in verdict.actions if action not in planned]
+        if at_once:
+            self._act(at_once, verdict.report_id, verdict_id, now)
+        if planned:
+            self.plans.of_verdict(planned, now, verdict.report_id, verdict_id)
+
+    def _act(self, actions: list[JudgeAction], report_id: str, verdict_id: str, now: int) -> None:
         refused_before = len(self._lifecycle.refused)
         changed = self._lifecycle.apply(
-            verdict.actions,
-            report_id=verdict.report_id,
+            actions,
+            report_id=report_id,
             verdict_id=verdict_id,
             at=now,
             timeframe=self._market.bars.timeframe,
@@ -371,14 +402,14 @@ class SlowLoopService(Stateful):
         self._trials.lifted(changed, now)
         refused = self._lifecycle.refused[refused_before:]
         not_done = [refusal.action for refusal in refused]
-        done = [action for action in verdict.actions if action not in not_done]
+        done = [action for action in actions if action not in not_done]
         self.counters.applied.update(action.kind for action in done)
         for refusal in refused:
             self.counters.refused[refusal.code] += 1
             self._append(now, "action_refused", {"verdict_id": verdict_id, **refusal.payload()})
         self.retire_changed(changed, now)
         self._tell_trials(now)
-        if any(action.kind == "replan" for action in verdict.actions):
+        if any(action.kind == "replan" for action in actions):
             self._policy_loop.replan()
 
     def retire_changed(self, changed: tuple[PlaybookVersion, ...], now: int) -> None:

@@ -71,7 +71,7 @@ def type_text(annotation: Any) -> str:
     """A type as a reader of TOML knows it."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
-        return ", ".join(f"`{choice}`" for choice in arguments)
+        return ", ".join(f"`{choice}`" if choice else '`""`' for choice in arguments)
     if origin in (Union, UnionType):
         return " or ".join(type_text(argument) for argument in arguments if argument is not NoneType)
     if origin is tuple:

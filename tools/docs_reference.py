@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 
 from benchmarks import peer_settings, semantics
 from services.journal.kinds import JOURNAL_KINDS
+from services.plans.detection_words import LAST_PLAN, PATTERNS, WEIGHTS
+from services.plans.text_forms import CHECKPOINTS, FORMS
 from tools import docs_configuration, docs_diagrams
 from tools.docs_pages import ROOT, pages, table, with_blocks
 from trading_core.bars import BarSeries
@@ -124,6 +126,21 @@ def _names(names: Any) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+def change_forms() -> str:
+    """The forms in which a person asks for a change."""
+    return "\n".join(f"* `{form}`" for form in (*FORMS, CHECKPOINTS[0]))
+
+
+def detection_patterns() -> str:
+    """The patterns of a text that asks for high stakes, with their weights."""
+    known = [(found.name, found.category) for found in PATTERNS]
+    rows = [
+        (f"`{name}`", category.replace("_", " "), f"{WEIGHTS[category]:g}")
+        for name, category in [*known, (LAST_PLAN, "context")]
+    ]
+    return table(("pattern", "category", "weight"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "rooms": docs_diagrams.rooms_diagram,
     "services": docs_diagrams.services_diagram,
@@ -142,6 +159,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "journal-kinds": lambda: _names(sorted(JOURNAL_KINDS)),
     "refusals": lambda: _names(REFUSALS),
     "clamps": lambda: _names(CLAMPS),
+    "change-forms": change_forms,
+    "detection-patterns": detection_patterns,
     "fill-settings": semantics.settings_table,
     "peer-settings": peer_settings.switches_table,
 }

@@ -126,6 +126,7 @@ def assemble(
         ShadowTrials(ledgers, lifecycle, settings.gate, settings.judge, events, ledger),
         policy_loop,
         events,
+        market_waits=market_waits,
     )
     return Session(
         settings, market, journal, guard, engine, memory, expectations, registry, lifecycle,

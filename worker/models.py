@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from agents.change_reader import FORM as CHANGE_FORM
 from agents.judge_model import FORM as JUDGE_FORM
 from agents.language_models.accounted import (
     AccountedModel,
@@ -47,6 +48,8 @@ from services.ports import LanguageModel
 from trading_core.tick_guard import TickGuard
 from worker.secrets.redaction import masked_addresses
 from worker.secrets.secrets import secret
+
+FORMS_ON_DEMAND: Mapping[str, ReplyFormat] = {**TEXT_FORMS, CHANGE_FORM.name: CHANGE_FORM}
 
 
 @dataclass(frozen=True)
@@ -251,7 +254,7 @@ def configured_models(
         texts={
             name: opened(
                 model,
-                TEXT_FORMS[name],
+                FORMS_ON_DEMAND[name],
                 None,
                 temperature_of(settings, name) if takes_temperature(settings) else None,
             )
@@ -298,7 +301,7 @@ def accounted_models(
         return AccountedModel(caller, source, account, guard)
 
     asked = text_models_of(settings) if texts is None else texts
-    found = {name: accounted(models.texts.get(name), asked[name], TEXT_FORMS[name]) for name in asked}
+    found = {name: accounted(models.texts.get(name), asked[name], FORMS_ON_DEMAND[name]) for name in asked}
     llm, full = settings.llm, settings.reflection.mode == "full"
     proposes, judges = settings.policy_loop.strategist != "rules", settings.judge.replan != "rules"
     return Models(

@@ -152,6 +152,7 @@ class Session(Stateful):
             self.model_account.open_event(self.bars.symbols[boundary.s])
             await self.policy_loop.on_boundary(boundary, history=history)
         timing.policy_s += time.perf_counter() - started
+        self.slow_loop.plans.expire(self.clock.now)
         await self.reflect_slowly(step, timing)
 
     def validate(self, timing: Timing, end: int | None = None) -> Advance:
@@ -176,7 +177,8 @@ class Session(Stateful):
             timing.slow_s = self.slow_loop.counters.seconds
 
     def keep_trials(self) -> None:
-        """Where reports come from elsewhere: let a slot that is closed by now end what has to end."""
+        """Where reports come from elsewhere: end what a slot or a deadline that is over by now ends."""
+        self.slow_loop.plans.expire(self.clock.now)
         if self.learning:
             self.slow_loop.keep_trials(self.engine.t - 1)
 

@@ -19,6 +19,7 @@ from schemas.settings.gate import GateSettings
 from schemas.settings.judge import JudgeSettings
 from schemas.settings.live import ExchangeSettings, FeedSettings, OperationsSettings
 from schemas.settings.llm import NO_PROVIDER, LlmSettings
+from schemas.settings.plans import PlansSettings
 from schemas.settings.policy_loop import HEARTBEAT_BARS, PolicyLoopSettings, RegimeSettings
 from schemas.settings.reflection import HighLevelSettings, MemorySettings, ReflectionSettings
 
@@ -40,6 +41,7 @@ __all__ = [
     "MemorySettings",
     "NoTradeWindow",
     "OperationsSettings",
+    "PlansSettings",
     "PolicyLoopSettings",
     "ReflectionSettings",
     "RegimeSettings",
@@ -48,6 +50,7 @@ __all__ = [
     "asking_name",
 ]
 
+LATER_SECTIONS = ("plans",)  # left out of the hash where all of it stands at its default
 OLDER_MODEL = "anthropic"  # how `model` was written when there was one provider
 
 
@@ -172,6 +175,7 @@ class Settings(Contract):
     judge: JudgeSettings = JudgeSettings()
     llm: LlmSettings = LlmSettings()
     deliberation: DeliberationSettings = DeliberationSettings()
+    plans: PlansSettings = PlansSettings()
     runtime: RuntimeSettings = RuntimeSettings()
 
     @model_validator(mode="after")
@@ -239,6 +243,9 @@ class Settings(Contract):
                 if told[name] == by_default[name]:
                     del told[name]
                 del by_default[name]
+        for section in LATER_SECTIONS:
+            if payload[section] == fresh[section]:
+                del payload[section]
         return payload
 
     @property

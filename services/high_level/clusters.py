@@ -8,7 +8,6 @@ change has a new version hash and so starts a new epoch.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +17,8 @@ from schemas.episode import Episode
 from schemas.playbook import PlaybookDefinition
 from schemas.reflection import OpenEntry
 from schemas.settings import GateSettings
-from schemas.vocabulary import Direction, FailureMode
+from schemas.vocabulary import FailureMode
+from services.playbooks.measures import eligible_cells
 from services.statistics.blocks import Blocks, Trades, winsorise
 from services.statistics.calendar_units import unit_of_timeframe
 from services.statistics.drift import hold_calibration_z
@@ -66,18 +66,6 @@ class Measure:
 def hypothesis(playbook_id: str, regime: str | None = None, timeframe: str | None = None) -> str:
     """`playbook`, `playbook|trend/volatility` or `playbook|trend/volatility|timeframe`."""
     return "|".join(part for part in (playbook_id, regime, timeframe) if part is not None)
-
-
-def eligible_cells(
-    definition: PlaybookDefinition, direction: Direction | None = None, *, with_banned: bool = False
-) -> tuple[str, ...]:
-    """Regime keys in which a playbook may be proposed, in name order: of one direction, or of any."""
-    cells = set()
-    for name, rules in definition.eligibility.items():
-        if direction is None or name == direction:
-            keys = {f"{trend}/{band}" for trend, band in product(rules.trend, rules.volatility)}
-            cells |= keys if with_banned else keys - set(rules.banned)
-    return tuple(sorted(cells))
 
 
 def declared_hypotheses(

@@ -12,14 +12,12 @@ from schemas.playbook import PlaybookDefinition
 from schemas.reflection import ClusterFinding, Recommendation
 from schemas.settings import JudgeSettings
 from schemas.vocabulary import EvidenceGrade, RecommendedAction
-from services.high_level.clusters import eligible_cells
 from services.high_level.gate import STRENGTH
 from services.high_level.grid import MATERIAL_R, Winner
+from services.playbooks.action_effects import MAX_RISK_FRACTION, MAX_RISK_RAISE, MINIMUM_RISK_FRACTION
+from services.playbooks.measures import eligible_cells
 
 RISK_STEP = 0.5  # a loss halves the risk, a gain doubles it
-MINIMUM_RISK_FRACTION = 0.0005
-MAX_RISK_FRACTION = 0.02
-MAX_RISK_RAISE = 2.0
 EVIDENCE_SHOWN = 10
 PROMOTION_MINIMUM = JudgeSettings().promotion_minimum_trades
 

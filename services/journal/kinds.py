@@ -9,6 +9,15 @@ GENESIS = "genesis"
 RUN_FINISHED = "run_finished"
 
 TICK_KINDS: frozenset[str] = frozenset(kind.value for kind in TickEventKind)
+PLAN_KINDS: frozenset[str] = frozenset(
+    {
+        "two_phase_phase1_start",
+        "two_phase_phase1_complete",
+        "plan_decided",
+        "plan_step",
+        "two_phase_phase2_complete",
+    }
+)
 LOOP_KINDS: frozenset[str] = frozenset(
     {
         GENESIS,
@@ -39,6 +48,7 @@ LOOP_KINDS: frozenset[str] = frozenset(
         "chunk_write",
         "replan_verdict",
         "action_refused",
+        *PLAN_KINDS,
         "model_call",
         "model_budget",
         "model_breaker",

@@ -17,6 +17,8 @@ HASHES = {
 POLICY_HASHES = HASHES | {"verdict_hash": "boundary_verdict", "replaces": "policy_frozen"}
 OWNER = {"policy_id": "policy_frozen"}
 AMENDED = {"amendment_id": "policy_amended"}
+JUDGED = {"report_id": "high_level_report", "verdict_id": "replan_verdict"}
+PLANNED = {"plan_id": "two_phase_phase1_complete"}
 DELIBERATED = {"deliberation_id": "deliberation"}
 
 # kind -> dotted field -> kind of the artifact it names; a field may be null, and may hold a list.
@@ -63,6 +65,11 @@ REFERENCES: dict[str, dict[str, str]] = {
     "chunk_outline": DELIBERATED,
     "chunk_write": DELIBERATED,
     "replan_verdict": {"report_id": "high_level_report"},
+    "two_phase_phase1_start": JUDGED,
+    "two_phase_phase1_complete": JUDGED,
+    "plan_decided": PLANNED,
+    "plan_step": PLANNED | {"versions": "playbook_version"},
+    "two_phase_phase2_complete": PLANNED,
     "playbook_version": {
         "report_id": "high_level_report",
         "verdict_id": "replan_verdict",

@@ -7,69 +7,40 @@ Every transition is returned as a `PlaybookVersion` for the journal.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from schemas.canonical import content_id
 from schemas.errors import ConfigError, InvariantViolation
 from schemas.judge import JudgeAction, RefusedAction
 from schemas.playbook import PlaybookDefinition, PlaybookVersion
-from schemas.settings import JudgeSettings
-from schemas.state import Stateful
 from schemas.vocabulary import VersionState
 from services.playbooks.action_effects import (
     PROVEN,
+    Effect,
     Evidence,
     Lift,
     Limit,
     Refusal,
-    Situation,
     Trial,
     demand_bounds,
     effect_of,
 )
-from services.playbooks.measures import RISK, Composition, Measure, outcome_rules, revised, same_rules
-from services.playbooks.registry import PlaybookRegistry
+from services.playbooks.approved import approved_composition
+from services.playbooks.measures import RISK, Composition, Ledger, Measure, outcome_rules, revised, same_rules
 from services.playbooks.renewals import NOTHING, Due, Renewal, Shown, due_measures, next_end, renewals
+from services.playbooks.transitions import Origin, Transitions, VersionTransitions
 from services.playbooks.trials import OpenTrial, ShadowTrial, banned_cells
 from services.statistics.calendar_units import unit_of_timeframe
-from trading_core.tick_guard import TickGuard
 
 __all__ = ["DISCOVERIES", "PROVEN", "PlaybookLifecycle", "ShadowTrial"]
 
+APPROVED = "approved by a person"  # the reason of a version that a plan brought into force
 GAINED = "its own trades since the risk cut prove a gain"  # the reason of the end of a cut
 DISCOVERIES = frozenset({PROVEN, GAINED})  # what came into force on evidence of its own
 EXPERIMENT_ENDED = "the experiment has ended"  # the reason of its end: nothing makes it active
 
-Transitions = tuple[PlaybookVersion, ...]
-Origin = dict[str, str | None]
 
-
-class PlaybookLifecycle(Stateful):
+class PlaybookLifecycle(VersionTransitions):
     """Moves versions through their states over one registry; the only writer after the start."""
-
-    STATE: ClassVar = {
-        "_compositions": dict[str, Composition],
-        "_trials": dict[str, OpenTrial],
-        "_applied": set[str],
-        "_refused": list[RefusedAction],
-    }
-    REBUILT = frozenset({"_registry", "_reader", "_settings", "_guard", "_block"})
-
-    def __init__(
-        self, registry: PlaybookRegistry, settings: JudgeSettings, guard: TickGuard, block: str = ""
-    ) -> None:
-        self._registry = registry
-        self._reader = registry.reader()
-        self._settings = settings
-        self._guard = guard
-        self._block = block
-        self._compositions = {
-            version.definition.content_hash: Composition(version.definition)
-            for version in self._reader.active()
-        }
-        self._trials: dict[str, OpenTrial] = {}
-        self._applied: set[str] = set()
-        self._refused: list[RefusedAction] = []
 
     def apply(
         self,
@@ -92,7 +63,7 @@ class PlaybookLifecycle(Stateful):
         """
         self._guard.forbid("policy_writes")
         for action in actions:
-            demand_bounds(action, self._active_definitions())
+            demand_bounds(action, self.definitions())
         done: list[PlaybookVersion] = []
         for action in actions:
             action_id = content_id({"action": action.payload(), "report_id": report_id})
@@ -102,13 +73,15 @@ class PlaybookLifecycle(Stateful):
                 done += self._carry_out(action, origin, at, timeframe, proven)
         return tuple(done)
 
-    def promote(self, version_hash: str, evidence: Evidence, at: int) -> Transitions:
+    def promote(
+        self, version_hash: str, evidence: Evidence, at: int, known_at: int | None = None
+    ) -> Transitions:
         """Make a candidate active on the evidence of its shadow trades.
 
         The version that was active retires, and so do other candidates for its place if the baseline changes:
         they were compared with what is gone, and a risk cut ends: it was taken for what is gone. Bans stay in
-        force; if they change the candidate's content, it enters as a new version. () for a version that has
-        left the shadow in the meantime.
+        force; if they change the candidate's content, it enters as a new version, known at `known_at` (ns;
+        None for now). () for a version that has left the shadow in the meantime.
 
         Raises:
             InvariantViolation: inside the tick path, an unknown hash, or an experiment, which is never
@@ -122,13 +95,9 @@ class PlaybookLifecycle(Stateful):
             raise InvariantViolation(
                 f"version {version_hash!r} is an experiment: it never becomes active by itself"
             )
+        composition, wanted = self._promoted(version_hash, at)
         proven = self._trials.pop(version_hash)
         active = self._reader.get(candidate.definition.id)
-        held = self._composition(active).lifted(proven.lifts, proven.trial.since)
-        if outcome_rules(proven.baseline) != outcome_rules(held.baseline):
-            held = held.lifted((RISK,), at)
-        composition = Composition(proven.baseline, held.measures)
-        wanted = composition.definition(candidate.definition.version, candidate.definition.known_at)
         done: list[PlaybookVersion] = []
         if not same_rules(proven.baseline, self._composition(active).baseline):
             done += self._retire_rivals(active.definition.id, at, f"version {wanted.version} was promoted")
@@ -136,10 +105,88 @@ class PlaybookLifecycle(Stateful):
             done.append(
                 self._move(candidate, VersionState.RETIRED, at, "promoted under the measures in force")
             )
-            wanted = self._next(composition, at)
+            wanted = self._next(composition, at if known_at is None else known_at)
         reason = f"replaced by version {wanted.version}, proven in shadow"
         done.append(self._move(active, VersionState.RETIRED, at, reason))
         done.append(self._enter(wanted, composition, at, PROVEN, candidate, active, evidence))
+        return tuple(done)
+
+    def promotion(self, version_hash: str, at: int) -> PlaybookDefinition:
+        """The definition that the promotion of a candidate in shadow would bring into force at a time, ns."""
+        composition, wanted = self._promoted(version_hash, at)
+        return wanted if wanted.content_hash == version_hash else self._next(composition, at)
+
+    def trial(self, version_hash: str) -> OpenTrial:
+        """The open trial of a version in shadow."""
+        return self._trials[version_hash]
+
+    def effect(self, action: JudgeAction, at: int, timeframe: str, proven: Shown = NOTHING) -> Effect:
+        """What `apply` would do with an action now; nothing changes."""
+        return effect_of(action, self._situation(at, timeframe, proven))
+
+    def contradicted(self, at: int, proven: Shown) -> tuple[tuple[PlaybookVersion, tuple[Measure, ...]], ...]:
+        """Measures whose life is over and that their own trades contradict, each with its version."""
+        return tuple(
+            (active, due)
+            for active in self._reader.active()
+            for ledger, due in due_measures(self._composition(active), at).items()
+            if ledger in proven
+        )
+
+    def without(self, playbook_id: str, ledger: Ledger, at: int) -> PlaybookDefinition:
+        """The definition in force of a playbook without the measures of a ledger, as a new version, ns."""
+        composition = self._composition(self._reader.get(playbook_id))
+        return self._next(composition.without(_of_ledger(composition, ledger)), at)
+
+    def end_measures(
+        self, playbook_id: str, ledger: Ledger, evidence: Evidence, origin: Origin, at: int, known_at: int
+    ) -> Transitions:
+        """End the measures of a ledger on what their trades prove; the new version is known at `known_at`.
+
+        () when none of them is in force any more.
+
+        Raises:
+            InvariantViolation: inside the tick path.
+        """
+        self._guard.forbid("policy_writes")
+        active = self._reader.get(playbook_id)
+        ended = _of_ledger(self._composition(active), ledger)
+        if not ended:
+            return ()
+        lift = Lift(ended, evidence, GAINED if ended[0].key == RISK else PROVEN)
+        return tuple(self._lift(lift, active, origin, at, known_at))
+
+    def enact(
+        self, action: JudgeAction, approved: PlaybookDefinition, origin: Origin, evidence: Evidence,
+        at: int, timeframe: str,
+    ) -> Transitions:  # fmt: skip
+        """Bring the very version into force that a person has approved for an action.
+
+        Candidates for its place retire if the baseline changes: they were compared with what is gone.
+
+        Raises:
+            ConfigError: the present state does not allow it, or would make another version; then nothing has
+                changed.
+            InvariantViolation: inside the tick path.
+        """
+        self._guard.forbid("policy_writes")
+        active = self._reader.get(str(action.playbook_id))
+        made = approved_composition(action, self._situation(at, timeframe, NOTHING))
+        if isinstance(made, Refusal):
+            raise ConfigError(f"{action.kind} of {action.playbook_id}: {made.code}, {made.reason}")
+        definition = made.definition(approved.version, approved.known_at)
+        if definition.content_hash != approved.content_hash:
+            raise ConfigError(
+                f"{action.kind} of {action.playbook_id} would make {definition.content_hash[:12]}, approved "
+                f"was {approved.content_hash[:12]}"
+            )
+        done: list[PlaybookVersion] = []
+        if not same_rules(made.baseline, self._composition(active).baseline):
+            done += self._retire_rivals(active.definition.id, at, f"version {approved.version} was approved")
+        reason = f"replaced by version {approved.version}: {APPROVED}"
+        done.append(self._move(active, VersionState.RETIRED, at, reason))
+        origin_of = revised(active, **origin)
+        done.append(self._enter(definition, made, at, APPROVED, origin_of, active, evidence))
         return tuple(done)
 
     def retire(
@@ -190,11 +237,9 @@ class PlaybookLifecycle(Stateful):
         """End measures whose life is over and that their own trades contradict, each with its evidence."""
         self._guard.forbid("policy_writes")
         done: list[PlaybookVersion] = []
-        for active in self._reader.active():
-            for ledger, due in due_measures(self._composition(active), at).items():
-                if ledger in proven:
-                    lift = Lift(due, proven[ledger], GAINED if due[0].key == RISK else PROVEN)
-                    done += self._lift(lift, self._reader.get(active.definition.id), {}, at)
+        for active, due in self.contradicted(at, proven):
+            lift = Lift(due, proven[due[0].ledger], GAINED if due[0].key == RISK else PROVEN)
+            done += self._lift(lift, self._reader.get(active.definition.id), {}, at)
         return tuple(done)
 
     def expire_due(self, at: int, evidence: Mapping[str, Evidence] | None = None) -> Transitions:
@@ -215,20 +260,39 @@ class PlaybookLifecycle(Stateful):
                 done.append(self._move(ended, VersionState.EXPIRED, at, reason, shown))
         return tuple(done)
 
-    def rollback(
-        self, playbook_id: str, at: int, reason: str = "rolled back", evidence: Evidence | None = None
-    ) -> Transitions:
-        """Return to the last ancestor that traded differently.
-
-        Of the measures that it held, those come back that are still in force, or whose life is not over.
+    def earlier(self, playbook_id: str, at: int) -> PlaybookDefinition:
+        """The definition that a rollback would bring into force at a time, ns.
 
         Raises:
             ConfigError: the playbook is unknown, or no ancestor traded differently.
+        """
+        target, composition = self._different_ancestor(self._reader.get(playbook_id), at)
+        definition = composition.definition(target.definition.version, target.definition.known_at)
+        known = definition.content_hash == target.definition.content_hash
+        return definition if known else self._next(composition, at)
+
+    def rollback(
+        self,
+        playbook_id: str,
+        at: int,
+        reason: str = "rolled back",
+        evidence: Evidence | None = None,
+        *,
+        to: str | None = None,
+        known_at: int | None = None,
+    ) -> Transitions:
+        """Return to the last ancestor that traded differently, or to the ancestor with the hash `to`.
+
+        Of the measures that it held, those come back that are still in force, or whose life is not over. A
+        version that this makes is known at `known_at`, ns; None for now.
+
+        Raises:
+            ConfigError: the playbook is unknown, or there is no such ancestor.
             InvariantViolation: inside the tick path.
         """
         self._guard.forbid("policy_writes")
         active = self._reader.get(playbook_id)
-        target, composition = self._different_ancestor(active, at)
+        target, composition = self._different_ancestor(active, at, to)
         definition = composition.definition(target.definition.version, target.definition.known_at)
         done: list[PlaybookVersion] = []
         if not same_rules(composition.baseline, self._composition(active).baseline):
@@ -239,7 +303,8 @@ class PlaybookLifecycle(Stateful):
         if definition.content_hash == target.definition.content_hash:
             done.append(self._move(target, VersionState.ACTIVE, at, reason))
         else:
-            done.append(self._enter(self._next(composition, at), composition, at, reason, target, target))
+            made = self._next(composition, at if known_at is None else known_at)
+            done.append(self._enter(made, composition, at, reason, target, target))
         return tuple(done)
 
     def shadows(self) -> tuple[ShadowTrial, ...]:
@@ -270,14 +335,14 @@ class PlaybookLifecycle(Stateful):
         """Every action that the present state did not allow, in order."""
         return tuple(self._refused)
 
-    def _active_definitions(self) -> dict[str, PlaybookDefinition]:
-        return {version.definition.id: version.definition for version in self._reader.active()}
-
-    def _composition(self, version: PlaybookVersion) -> Composition:
-        return self._compositions[version.definition.content_hash]
-
-    def _next(self, composition: Composition, at: int) -> PlaybookDefinition:
-        return composition.definition(self._registry.next_number(composition.baseline.id), at)
+    def _promoted(self, version_hash: str, at: int) -> tuple[Composition, PlaybookDefinition]:
+        """What a promotion brings into force, under the number of the candidate."""
+        candidate, proven = self._reader.by_hash(version_hash).definition, self._trials[version_hash]
+        held = self._composition(self._reader.get(candidate.id)).lifted(proven.lifts, proven.trial.since)
+        if outcome_rules(proven.baseline) != outcome_rules(held.baseline):
+            held = held.lifted((RISK,), at)
+        composition = Composition(proven.baseline, held.measures)
+        return composition, composition.definition(candidate.version, candidate.known_at)
 
     def _carry_out(
         self,
@@ -287,21 +352,7 @@ class PlaybookLifecycle(Stateful):
         timeframe: str,
         proven: Shown,
     ) -> list[PlaybookVersion]:
-        compositions = {
-            version.definition.id: self._composition(version) for version in self._reader.active()
-        }
-        trials = tuple(self._trials.values())
-        now = Situation(
-            self._active_definitions(),
-            compositions,
-            trials,
-            self._settings,
-            at,
-            timeframe,
-            self._block,
-            proven,
-        )
-        effect = effect_of(action, now)
+        effect = effect_of(action, self._situation(at, timeframe, proven))
         if isinstance(effect, Refusal):
             self._refused.append(RefusedAction(action=action, code=effect.code, reason=effect.reason))
         if effect is None or isinstance(effect, Refusal):
@@ -325,9 +376,11 @@ class PlaybookLifecycle(Stateful):
                 self._compositions[version_hash] = composition.renewed(measures, until)
         return self._registry.extend(active.definition.id, self._composition(active).ends)
 
-    def _lift(self, lift: Lift, active: PlaybookVersion, origin: Origin, at: int) -> list[PlaybookVersion]:
+    def _lift(
+        self, lift: Lift, active: PlaybookVersion, origin: Origin, at: int, known_at: int | None = None
+    ) -> list[PlaybookVersion]:
         composition = self._composition(active).without(lift.measures)
-        definition = self._next(composition, at)
+        definition = self._next(composition, at if known_at is None else known_at)
         reason = f"replaced by version {definition.version}, {lift.reason}"
         left, known = self._move(active, VersionState.RETIRED, at, reason), revised(active, **origin)
         return [left, self._enter(definition, composition, at, lift.reason, known, active, lift.evidence)]
@@ -377,8 +430,10 @@ class PlaybookLifecycle(Stateful):
             return "the measure it was to lift is no longer in force"
         return None
 
-    def _different_ancestor(self, active: PlaybookVersion, at: int) -> tuple[PlaybookVersion, Composition]:
-        """The nearest ancestor whose rules, less what has ended for good, differ from the active ones."""
+    def _different_ancestor(
+        self, active: PlaybookVersion, at: int, to: str | None = None
+    ) -> tuple[PlaybookVersion, Composition]:
+        """The nearest ancestor whose rules, less what has ended for good, differ, or the one named."""
         target, in_force = active, self._composition(active).measures
         while target.parent_hash is not None:
             target = self._reader.by_hash(target.parent_hash)
@@ -388,57 +443,15 @@ class PlaybookLifecycle(Stateful):
             )
             composition = Composition(before.baseline, left)
             definition = composition.definition(target.definition.version, target.definition.known_at)
-            if not same_rules(definition, active.definition):
+            named = target.definition.content_hash == to
+            if named or (to is None and not same_rules(definition, active.definition)):
                 return target, composition
         name, number = active.definition.id, active.definition.version
         raise ConfigError(f"playbook {name!r}: version {number} has nothing different to roll back to")
 
-    def _retire_rivals(self, playbook_id: str, at: int, reason: str) -> list[PlaybookVersion]:
-        """Candidates of a playbook whose baseline has changed: they were compared with what is gone."""
-        rivals = [
-            version_hash
-            for version_hash, opened in self._trials.items()
-            if opened.baseline.id == playbook_id and opened.trial.kind == "candidate"
-        ]
-        for version_hash in rivals:
-            del self._trials[version_hash]
-        return [self._move(self._reader.by_hash(rival), VersionState.RETIRED, at, reason) for rival in rivals]
 
-    def _move(
-        self,
-        version: PlaybookVersion,
-        state: VersionState,
-        at: int,
-        reason: str,
-        evidence: Evidence | None = None,
-    ) -> PlaybookVersion:
-        """Record an existing version in another state; evidence joins what it already has."""
-        merged = {**version.evidence, **(evidence or {})}
-        return self._registry.record(revised(version, state=state, since=at, reason=reason, evidence=merged))
-
-    def _enter(
-        self,
-        definition: PlaybookDefinition,
-        composition: Composition,
-        at: int,
-        reason: str,
-        origin: PlaybookVersion,
-        parent: PlaybookVersion,
-        evidence: Evidence | None = None,
-    ) -> PlaybookVersion:
-        """Record a version as active: content from `definition`, ids of report and verdict from `origin`."""
-        self._compositions[definition.content_hash] = composition
-        entered = revised(
-            origin,
-            definition=definition,
-            state=VersionState.ACTIVE,
-            parent_hash=parent.definition.content_hash,
-            since=at,
-            expires_at=composition.ends,
-            reason=reason,
-            evidence=dict(evidence or {}),
-        )
-        return self._registry.record(entered)
+def _of_ledger(composition: Composition, ledger: Ledger) -> tuple[Measure, ...]:
+    return tuple(measure for measure in composition.measures if measure.ledger == ledger)
 
 
 def _counter(evidence: Evidence | None) -> Evidence:

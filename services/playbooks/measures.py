@@ -8,6 +8,7 @@ Pure; called by the lifecycle.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, TypeVar
 
 from schemas.contract import Contract
@@ -150,6 +151,18 @@ def open_cells(definition: PlaybookDefinition, direction: Direction) -> tuple[st
     eligibility = definition.eligibility[direction]
     cells = (f"{trend}/{volatility}" for trend in eligibility.trend for volatility in eligibility.volatility)
     return tuple(cell for cell in cells if cell not in eligibility.banned)
+
+
+def eligible_cells(
+    definition: PlaybookDefinition, direction: Direction | None = None, *, with_banned: bool = False
+) -> tuple[str, ...]:
+    """Regime keys in which a playbook may be proposed, in name order: of one direction, or of any."""
+    cells = set()
+    for name, rules in definition.eligibility.items():
+        if direction is None or name == direction:
+            keys = {f"{trend}/{band}" for trend, band in product(rules.trend, rules.volatility)}
+            cells |= keys if with_banned else keys - set(rules.banned)
+    return tuple(sorted(cells))
 
 
 def is_open(definition: PlaybookDefinition, timeframe: str) -> bool:

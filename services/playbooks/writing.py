@@ -51,11 +51,7 @@ def write_playbooks(
     Raises:
         ConfigError: the folder holds something else, or cannot be written; then nothing has changed.
     """
-    files = {f"{version.id}.toml": playbook_toml(version) for version in active}
-    files |= {
-        f"{CANDIDATES}/{candidate.id}_v{candidate.version}.toml": playbook_toml(candidate)
-        for candidate in candidates
-    }
+    files = {name: playbook_toml(written) for name, written in named_files(active, candidates).items()}
     document = {"made_by": MARK, "files": sorted(files), **manifest}
     files[MANIFEST] = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     try:
@@ -67,7 +63,20 @@ def write_playbooks(
     return tuple(files)
 
 
-def demand_writable(folder: Path) -> None:
+def named_files(
+    active: Sequence[PlaybookDefinition], candidates: Sequence[PlaybookDefinition]
+) -> dict[str, PlaybookDefinition]:
+    """Each definition by the name of its file."""
+    found = {f"{version.id}.toml": version for version in active}
+    return found | {f"{CANDIDATES}/{item.id}_v{item.version}.toml": item for item in candidates}
+
+
+def written_manifest(folder: Path) -> Mapping[str, Any]:
+    """What the last writer said of a folder; empty where nothing was written there, or more lies there."""
+    return json.loads((folder / MANIFEST).read_text("utf-8")) if folder.is_dir() and _ours(folder) else {}
+
+
+def demand_writable(folder: Path, option: str = "--write") -> None:
     """Refuse a place that `write_playbooks` would refuse, before any work is done for it.
 
     Raises:
@@ -76,14 +85,14 @@ def demand_writable(folder: Path) -> None:
     if not folder.exists():
         if not folder.absolute().parent.is_dir():
             raise ConfigError(
-                f"--write {str(folder)!r}: there is no folder {str(folder.parent)!r} to put it in"
+                f"{option} {str(folder)!r}: there is no folder {str(folder.parent)!r} to put it in"
             )
         return
     if not folder.is_dir():
-        raise ConfigError(f"--write {str(folder)!r} is a file: name a folder")
+        raise ConfigError(f"{option} {str(folder)!r} is a file: name a folder")
     if any(folder.iterdir()) and not _ours(folder):
         raise ConfigError(
-            f"--write {str(folder)!r} holds other files: name an empty folder, or one that is not there yet"
+            f"{option} {str(folder)!r} holds other files: name an empty folder, or one that is not there yet"
         )
 
 

@@ -11,8 +11,8 @@ from schemas.errors import nearest
 from schemas.judge import JudgeAction, RefusedAction
 from schemas.playbook import Parameter, PlaybookDefinition
 from schemas.settings import JudgeSettings
-from services.high_level.clusters import eligible_cells
-from services.high_level.recommendations import MAX_RISK_FRACTION, MAX_RISK_RAISE, MINIMUM_RISK_FRACTION
+from services.playbooks.action_effects import MAX_RISK_FRACTION, MAX_RISK_RAISE, MINIMUM_RISK_FRACTION
+from services.playbooks.measures import eligible_cells
 
 Refusal = tuple[str, str]
 

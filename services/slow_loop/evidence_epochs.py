@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from schemas.playbook import PlaybookVersion
-from services.high_level.clusters import eligible_cells, hypothesis
-from services.playbooks.measures import outcome_rules
+from services.high_level.clusters import hypothesis
+from services.playbooks.measures import eligible_cells, outcome_rules
 from services.statistics.multiplicity import WHOLE
 
 

@@ -33,13 +33,14 @@ from schemas.vocabulary import (
 from services.high_level.fire_quality import rule_name
 from services.high_level.grid import trial_key
 from services.journal.chain import JournalRow
-from services.playbooks.measures import duration_ns
+from services.playbooks.measures import duration_ns, same_rules
 from services.slow_loop.cadence import CadenceFacts, Run
 from services.slow_loop.drift_window import COUNTED, DriftWindow
 from services.slow_loop.evidence_epochs import EvidenceEpochs
 from services.slow_loop.open_positions import OpenPositions
 from services.slow_loop.past_runs import PastRuns, Taker
 from services.slow_loop.requests import CadenceState, cadence_facts, changes_structure
+from services.slow_loop.standing import Standing
 from services.slow_loop.untraded_signals import EVENTS, UntradedSignals
 from trading_core.rules.columns import RuleColumns
 
@@ -58,6 +59,7 @@ class LoopFacts(Stateful):
 
     Attributes:
         runs: those that wrote a report.
+        standing: positions, policies, and what blocks entries, after the last row.
         episodes: every resolved one, by time.
         last_seq: of the last row taken; -1 before the first.
         timeframe: of the bars; empty before the first row.
@@ -80,6 +82,7 @@ class LoopFacts(Stateful):
         "_proposals": dict[str, PolicyProposal | None],
         "_blocked": dict[str, PolicyProposal | None],
         "runs": PART,
+        "standing": PART,
     }
     REBUILT = frozenset(
         {"_settings", "_takers", "_learnable", "_known", "_epochs", "_policies", "episodes"}
@@ -105,6 +108,7 @@ class LoopFacts(Stateful):
         self._proposals: dict[str, PolicyProposal | None] = {}
         self._blocked: dict[str, PolicyProposal | None] = {}
         self.runs = PastRuns()
+        self.standing = Standing(kill_switch=settings.envelope.kill_switch)
         self.episodes: list[Episode] = []
         self.last_seq = -1
         self.timeframe = ""
@@ -149,7 +153,7 @@ class LoopFacts(Stateful):
     @property
     def kinds(self) -> frozenset[str]:
         """Journal kinds worth reading."""
-        return frozenset(self._takers)
+        return frozenset({*self._takers, *self.standing.takers})
 
     @property
     def begun(self) -> bool:
@@ -162,9 +166,11 @@ class LoopFacts(Stateful):
         `payload` is what the row's text was written from, contracts and all; None reads the text.
         """
         self.last_seq = row.seq
-        taker = self._takers.get(row.kind)
-        if taker is not None:
-            taker(row, json.loads(row.payload) if payload is None else payload)
+        takers = [fold[row.kind] for fold in (self._takers, self.standing.takers) if row.kind in fold]
+        if takers:
+            told = json.loads(row.payload) if payload is None else payload
+            for taker in takers:
+                taker(row, told)
         if row.kind == "high_level_report":
             self._forget(row.known_at)
 
@@ -177,6 +183,26 @@ class LoopFacts(Stateful):
     def definitions(self, clock: int) -> tuple[PlaybookDefinition, ...]:
         """Playbook versions in force at a time, by id."""
         return tuple(version.definition for version in self._active(clock))
+
+    def next_versions(self, clock: int) -> dict[str, int]:
+        """The number that a new version of each playbook in force gets, by id."""
+        known = [version.definition for at, version in self._versions if at <= clock]
+        return {
+            version.definition.id: 1 + max(made.version for made in known if made.id == version.definition.id)
+            for version in self._active(clock)
+        }
+
+    def earlier(self, clock: int) -> dict[str, PlaybookDefinition]:
+        """By id, the nearest ancestor of each version in force that traded differently, if any."""
+        by_hash = {version.definition.content_hash: version for at, version in self._versions if at <= clock}
+        found: dict[str, PlaybookDefinition] = {}
+        for active in self._active(clock):
+            ancestor: PlaybookVersion | None = active
+            while ancestor is not None and same_rules(ancestor.definition, active.definition):
+                ancestor = by_hash.get(ancestor.parent_hash or "")
+            if ancestor is not None:
+                found[active.definition.id] = ancestor.definition
+        return found
 
     def open_experiments(self, clock: int) -> int:
         """Experiments in shadow at a time."""
@@ -191,13 +217,13 @@ class LoopFacts(Stateful):
         if last_attempt is not None:
             attempts.append(last_attempt)
         overrides = [reason for at, reason in self._overrides if since < at <= clock]
-        acted = [run.slot for run in past if changes_structure(run.done)]
+        acted = [run.acted_at for run in past if changes_structure(run.done)]
         state = CadenceState(
             self.started_at,
             last_run=past[-1].slot if past else None,
             last_attempt=max(attempts, default=None),
             last_examined=last_examined,
-            last_structural=acted[-1] if acted else None,
+            last_structural=max(acted, default=None),
             override=overrides[-1] if overrides else None,
         )
         return cadence_facts(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from schemas.judge import JudgeAction, ReplanVerdict
+from schemas.plan import ChangePlan
 from schemas.reflection import GridTrial, JudgeActionSeen
 from schemas.state import Stateful
 from schemas.vocabulary import RecommendedAction
@@ -28,6 +29,8 @@ class PastRun:
         tried: grid values that it has tried.
         verdict: the judge's, once there is one, with its id and the time at which its actions were seen.
         refused: those of its actions that the state of the run did not allow.
+        planned: those of them that wait in a change plan.
+        enacted_at: when that plan was carried out, ns; None while it was not.
         failed_at: when it was known that it could not be carried out: then its facts are told again.
     """
 
@@ -42,13 +45,26 @@ class PastRun:
     verdict_id: str = ""
     judged_at: int = 0
     refused: tuple[JudgeAction, ...] = ()
+    planned: tuple[JudgeAction, ...] = ()
+    enacted_at: int | None = None
     failed_at: int | None = None
 
     @property
     def done(self) -> list[JudgeAction]:
         """The judge's actions that were carried out."""
         actions = () if self.verdict is None else self.verdict.actions
-        return [action for action in actions if action not in self.refused]
+        return [action for action in actions if action not in (*self.refused, *self.waiting)]
+
+    @property
+    def waiting(self) -> tuple[JudgeAction, ...]:
+        """Actions of which nobody has decided, or which were declined."""
+        return self.planned if self.enacted_at is None else ()
+
+    @property
+    def acted_at(self) -> int:
+        """Its slot, or when a person let it act: from then on the week counts."""
+        late = self.enacted_at is not None and self.enacted_at > self.judged_at
+        return self.slot if self.enacted_at is None or not late else self.enacted_at
 
     def failed(self, clock: int) -> bool:
         """Whether it was known by `clock`, ns, that the report could not be carried out."""
@@ -58,12 +74,17 @@ class PastRun:
 class PastRuns(Stateful):
     """Fold of the journal rows that tell of reports; times in ns."""
 
-    STATE: ClassVar = {"_requests": dict[str, tuple[int, int]], "_journalled": dict[str, PastRun]}
+    STATE: ClassVar = {
+        "_requests": dict[str, tuple[int, int]],
+        "_journalled": dict[str, PastRun],
+        "_plans": dict[str, str],
+    }
     REBUILT = frozenset({"_outside", "_all", "takers"})  # a run reads of no other maker
 
     def __init__(self) -> None:
         self._requests: dict[str, tuple[int, int]] = {}  # slot and clock, by request hash
         self._journalled: dict[str, PastRun] = {}
+        self._plans: dict[str, str] = {}  # report id by plan id
         self._outside: dict[str, PastRun] = {}
         self._all: list[PastRun] | None = None
         self.takers: dict[str, Taker] = {
@@ -72,6 +93,8 @@ class PastRuns(Stateful):
             "replan_verdict": self._verdict,
             "action_refused": self._refusal,
             "error": self._error,
+            "two_phase_phase1_complete": self._planned,
+            "two_phase_phase2_complete": self._enacted,
         }
 
     def add(self, row: JournalRow) -> None:
@@ -118,7 +141,7 @@ class PastRuns(Stateful):
             action
             for run in self.carried_out(slot, clock)
             if run.verdict is not None
-            for action in actions_seen(run.verdict, run.verdict_id, run.judged_at)
+            for action in actions_seen(run.verdict, run.verdict_id, run.judged_at, run.waiting)
         ]
 
     def _request(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
@@ -147,6 +170,20 @@ class PastRuns(Stateful):
             if run.verdict_id == payload["verdict_id"]:
                 self._learned(name, replace(run, refused=(*run.refused, action)))
 
+    def _planned(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        """Actions of a verdict that became a plan wait; behind a checkpoint the plan is told again."""
+        for name, run in list(self._journalled.items()):
+            if payload["plan"] is not None and run.verdict_id == payload["verdict_id"] and not run.planned:
+                steps = ChangePlan.model_validate(_plain(payload["plan"])).steps
+                actions = tuple(step.action for step in steps if isinstance(step.action, JudgeAction))
+                self._plans[payload["plan_id"]] = name
+                self._learned(name, replace(run, planned=actions))
+
+    def _enacted(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
+        name = self._plans.get(payload["plan_id"])
+        if name is not None and payload["status"] in ("completed", "awaiting_approval"):
+            self._learned(name, replace(self._journalled[name], enacted_at=row.known_at))
+
     def _error(self, row: JournalRow, payload: Mapping[str, Any]) -> None:
         failed = payload.get("report_id")
         if failed in self._journalled:
@@ -155,3 +192,8 @@ class PastRuns(Stateful):
     def _learned(self, report_id: str, run: PastRun) -> None:
         self._journalled[report_id] = run
         self._all = None
+
+
+def _plain(plan: Any) -> Any:
+    """A plan as plain data, whether it was read from a row or is the one that was written."""
+    return plan.payload() if isinstance(plan, ChangePlan) else plan

@@ -86,8 +86,13 @@ def changes_structure(done: Iterable[JudgeAction]) -> bool:
     return any(action.kind != "open_experiment" for action in done)
 
 
-def actions_seen(verdict: ReplanVerdict, verdict_id: str, at: int) -> list[JudgeActionSeen]:
-    """The actions of a verdict as later requests show them; `at` is when they were carried out, ns."""
+def actions_seen(
+    verdict: ReplanVerdict, verdict_id: str, at: int, waiting: Sequence[JudgeAction] = ()
+) -> list[JudgeActionSeen]:
+    """The actions of a verdict as later requests show them; `at` is when they were carried out, ns.
+
+    Those that wait for a person, or were declined, are not among them.
+    """
     return [
         JudgeActionSeen(
             verdict_id=verdict_id,
@@ -99,4 +104,5 @@ def actions_seen(verdict: ReplanVerdict, verdict_id: str, at: int) -> list[Judge
             value=action.value,
         )
         for action in verdict.actions
+        if action not in waiting
     ]

@@ -10,7 +10,7 @@ and cuts come, all of them share one level: each begins with what `online_levels
 levels of their own: what one proves may be recommended as a candidate, which has to be proven again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from services.slow_loop.promotion_levels import KINDS, Key, PromotionLevels
 from services.slow_loop.shadow_ledger import ShadowLedger, ShadowLedgers
 from services.slow_loop.trial_evidence import Evidence, gains, paired_evidence, rounded, trial_evidence
 
+Promoter = Callable[[str, Evidence, int], tuple[PlaybookVersion, ...]]
 TrialKey = tuple[str, str, str | None, tuple[Direction, ...]]
 
 
@@ -52,7 +53,7 @@ class ShadowTrials(Stateful):
         "measured": Pairs(Key, dict[str, Any]),
         "proven": Pairs(Key, dict[str, Any]),
     }
-    REBUILT = frozenset({"_ledgers", "_lifecycle", "_gate", "_judge", "_journal", "_rules"})
+    REBUILT = frozenset({"_ledgers", "_lifecycle", "_gate", "_judge", "_journal", "_rules", "_promote"})
     LEDGERS: ClassVar = {"_open": Pairs(TrialKey, dict[str, Any]), "_beside": Pairs(TrialKey, dict[str, Any])}
 
     def __init__(
@@ -76,6 +77,7 @@ class ShadowTrials(Stateful):
         self._refuted: dict[TrialKey, tuple[ShadowTrial, Evidence]] = {}
         self._cuts: list[Evidence] = []
         self._rules: dict[str, str] = {}  # by version hash
+        self._promote: Promoter = lifecycle.promote
         self._levels = PromotionLevels(judge, before)
         self._experiments = PromotionLevels(judge)
         self.shown: dict[str, Evidence] = {}
@@ -111,13 +113,24 @@ class ShadowTrials(Stateful):
         return self._levels.counts
 
     def step(
-        self, row: int, now: int, traded: Sequence[Episode] = (), open_entries: Sequence[OpenEntry] = ()
+        self,
+        row: int,
+        now: int,
+        traded: Sequence[Episode] = (),
+        open_entries: Sequence[OpenEntry] = (),
+        promote: Promoter | None = None,
     ) -> tuple[PlaybookVersion, ...]:
         """Advance every trial through row `row`; versions whose state changed on their own evidence.
 
-        `traded` holds the trades of the account that are known, `open_entries` its positions.
+        Args:
+            row: of the bars.
+            now: its close, ns.
+            traded: the trades of the account that are known.
+            open_entries: its positions.
+            promote: takes a candidate that its trades prove, and returns what moved; None: the lifecycle.
         """
         self._follow(row)
+        self._promote = promote or self._lifecycle.promote
         changed: list[PlaybookVersion] = []
         self.shown, self.measured, self.proven = {}, {}, {}
         self._told, self._cuts = {}, []
@@ -138,6 +151,11 @@ class ShadowTrials(Stateful):
                 changed += self._weigh(trial, key, evidence, level, now)
             if trial.kind == "banned_cell":
                 self._measured(_place(key), evidence)
+        self._weigh_cuts(now, traded, open_entries)
+        return tuple(changed)
+
+    def _weigh_cuts(self, now: int, traded: Sequence[Episode], open_entries: Sequence[OpenEntry]) -> None:
+        """What the trades since each risk cut have shown."""
         for cut in self._lifecycle.risk_cuts():
             held = [
                 entry.entry_label
@@ -150,7 +168,6 @@ class ShadowTrials(Stateful):
             self._measured(cut.ledger, shown)
             told = _told_of(cut.before, "risk_cut", None) | {"value": cut.risk_fraction}
             self._cuts.append(told | self.measured.get(cut.ledger, shown))
-        return tuple(changed)
 
     def _evidence(self, trial: ShadowTrial, key: TrialKey, row: int, now: int) -> Evidence:
         """What a trial has shown; a candidate's e-value is that of its difference from the incumbent."""
@@ -176,16 +193,38 @@ class ShadowTrials(Stateful):
             if version.state is VersionState.ACTIVE and version.reason in DISCOVERIES:
                 self._levels.promoted(at)
 
+    def key_of(self, version_hash: str) -> TrialKey | None:
+        """Key of the ledger of a candidate in shadow; None when it is not there any more."""
+        found = (trial for trial in self._lifecycle.shadows() if trial.version_hash == version_hash)
+        return next((self._key(trial) for trial in found if trial.kind == "candidate"), None)
+
+    def promoted(self, key: TrialKey, at: int) -> None:
+        """Note that a candidate came into force: its evidence is spent, and those after it need more."""
+        self._levels.promoted(at)
+        self._levels.spend(_place(key))
+        self._spent.add(key)
+
+    def proves(self) -> dict[str, Evidence]:
+        """What is proven as of the last step: candidates by version hash, measures as `HASH|CELL`."""
+        found = {f"{version_hash}|{cell or ''}": shown for (version_hash, cell), shown in self.proven.items()}
+        for trial in self._lifecycle.shadows():
+            shown = self.shown.get(trial.version_hash)
+            if trial.kind == "candidate" and shown is not None and self._proven(trial, shown):
+                found[trial.version_hash] = shown
+        return found
+
+    def _proven(self, trial: ShadowTrial, shown: Evidence) -> bool:
+        level = self._levels.of(_place(self._key(trial)))
+        return level is not None and gains(shown) and self._reaches(shown, "e_value", level)
+
     def _weigh(
         self, trial: ShadowTrial, key: TrialKey, evidence: Evidence, level: float, now: int
     ) -> tuple[PlaybookVersion, ...]:
         """Promote a candidate that its own trades prove, retire one that they speak against."""
-        if gains(evidence) and self._reaches(evidence, "e_value", level):
-            promoted = self._lifecycle.promote(trial.version_hash, evidence, now)
+        if self._proven(trial, evidence):
+            promoted = self._promote(trial.version_hash, evidence, now)
             if promoted:
-                self._levels.promoted(now)
-                self._levels.spend(_place(key))
-                self._spent.add(key)
+                self.promoted(key, now)
             return promoted
         if self._reaches(evidence, "e_value_below", self._judge.promotion_alpha):
             self._refuted[key] = trial, evidence

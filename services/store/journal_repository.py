@@ -9,8 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.errors import StoreError
 from services.journal.chain import GENESIS_HASH, JournalRow, damage, misfit
+from services.journal.kinds import PLAN_KINDS
 from services.store.failures import MEND, NO_TEXT, StoreDamaged
 from services.store.losses import losses_of
+from services.store.plan_projection import project
 from services.store.repository import Repository
 from services.store.tables import journal, runs
 
@@ -206,6 +208,7 @@ async def append_rows(connection: AsyncConnection, run_id: str, rows: Sequence[J
         await connection.execute(journal.insert(), records)
         counters = {"events": new[-1].seq + 1, "head_hash": new[-1].hash}
         await connection.execute(update(runs).where(runs.c.run_id == run_id).values(counters))
+        await project(connection, run_id, [row for row in new if row.kind in PLAN_KINDS])
 
 
 async def _not_stored(

@@ -13,16 +13,23 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schemas.canonical import canonical_json
 from schemas.errors import ConfigError
-from services.store.database_time import now_ms
+from services.store.database_time import Dialect, now_ms
 from services.store.repository import Repository
 from services.store.tables import operator_requests, runs
 
-RequestKind = Literal["kill_switch", "rollback", "replan", "stop"]
+RequestKind = Literal["kill_switch", "rollback", "replan", "plan", "stop"]
 Outcome = Literal["done", "refused"]
 FIELDS: dict[RequestKind, dict[str, tuple[type, ...]]] = {
     "kill_switch": {"on": (bool,)},
     "rollback": {"playbook_id": (str,)},
     "replan": {"report_id": (str, type(None))},
+    "plan": {
+        "plan_id": (str,),
+        "decision": (str,),
+        "hash": (str,),
+        "by": (str,),
+        "plan": (dict, type(None)),
+    },
     "stop": {},
 }
 
@@ -35,7 +42,8 @@ class OperatorRequest:
         run_id: whose process is asked.
         number: 1 and up within a run, in the order of asking.
         kind: what is asked.
-        payload: kill_switch {on}, rollback {playbook_id}, replan {report_id or null}, stop {}.
+        payload: kill_switch {on}, rollback {playbook_id}, replan {report_id or null}, stop {},
+            plan {plan_id, decision: approve | cancel | rollback, hash, by, plan: with an approval}.
         state: waiting, done or refused.
         asked_ms: database time.
         answered_ms: database time; None while it waits.
@@ -63,22 +71,9 @@ class OperatorRequests(Repository):
         Raises:
             ConfigError: the payload is not one of this kind, there is no such run, or it is not running.
         """
-        _demand_fields(kind, payload)
-        text = canonical_json(payload)
         async with self._write() as connection:
-            await self._demand_running(connection, run_id)
-            newest = (await connection.execute(_newest(run_id))).one_or_none()
-            if newest is not None and (newest.state, newest.kind, newest.payload) == (
-                "waiting",
-                kind,
-                text,
-            ):
-                return int(newest.number)
-            number = 1 if newest is None else int(newest.number) + 1
-            row = {"run_id": run_id, "number": number, "kind": kind, "payload": text, "state": "waiting"}
-            row["asked_ms"] = now_ms(self._url.dialect)
-            await connection.execute(operator_requests.insert().values(row))
-        return number
+            await demand_running(connection, run_id)
+            return await put_request(connection, self._url.dialect, run_id, kind, payload)
 
     async def waiting(self, run_id: str) -> list[OperatorRequest]:
         """Requests without an answer, in the order of their numbers."""
@@ -107,13 +102,52 @@ class OperatorRequests(Repository):
         async with self._read() as connection:
             return [_request(row) for row in (await connection.execute(query)).all()]
 
-    async def _demand_running(self, connection: AsyncConnection, run_id: str) -> None:
-        """The run's row stays locked: no second number at once, and no end of the run in between."""
-        of_run = select(runs.c.status).where(runs.c.run_id == run_id).with_for_update()
-        status = await connection.scalar(of_run)
-        if status != "running":
-            found = "there is no such run" if status is None else f"it is {status}"
-            raise ConfigError(f"run {run_id!r} takes no requests, {found}: see `thinktwice runs`")
+
+async def put_request(
+    connection: AsyncConnection, dialect: Dialect, run_id: str, kind: RequestKind, payload: dict[str, Any]
+) -> int:
+    """Queue a request inside a transaction of the caller's, who holds the run; see `OperatorRequests.put`.
+
+    Raises:
+        ConfigError: the payload is not one of this kind.
+    """
+    _demand_fields(kind, payload)
+    text = canonical_json(payload)
+    newest = (await connection.execute(_newest(run_id))).one_or_none()
+    if newest is not None and (newest.state, newest.kind, newest.payload) == ("waiting", kind, text):
+        return int(newest.number)
+    number = 1 if newest is None else int(newest.number) + 1
+    row = {"run_id": run_id, "number": number, "kind": kind, "payload": text, "state": "waiting"}
+    row["asked_ms"] = now_ms(dialect)
+    await connection.execute(operator_requests.insert().values(row))
+    return number
+
+
+async def withdraw_plan(
+    connection: AsyncConnection, dialect: Dialect, run_id: str, plan_id: str, reason: str
+) -> None:
+    """Answer what waits about a plan as refused, inside a transaction of the caller's."""
+    waits = _of(run_id) & (operator_requests.c.state == "waiting") & (operator_requests.c.kind == "plan")
+    columns = (operator_requests.c.number, operator_requests.c.payload)
+    found = (await connection.execute(select(*columns).where(waits))).all()
+    numbers = [number for number, payload in found if json.loads(payload)["plan_id"] == plan_id]
+    told = canonical_json({"plan_id": plan_id, "reasons": [reason]})
+    values = {"state": "refused", "result": told, "answered_ms": now_ms(dialect)}
+    own = waits & operator_requests.c.number.in_(numbers)
+    await connection.execute(update(operator_requests).where(own).values(values))
+
+
+async def demand_running(connection: AsyncConnection, run_id: str) -> None:
+    """The run's row stays locked: no second number at once, and no end of the run in between.
+
+    Raises:
+        ConfigError: it is not running, or there is none.
+    """
+    of_run = select(runs.c.status).where(runs.c.run_id == run_id).with_for_update()
+    status = await connection.scalar(of_run)
+    if status != "running":
+        found = "there is no such run" if status is None else f"it is {status}"
+        raise ConfigError(f"run {run_id!r} takes no requests, {found}: see `thinktwice runs`")
 
 
 def _demand_fields(kind: RequestKind, payload: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from schemas.errors import StoreError
+from services.store.change_plans import ChangePlanRepository
 from services.store.checkpoints import SavepointRepository
 from services.store.claims import ClaimRepository
 from services.store.engine import build_engine
@@ -20,7 +21,7 @@ from services.store.reports_on_demand import OnDemandRepository
 from services.store.revision import RevisionState, ahead_error, behind_error, make_tables, revision_state
 from services.store.run_repository import RunRepository
 from services.store.seals import SealRepository
-from services.store.tables import OPERATOR, SEALS, TRADING, TRIALS, WORKER, metadata
+from services.store.tables import OPERATOR, PLANS, SEALS, TRADING, TRIALS, WORKER, metadata
 from services.store.trading import TradingRepository
 from services.store.trials import TrialRepository
 from services.store.urls import StoreUrl, parse_url
@@ -29,8 +30,9 @@ from services.store.urls import StoreUrl, parse_url
 class Store:
     """An open store with its repositories; close it, or use it as an async context manager.
 
-    `has_worker_tables`, `has_operator_tables` and `has_trading_tables` are false for an older store that was
-    opened for reading: it holds runs, but no reports of a worker, no requests of an operator, no paper runs.
+    `has_worker_tables`, `has_operator_tables`, `has_trading_tables` and `has_plan_tables` are false for an
+    older store that was opened for reading: it holds runs, but no reports of a worker, no requests of an
+    operator, no paper runs, no change plans.
     `outdated` says so with the next step; None for a store of this revision. `upgraded` says from which
     revision opening it brought it to this one; None where it had nothing to do.
     """
@@ -60,6 +62,8 @@ class Store:
         self.on_demand = OnDemandRepository(engine, url)
         self.operator = OperatorRequests(engine, url)
         self.savepoints = SavepointRepository(engine, url)
+        self.has_plan_tables = tables >= PLANS
+        self.plans = ChangePlanRepository(engine, url)
         self.trials = TrialRepository(engine, url, there=tables >= TRIALS)
 
     async def close(self) -> None:

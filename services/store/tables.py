@@ -6,7 +6,8 @@ act (`leases`), what became of each slot (`slot_claims`), what was reported, wha
 what the judge said; then the operator's: what a trading process is asked, and reports on demand. Their wall
 times are ms of the database's clock, slots are ns. `savepoints` may be lost: they save time, no more.
 `seals` are hashes of what is stored beside the journal. `trials` is the ledger of what was tried: its rows
-refer to runs and outlive them.
+refer to runs and outlive them. `change_plans` says how each plan of a run stands; its revisions come last, so
+that a list need not read them.
 """
 
 from sqlalchemy import (
@@ -29,6 +30,7 @@ OPERATOR = frozenset({"operator_requests", "reports_on_demand"})
 TRADING = frozenset({"paper_bars", "paper_orders", "venue_orders", "trading_processes"})
 SEALS = frozenset({"seals"})
 TRIALS = frozenset({"trials"})
+PLANS = frozenset({"change_plans"})
 ORDER_KINDS = ("order_accepted", "exit_filled", "scale_out_filled")
 
 runs = Table(
@@ -247,4 +249,26 @@ trials = Table(
     Column("candidates", BigInteger, nullable=False),
     Column("promotions", BigInteger, nullable=False),
     Column("ledger", Text, nullable=False),
+)
+
+change_plans = Table(
+    "change_plans",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    Column("plan_id", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("phase", Integer, nullable=False),
+    Column("trigger", Text, nullable=False),
+    Column("made_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("journalled", Integer, nullable=False),
+    Column("steps", Text, nullable=False),
+    Column("decisions", Text, nullable=False),
+    Column("reasons", Text, nullable=False),
+    Column("two_phase", Text, nullable=True),
+    Column("reasoning", Text, nullable=True),
+    Column("elapsed_ms", BigInteger, nullable=True),
+    Column("revisions", Text, nullable=False),
 )

@@ -156,6 +156,15 @@ class TradingRepository(Repository):
                     raise self._damaged(run_id, f"row {bars + 1} of its bars is missing")
                 return
 
+    async def last_bars(self, run_id: str) -> tuple[int, int] | None:
+        """Number and label of the last row of bars that a run took; None before the first."""
+        own = paper_bars.c.run_id == run_id
+        query = select(paper_bars.c.number, paper_bars.c.label).where(own)
+        async with self._read() as connection:
+            found = await connection.execute(query.order_by(paper_bars.c.number.desc()).limit(1))
+            row = found.one_or_none()
+        return None if row is None else (int(row.number), int(row.label))
+
     def _page_of_bars(self, run_id: str, start: int) -> Select[Any]:
         columns = (paper_bars.c.number, paper_bars.c.label, paper_bars.c.bars)
         own = (paper_bars.c.run_id == run_id) & (paper_bars.c.number >= start)

@@ -5,7 +5,7 @@ import pytest
 import prompts
 from prompts import PromptError, load_prompt, template_from_text
 
-NAMES = ["policy_level_reflection", "high_level_reflection", "strategist", "judge_replanning"]
+NAMES = ["policy_level_reflection", "high_level_reflection", "strategist", "judge_replanning", "change_plan"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -27,6 +27,7 @@ def test_load_prompt_embedded_templates_name_what_their_callers_give():
     }
     assert load_prompt("high_level_reflection").placeholders == {"report", "evidence"}
     assert load_prompt("judge_replanning").placeholders == {"actions", "refused", "report"}
+    assert load_prompt("change_plan").placeholders == {"playbooks", "text"}
     parts = {"task", "snapshot", "background", "bases", "revision", "correction"}
     assert load_prompt("strategist").placeholders == parts
 

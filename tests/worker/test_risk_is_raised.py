@@ -42,6 +42,8 @@ def test_playbook_that_gains_is_tried_with_more_risk_in_shadow_and_then_trades_w
         (1, "retired", CAREFUL), (2, "active", 2 * CAREFUL),
         (3, "candidate", limit), (3, "shadow", limit),
     ]  # fmt: skip
+    (decided,) = run.of("plan_decided")
+    assert (decided["by"], decided["state"]) == ("auto", "approved")
     shown = versions(run)[4]["evidence"]
     assert shown["e_value"] >= shown["e_needed"] == 40.0
     policies = [one["policy"] for one in run.of("policy_frozen") if one["policy"]["playbook_id"] == NAME]

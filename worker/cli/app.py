@@ -29,6 +29,7 @@ from worker.cli import (
     journal,
     model,
     paper,
+    plans,
     playbooks,
     prompt_commands,
     reflect,
@@ -36,7 +37,6 @@ from worker.cli import (
     reports,
     requests,
     runs,
-    scenarios,
     schema,
     status,
     trials,
@@ -124,7 +124,7 @@ app.command("reflect")(reflect.reflect)
 app.command("replan")(replan.replan)
 app.command("kill")(requests.kill)
 app.command("requests")(requests.requests)
-app.command("scenarios")(scenarios.scenarios)
+app.command("scenarios")(verify.scenarios)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.command("factcheck")(factcheck.factcheck)
@@ -136,6 +136,7 @@ app.command("ablate")(ablate.ablate)
 app.command("worker")(worker.worker)
 app.command("doctor")(doctor.doctor)
 app.add_typer(playbooks.app, name="playbooks")
+app.add_typer(plans.app, name="plans")
 app.add_typer(model.app, name="model")
 app.add_typer(prompt_commands.app, name="prompts")
 app.add_typer(config.app, name="config")

@@ -80,6 +80,7 @@ async def _findings(
         store_checks.store,
         store_checks.store_writable,
         store_checks.store_clock,
+        store_checks.plans_waiting,
         access_checks.feed,
         access_checks.model,
         access_checks.endpoint,

@@ -1,16 +1,20 @@
 """Options that several commands share, and the store they name."""
 
+import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from schemas.errors import ConfigError
+from services.model_calls.quoting import visible
 from worker.cli.console import complain
 from worker.settings import load_settings
 
 if TYPE_CHECKING:
     from services.store import RunRecord, Store
+
+LONGEST_NAME = 64
 
 RunArgument = Annotated[
     str,
@@ -93,3 +97,15 @@ async def open_for_run(
     except BaseException:
         await store.close()
         raise
+
+
+def operator_name(by: str | None = None) -> str:
+    """Who decides, by the name of an option or of the user.
+
+    Raises:
+        ConfigError: it is empty, too long, or holds what cannot be seen.
+    """
+    name = (getpass.getuser() if by is None else by).strip()
+    if not name or len(name) > LONGEST_NAME or visible(name) != name:
+        raise ConfigError(f"--by {name[:LONGEST_NAME]!r}: give a name of 1 to {LONGEST_NAME} letters")
+    return name

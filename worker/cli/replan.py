@@ -9,7 +9,7 @@ import typer
 
 from schemas.errors import ConfigError
 from worker.cli.console import print_json, print_line, time_option
-from worker.cli.options import AtOption, DataOption, DbOption, JsonOption
+from worker.cli.options import AtOption, DataOption, DbOption, JsonOption, operator_name
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from schemas.playbook import PlaybookVersion
     from schemas.settings import Settings
     from services.store import RunRecord, Store
-    from worker.review.replanning import JudgeName
+    from worker.review.replanning import Effect, JudgeName
     from worker.review.report_finder import FoundReport
     from worker.runs.replay import Rebuilt
 
@@ -59,12 +59,15 @@ def replan(
     json: JsonOption = False,
 ) -> None:
     """Ask the judge about a report: what it would change and why, what it refuses and why."""
+    place = None if write is None else write.absolute()
     if write is not None:
         from services.playbooks.writing import demand_writable
 
         demand_writable(write)
     moment = None if at is None else time_option(at, "--at")
-    found = run_async(_answered(target, run, moment, judge, write, data, db))
+    found = run_async(_answered(target, run, moment, judge, place, data, db))
+    if write is not None and found.get("written"):
+        found["written"]["folder"] = str(write)
     if json:
         print_json(found)
     elif "request" in found:
@@ -165,7 +168,9 @@ async def _judged(
     document = outcome(
         verdict, effects, versions, lambda key: session.registry.reader().by_hash(key).definition
     )
-    return _document(found, judged, document) | _written(write, versions, found)
+    return _document(found, judged, document) | await _written(
+        store, rebuilt.session.settings, write, effects, versions, found
+    )
 
 
 async def _verdict(
@@ -224,7 +229,10 @@ async def _judged_in_run(
     by_hash = {version.definition.content_hash: version.definition for version in told.history}
     versions = in_force(told.history)
     document = outcome(found.verdict, told.effects, versions, by_hash.__getitem__)
-    return _document(found, "in the run", document) | _written(write, versions, found)
+    settings = stored_settings(await store.runs.find(found.run_id))
+    return _document(found, "in the run", document) | await _written(
+        store, settings, write, told.effects, versions, found
+    )
 
 
 def _demand_no_judge(found: "FoundReport", verdict: "ReplanVerdict", judge: "JudgeName | None") -> None:
@@ -248,16 +256,22 @@ def _document(found: "FoundReport", judged: str, outcome: dict[str, Any]) -> dic
     }
 
 
-def _written(
-    write: Path | None, versions: "tuple[PlaybookVersion, ...]", found: "FoundReport"
+async def _written(
+    store: "Store",
+    settings: "Settings",
+    write: Path | None,
+    effects: "Sequence[Effect]",
+    versions: "tuple[PlaybookVersion, ...]",
+    found: "FoundReport",
 ) -> dict[str, Any]:
+    """Files of the versions that result: a plan that whoever gives the command approves with it."""
     if write is None:
         return {"written": None}
-    from worker.review.playbook_files import write_in_force
+    from worker.review.replan_plan import write_approved
 
-    reason = f"replan on report {found.report_id}"
-    files = write_in_force(write, versions, run_id=found.run_id, known_at=found.known_at, reason=reason)
-    return {"written": {"folder": str(write), "files": list(files)}}
+    by = operator_name()
+    plan_id, files = await write_approved(store, settings, write, effects, versions, found, by)
+    return {"written": {"folder": str(write), "files": list(files), "plan_id": plan_id}}
 
 
 JUDGED = {
@@ -302,7 +316,8 @@ def version_lines(title: str, versions: Sequence[Mapping[str, Any]]) -> Iterator
 def written_lines(written: Mapping[str, Any] | None) -> Iterator[str]:
     """Where the files are, and what to do with them."""
     if written is not None:
-        yield f"wrote {len(written['files'])} files to {written['folder']}"
+        plan = f", as plan {written['plan_id']}" if written.get("plan_id") else ""
+        yield f"wrote {len(written['files'])} files to {written['folder']}{plan}"
         yield f'Next: set runtime.playbooks = "{written["folder"]}" to trade with them.'
 
 

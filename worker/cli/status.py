@@ -1,5 +1,6 @@
 """`thinktwice status`: how the process that trades a run is, as it last said of itself."""
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,6 +36,7 @@ async def _status(run: str, db: str | None) -> dict[str, Any]:
     store, record = await open_for_run(db, run)
     async with store:
         seen = await store.trading.seen(record.run_id) if store.has_trading_tables else None
+        plans = await store.plans.waiting(record.run_id, now=time.time_ns()) if store.has_plan_tables else 0
         waiting = await store.operator.waiting(record.run_id) if store.has_operator_tables else []
     return {
         "run_id": record.run_id,
@@ -44,6 +46,7 @@ async def _status(run: str, db: str | None) -> dict[str, Any]:
         "head_hash": record.head_hash,
         "process": None if seen is None else _process(seen, record.status),
         "requests_waiting": [request.number for request in waiting],
+        "plans_waiting": plans,
     }
 
 
@@ -52,10 +55,19 @@ def _process(seen: "ProcessSeen", status: str) -> dict[str, Any]:
     return {"owner": seen.owner, "alive": alive, "seen_ms_ago": seen.age_ms, "signs": seen.signs}
 
 
+def _wait(count: int) -> str:
+    return "waits" if count == 1 else "wait"
+
+
 def _render(document: dict[str, Any]) -> None:
     console = stdout_console()
     events = counted(document["events"], "event")
     console.print(f"run {document['run_id']} ({document['mode']}, {document['status']}): {events}")
+    if document["plans_waiting"]:
+        count = counted(document["plans_waiting"], "change plan")
+        console.print(
+            f"plans      {count} {_wait(document['plans_waiting'])} for a decision: `thinktwice plans list`"
+        )
     process = document["process"]
     if process is None:
         console.print("no process has traded it: `thinktwice paper` makes and trades runs")
@@ -73,7 +85,7 @@ def _render(document: dict[str, Any]) -> None:
         console.print(f"blocked    {shut}: no entries, exits run on", soft_wrap=True)
     store = "ok" if signs["store_ok"] else f"AWAY since {shown_time(signs['store_away_since'])}"
     waiting = signs["buffered_rows"]
-    console.print(f"store      {store}, {counted(waiting, 'row')} {'waits' if waiting == 1 else 'wait'}")
+    console.print(f"store      {store}, {counted(waiting, 'row')} {_wait(waiting)}")
     counts = ", ".join(f"{name} {count}" for name, count in signs["evaluations"].items())
     console.print(f"policies   {counts or 'none yet'}; {signs['in_flight']} in flight", soft_wrap=True)
     positions = ", ".join(f"{symbol} {amount:g}" for symbol, amount in signs["open_positions"].items())

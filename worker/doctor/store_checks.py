@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from services.model_calls.quoting import counted
+from services.store import open_store
 from services.store.database_time import now_ms
 from services.store.engine import build_engine
 from services.store.examination import examine
@@ -44,6 +46,21 @@ async def store(patient: DoctorContext) -> Finding:
     if found.state != "current":
         return Finding("store", "failed" if url.server is not None else "warning", said, UPGRADE)
     return Finding("store", "ok", said)
+
+
+async def plans_waiting(patient: DoctorContext) -> Finding:
+    """Whether change plans wait for a decision."""
+    url = parse_url(patient.settings.runtime.db)
+    if url.path is not None and not url.path.exists():
+        return Finding("plans_waiting", "ok", "there is no store yet")
+    async with await open_store(patient.settings.runtime.db, create=False) as opened:
+        count = await opened.plans.waiting(now=time.time_ns()) if opened.has_plan_tables else 0
+    if count:
+        step = "see `thinktwice plans list --state awaiting_approval`"
+        return Finding(
+            "plans_waiting", "warning", f"{counted(count, 'change plan')} for a person to decide", step
+        )
+    return Finding("plans_waiting", "ok", "no change plan waits for a decision")
 
 
 async def store_writable(patient: DoctorContext) -> Finding:

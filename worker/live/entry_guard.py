@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from services.feeds.block_reasons import BlockReason
 from services.feeds.port import BarRow
+from services.slow_loop.standing import SAFE_MODE
 from worker.live.safe_mode import HARD, Change, SafeMode, SafeModeReason
 from worker.operations.logs import EventSink
-
-SAFE_MODE = "safe mode"
 
 
 class EntryGuard:

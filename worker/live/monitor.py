@@ -82,7 +82,9 @@ class OperatedMonitor:
         """Endpoint and notifier, open while the block runs."""
         async with operated(self._prepared, source, run_id, "paper") as operations:
             self._notifier = operations.notifier
-            self._changes = WaitingChanges(run_id, lambda: source.status().playbooks)
+            self._changes = WaitingChanges(
+                run_id, lambda: source.status().playbooks, lambda: source.status().plans_waiting
+            )
             try:
                 yield
             finally:

@@ -4,13 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 from schemas.errors import StoreError, ThinktwiceError
+from services.store.change_plans import ChangePlanRepository
 from services.store.operator_requests import OperatorRequest, OperatorRequests, Outcome
 from services.store.repository import LeaseLost
 from worker.live.commit_loop import CommitLoop
 from worker.live.stepper import LiveStepper
 from worker.operations.logs import EventSink
+from worker.session import Session
 
-CHANGES_PLAYBOOKS = ("rollback", "replan")  # they wait until no evaluation is out
+CHANGES_PLAYBOOKS = ("rollback", "replan", "plan")  # they wait until no evaluation is out
 BEFORE = {"outcome": "done", "note": "it was carried out before a restart"}
 
 
@@ -19,6 +21,7 @@ class OperatorCommands:
 
     Args:
         operator: where they wait.
+        plans: where the plans stand that they decide on.
         run_id: the run.
         stepper: what they change.
         committing: stores what was done before the operator is told.
@@ -30,6 +33,7 @@ class OperatorCommands:
     def __init__(
         self,
         operator: OperatorRequests,
+        plans: ChangePlanRepository,
         run_id: str,
         stepper: LiveStepper,
         committing: CommitLoop,
@@ -38,6 +42,7 @@ class OperatorCommands:
         released: Callable[[], None],
     ) -> None:
         self._operator = operator
+        self._plans = plans
         self._run_id = run_id
         self._stepper = stepper
         self._committing = committing
@@ -77,16 +82,24 @@ class OperatorCommands:
             if self._ends(request) != ending:
                 self._waiting.append(request)
             elif request.kind not in CHANGES_PLAYBOOKS or not self._stepper.session.policy_loop.in_flight:
-                await self._answer(request, await self._done(request))
+                told = await self._done(request)
+                if told is not None:
+                    await self._answer(request, told)
 
     def _ends(self, one: OperatorRequest) -> bool:
         return one.kind == "stop" and one.number not in self._outcomes
 
-    async def _done(self, one: OperatorRequest) -> dict[str, Any]:
-        """What came of a request, now or when it was carried out."""
+    async def _done(self, one: OperatorRequest) -> dict[str, Any] | None:
+        """What came of a request, now or when it was carried out; None where it has to wait."""
         known = self._outcomes.get(one.number)
         if known is not None:
             return known
+        if one.kind == "plan" and one.payload["decision"] == "approve":
+            claimed = await self._claimed(one)
+            if claimed is None or (claimed and self._stepper.session.policy_loop.in_flight):
+                return None  # an approval that is claimed is claimed again at the next look
+            if not claimed:
+                return _refused_plan(one)
         self._unanswered.add(one.number)
         command = {"number": one.number, "kind": one.kind, "payload": one.payload}
         self._outcomes[one.number] = BEFORE  # it stands in the journal from here on
@@ -95,6 +108,16 @@ class OperatorCommands:
             self._released()
         await self._committing.commit()
         return told
+
+    async def _claimed(self, one: OperatorRequest) -> bool | None:
+        """Whether an approval is in force still; None where the store cannot say, and the next look asks."""
+        try:
+            return await self._plans.claim(self._run_id, one.payload["plan_id"], one.payload["hash"])
+        except StoreError as error:
+            if not error.retryable:
+                raise
+            self._note("request_not_answered", {"number": one.number, "reason": str(error)})
+            return None
 
     async def _answer(self, one: OperatorRequest, told: dict[str, Any]) -> None:
         """Answer; where the store cannot take it, the request is found again and answered then."""
@@ -132,6 +155,8 @@ async def execute(stepper: LiveStepper, command: dict[str, Any]) -> dict[str, An
         return _rolled_back(stepper, payload["playbook_id"])
     if kind == "replan":
         return await _replanned(stepper)
+    if kind == "plan":
+        return session.slow_loop.plans.decide(payload, now)
     return {"outcome": "done"}
 
 
@@ -155,12 +180,19 @@ async def _replanned(stepper: LiveStepper) -> dict[str, Any]:
     }
 
 
+def _refused_plan(one: OperatorRequest) -> dict[str, Any]:
+    reason = "it was edited, cancelled or decided since: `thinktwice plans show` tells"
+    return {"outcome": "refused", "plan_id": one.payload["plan_id"], "reasons": [reason]}
+
+
 def _refused(reason: str) -> dict[str, Any]:
     return {"outcome": "refused", "reason": reason}
 
 
 def _rolled_back(stepper: LiveStepper, playbook_id: str) -> dict[str, Any]:
     session = stepper.session
+    if session.settings.plans.enabled:
+        return _rollback_planned(session, playbook_id)
     try:
         changed = session.lifecycle.rollback(playbook_id, session.clock.now)
     except ThinktwiceError as error:
@@ -172,3 +204,18 @@ def _rolled_back(stepper: LiveStepper, playbook_id: str) -> dict[str, Any]:
             f"{version.definition.id} {version.definition.version}: {version.state}" for version in changed
         ],
     }
+
+
+def _rollback_planned(session: Session, playbook_id: str) -> dict[str, Any]:
+    """A rollback is a plan: it waits for its approval, or has acted where nobody is asked."""
+    desk = session.slow_loop.plans
+    try:
+        plan = desk.of_rollback(playbook_id, session.clock.now)
+    except ThinktwiceError as error:
+        return _refused(str(error))
+    if plan is None:
+        return _refused(f"the same rollback of {playbook_id} waits already: `thinktwice plans list`")
+    finished = desk.finished.get(plan.plan_id)
+    state = "awaiting_approval" if finished is None else finished.state
+    told = {"outcome": "done", "plan_id": plan.plan_id, "plan_hash": plan.content_hash, "state": state}
+    return told | {"versions": [] if finished is None else [made[2] for made in finished.made]}

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from schemas.errors import ConfigError, StoreError
@@ -27,6 +27,7 @@ from worker.live.run_selection import RESUMABLE, lease_name, release_dead_lease,
 from worker.live.stop_request import StopRequest
 from worker.live.traded_run import ProcessInputs, TradedRun
 from worker.models import Models
+from worker.runs.replay import settings_of_then
 from worker.runs.run_result import RunResult
 from worker.runs.warm_up import compile_engine
 from worker.slow_worker.lease_holder import LeaseHolder
@@ -149,7 +150,9 @@ class PaperProcess:
         return record.status in RESUMABLE
 
     async def _traded(self, run_id: str, lease: Lease, began: float, compiled_s: float) -> PaperOutcome:
-        given, record = self._inputs, await self._inputs.store.runs.find(run_id)
+        record = await self._inputs.store.runs.find(run_id)
+        settings = settings_of_then(self._inputs.settings, record.config)
+        given = replace(self._inputs, settings=settings)
         crash_loop = self._crashed_too_often(run_id)
         run = TradedRun(given, self._stop, record, lease)
         await run.start()

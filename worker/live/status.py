@@ -104,6 +104,7 @@ class TradingStatus:
                 version.definition.id: version.definition.version
                 for version in session.registry.reader().active()
             },
+            "plans_waiting": tuple(session.slow_loop.plans.waiting),
             "model_spend": session.model_account.ledger.run.usd,
         }
 

@@ -140,8 +140,8 @@ class TradedRun:
         self.committing = CommitLoop(journal, self.keeper, self._note, self._save, lambda: self._stop.until)
         self.guard = EntryGuard(feed.symbols, self._note)
         self.requests = OperatorCommands(
-            store.operator, run_id, self.stepper, self.committing, self._note, self._script.outcomes,
-            self.guard.release,
+            store.operator, store.plans, run_id, self.stepper, self.committing, self._note,
+            self._script.outcomes, self.guard.release,
         )  # fmt: skip
         self.status = TradingStatus(
             run_id, given.owner, feed, self.stepper, self.keeper, self.committing, self.guard,

@@ -91,6 +91,8 @@ def _store(status: ProcessStatus, now: int) -> Iterator[Metric]:
     yield _gauge(
         "store_away_seconds", "Time without the store.", 0.0 if away is None else (now - away) / SECOND
     )
+    waiting = len(status.plans_waiting)
+    yield _gauge("change_plans_waiting", "Change plans that wait for a decision.", waiting)
     yield _gauge("journal_buffered_rows", "Journal rows that wait for the store.", status.buffered_rows)
 
 

@@ -1,17 +1,20 @@
 """Changes of playbooks that wait for a person: what the judge wanted and the program does not do by itself.
 
-A run that trades does not wait: what it may not do it declines, the journal has it, and a person is told
-how to do it all the same. That is an action which met a bound, and an experiment that has ended, since one
-never becomes active by itself. What the evidence did not carry, or what is so already, waits for no person.
+A change plan waits until it is decided or expires. What the program may not do at all it declines, the
+journal has it, and a person is told how to do it all the same: an action which met a bound, and an experiment
+that has ended, since one never becomes active by itself. What the evidence did not carry, or what is so
+already, waits for no person.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from schemas.canonical import ns_to_datetime
 from services.playbooks.lifecycle import EXPERIMENT_ENDED
 from worker.operations.alerts import Alert
 
-CHANGE_KINDS = frozenset({"replan_verdict", "action_refused", "playbook_version"})
+DRAFTED = "two_phase_phase1_complete"
+CHANGE_KINDS = frozenset({"replan_verdict", "action_refused", "playbook_version", DRAFTED})
 # Refusals by a bound that a person has set, or by a model that overruled the rules.
 BOUNDS = frozenset(
     {
@@ -32,10 +35,17 @@ class WaitingChanges:
     Args:
         run_id: of the run.
         versions: the active version of each playbook, as it is now.
+        plans: ids of the change plans that wait, as it is now; where nobody is asked none does.
     """
 
-    def __init__(self, run_id: str, versions: Callable[[], Mapping[str, int]]) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        versions: Callable[[], Mapping[str, int]],
+        plans: Callable[[], Collection[str]],
+    ) -> None:
         self._run_id = run_id
+        self._plans = plans
         self._versions = versions
         self._report: dict[str, str] = {}
 
@@ -49,6 +59,19 @@ class WaitingChanges:
             yield from self._refused(payload, self._report.get(payload["verdict_id"]), at)
         elif kind == "playbook_version" and payload["reason"] == EXPERIMENT_ENDED:
             yield self._ended(payload, at)
+        elif kind == DRAFTED and payload["plan_id"] in self._plans():
+            yield self._planned(payload, at)
+
+    def _planned(self, drafted: Mapping[str, Any], at: int) -> Alert:
+        plan, name = drafted["plan"], drafted["plan_id"]
+        until = f"{ns_to_datetime(plan['expires_at']):%Y-%m-%d %H:%M} UTC"
+        command = f"thinktwice plans show {name} --run {self._run_id}"
+        detail = {"plan_id": name, "plan_hash": drafted["plan_hash"], "expires_at": plan["expires_at"]}
+        detail |= {"steps": [step["effect"] for step in plan["steps"]], "command": command}
+        said = f"plan {name} waits for a decision until {until}: {plan['expected_outcome']}"
+        about = next(iter(plan["basis"]["versions"]), None)
+        topic = f"plan {name} {drafted['revision']}"
+        return Alert("approval_waits", f"{said}; `{command}`", at, about, topic, detail)
 
     def _refused(self, refusal: Mapping[str, Any], report_id: str | None, at: int) -> Iterator[Alert]:
         action, code, name = refusal["action"], refusal["code"], refusal["action"]["playbook_id"]

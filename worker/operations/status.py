@@ -43,6 +43,7 @@ class ProcessStatus:
         equity: of the account, in quote currency.
         kill_switch: whether the operator has pulled it.
         playbooks: active version of each playbook.
+        plans_waiting: ids of change plans that wait for a decision.
         model_spend: in US dollars, of this run.
         slow_loop_last: slot that was last decided.
         slow_loop_next: slot that is due next.
@@ -76,6 +77,7 @@ class ProcessStatus:
     equity: float | None = None
     kill_switch: bool = False
     playbooks: Mapping[str, int] = field(default_factory=dict)
+    plans_waiting: tuple[str, ...] = ()
     model_spend: float = 0.0
     slow_loop_last: int | None = None
     slow_loop_next: int | None = None

@@ -3,14 +3,14 @@
 From a rebuilt session, or from the journal for a moment that the run itself has decided.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from schemas.canonical import ns_to_datetime
 from schemas.playbook import PlaybookVersion
 from schemas.vocabulary import VersionState
-from services.playbooks.writing import write_playbooks
+from services.playbooks.writing import MANIFEST, named_files, write_playbooks
 
 OPEN = (VersionState.CANDIDATE, VersionState.SHADOW)
 
@@ -22,21 +22,29 @@ def in_force(history: Iterable[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
 
 
 def write_in_force(
-    folder: Path, versions: Sequence[PlaybookVersion], *, run_id: str, known_at: int, reason: str
+    folder: Path,
+    versions: Sequence[PlaybookVersion],
+    *,
+    run_id: str,
+    known_at: int,
+    reason: str,
+    plan: Mapping[str, Any] | None = None,
 ) -> tuple[str, ...]:
     """Write the versions that are active or on trial; names of the files.
+
+    `plan` is what the manifest says of the change plan that was carried out with it.
 
     Raises:
         ConfigError: the folder holds something else, or cannot be written; then nothing has changed.
     """
-    active = [version for version in versions if version.state is VersionState.ACTIVE]
-    tried = [version for version in versions if version.state in OPEN]
+    active, tried = _parted(versions)
     manifest = {
         "run_id": run_id,
         "known_at": ns_to_datetime(known_at).isoformat(),
         "reason": reason,
         "active": [shown_version(version) for version in active],
         "candidates": [shown_version(version) for version in tried],
+        **({} if plan is None else {"plan": dict(plan)}),
     }
     return write_playbooks(
         folder,
@@ -44,6 +52,17 @@ def write_in_force(
         [version.definition for version in tried],
         manifest,
     )
+
+
+def file_names(versions: Sequence[PlaybookVersion]) -> tuple[str, ...]:
+    """Names of the files that `write_in_force` writes."""
+    active, tried = ([version.definition for version in part] for part in _parted(versions))
+    return (*named_files(active, tried), MANIFEST)
+
+
+def _parted(versions: Sequence[PlaybookVersion]) -> tuple[list[PlaybookVersion], list[PlaybookVersion]]:
+    active = [version for version in versions if version.state is VersionState.ACTIVE]
+    return active, [version for version in versions if version.state in OPEN]
 
 
 def shown_version(one: PlaybookVersion) -> dict[str, Any]:

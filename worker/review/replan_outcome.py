@@ -5,7 +5,7 @@ report itself.
 """
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,10 +73,9 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
                 refused.append(RefusedAction.model_validate(payload))
             continue
         if row.kind == "measure_renewed":
-            history.append(_renewed(history, payload))
+            history.append(renewed(history, payload))
             continue
-        fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
-        version = PlaybookVersion.model_validate(fields)
+        version = version_of(payload)
         history.append(version)
         if row.known_at == verdict.known_at and version.action_id is not None:
             moved.setdefault(version.action_id, []).append(version)
@@ -86,7 +85,13 @@ async def outcome_in_run(rows: AsyncIterator[JournalRow], verdict: ReplanVerdict
     )
 
 
-def _renewed(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
+def version_of(payload: Mapping[str, Any]) -> PlaybookVersion:
+    """The transition that a `playbook_version` row tells."""
+    fields = {name: payload[name] for name in PlaybookVersion.model_fields if name in payload}
+    return PlaybookVersion.model_validate(fields)
+
+
+def renewed(history: Sequence[PlaybookVersion], payload: dict[str, Any]) -> PlaybookVersion:
     """The version as it stands once one of its measures goes on."""
     found = (
         version for version in reversed(history) if version.definition.content_hash == payload["version_hash"]

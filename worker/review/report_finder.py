@@ -69,6 +69,20 @@ async def find_report(store: "Store", prefix: str, run: "RunRecord | None") -> F
     )
 
 
+async def latest_report(store: "Store", run: "RunRecord") -> FoundReport:
+    """The newest report of a run, whoever wrote it.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    found = await _of_run(store, run.run_id, "")
+    if not found:
+        raise ConfigError(
+            f"run {run.run_id} has no report: `thinktwice replan {run.run_id}` makes and judges one"
+        )
+    return max(found, key=lambda report: report.known_at)
+
+
 async def _of_run(store: "Store", run_id: str, prefix: str) -> list[FoundReport]:
     found = await _journalled(store, run_id, prefix)
     if store.has_worker_tables:

@@ -19,7 +19,7 @@ from pydantic import PrivateAttr, ValidationError
 from agents.language_models.cassette import KIND, Cassette, recorded_call
 from schemas.errors import CassetteMiss, ConfigError, ThinktwiceError
 from schemas.playbook import PlaybookDefinition
-from schemas.settings import Settings
+from schemas.settings import DeliberationSettings, Settings
 from services.journal.chain import GENESIS_HASH
 from services.journal.sinks import ComparingSink, ReplayStopped
 from services.journal.writer import JournalWriter
@@ -63,27 +63,34 @@ class PastSettings(Settings):
         return dict(self._as_hashed)
 
 
-def _settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
-    """The settings with what their version did to texts, where it was less than this one does.
+def settings_of_then(settings: Settings, stored: Mapping[str, Any]) -> Settings:
+    """The settings with what their version did, where it was less than this one does.
 
-    Before claims were held against the run, numbers alone were looked up; before texts were scored and
-    improved, each was asked for and checked, and no reason was.
+    Before plans, the judge's actions acted by themselves. Before claims were held against the run, numbers
+    alone were looked up; before texts were scored and improved, each was asked for and checked, and no reason
+    was.
     """
-    told = stored.get("deliberation") or {}
-    if "pass" in told:
+    told, update = stored.get("deliberation") or {}, dict[str, Any]()
+    if "plans" not in stored:
+        update["plans"] = settings.plans.model_copy(update={"enabled": False})
+    if "pass" not in told:
+        update["deliberation"] = _texts_of_then(settings.deliberation, told)
+    if not update:
         return settings
-    parts = settings.deliberation
+    past = PastSettings.model_construct(**{**settings.__dict__, **update})
+    past._as_hashed = settings.hashed()
+    return past
+
+
+def _texts_of_then(parts: DeliberationSettings, told: Mapping[str, Any]) -> DeliberationSettings:
     update: dict[str, Any] = {"enabled": False} if told else {"enabled": False, "fact_check": "numbers"}
-    then = parts.model_copy(
+    return parts.model_copy(
         update={
             "quality": parts.quality.model_copy(update=update),
             "reflection_pass": parts.reflection_pass.model_copy(update={"enabled": False}),
             "check_reasons": False,
         }
     )
-    past = PastSettings.model_construct(**{**settings.__dict__, "deliberation": then})
-    past._as_hashed = settings.hashed()
-    return past
 
 
 class SettingsOfAnotherVersion(ConfigError):
@@ -111,7 +118,7 @@ def stored_settings(record: "RunRecord") -> Settings:
             f"the stored configuration of {record.run_id} hashes to {settings.config_hash[:16]}, recorded "
             f"was {record.config_hash[:16]}: it was changed, or another version made it"
         )
-    return _settings_of_then(settings, record.config)
+    return settings_of_then(settings, record.config)
 
 
 def _without_sockets(config: Mapping[str, Any]) -> dict[str, Any]:

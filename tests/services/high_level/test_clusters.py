@@ -5,11 +5,11 @@ from schemas.settings import GateSettings
 from services.high_level.clusters import (
     build_clusters,
     declared_hypotheses,
-    eligible_cells,
     reference_of,
     regime_marginals,
     split_population,
 )
+from services.playbooks.measures import eligible_cells
 from tests.services.high_level.builders import episode, playbook
 
 CELLS = ("sideways/low", "sideways/mid", "up/low", "up/mid")

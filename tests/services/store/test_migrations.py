@@ -111,8 +111,8 @@ def test_revisions_make_the_tables_of_a_new_store(address):
 
 def test_shapes_that_differ_are_told_apart():
     shape = migrate.shape_at(HEAD)
-    assert first_difference(migrate.shape_at("0001"), shape) == "table 'leases' is missing"
-    assert first_difference(shape, migrate.shape_at("0001")) == "table 'leases' is not known"
+    assert first_difference(migrate.shape_at("0001"), shape) == "table 'change_plans' is missing"
+    assert first_difference(shape, migrate.shape_at("0001")) == "table 'change_plans' is not known"
     for aspect in shape["slow_reports"]:
         other = {**shape, "slow_reports": {**shape["slow_reports"], aspect: "other"}}
         assert first_difference(other, shape) == f"{aspect} of table 'slow_reports'"

@@ -1,12 +1,21 @@
 """What only a real process shows: what is imported, a broken pipe, a signal from outside."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from schemas.judge import JudgeAction
+from schemas.plan import ChangePlan
+from schemas.settings import Settings
+from services.plans.drafting import PlanFacts, Proposed, draft
+from services.playbooks.loader import load_playbooks
+from services.store import open_store
 
 HEAVY = ("numba", "pandas", "pyarrow", "anthropic", "scipy", "numpy", "llvmlite", "alembic")
 RUN = "import sys; from worker.cli import app\n"
@@ -54,6 +63,8 @@ def stored_run(shell):
         ["check", "--help"],
         ["model", "--help"],
         ["prompts", "diff", "--help"],
+        ["plans", "list"],
+        ["plans", "--help"],
     ],
 )
 def test_reading_command_loads_no_heavy_library(stored_run, words):
@@ -109,3 +120,53 @@ def test_backtest_interrupted_from_outside_keeps_a_journal_that_verifies(shell):
     result = shell.run("verify", "r0001")
     assert result.exit_code == 0, result.output
     assert "(interrupted)" in result.stdout
+
+
+def folder_plan(folder: Path) -> ChangePlan:
+    """A plan of less risk for a playbook that the package brings."""
+    now, (definition, *_) = time.time_ns(), load_playbooks(None)
+    action = JudgeAction(
+        kind="set_risk_fraction", playbook_id=definition.id, value=0.002, reason="less of it"
+    )
+    facts = PlanFacts(
+        at=now,
+        expires_at=now + 10**15,
+        definitions={definition.id: definition},
+        next_versions={definition.id: 2},
+        judge=Settings().judge,
+    )
+    plan = draft([Proposed(action)], facts, "text", understanding="risk less", folder=str(folder))
+    assert isinstance(plan, ChangePlan)
+    return plan
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "PLAN"],
+        ["show", "PLAN", "--json"],
+        ["diff", "PLAN"],
+        ["edit", "PLAN", "--set", "steps.1.value=0.001"],
+        ["approve", "PLAN", "--hash", "HASH"],
+        ["cancel", "PLAN"],
+    ],
+)
+def test_commands_of_plans_load_neither_compiler_nor_frames_nor_model_sdk(stored_run, words):
+    async def planned():
+        async with await open_store(f"sqlite:///{stored_run}/thinktwice.db", create=True) as store:
+            plan = folder_plan(stored_run / "books")
+            await store.plans.put("r0001", plan)
+            return plan
+
+    plan = asyncio.run(planned())
+    filled = [{"PLAN": plan.plan_id, "HASH": plan.content_hash}.get(word, word) for word in words]
+    heavy = ("numba", "pandas", "pyarrow", "anthropic", "openai", "scipy", "llvmlite", "alembic")
+    done = subprocess.run(
+        python(LOADED.format(words=["plans", *filled], heavy=heavy), stored_run),
+        cwd=stored_run,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.splitlines()[-1] == f"loaded [] {1 if words[0] == 'approve' else 0}", done.stderr

@@ -107,9 +107,9 @@ def waiting_feed(bars: BarSeries) -> ReplayFeed:
     return ReplayFeed(bars)
 
 
-def address(folder: Path) -> str:
-    """The store of a test."""
-    return f"sqlite:///{folder}/paper.db"
+def address(folder: Path | str) -> str:
+    """The store of a test: in a folder, or at an address."""
+    return folder if isinstance(folder, str) else f"sqlite:///{folder}/paper.db"
 
 
 async def process_in(
@@ -143,7 +143,7 @@ def killed(folder: Path, settings: Settings, feed: Any, point: str, time: int) -
     return False
 
 
-def asked(folder: Path, ask: Callable[[Store], Awaitable[Any]]) -> Any:
+def asked(folder: Path | str, ask: Callable[[Store], Awaitable[Any]]) -> Any:
     """An answer of the store."""
 
     async def run() -> Any:
@@ -153,7 +153,7 @@ def asked(folder: Path, ask: Callable[[Store], Awaitable[Any]]) -> Any:
     return asyncio.run(run())
 
 
-def rows_stored(folder: Path, run_id: str = "latest", *kinds: str) -> list[Any]:
+def rows_stored(folder: Path | str, run_id: str = "latest", *kinds: str) -> list[Any]:
     """Journal rows of a run."""
 
     async def read(store: Store) -> list[Any]:
@@ -164,7 +164,7 @@ def rows_stored(folder: Path, run_id: str = "latest", *kinds: str) -> list[Any]:
     return found
 
 
-def replayed(folder: Path, settings: Settings, **named: Any) -> ReplayReport:
+def replayed(folder: Path | str, settings: Settings, **named: Any) -> ReplayReport:
     """The newest run, played again from what it took in."""
 
     async def play(store: Store) -> ReplayReport:

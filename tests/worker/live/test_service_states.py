@@ -46,6 +46,9 @@ WITHOUT_STATE: dict[str, set[str]] = {
     "MemoryView": {"_quotas"},
     "Models": {"texts"},
     "TextModels": {"models", "prompts"},
+    "PlanExecutor": set(),
+    "PlanRows": set(),
+    "PlanSources": set(),
     "PolicyEvaluator": set(),
     "RegistryReader": {"_rules"},
     "RuleStrategist": set(),
@@ -138,10 +141,10 @@ def stateful(session: Session) -> dict[str, Stateful]:
 SERVICES = (
     "BackgroundBuilder", "Breaker", "DriftWindow", "EpisodeMemory", "ExpectationBook", "JournalWriter",
     "JudgeAgentClient", "Ledger", "LoopFacts", "MemoryTelemetry", "ModelAccount", "OpenPositions",
-    "PastRuns", "PlanOutcomes", "PlaybookLifecycle", "PlaybookRegistry", "PolicyCounters",
-    "PolicyLevelReflectionService", "PolicyLoopService", "PromotionLevels", "ReflectingPlanProvider",
-    "Session", "ShadowLedger", "ShadowTrials", "SimulatedClock", "SlowCounters", "SlowLoopService", "Spent",
-    "TickGuard", "UntradedSignals",
+    "PastRuns", "PlanCounters", "PlanDesk", "PlanOutcomes", "PlaybookLifecycle", "PlaybookRegistry",
+    "PolicyCounters", "PolicyLevelReflectionService", "PolicyLoopService", "PromotionLevels",
+    "ReflectingPlanProvider", "Session", "ShadowLedger", "ShadowTrials", "SimulatedClock", "SlowCounters",
+    "SlowLoopService", "Spent", "Standing", "TickGuard", "UntradedSignals",
 )  # fmt: skip
 ASKING = frozenset({"BackgroundBuilder", "Breaker", "PlanOutcomes"})  # there is none where no model is asked
 

@@ -3,6 +3,7 @@
 import pytest
 
 from schemas.judge import JudgeAction, RefusedAction
+from tests.services.store.plans import change_plan
 from worker.operations.pending_changes import BOUNDS, WaitingChanges
 
 AT = 1_700_000_000 * 10**9
@@ -16,8 +17,8 @@ BAN = JudgeAction(
 )
 
 
-def changes():
-    return WaitingChanges("r0001", lambda: {"p": 3})
+def changes(*plans):
+    return WaitingChanges("r0001", lambda: {"p": 3}, lambda: plans)
 
 
 def verdict(*refused):
@@ -69,3 +70,18 @@ def test_each_change_is_a_topic_of_its_own_and_the_same_one_is_not():
 
 def test_version_that_moves_for_another_reason_waits_for_nobody():
     assert list(changes().of("playbook_version", {"reason": "proven in shadow"}, AT)) == []
+
+
+def test_change_plan_waits_for_a_person_until_it_expires_and_where_nobody_is_asked_for_nobody():
+    plan = change_plan()
+    payload = {"plan_id": plan.plan_id, "plan_hash": plan.content_hash, "revision": 1, "plan": plan.payload()}
+    [news] = changes(plan.plan_id).of("two_phase_phase1_complete", payload, AT)
+    assert (news.kind, news.topic) == ("approval_waits", f"plan {plan.plan_id} 1")
+    assert news.summary == (
+        f"plan {plan.plan_id} waits for a decision until 2024-10-05 00:00 UTC: smaller losses; "
+        f"`thinktwice plans show {plan.plan_id} --run r0001`"
+    )
+    assert news.detail["steps"] == ["risks 0.0025"]
+    assert list(changes().of("two_phase_phase1_complete", payload, AT)) == []
+    refused = {"plan_id": None, "plan_hash": None, "revision": None, "plan": None}
+    assert list(changes(plan.plan_id).of("two_phase_phase1_complete", refused, AT)) == []

@@ -4,6 +4,7 @@
 seldom matters does.
 """
 
+from tests.worker.settings_walk.plans_seen import PLANS
 from tests.worker.settings_walk.runs_seen import (
     BUSY_TRADES,
     DOUBTS,
@@ -211,6 +212,7 @@ DECISIONS: dict[str, Entry] = {
     "deliberation.chunked.outline_tokens": Entry(100, told, CHUNKED),
     "deliberation.chunked.strategy": Entry("per_chunk", told, CHUNKED | REVIEWED),
     "deliberation.chunked.retry": Entry(False, told, CHUNKED | REVIEWED),
+    **PLANS,
     "gate.mode": Entry("significance_only", report),
     "gate.q": Entry(0.3, report),
     "gate.minimum_trades": Entry(31, report),

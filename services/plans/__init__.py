@@ -1,0 +1,1 @@
+"""Change plans: drafted from facts by value, decided by a person, carried out once."""

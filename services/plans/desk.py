@@ -1,0 +1,417 @@
+"""The change plans of one run: made, waiting for a decision, carried out once, between two rows of bars.
+
+What is approved is held against the state it was made for; then exactly its bytes run, and what they make
+comes into force together. Everything is journalled, so that a replay decides and does the same.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from schemas.errors import ConfigError, InvariantViolation
+from schemas.judge import JudgeAction
+from schemas.plan import ChangePlan, Decision, PlanState, PlanStep, RollbackAction, Trigger
+from schemas.playbook import PlaybookVersion
+from schemas.settings import Settings
+from schemas.state import PART, Stateful
+from services.plans.basis import ATR_BARS, mean_true_range, stale_reasons
+from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
+from services.plans.execution import ExecutedStep, PlanExecutor, StepFailed
+from services.plans.facts import facts_of
+from services.plans.rows import PlanRows, WaitingPlan
+from services.plans.sources import PlanSources
+from services.playbooks.lifecycle import PlaybookLifecycle
+from services.ports import EventJournal
+from services.slow_loop.loop_facts import LoopFacts
+from services.slow_loop.shadow_trials import ShadowTrials
+from trading_core.market import Market
+
+AUTO, UNATTENDED = "auto", "unattended"
+
+
+@dataclass(frozen=True)
+class FinishedPlan:
+    """A plan that is over; `made` holds (playbook, version before, version after) of each, in order."""
+
+    state: PlanState
+    plan: ChangePlan
+    made: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What the desk moves beside versions.
+
+    Attributes:
+        entered: journals versions that moved and retires policies of those replaced.
+        replanned: retires every frozen policy.
+        applied: counts the actions of verdicts that were carried out.
+    """
+
+    entered: Callable[[tuple[PlaybookVersion, ...], int], None]
+    replanned: Callable[[], None]
+    applied: Counter[str]
+
+
+@dataclass
+class PlanCounters(Stateful):
+    """Plans by the state in which they ended, and those made; telemetry."""
+
+    made: int = 0
+    ended: Counter[str] = field(default_factory=Counter)
+
+
+class PlanDesk(Stateful):
+    """Plans of one run.
+
+    Args:
+        settings: of the run.
+        market: its bars.
+        lifecycle: what carries steps out.
+        trials: what candidates and measures have shown.
+        facts: where the run stands.
+        journal: of the run.
+        effects: what follows from a step.
+        asks: whether a person decides; otherwise each plan is approved as it is made.
+    """
+
+    STATE: ClassVar = {
+        "waiting": dict[str, WaitingPlan],
+        "finished": dict[str, FinishedPlan],
+        "counters": PART,
+    }
+    REBUILT = frozenset({
+        "_settings", "_market", "_trials", "_facts", "_rows", "_effects", "_executor", "sources", "asks",
+    })  # fmt: skip
+
+    def __init__(
+        self,
+        settings: Settings,
+        market: Market,
+        lifecycle: PlaybookLifecycle,
+        trials: ShadowTrials,
+        facts: LoopFacts,
+        journal: EventJournal,
+        effects: Effects,
+        *,
+        asks: bool,
+    ) -> None:
+        self._settings = settings
+        self._market = market
+        self._trials = trials
+        self._facts = facts
+        self._effects = effects
+        self._rows = PlanRows(journal)
+        self.sources = PlanSources(settings, lifecycle, trials, market.bars.timeframe)
+        self._executor = PlanExecutor(lifecycle, trials, settings.judge, market.bars.timeframe)
+        self.asks = asks
+        self.waiting: dict[str, WaitingPlan] = {}
+        self.finished: dict[str, FinishedPlan] = {}
+        self.counters = PlanCounters()
+
+    def facts(self, now: int) -> PlanFacts:
+        """Where the run stands at the close of a bar, ns, by value."""
+        standing, bars = self._facts.standing, self._market.bars
+        row = int(np.searchsorted(bars.close_times, now, side="right"))
+        closes: dict[str, float] = {}
+        atr: dict[str, float] = {}
+        for symbol in {*standing.held, *standing.policies}:
+            s = bars.symbols.index(symbol)
+            high, low, close = (values[:row, s] for values in (bars.high, bars.low, bars.close))
+            there = np.flatnonzero(~np.isnan(close))[-ATR_BARS - 1 :]
+            closes[symbol] = float(close[there[-1]])
+            atr[symbol] = mean_true_range(high[there], low[there], close[there])
+        return facts_of(self._facts, now, closes, atr, self._settings)
+
+    def of_verdict(
+        self, actions: Sequence[JudgeAction], now: int, report_id: str, verdict_id: str
+    ) -> ChangePlan | None:
+        """The plan of those actions of a verdict that are none to act at once."""
+        kinds = ", ".join(action.kind for action in actions)
+        words, source = f"The judge decided on report {report_id}: {kinds}.", (report_id, verdict_id)
+        return self._make(self.sources.of_verdict(actions, now), "verdict", words, now, source)
+
+    def of_candidate(self, version_hash: str, shown: Mapping[str, Any], now: int) -> tuple[()]:
+        """The plan to promote a candidate that its own trades prove; versions move when it is carried out."""
+        words = f"Candidate {version_hash[:12]} is proven by its own {shown['n']} trades in shadow."
+        self._make([self.sources.of_candidate(version_hash, now)], "candidate", words, now)
+        return ()
+
+    def of_measures(self, now: int) -> None:
+        """A plan for each measure whose life is over and that its own trades contradict."""
+        for measure, item in self.sources.of_measures(now):
+            words = f"The life of a measure is over, and its own trades contradict it: {measure}."
+            self._make([item], "measure", words, now)
+
+    def of_rollback(self, playbook_id: str, now: int) -> ChangePlan | None:
+        """The plan of an operator who wants an earlier version.
+
+        Raises:
+            ConfigError: there is no such playbook, or nothing different to return to.
+        """
+        words = f"The operator wants {playbook_id} as it was before."
+        return self._make([self.sources.of_rollback(playbook_id, now)], "rollback", words, now)
+
+    def _make(
+        self,
+        proposed: Sequence[Proposed],
+        trigger: Trigger,
+        understanding: str,
+        now: int,
+        source: tuple[str | None, str | None] = (None, None),
+    ) -> ChangePlan | None:
+        """Phase 1, and where nobody is asked phase 2 at once.
+
+        None when every action was refused, or the same steps wait already.
+        """
+        started = time.perf_counter()
+        plan = draft(
+            proposed, self.facts(now), trigger,
+            understanding=understanding, report_id=source[0], verdict_id=source[1],
+        )  # fmt: skip
+        if isinstance(plan, ChangePlan) and self._waits_already(plan):
+            return None
+        self.counters.made += 1
+        self._rows.made(plan, trigger, source, now, started)
+        if isinstance(plan, EmptyPlan):
+            return None
+        self._wait_or_act(WaitingPlan(plan), now)
+        return plan
+
+    def _wait_or_act(self, waiting: WaitingPlan, now: int) -> None:
+        if self.asks:
+            self.waiting[waiting.plan.plan_id] = waiting
+        else:
+            self._approve(waiting, AUTO, now)
+
+    def document(self) -> dict[str, Any]:
+        """Plans made, those that wait, and how the others ended, as the run's document tells them."""
+        ended = dict(sorted(self.counters.ended.items()))
+        return {"made": self.counters.made, "waiting": len(self.waiting), "ended": ended}
+
+    @property
+    def next_deadline(self) -> int | None:
+        """When the first plan that waits expires, ns."""
+        return min((waiting.plan.expires_at for waiting in self.waiting.values()), default=None)
+
+    def expire(self, now: int) -> None:
+        """End the plans that nobody has decided in time: declined, or run where all of it lowers exposure."""
+        if not self.waiting:
+            return
+        for plan_id, waiting in list(self.waiting.items()):
+            plan = waiting.plan
+            if plan.expires_at > now or plan_id not in self.waiting:
+                continue
+            lowers = all(step.lowers_exposure for step in plan.steps)
+            if lowers and self._settings.plans.unattended == "reduce_only":
+                del self.waiting[plan_id]
+                self._approve(waiting, UNATTENDED, now)
+            else:
+                self._end(waiting, "decline", UNATTENDED, "declined", ("nobody decided in time",), now)
+
+    def decide(self, command: Mapping[str, Any], now: int) -> dict[str, Any]:
+        """Carry out a person's decision on a plan.
+
+        Args:
+            command: {plan_id, decision, hash, by, plan} of the operator's request.
+            now: close of the last bar, ns.
+
+        Returns:
+            {outcome: done | refused, plan_id, state, reasons, versions}.
+        """
+        plan_id, decision, by = command["plan_id"], command["decision"], command["by"]
+        if decision == "rollback":
+            return self._roll_back(plan_id, by, now)
+        waiting = self.waiting.get(plan_id)
+        if waiting is None and plan_id in self.finished:
+            state = self.finished[plan_id].state
+            return _answer(plan_id, state, (f"it is {state} already",), refused=True)
+        if decision == "cancel":
+            if waiting is None:
+                return _answer(plan_id, "cancelled")
+            return self._end(waiting, "cancel", by, "cancelled", (), now)
+        plan = ChangePlan.model_validate(command["plan"])
+        if plan.content_hash != command["hash"] or plan.plan_id != plan_id:
+            return _answer(plan_id, "awaiting_approval", ("the hash is not that of the plan",), refused=True)
+        if waiting is None:
+            waiting = self._arrived(plan, now)
+        edited = waiting.edited or plan.content_hash != waiting.plan.content_hash
+        self.waiting.pop(plan_id, None)
+        approved = WaitingPlan(plan, waiting.phase, edited)
+        if plan.expires_at <= now:
+            return self._end(approved, "expire", by, "expired", ("it was approved too late",), now)
+        return self._approve(approved, by, now, told=waiting.plan)
+
+    def _arrived(self, plan: ChangePlan, now: int) -> WaitingPlan:
+        """A plan that was made beside the run enters its journal with the decision on it."""
+        self.counters.made += 1
+        self._rows.made(plan, plan.trigger, (plan.report_id, plan.verdict_id), now)
+        return WaitingPlan(plan, edited=plan.revision > 1)
+
+    def _waits_already(self, plan: ChangePlan) -> bool:
+        return any(
+            [step.action for step in waiting.plan.steps] == [step.action for step in plan.steps]
+            for waiting in self.waiting.values()
+        )
+
+    def _approve(
+        self, waiting: WaitingPlan, by: str, now: int, told: ChangePlan | None = None
+    ) -> dict[str, Any]:
+        """Hold an approved plan against the present, then run the phase that is due."""
+        started, plan = time.perf_counter(), waiting.plan
+        proven = self._trials.proves()
+        limit = self._settings.plans.max_move_atr
+        reasons = stale_reasons(plan, self.facts(now), proven, limit)
+        if reasons:
+            return self._end(waiting, "approve", by, "stale", reasons, now, told)
+        self._rows.decided(waiting, "approve", by, "approved", (), now, told)
+        steps = _phase(plan)
+        try:
+            done = self._executor.carry_out(plan, steps, proven, now)
+        except StepFailed as failed:
+            return self._failed(waiting, failed, now, started)
+        for item in done:
+            self._enter(plan, item, now)
+            self._rows.step(waiting, item.step, "done", item.versions, None, now)
+        return self._phase2(waiting, done, now, started)
+
+    def _enter(self, plan: ChangePlan, item: ExecutedStep, now: int) -> None:
+        self._effects.entered(item.versions, now)
+        self._effects.applied.update([item.step.action.kind] if plan.verdict_id is not None else [])
+        if item.key is not None:
+            self._trials.promoted(item.key, now)
+        else:
+            self._trials.lifted(item.versions, now)
+        if item.step.action.kind == "replan":
+            self._effects.replanned()
+
+    def _phase2(
+        self, waiting: WaitingPlan, done: Sequence[ExecutedStep], now: int, started: float
+    ) -> dict[str, Any]:
+        plan, rest = waiting.plan, waiting.plan.steps[len(done) :]
+        versions = [version.definition.content_hash for item in done for version in item.versions]
+        status: PlanState = "awaiting_approval" if rest else "completed"
+        self._rows.completed(waiting, status, len(done), now, started)
+        made = self._made(plan, done)
+        if rest:
+            self._ask_again(waiting, rest, made, now)
+        else:
+            self._finish(plan, "completed", made)
+        return _answer(plan.plan_id, status, versions=versions)
+
+    def _made(self, plan: ChangePlan, done: Sequence[ExecutedStep]) -> tuple[tuple[str, str, str], ...]:
+        """What a plan has made so far, with the versions that it replaced."""
+        before = self.finished.get(plan.plan_id)
+        made = [] if before is None else list(before.made)
+        stood = {name: held.version_hash for name, held in plan.basis.versions.items()}
+        for item in done:
+            for version in item.step.makes:
+                made.append((version.playbook_id, stood[version.playbook_id], version.version_hash))
+                stood[version.playbook_id] = version.version_hash
+        return tuple(made)
+
+    def _ask_again(
+        self,
+        waiting: WaitingPlan,
+        rest: Sequence[PlanStep],
+        made: tuple[tuple[str, str, str], ...],
+        now: int,
+    ) -> None:
+        """Behind a checkpoint the steps that are left are a new revision on the state of now."""
+        plan = waiting.plan
+        proven = self._trials.proves()
+        again = draft(
+            [_again(step, proven) for step in rest], self.facts(now), plan.trigger,
+            understanding=plan.understanding, report_id=plan.report_id, verdict_id=plan.verdict_id,
+            revises=plan,
+        )  # fmt: skip
+        self._rows.made(again, plan.trigger, (plan.report_id, plan.verdict_id), now)
+        if isinstance(again, EmptyPlan):
+            self._finish(plan, "failed", made)
+            return
+        self.finished[plan.plan_id] = FinishedPlan("awaiting_approval", again, made)
+        self._wait_or_act(WaitingPlan(again, waiting.phase + 1, waiting.edited), now)
+
+    def _failed(self, waiting: WaitingPlan, failed: StepFailed, now: int, started: float) -> dict[str, Any]:
+        for item in failed.before:
+            self._rows.step(waiting, item.step, "undone", (), "a step behind it failed", now)
+        self._rows.step(waiting, failed.step, "failed", (), str(failed), now)
+        self._rows.completed(waiting, "failed", 0, now, started)
+        self._finish(waiting.plan, "failed", self._made(waiting.plan, ()))
+        reason = f"step {failed.step.number}: {failed}"
+        return _answer(waiting.plan.plan_id, "failed", (reason,), refused=True)
+
+    def _roll_back(self, plan_id: str, by: str, now: int) -> dict[str, Any]:
+        started, over = time.perf_counter(), self.finished.get(plan_id)
+        if over is None or over.state != "completed" or not over.made:
+            state = "awaiting_approval" if over is None else over.state
+            reason = "it has made nothing that could be returned"
+            return _answer(plan_id, state, (reason,), refused=True)
+        try:
+            moved = self._executor.roll_back(over.made, f"plan {plan_id} was rolled back", now)
+        except (ConfigError, InvariantViolation) as error:
+            return _answer(plan_id, over.state, (str(error),), refused=True)
+        gone = WaitingPlan(over.plan)
+        self._rows.decided(gone, "rollback", by, "executing", (), now)
+        self._effects.entered(moved, now)
+        self._rows.completed(gone, "rolled_back", len(over.made), now, started)
+        self.finished[plan_id] = FinishedPlan("rolled_back", over.plan)
+        self.counters.ended["rolled_back"] += 1
+        versions = [version.definition.content_hash for version in moved]
+        return _answer(plan_id, "rolled_back", versions=versions)
+
+    def _end(
+        self,
+        waiting: WaitingPlan,
+        decision: Decision,
+        by: str,
+        state: PlanState,
+        reasons: Sequence[str],
+        now: int,
+        told: ChangePlan | None = None,
+    ) -> dict[str, Any]:
+        """A plan that is over without having acted."""
+        self.waiting.pop(waiting.plan.plan_id, None)
+        self._rows.decided(waiting, decision, by, state, reasons, now, told)
+        self._finish(waiting.plan, state, self._made(waiting.plan, ()))
+        return _answer(waiting.plan.plan_id, state, reasons, refused=state not in ("cancelled", "declined"))
+
+    def _finish(self, plan: ChangePlan, state: PlanState, made: tuple[tuple[str, str, str], ...]) -> None:
+        self.finished[plan.plan_id] = FinishedPlan(state, plan, made)
+        self.counters.ended[state] += 1
+
+
+def _phase(plan: ChangePlan) -> tuple[PlanStep, ...]:
+    """The steps up to the first checkpoint, or all."""
+    ends = [place for place, step in enumerate(plan.steps, 1) if step.checkpoint]
+    return plan.steps[: ends[0]] if ends else plan.steps
+
+
+def _again(step: PlanStep, proven: Mapping[str, Any]) -> Proposed:
+    """A step behind a checkpoint, proposed on the state of now."""
+    action = step.action
+    if not isinstance(action, JudgeAction | RollbackAction):
+        raise InvariantViolation(f"step {step.number} of a run that trades writes a folder")
+    evidence = proven.get(step.candidate or "", {})
+    return Proposed(action, step.candidate, evidence, checkpoint=step.checkpoint)
+
+
+def _answer(
+    plan_id: str,
+    state: str,
+    reasons: Sequence[str] = (),
+    *,
+    versions: Sequence[str] = (),
+    refused: bool = False,
+) -> dict[str, Any]:
+    return {
+        "outcome": "refused" if refused else "done",
+        "plan_id": plan_id,
+        "state": state,
+        "reasons": list(reasons),
+        "versions": list(versions),
+    }

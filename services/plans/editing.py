@@ -1,0 +1,177 @@
+"""Edits of a plan: steps dropped and values changed within the contract. Pure.
+
+Other actions are another plan.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from schemas.errors import ConfigError
+from schemas.judge import JudgeAction
+from schemas.plan import ChangePlan, FolderAction, PlanStep, RollbackAction
+from schemas.settings import JudgeSettings
+from services.plans.drafting import EmptyPlan, PlanFacts, Proposed, draft
+
+FIELDS = ("value", "life_blocks", "checkpoint")
+
+
+@dataclass(frozen=True)
+class StepEdit:
+    """`steps.NUMBER.FIELD=VALUE`."""
+
+    number: int
+    field: str
+    value: str
+
+
+def revise(
+    plan: ChangePlan,
+    *,
+    judge: JudgeSettings,
+    edits: Sequence[StepEdit] = (),
+    drop: Sequence[int] = (),
+) -> ChangePlan:
+    """The next revision of a plan, drafted anew on the same basis; steps are numbered anew.
+
+    Raises:
+        ConfigError: there is no such step or field, a value that the contract refuses, or nothing is left.
+    """
+    for number in [edit.number for edit in edits] + list(drop):
+        _demand_step(plan, number)
+    folder = next((step.action.folder for step in plan.steps if isinstance(step.action, FolderAction)), None)
+    if any(isinstance(_demand_step(plan, number).action, FolderAction) for number in drop):
+        raise ConfigError("the folder of a plan cannot be dropped: cancel the plan and make another")
+    kept = list(_kept(plan, edits, drop))
+    made = draft(
+        kept,
+        _facts(plan, judge),
+        plan.trigger,
+        understanding=plan.understanding,
+        folder=folder,
+        report_id=plan.report_id,
+        verdict_id=plan.verdict_id,
+        revises=plan,
+    )
+    if isinstance(made, EmptyPlan):
+        refused = "; ".join(f"{item.code}, {item.reason}" for item in made.refused)
+        raise ConfigError(
+            f"plan {plan.plan_id}: no step would be left{': ' + refused if refused else ''}: "
+            f"`thinktwice plans cancel {plan.plan_id}` ends it"
+        )
+    if made.refused:
+        first = made.refused[0]
+        raise ConfigError(
+            f"plan {plan.plan_id}: {first.action.kind} is refused: {first.code}, {first.reason}"
+        )
+    return made
+
+
+def plan_diff(before: ChangePlan, after: ChangePlan) -> list[dict[str, Any]]:
+    """What differs: {step, field, from, to} by step of the plan before; a dropped step has `to` null."""
+    found: list[dict[str, Any]] = []
+    rest = list(after.steps)
+    for step in before.steps:
+        match = next((item for item in rest if _target(item) == _target(step)), None)
+        if match is None:
+            found.append({"step": step.number, "field": "step", "from": step.effect, "to": None})
+            continue
+        rest.remove(match)
+        old, new = _values(step), _values(match)
+        found += [
+            {"step": step.number, "field": name, "from": old[name], "to": new[name]}
+            for name in old
+            if old[name] != new[name]
+        ]
+    found += [{"step": step.number, "field": "step", "from": None, "to": step.effect} for step in rest]
+    return found
+
+
+def _demand_step(plan: ChangePlan, number: int) -> PlanStep:
+    found = next((step for step in plan.steps if step.number == number), None)
+    if found is None:
+        there = ", ".join(str(step.number) for step in plan.steps)
+        raise ConfigError(f"plan {plan.plan_id} has no step {number}: its steps are {there}")
+    return found
+
+
+def _kept(plan: ChangePlan, edits: Sequence[StepEdit], drop: Sequence[int]) -> Iterator[Proposed]:
+    """The steps that stay; one whose playbook nothing before it moves otherwise makes what it made."""
+    touched: set[str | None] = set()
+    for step in plan.steps:
+        if isinstance(step.action, FolderAction):
+            continue
+        name, own = step.action.playbook_id, [edit for edit in edits if edit.number == step.number]
+        if step.number in drop:
+            touched.add(name)
+            continue
+        item = _edited(step, step.action, own)
+        if item.action != step.action:
+            touched.add(name)
+        if name not in touched and step.makes:
+            item = replace(item, after=step.makes[0].definition, candidate=step.candidate)
+            item = replace(item, evidence=plan.basis.evidence.get(step.candidate or "", {}))
+        yield item
+
+
+def _edited(step: PlanStep, action: JudgeAction | RollbackAction, edits: Sequence[StepEdit]) -> Proposed:
+    """A step as it is proposed again, without candidate and evidence."""
+    checkpoint = step.checkpoint
+    for edit in edits:
+        if edit.field == "checkpoint":
+            checkpoint = _truth(edit)
+        elif isinstance(action, JudgeAction) and edit.field in FIELDS:
+            if getattr(action, edit.field) is None:
+                raise ConfigError(f"steps.{step.number}.{edit.field}: a {action.kind} has no {edit.field}")
+            new = _number(edit, whole=edit.field == "life_blocks")
+            action = JudgeAction(**(action.payload() | {edit.field: new, "lowers_exposure": False}))
+        else:
+            raise ConfigError(
+                f"steps.{step.number}.{edit.field} cannot be edited: {', '.join(FIELDS)} can; other actions "
+                "are another plan"
+            )
+    return Proposed(action, checkpoint=checkpoint)
+
+
+def _facts(plan: ChangePlan, judge: JudgeSettings) -> PlanFacts:
+    """The facts of a plan's basis: an edit does not look at the present again, phase 2 does."""
+    basis = plan.basis
+    definitions = {name: stood.definition for name, stood in basis.versions.items()}
+    owners = {name: tuple(basis.closes) for name in definitions}
+    return PlanFacts(
+        at=basis.at,
+        expires_at=plan.expires_at,
+        definitions=definitions,
+        next_versions={name: stood.next_version for name, stood in basis.versions.items()},
+        judge=judge,
+        positions=basis.positions,
+        symbols=owners,
+        closes=basis.closes,
+        atr=basis.atr,
+        kill_switch=basis.kill_switch,
+        safe_mode=basis.safe_mode,
+    )
+
+
+def _target(step: PlanStep) -> tuple[Any, ...]:
+    names = ("kind", "playbook_id", "regime", "direction", "parameter", "folder")
+    return tuple(getattr(step.action, name, None) for name in names)
+
+
+def _values(step: PlanStep) -> dict[str, Any]:
+    values = {name: getattr(step.action, name, None) for name in ("value", "life_blocks")}
+    return values | {"checkpoint": step.checkpoint, "candidate": step.candidate}
+
+
+def _number(edit: StepEdit, *, whole: bool) -> float:
+    try:
+        return int(edit.value) if whole else float(edit.value)
+    except ValueError as error:
+        wanted = "a whole number" if whole else "a number"
+        raise ConfigError(f"steps.{edit.number}.{edit.field}={edit.value!r}: {wanted} is wanted") from error
+
+
+def _truth(edit: StepEdit) -> bool:
+    if edit.value not in ("true", "false"):
+        raise ConfigError(f"steps.{edit.number}.checkpoint={edit.value!r}: true or false is wanted")
+    return edit.value == "true"

@@ -1,0 +1,117 @@
+"""The journal rows of a plan: phase 1, its decision, each step, phase 2; times measured stand beside them."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.plan import ChangePlan, Decision, PlanState, PlanStep
+from schemas.playbook import PlaybookVersion
+from services.plans.drafting import EMPTY_PLAN, EmptyPlan
+from services.ports import EventJournal
+
+
+@dataclass(frozen=True)
+class WaitingPlan:
+    """A plan that waits for a decision, in which phase (2: the first to act), and whether it was edited."""
+
+    plan: ChangePlan
+    phase: int = 2
+    edited: bool = False
+
+
+class PlanRows:
+    """Writes them."""
+
+    def __init__(self, journal: EventJournal) -> None:
+        self._journal = journal
+
+    def made(
+        self,
+        plan: ChangePlan | EmptyPlan,
+        trigger: str,
+        source: tuple[str | None, str | None],
+        now: int,
+        started: float | None = None,
+    ) -> None:
+        """Phase 1, of a plan or of one of which nothing was left; `source` names report and verdict."""
+        about = {"plan_trigger": trigger, "report_id": source[0], "verdict_id": source[1]}
+        self._append(now, "two_phase_phase1_start", about)
+        made = plan if isinstance(plan, ChangePlan) else None
+        payload = {
+            **about,
+            "plan_id": None if made is None else made.plan_id,
+            "plan_hash": None if made is None else made.content_hash,
+            "revision": None if made is None else made.revision,
+            "status": EMPTY_PLAN if made is None else "awaiting_approval",
+            "plan_length": 0 if made is None else len(made.canonical_text()),
+            "plan": made,
+            "refused": list(plan.refused),
+            "reasoning": None,
+        }
+        self._append(now, "two_phase_phase1_complete", payload, started)
+
+    def decided(
+        self,
+        waiting: WaitingPlan,
+        decision: Decision,
+        by: str,
+        state: PlanState,
+        reasons: Sequence[str],
+        now: int,
+        told: ChangePlan | None = None,
+    ) -> None:
+        """A decision, and what became of the plan by it; the bytes where they are not those `told` before."""
+        plan = waiting.plan
+        other = told is not None and told.content_hash != plan.content_hash
+        payload = {
+            "plan_id": plan.plan_id,
+            "plan_hash": plan.content_hash,
+            "revision": plan.revision,
+            "decision": decision,
+            "by": by,
+            "state": state,
+            "reasons": list(reasons),
+            "plan_edited": waiting.edited,
+            "plan": plan if other else None,
+        }
+        self._append(now, "plan_decided", payload)
+
+    def step(
+        self,
+        waiting: WaitingPlan,
+        step: PlanStep,
+        state: str,
+        versions: Sequence[PlaybookVersion],
+        reason: str | None,
+        now: int,
+    ) -> None:
+        """What became of a step, with the versions that moved."""
+        payload = {
+            "plan_id": waiting.plan.plan_id,
+            "plan_hash": waiting.plan.content_hash,
+            "phase": waiting.phase,
+            "number": step.number,
+            "kind": step.action.kind,
+            "state": state,
+            "versions": [version.definition.content_hash for version in versions],
+            "reason": reason,
+        }
+        self._append(now, "plan_step", payload)
+
+    def completed(self, waiting: WaitingPlan, status: str, done: int, now: int, started: float) -> None:
+        """The end of a phase that acted, with the number of steps carried out."""
+        payload = {
+            "plan_id": waiting.plan.plan_id,
+            "plan_hash": waiting.plan.content_hash,
+            "phase": waiting.phase,
+            "status": status,
+            "plan_edited": waiting.edited,
+            "plan_length": len(waiting.plan.canonical_text()),
+            "tools_used": done,
+        }
+        self._append(now, "two_phase_phase2_complete", payload, started)
+
+    def _append(self, now: int, kind: str, payload: dict[str, Any], started: float | None = None) -> None:
+        elapsed = None if started is None else {"elapsed_ms": round((time.perf_counter() - started) * 1e3, 3)}
+        self._journal.append(kind, ts_event=now, known_at=now, payload=payload, telemetry=elapsed)

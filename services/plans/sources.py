@@ -1,0 +1,127 @@
+"""Where plans of a run come from: a verdict, a candidate, a measure, or an operator who wants to go back.
+
+Each becomes typed actions with the evidence and the very version that would come into force.
+"""
+
+from collections.abc import Sequence
+
+from schemas.judge import JudgeAction
+from schemas.plan import RollbackAction
+from schemas.playbook import PlaybookDefinition
+from schemas.settings import Settings
+from services.plans.drafting import Proposed
+from services.playbooks.action_effects import Lift, Limit
+from services.playbooks.lifecycle import PlaybookLifecycle
+from services.playbooks.measures import RISK, Measure
+from services.playbooks.trials import OpenTrial
+from services.slow_loop.shadow_trials import ShadowTrials
+
+
+class PlanSources:
+    """What the slow loop of a run wants changed, as proposed steps."""
+
+    def __init__(
+        self, settings: Settings, lifecycle: PlaybookLifecycle, trials: ShadowTrials, timeframe: str
+    ) -> None:
+        self._settings = settings
+        self._lifecycle = lifecycle
+        self._trials = trials
+        self._timeframe = timeframe
+
+    def is_plan(self, action: JudgeAction, now: int) -> bool:
+        """Whether an action of a verdict is a plan: what adds exposure or retires policies, at once.
+
+        What opens a trial in shadow asks nobody; what only lowers exposure acts, unless `lowering` says ask.
+        """
+        if action.kind == "replan":
+            return True
+        effect = self._lifecycle.effect(action, now, self._timeframe, self._trials.proven)
+        asks = isinstance(effect, Limit) and self._settings.plans.lowering == "ask"
+        return asks or isinstance(effect, Lift)
+
+    def of_verdict(self, actions: Sequence[JudgeAction], now: int) -> list[Proposed]:
+        """A verdict's actions; one that ends a measure names the ledger that proves it."""
+        return [self._of_action(action, now) for action in actions]
+
+    def of_candidate(self, version_hash: str, now: int) -> Proposed:
+        """The promotion of a candidate on what its own trades have shown."""
+        after = self._lifecycle.promotion(version_hash, now)
+        action = _change_of(self._lifecycle.trial(version_hash), self._lifecycle.active(after.id))
+        return Proposed(action, version_hash, self._trials.proves()[version_hash], after)
+
+    def of_measures(self, now: int) -> list[tuple[str, Proposed]]:
+        """The end of each measure whose life is over and that its own trades contradict, with its words."""
+        proven, found = self._trials.proven, list[tuple[str, Proposed]]()
+        for active, due in self._lifecycle.contradicted(now, proven):
+            ledger, name = due[0].ledger, active.definition.id
+            after = self._lifecycle.without(name, ledger, now)
+            action = _end_of(due, after, self._settings.judge.shadow_life_blocks)
+            item = Proposed(action, "|".join(ledger), proven[ledger], after)
+            found.append((f"{due[0].text} of {name}", item))
+        return found
+
+    def of_rollback(self, playbook_id: str, now: int) -> Proposed:
+        """An earlier version of a playbook.
+
+        Raises:
+            ConfigError: there is no such playbook, or nothing different to return to.
+        """
+        after = self._lifecycle.earlier(playbook_id, now)
+        action = RollbackAction(
+            playbook_id=playbook_id, version_hash=after.content_hash, reason="rolled back"
+        )
+        return Proposed(action, after=after)
+
+    def _of_action(self, action: JudgeAction, now: int) -> Proposed:
+        effect = self._lifecycle.effect(action, now, self._timeframe, self._trials.proven)
+        if not isinstance(effect, Lift):
+            return Proposed(action)
+        ledger = effect.measures[0].ledger
+        after = self._lifecycle.without(str(action.playbook_id), ledger, now)
+        return Proposed(action, "|".join(ledger), effect.evidence, after)
+
+
+def _change_of(trial: OpenTrial, active: PlaybookDefinition) -> JudgeAction:
+    """The action of which a candidate is the result."""
+    baseline, reason = trial.baseline, "its own trades in shadow prove it"
+    if trial.lifts and trial.lifts[0] != RISK:
+        return _let_in([key[0] for key in trial.lifts], trial.lifts[0][1], baseline.id, reason)
+    moved = [
+        (name, parameter)
+        for name, parameter in baseline.parameters.items()
+        if parameter.value != active.parameters[name].value
+    ]
+    if not moved:
+        return _risk(baseline.id, baseline.risk_fraction, reason)
+    name, parameter = moved[0]
+    role = "set_threshold" if parameter.role == "threshold" else "set_invalidation"
+    values = {"kind": role, "playbook_id": baseline.id, "parameter": name, "value": parameter.value}
+    return JudgeAction.model_validate(values | {"reason": reason})
+
+
+def _end_of(due: Sequence[Measure], after: PlaybookDefinition, life_blocks: int) -> JudgeAction:
+    reason = "its own trades contradict the measure, whose life is over"
+    if due[0].key == RISK:
+        return _risk(after.id, after.risk_fraction, reason)
+    sides = [measure.key[0] for measure in due]
+    return _let_in(sides, due[0].key[1], after.id, reason, life_blocks)
+
+
+def _risk(playbook_id: str, value: float, reason: str) -> JudgeAction:
+    return JudgeAction(kind="set_risk_fraction", playbook_id=playbook_id, value=value, reason=reason)
+
+
+def _let_in(
+    sides: Sequence[str], cell: str, playbook_id: str, reason: str, life_blocks: int = 1
+) -> JudgeAction:
+    return JudgeAction.model_validate(
+        {
+            "kind": "set_eligibility",
+            "playbook_id": playbook_id,
+            "regime": cell,
+            "direction": sides[0] if len(sides) == 1 else None,
+            "eligible": True,
+            "life_blocks": life_blocks,
+            "reason": reason,
+        }
+    )

@@ -1,0 +1,197 @@
+"""Change plans as the store tells them: how a plan stands, and its revisions, as plain frozen records."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import Row, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from schemas.canonical import canonical_json, ns_to_datetime
+from schemas.plan import ChangePlan, FolderAction, PlanState, StepState, Trigger
+from services.store.failures import MEND, StoreDamaged
+from services.store.tables import change_plans
+
+WAITING = ("awaiting_approval", "approved")  # states in which a plan may be edited
+EDIT = "edit"  # what changed a plan and decided nothing
+STANDING = tuple(column for column in change_plans.c if column.name != "revisions")
+IN_JSON = ("steps", "decisions", "reasons", "two_phase")
+
+
+@dataclass(frozen=True)
+class PlanDecision:
+    """A decision on a revision of a plan, or an edit that made the revision.
+
+    Attributes:
+        decision: of `Decision`, or `edit`.
+        revision, hash: of the plan.
+        by: whoever decided: a name, `auto`, or `expiry`.
+        at: ns; wall time of a command, bar time of the run that decided by itself.
+    """
+
+    decision: str
+    revision: int
+    hash: str
+    by: str
+    at: int
+
+    @property
+    def told(self) -> str:
+        """`cancel by ann at 2026-01-31 16:00 UTC (revision 2)`."""
+        moment = f"{ns_to_datetime(self.at):%Y-%m-%d %H:%M} UTC"
+        return f"{self.decision} by {self.by} at {moment} (revision {self.revision})"
+
+
+@dataclass(frozen=True)
+class PlanRecord:
+    """How a plan of a run stands.
+
+    Attributes:
+        run_id, plan_id: its key; runs over the same bars share the id.
+        state: of `PlanState`.
+        revision, hash: of the newest revision.
+        phase: that it is in; 1 while it is drafted and waits, 2 and up once it runs.
+        trigger: where it comes from.
+        made_at, expires_at: ns.
+        journalled: whether the run's journal has it; a plan from a command may wait beside the journal.
+        steps: state of each step of the newest revision, by number.
+        decisions: and edits, oldest first.
+        reasons: why it is stale, declined, failed or refused.
+        two_phase: what detection said of the text behind it; None where it comes from no text.
+        reasoning: of a model that drafted it.
+        elapsed_ms: of phase 1.
+    """
+
+    run_id: str
+    plan_id: str
+    state: PlanState
+    revision: int
+    hash: str
+    phase: int
+    trigger: Trigger
+    made_at: int
+    expires_at: int
+    journalled: bool
+    steps: Mapping[int, StepState]
+    decisions: tuple[PlanDecision, ...]
+    reasons: tuple[str, ...]
+    two_phase: Mapping[str, Any] | None
+    reasoning: str | None
+    elapsed_ms: int | None
+
+    @property
+    def decided(self) -> PlanDecision | None:
+        """The decision in force; None while it waits for one."""
+        last = self.decisions[-1] if self.decisions else None
+        return None if last is None or last.decision == EDIT or self.state == WAITING[0] else last
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """A plan with all of its revisions, oldest first."""
+
+    record: PlanRecord
+    revisions: tuple[ChangePlan, ...]
+
+    @property
+    def plan(self) -> ChangePlan:
+        """The newest revision."""
+        return self.revisions[-1]
+
+    @property
+    def folder(self) -> str | None:
+        """Where it writes playbooks; None for a plan of a process that trades."""
+        found = (step.action.folder for step in self.plan.steps if isinstance(step.action, FolderAction))
+        return next(found, None)
+
+    @property
+    def hashes(self) -> frozenset[str]:
+        """Of all revisions."""
+        return frozenset(plan.content_hash for plan in self.revisions)
+
+
+def new_columns(run_id: str, plan: ChangePlan, **told: Any) -> dict[str, Any]:
+    """The row of a plan that waits for a decision; `told` may hold two_phase, reasoning and elapsed_ms."""
+    two_phase = told.get("two_phase")
+    return {
+        "run_id": run_id,
+        "plan_id": plan.plan_id,
+        "state": "awaiting_approval",
+        "phase": 1,
+        "trigger": plan.trigger,
+        "made_at": plan.made_at,
+        "journalled": int(told.get("journalled", False)),
+        "decisions": "[]",
+        "reasons": "[]",
+        "two_phase": None if two_phase is None else canonical_json(two_phase),
+        "reasoning": told.get("reasoning"),
+        "elapsed_ms": told.get("elapsed_ms"),
+        **revision_columns((plan,)),
+    }
+
+
+def revision_columns(revisions: Sequence[ChangePlan]) -> dict[str, Any]:
+    """What the newest of some revisions says of itself, and all of them."""
+    plan = revisions[-1]
+    return {
+        "revision": plan.revision,
+        "hash": plan.content_hash,
+        "expires_at": plan.expires_at,
+        "steps": canonical_json({str(step.number): "waiting" for step in plan.steps}),
+        "revisions": f"[{','.join(kept.canonical_text() for kept in revisions)}]",
+    }
+
+
+def with_decision(decisions: Sequence[PlanDecision], new: PlanDecision) -> str:
+    """Decisions and one more, as they are stored."""
+    return canonical_json([vars(decision) for decision in (*decisions, new)])
+
+
+async def stored_plan(connection: AsyncConnection, run_id: str, plan_id: str) -> StoredPlan | None:
+    """A plan, locked until the transaction ends; None where there is none.
+
+    Raises:
+        StoreDamaged: it cannot be read.
+    """
+    own = (change_plans.c.run_id == run_id) & (change_plans.c.plan_id == plan_id)
+    row = (await connection.execute(select(change_plans).where(own).with_for_update())).one_or_none()
+    return None if row is None else as_plan(row)
+
+
+def as_plan(row: Row[Any]) -> StoredPlan:
+    """A whole row.
+
+    Raises:
+        StoreDamaged: it cannot be read, or its hash is not that of its newest revision.
+    """
+    record = as_record(row)
+    try:
+        revisions = tuple(map(ChangePlan.model_validate, json.loads(row.revisions)))
+    except (ValueError, TypeError, RecursionError, ValidationError) as error:
+        raise _damaged(row, f"its revisions cannot be read: {type(error).__name__}") from error
+    if not revisions or revisions[-1].content_hash != record.hash:
+        raise _damaged(row, "its text is not that of its hash")
+    return StoredPlan(record, revisions)
+
+
+def as_record(row: Row[Any]) -> PlanRecord:
+    """A row, with or without its revisions.
+
+    Raises:
+        StoreDamaged: it cannot be read.
+    """
+    values = {column.name: row._mapping[column.name] for column in STANDING}
+    try:
+        read = {name: values[name] and json.loads(values[name]) for name in IN_JSON}
+        read["steps"] = {int(number): state for number, state in read["steps"].items()}
+        read["decisions"] = tuple(PlanDecision(**told) for told in read["decisions"])
+        read["reasons"] = tuple(read["reasons"])
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged(row, f"its row cannot be read: {type(error).__name__}") from error
+    return PlanRecord(**values | read | {"journalled": bool(values["journalled"])})
+
+
+def _damaged(row: Row[Any], what: str) -> StoreDamaged:
+    return StoreDamaged(f"plan {row.plan_id} of run {row.run_id} is damaged, {what}: {MEND}")

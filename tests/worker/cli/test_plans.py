@@ -1,0 +1,363 @@
+"""`plans`: made from a report or a text, shown, edited, approved once, and carried out over a crash."""
+
+import json
+import os
+import time
+
+import pytest
+
+from schemas.plan import ChangePlan
+from services.playbooks.loader import load_playbooks
+from tests.worker.cli.test_replan import answered, before, in_store, journalled, replanned
+from tests.worker.planted_store import world
+from worker.review import plan_folder
+
+HOUR = 3_600 * 10**9
+RISK = "set the risk of buys_strength to 0.2 %"
+FIELDS = {
+    "plan_id", "run_id", "revision", "hash", "phase", "state", "trigger", "two_phase", "understanding",
+    "approach", "steps", "risks", "expected_outcome", "basis", "made_at", "expires_at", "edited", "decided",
+    "reasons", "reasoning", "elapsed_ms",
+}  # fmt: skip
+
+
+def made(shell, text=RISK, *words):
+    return answered(shell, "plans", "make", "--text", text, "--run", "latest", "--into", "books", *words)
+
+
+def risk_of(shell, folder="books"):
+    books = {one.id: one for one in load_playbooks(shell.folder / folder)}
+    return books["buys_strength"].risk_fraction
+
+
+def approve(shell, plan, *words):
+    return answered(shell, "plans", "approve", plan["plan_id"], "--hash", plan["hash"][:12], *words)
+
+
+def trading(shell):
+    """The same rows as a run that trades on paper, with the bars that it took; its id."""
+    from services.feeds.port import BarRow
+    from services.store.records import NewRun
+    from trading_core.live.growing_bars import Bar
+
+    async def work(store):
+        old = await store.runs.find("latest")
+        rows = [row async for row in store.journal.rows(old.run_id)]
+        new = NewRun("planted", 0, "paper", old.config_hash, old.config, old.data, old.environment)
+        run_id = (await store.runs.create(new)).run_id
+        bars, last = world(), len(world().times) - 1
+        taken = [
+            (
+                number,
+                BarRow(
+                    int(bars.times[t]),
+                    {
+                        symbol: Bar(*(float(getattr(bars, name)[t, s]) for name in
+                                      ("open", "high", "low", "close", "volume")))
+                        for s, symbol in enumerate(bars.symbols)
+                    },
+                ),
+            )
+            for number, t in enumerate(range(last - 20, last + 1))
+        ]  # fmt: skip
+        lease = await store.leases.take(run_id, "w", 10**9)
+        await store.trading.commit(lease, run_id, taken, rows)
+        return run_id
+
+    return in_store(work)
+
+
+def test_plan_of_a_report_is_approved_and_its_folder_is_what_the_judge_wanted(planted):
+    when = before(replanned(planted)["verdict"]["known_at"])
+    name = answered(planted, "reflect", "--at", when)["report_id"]
+    complaint = planted.complaint("plans", "make", name, "--into", "books")
+    assert "was not judged: `thinktwice replan" in complaint
+    answered(planted, "replan", name)
+    plan = answered(planted, "plans", "make", name, "--into", "books")
+    assert plan.keys() >= FIELDS
+    assert (plan["state"], plan["trigger"], plan["phase"]) == ("awaiting_approval", "report", 1)
+    assert plan["two_phase"]["should_use"]
+    assert plan["steps"][-1]["kind"] == "write_folder"
+    assert plan["expires_at"] - plan["made_at"] >= 24 * HOUR
+    assert abs(time.time_ns() - plan["made_at"]) < HOUR
+    wanted = {step["action"].get("value") for step in plan["steps"] if step["kind"] == "set_risk_fraction"}
+    assert wanted == {0.0025}
+    assert not (planted.folder / "books").exists(), "phase 1 writes nothing"
+
+    done = approve(planted, plan, "--by", "ann")
+    assert (done["state"], done["decided"]["decision"], done["decided"]["by"]) == (
+        "completed",
+        "approve",
+        "ann",
+    )
+    assert {step["state"] for step in done["steps"]} == {"done"}
+    assert risk_of(planted) == 0.0025
+    manifest = json.loads((planted.folder / "books" / "lifecycle.json").read_text())
+    assert manifest["plan"] == {"plan_id": plan["plan_id"], "plan_hash": plan["hash"]}
+
+
+def test_plan_of_a_text_says_what_it_changes_until_when_and_what_to_type(planted):
+    rows = len(journalled(planted))
+    text = planted.run(
+        "plans", "make", "--text", RISK, "--run", "latest", "--into", "books", "--two-phase"
+    ).stdout
+    plan = answered(planted, "plans", "list")[0]
+    assert "risk_fraction 0.0025 -> 0.002" in text
+    assert "two phases: yes, two phases were asked for" in text
+    assert f"Next: thinktwice plans approve {plan['plan_id']} --hash {plan['hash'][:12]}" in text
+    for word in ("before: ", "undo: ", "expires ", f"hash {plan['hash']}"):
+        assert word in text
+    assert len(journalled(planted)) == rows, "the run itself stays as it is"
+
+
+def test_edit_shows_a_diff_voids_the_hash_and_keeps_both_revisions(planted):
+    plan = made(planted)
+    name = plan["plan_id"]
+    edited = answered(planted, "plans", "edit", name, "--set", "steps.1.value=0.003", "--by", "bob")
+    assert (edited["revision"], edited["edited"], edited["state"]) == (2, True, "awaiting_approval")
+    assert edited["hash"] != plan["hash"]
+    complaint = planted.complaint("plans", "approve", name, "--hash", plan["hash"])
+    assert "newest revision 2" in complaint
+    assert "edit by bob" in complaint
+    (diff,) = answered(planted, "plans", "diff", name)["revisions"]
+    assert diff["changes"] == [{"step": 1, "field": "value", "from": 0.002, "to": 0.003}]
+    assert "step 1: value 0.002 -> 0.003" in planted.run("plans", "diff", name).stdout
+    first = answered(planted, "plans", "show", name[:5], "--revision", "1")
+    assert (first["hash"], first["steps"][0]["action"]["value"]) == (plan["hash"], 0.002)
+    assert "no revision 3: the newest is 2" in planted.complaint("plans", "show", name, "--revision", "3")
+    approve(planted, edited)
+    assert risk_of(planted) == 0.003
+
+
+def test_plan_as_it_was_printed_is_edited_in_a_file(planted):
+    plan = made(planted, f"{RISK}; set the risk of mean_reversion to 0.3 %")
+    path = planted.folder / "plan.json"
+    plan["steps"][0]["action"]["value"] = 0.001
+    del plan["steps"][1]
+    path.write_text(json.dumps(plan))
+    edited = answered(planted, "plans", "edit", plan["plan_id"], "--file", "plan.json")
+    assert [step["kind"] for step in edited["steps"]] == ["set_risk_fraction", "write_folder"]
+    assert edited["steps"][0]["action"]["value"] == 0.001
+    assert "is not of revision 2" in planted.complaint(
+        "plans", "edit", plan["plan_id"], "--file", "plan.json"
+    )
+    again = answered(planted, "plans", "show", plan["plan_id"])
+    for change, told in (
+        ({"risks": ["none"]}, "changes risks: only steps can be edited"),
+        (
+            {"steps": [again["steps"][0] | {"effect": "other"}, again["steps"][1]]},
+            "steps.1.effect cannot be edited",
+        ),
+        ({"steps": [again["steps"][0] | {"number": 7}]}, "has steps that the plan has not"),
+        ({"steps": 1}, "holds no plan"),
+    ):
+        path.write_text(json.dumps(again | change))
+        assert told in planted.complaint("plans", "edit", plan["plan_id"], "--file", "plan.json")
+
+
+def test_plan_is_cancelled_once_and_rolled_back_into_the_playbooks_of_before(planted):
+    gone, plan = made(planted), made(planted, "set the risk of buys_strength to 0.1 %")
+    cancelled = answered(planted, "plans", "cancel", gone["plan_id"], "--by", "ann")
+    assert (cancelled["state"], cancelled["decided"]["by"]) == ("cancelled", "ann")
+    told = planted.complaint("plans", "approve", gone["plan_id"], "--hash", gone["hash"])
+    assert "is cancelled (cancel by ann at " in told
+    assert "is cancelled" in planted.complaint("plans", "rollback", gone["plan_id"])
+    approve(planted, plan)
+    assert risk_of(planted) == 0.001
+    back = answered(planted, "plans", "rollback", plan["plan_id"], "--by", "bob")
+    assert (back["state"], back["decided"]["decision"]) == ("rolled_back", "rollback")
+    assert risk_of(planted) == 0.0025
+    states = [one["state"] for one in answered(planted, "plans", "list")]
+    assert sorted(states) == ["cancelled", "rolled_back"]
+    (only,) = answered(planted, "plans", "list", "latest", "--state", "cancelled")
+    assert only["plan_id"] == gone["plan_id"]
+
+
+def test_crash_between_the_folder_and_its_state_writes_it_once(planted, monkeypatch):
+    plan = made(planted)
+    write = plan_folder.write_in_force
+    written = []
+
+    def crash(*given, **named):
+        written.append(write(*given, **named))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plan_folder, "write_in_force", crash)
+    died = planted.run("plans", "approve", plan["plan_id"], "--hash", plan["hash"])
+    assert died.exit_code == 130
+    assert answered(planted, "plans", "show", plan["plan_id"])["state"] == "executing"
+    assert "is executing" in planted.complaint("plans", "cancel", plan["plan_id"])
+    assert "is executing" in planted.complaint(
+        "plans", "edit", plan["plan_id"], "--set", "steps.1.value=0.003"
+    )
+    stamp = os.stat(planted.folder / "books" / "lifecycle.json").st_mtime_ns
+    assert approve(planted, plan)["state"] == "completed"
+    assert len(written) == 1
+    assert os.stat(planted.folder / "books" / "lifecycle.json").st_mtime_ns == stamp
+
+
+def test_folder_that_cannot_be_written_leaves_the_plan_as_it_waits(planted):
+    plan = made(planted)
+    (planted.folder / "books").mkdir()
+    (planted.folder / "books" / "mine.txt").write_text("mine")
+    told = planted.complaint("plans", "approve", plan["plan_id"], "--hash", plan["hash"])
+    assert "holds other files" in told
+    assert answered(planted, "plans", "show", plan["plan_id"])["state"] == "awaiting_approval"
+
+
+def test_plan_of_a_run_that_is_over_expires_in_wall_time(planted, monkeypatch):
+    plan = made(planted)
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 30 * 24 * HOUR)
+    assert answered(planted, "plans", "list")[0]["state"] == "expired"
+    told = planted.complaint("plans", "approve", plan["plan_id"], "--hash", plan["hash"])
+    assert "is expired (expire by expiry at" in told
+    assert not (planted.folder / "books").exists()
+
+
+def test_nothing_is_left_of_actions_that_are_all_refused(planted):
+    told = planted.complaint(
+        "plans", "make", "--text", "set the risk of buys_strength to 0.25 %", "--run", "latest", "--into", "b"
+    )
+    assert "empty_plan" in told
+    assert "unchanged" in told
+    told = planted.complaint("plans", "make", "--text", "replan", "--run", "latest", "--into", "b")
+    assert "replan needs a run that trades" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["make"], "give a RUN or a REPORT"),
+        (["make", "latest", "--text", "replan"], "give a RUN or a REPORT"),
+        (["make", "latest"], "--into DIR says where"),
+        (["make", "--text", RISK, "--run", "latest"], "--into DIR says where"),
+        (["make", "--text", RISK, "--run", "latest", "--into", "."], "--into '.' holds other files"),
+        (["make", "--text", RISK, "--run", "latest", "--into", "a\x1bb"], "cannot be seen"),
+        (["make", "--text", "do something", "--run", "latest", "--into", "b"], "set the risk of PLAYBOOK"),
+        (["make", "--text", "ban\u202e x", "--run", "latest", "--into", "b"], "cannot be seen"),
+        (["show", "0123"], "no plan '0123' in this store"),
+        (["show", "\x1b[2J"], "no plan '\\x1b[2J'"),
+        (["approve", "PLAN", "--hash", "123"], "at least 12 digits"),
+        (["approve", "PLAN", "--hash", "0" * 64], "newest revision 1"),
+        (["approve", "PLAN", "--hash", "HASH", "--by", "a\nb"], "give a name"),
+        (["approve", "PLAN", "--hash", "HASH", "--by", " "], "give a name"),
+        (["edit", "PLAN"], "give --set"),
+        (["edit", "PLAN", "--drop", "9"], "its steps are 1, 2"),
+        (["edit", "PLAN", "--drop", "1"], "no step would be left"),
+        (["edit", "PLAN", "--drop", "2"], "cannot be dropped"),
+        (["edit", "PLAN", "--set", "value=1"], "write it like steps.1.value"),
+        (["edit", "PLAN", "--set", "steps.1.value=\x1b"], "write it like steps.1.value"),
+        (["edit", "PLAN", "--set", "steps.1.value=much"], "a number is wanted"),
+        (["edit", "PLAN", "--set", "steps.1.value=0.5"], "risk_out_of_bounds"),
+        (["edit", "PLAN", "--set", "steps.1.playbook_id=mean_reversion"], "cannot be edited"),
+        (["edit", "PLAN", "--file", "nowhere.json"], "cannot be read"),
+        (["edit", "PLAN", "--file", "thinktwice.db"], "is larger than any plan"),
+    ],
+)
+def test_bad_input_is_one_line(planted, words, said):
+    plan = made(planted)
+    filled = [{"PLAN": plan["plan_id"], "HASH": plan["hash"]}.get(word, word) for word in words]
+    assert said in planted.complaint("plans", *filled)
+    assert answered(planted, "plans", "show", plan["plan_id"]) == plan
+
+
+def test_value_off_its_grid_is_refused_with_the_grid(planted):
+    told = planted.complaint(
+        "plans", "make", "--text", "set side of buys_strength to 0.3", "--run", "latest", "--into", "b"
+    )
+    assert "off_grid" in told
+    assert "[-1.0" in told
+
+
+def test_run_whose_settings_forbid_edits_refuses_them(planted):
+    plan = made(planted)
+
+    async def forbid(store):
+        from sqlalchemy import update
+
+        from services.store.tables import runs
+
+        config = (await store.runs.find("latest")).config
+        config["plans"] = (config.get("plans") or {}) | {"allow_edit": False}
+        async with store.plans._write() as connection:
+            await connection.execute(update(runs).values(config=json.dumps(config)))
+
+    in_store(forbid)
+    told = planted.complaint("plans", "edit", plan["plan_id"], "--set", "steps.1.value=0.003")
+    assert "plans.allow_edit is off" in told
+
+
+def test_plan_of_a_run_that_trades_names_its_market_and_waits_in_the_queue_of_its_process(planted):
+    run_id = trading(planted)
+    plan = answered(planted, "plans", "make", "--text", RISK, "--run", run_id)
+    assert plan["steps"][-1]["kind"] == "set_risk_fraction"
+    assert plan["made_at"] == plan["basis"]["at"] == int(world().close_times[-1])
+    symbols = world().symbols
+    assert (
+        plan["basis"]["closes"].items()
+        <= {name: float(world().close[-1, s]) for s, name in enumerate(symbols)}.items()
+    )
+    assert plan["basis"]["closes"].keys() == plan["basis"]["atr"].keys() != set()
+    assert "leave out --into" in planted.complaint(
+        "plans", "make", "--text", RISK, "--run", run_id, "--into", "b"
+    )
+    done = approve(planted, plan, "--by", "ann")
+    assert done["state"] == "approved"
+    (asked,) = answered(planted, "requests", run_id)
+    assert (asked["kind"], asked["state"], asked["payload"]["by"]) == ("plan", "waiting", "ann")
+    assert ChangePlan.model_validate(asked["payload"]["plan"]).content_hash == plan["hash"]
+    answered(planted, "plans", "edit", plan["plan_id"], "--set", "steps.1.value=0.003")
+    (asked,) = answered(planted, "requests", run_id)
+    assert asked["state"] == "refused"
+    assert answered(planted, "plans", "cancel", plan["plan_id"])["state"] == "cancelled"
+    assert answered(planted, "status", run_id)["plans_waiting"] == 0
+
+
+def test_text_of_others_is_escaped_where_a_plan_is_shown(planted):
+    plan = made(planted)
+
+    async def evil(store):
+        from services.store.change_plans import Operator
+
+        stored = await store.plans.find(plan["plan_id"])
+        bad = stored.plan.model_copy(
+            update={"revision": 2, "first": plan["plan_id"], "understanding": "\x1b[2J\u202eevil"}
+        )
+        who = Operator("eve", plan["made_at"], plan["made_at"])
+        await store.plans.revise(plan["run_id"], bad, plan["hash"], who)
+
+    in_store(evil)
+    for words in (("show", plan["plan_id"]), ("show", plan["plan_id"], "--json"), ("diff", plan["plan_id"])):
+        shown = planted.run("plans", *words).stdout
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+
+
+def test_store_of_before_plans_is_listed_as_empty_and_names_no_plan(tmp_path, shell):
+    from tests.services.store.test_migrations import old_store
+
+    old_store("sqlite:///thinktwice.db", "0007", marked=True)
+    assert json.loads(shell.run("plans", "list", "--json").stdout) == []
+    result = shell.run("plans", "show", "abc")
+    assert result.exit_code == 2
+    assert "before there were plans" in result.stderr
+
+
+def test_replan_that_writes_is_a_plan_approved_by_its_caller(planted):
+    when = before(replanned(planted)["verdict"]["known_at"])
+    name = answered(planted, "reflect", "--at", when)["report_id"]
+    told = answered(planted, "replan", name, "--write", "books")
+    (plan,) = answered(planted, "plans", "list")
+    assert plan["plan_id"] == told["written"]["plan_id"]
+    assert (plan["state"], plan["decided"]["decision"]) == ("completed", "approve")
+    shown = answered(planted, "plans", "show", plan["plan_id"])
+    assert shown["steps"][0]["action"]["value"] == risk_of(planted) == 0.0025
+    files = sorted(
+        path.relative_to(planted.folder / "books").as_posix()
+        for path in (planted.folder / "books").rglob("*")
+        if path.is_file()
+    )
+    assert sorted(told["written"]["files"]) == files
+    answered(planted, "plans", "rollback", plan["plan_id"])
+    assert risk_of(planted) == 0.005

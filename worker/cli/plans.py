@@ -1,0 +1,416 @@
+"""`thinktwice plans`: change plans, made, shown, edited and decided."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from schemas.errors import ConfigError
+from services.model_calls.quoting import visible
+from worker.cli.console import print_json, print_line
+from worker.cli.options import (
+    DbOption,
+    JsonOption,
+    open_for_run,
+    open_for_writing,
+    open_to_read,
+    operator_name,
+    store_address,
+)
+from worker.runs.interrupts import run_async
+
+if TYPE_CHECKING:
+    from services.store import RunRecord, Store
+    from services.store.change_plans import Operator
+    from services.store.plan_records import PlanRecord, StoredPlan
+
+State = Literal[
+    "awaiting_approval", "approved", "executing", "completed", "cancelled", "declined", "expired", "stale",
+    "failed", "rolled_back",
+]  # fmt: skip
+UNDONE = ("failed", "stale")
+
+app = typer.Typer(help="Change plans: what would change, for one decision.", no_args_is_help=True)
+PlanArgument = Annotated[
+    str, typer.Argument(metavar="PLAN", help="Plan id, or the start of one.", show_default=False)
+]
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run", metavar="RUN", help="The run of PLAN. [the newest that has it]", show_default=False
+    ),
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who decides. [the user's name]", show_default=False),
+]
+
+
+@app.command("make")
+def make(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN|REPORT]", help="The report to plan; of a run its latest.", show_default=False
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="What to change, in words of yours.", show_default=False),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option(metavar="RUN", help="The run of TEXT or REPORT.", show_default=False)
+    ] = None,
+    two_phase: Annotated[
+        bool, typer.Option("--two-phase", help="Note that two phases were asked for.")
+    ] = False,
+    into: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Of a run that is over: where playbooks go.", show_default=False),
+    ] = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Draft a change plan from a report or a text; it waits for a decision and changes nothing."""
+    if (target is None) == (text is None):
+        raise ConfigError("plans make: give a RUN or a REPORT, or --text with --run")
+    _print_plan(run_async(_made(target, text, run, into, db, forced=two_phase)), json=json)
+
+
+async def _made(
+    target: str | None, text: str | None, run: str | None, into: Path | None, db: str | None, *, forced: bool
+) -> "StoredPlan":
+    from worker.cli.rebuilt import open_to_write
+    from worker.review.plan_making import plan_report, plan_text
+    from worker.review.report_finder import find_report, latest_report, names_report
+
+    named = target is not None and names_report(target)
+    if target is not None and not named and run is not None:
+        raise ConfigError(f"{target!r} names a run: --run goes with a report or --text")
+    store, record = await open_to_write(db, run or "latest" if named or target is None else target)
+    async with store:
+        if target is not None and named:
+            found = await find_report(store, target, None if run is None else record)
+            record = await store.runs.find(found.run_id)
+        elif target is not None:
+            found = await latest_report(store, record)
+        asked = _asked(record, into)
+        if text is not None:
+            kept = await plan_text(store, asked, text, forced=forced)
+        else:
+            kept = await plan_report(store, asked, found)
+        return await store.plans.find(kept.plan_id, kept.run_id)
+
+
+def _asked(record: "RunRecord", into: Path | None) -> Any:
+    from services.playbooks.writing import demand_writable
+    from worker.cli.rebuilt import takes_requests
+    from worker.review.plan_making import PlanRequest
+    from worker.runs.replay import stored_settings
+
+    settings, trades = stored_settings(record), takes_requests(record)
+    if not settings.plans.enabled:
+        raise ConfigError(
+            f"run {record.run_id} makes no plans (plans.enabled): turn it on and begin another run"
+        )
+    if trades and into is not None:
+        raise ConfigError(f"run {record.run_id} trades: its playbooks change in it; leave out --into")
+    if not trades and into is None:
+        raise ConfigError(f"run {record.run_id} is over: --into DIR says where its playbooks are written")
+    if into is not None:
+        if visible(str(into)) != str(into):
+            raise ConfigError(
+                f"--into {str(into)!r} holds characters that cannot be seen: name another folder"
+            )
+        demand_writable(into, "--into")
+    return PlanRequest(record, settings, trades, into)
+
+
+@app.command("list")
+def list_plans(
+    run: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="Only plans of this run.", show_default=False)
+    ] = None,
+    state: Annotated[State | None, typer.Option(help="Only plans in this state.", show_default=False)] = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List change plans, the newest first, with how each stands."""
+    found = [record for record in run_async(_listed(run, db)) if state in (None, record.state)]
+    if json:
+        from worker.review.plan_document import summary_of
+
+        print_json([summary_of(record) for record in found])
+    elif found:
+        _render(found)
+
+
+async def _listed(run: str | None, db: str | None) -> "list[PlanRecord]":
+    if run is None:
+        store, run_id = await open_to_read(store_address(db)), None
+    else:
+        store, record = await open_for_run(db, run)
+        run_id = record.run_id
+    async with store:
+        return await store.plans.all(run_id, now=time.time_ns()) if store.has_plan_tables else []
+
+
+def _render(found: "Sequence[PlanRecord]") -> None:
+    from rich.table import Table
+
+    from worker.cli.console import print_table
+    from worker.pages.figures import shown_time
+
+    table = Table("plan", "run", "revision", "state", "from", "made", "expires", box=None)
+    for record in found:
+        moments = (shown_time(record.made_at), shown_time(record.expires_at))
+        row = (record.plan_id, record.run_id, str(record.revision), record.state, record.trigger, *moments)
+        table.add_row(*row)
+    print_table(table)
+
+
+@app.command("show")
+def show(
+    plan: PlanArgument,
+    revision: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="An earlier revision. [the newest]", show_default=False),
+    ] = None,
+    run: RunOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show a change plan: its steps, what they change, its hash, its deadline, and what became of it."""
+    stored = run_async(_found(plan, run, db))
+    if revision is not None and revision > stored.record.revision:
+        newest = stored.record.revision
+        raise ConfigError(f"plan {stored.record.plan_id} has no revision {revision}: the newest is {newest}")
+    _print_plan(stored, json=json, revision=revision)
+
+
+@app.command("diff")
+def diff(plan: PlanArgument, run: RunOption = None, db: DbOption = None, json: JsonOption = False) -> None:
+    """Show what each edit of a change plan has changed."""
+    from services.plans.editing import plan_diff
+
+    stored = run_async(_found(plan, run, db))
+    found: list[dict[str, Any]] = [
+        {"revision": after.revision, "hash": after.content_hash, "changes": plan_diff(before, after)}
+        for before, after in zip(stored.revisions, stored.revisions[1:], strict=False)
+    ]
+    if json:
+        print_json({"plan_id": stored.record.plan_id, "run_id": stored.record.run_id, "revisions": found})
+        return
+    if not found:
+        print_line(f"plan {stored.record.plan_id} was not edited")
+    from worker.review.plan_document import diff_lines
+
+    for item in found:
+        print_line(f"revision {item['revision']}, hash {item['hash']}")
+        for line in diff_lines(item["changes"]):
+            print_line(line)
+
+
+async def _found(plan: str, run: str | None, db: str | None) -> "StoredPlan":
+    if run is None:
+        store, run_id = await open_to_read(store_address(db)), None
+    else:
+        store, record = await open_for_run(db, run)
+        run_id = record.run_id
+    async with store:
+        if not store.has_plan_tables:
+            raise ConfigError(f"no plan {plan!r} in {store.url}: it was made before there were plans")
+        return await store.plans.find(plan, run_id, now=time.time_ns())
+
+
+@app.command("edit")
+def edit(
+    plan: PlanArgument,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="steps.N.FIELD=VALUE", help="A value; repeatable.", show_default=False),
+    ] = None,
+    drop: Annotated[
+        list[int] | None,
+        typer.Option(metavar="N", help="Leave a step out; repeatable.", show_default=False),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What `show --json` printed, with other values.", show_default=False
+        ),
+    ] = None,
+    by: ByOption = None,
+    run: RunOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Change values of a change plan or drop steps: a new revision, which waits for a decision of its own."""
+    if bool(assignments or drop) == (file is not None):
+        raise ConfigError("plans edit: give --set steps.N.FIELD=VALUE and --drop N, or --file FILE")
+    before, after = run_async(_edited(plan, assignments or [], drop or [], file, operator_name(by), run, db))
+    _print_plan(after, json=json)
+    if not json:
+        from services.plans.editing import plan_diff
+        from worker.review.plan_document import diff_lines
+
+        for line in diff_lines(plan_diff(before, after.plan)):
+            print_line(line)
+
+
+async def _edited(
+    plan: str,
+    assignments: list[str],
+    drop: list[int],
+    file: Path | None,
+    by: str,
+    run: str | None,
+    db: str | None,
+) -> Any:
+    from schemas.settings import JudgeSettings
+    from schemas.settings.plans import PlansSettings
+    from services.plans.editing import revise
+    from worker.review.plan_document import document_of
+    from worker.review.plan_edits import edits_of_file, typed_edit
+
+    edits = [typed_edit(text) for text in assignments]
+    store, record, stored = await _open(plan, run, db)
+    async with store:
+        if not PlansSettings.model_validate(record.config.get("plans") or {}).allow_edit:
+            raise ConfigError(f"plans of run {record.run_id} are not edited: its plans.allow_edit is off")
+        if file is not None:
+            edits, drop = edits_of_file(file, stored, document_of(stored))
+        judge = JudgeSettings.model_validate(record.config["judge"])
+        revised = revise(stored.plan, edits=edits, drop=drop, judge=judge)
+        who = await _operator(store, record, stored, by)
+        await store.plans.revise(record.run_id, revised, stored.record.hash, who)
+        return stored.plan, await store.plans.find(stored.record.plan_id, record.run_id)
+
+
+@app.command("approve")
+def approve(
+    plan: PlanArgument,
+    digits: Annotated[
+        str,
+        typer.Option(
+            "--hash", metavar="HASH", help="Of what was shown, 12 digits at least.", show_default=False
+        ),
+    ],
+    by: ByOption = None,
+    run: RunOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Approve a change plan as it was shown: a process takes it at its next bar, a folder is written now."""
+    _end(run_async(_approved(plan, digits.strip().lower(), operator_name(by), run, db)), json=json)
+
+
+async def _approved(plan: str, digits: str, by: str, run: str | None, db: str | None) -> "StoredPlan":
+    store, record, stored = await _open(plan, run, db)
+    async with store:
+        if stored.folder is not None:
+            from worker.review.plan_folder import carry_out, demand_place, versions_at
+
+            demand_place(stored.plan)
+            versions = await versions_at(store, record.run_id, stored.plan.basis.at)
+        who = await _operator(store, record, stored, by)
+        approved = await store.plans.approve(record.run_id, stored.record.plan_id, digits, who)
+        if approved.state == "executing":
+            await store.plans.carry_out(
+                record.run_id, approved.plan_id, lambda plan: carry_out(plan, versions, record.run_id)
+            )
+        return await store.plans.find(stored.record.plan_id, record.run_id)
+
+
+@app.command("cancel")
+def cancel(
+    plan: PlanArgument,
+    by: ByOption = None,
+    run: RunOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Cancel a change plan that waits; nothing of it happens."""
+    _end(run_async(_cancelled(plan, operator_name(by), run, db)), json=json)
+
+
+async def _cancelled(plan: str, by: str, run: str | None, db: str | None) -> "StoredPlan":
+    store, record, stored = await _open(plan, run, db)
+    async with store:
+        who = await _operator(store, record, stored, by)
+        await store.plans.cancel(record.run_id, stored.record.plan_id, who)
+        return await store.plans.find(stored.record.plan_id, record.run_id)
+
+
+@app.command("rollback")
+def rollback(
+    plan: PlanArgument,
+    by: ByOption = None,
+    run: RunOption = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Return every playbook that a change plan changed to its version of before."""
+    _end(run_async(_rolled_back(plan, operator_name(by), run, db)), json=json)
+
+
+async def _rolled_back(plan: str, by: str, run: str | None, db: str | None) -> "StoredPlan":
+    store, record, stored = await _open(plan, run, db)
+    async with store:
+        who = await _operator(store, record, stored, by)
+        plan_id = stored.record.plan_id
+        if stored.folder is None:
+            await store.plans.ask_rollback(record.run_id, plan_id, who)
+        else:
+            from worker.review.plan_folder import demand_place, roll_back, versions_at
+
+            demand_place(stored.plan)
+            versions = await versions_at(store, record.run_id, stored.plan.basis.at)
+            await store.plans.carry_out(
+                record.run_id, plan_id, lambda plan: roll_back(plan, versions, record.run_id),
+                state="completed", who=who,
+            )  # fmt: skip
+        return await store.plans.find(plan_id, record.run_id)
+
+
+async def _open(plan: str, run: str | None, db: str | None) -> "tuple[Store, RunRecord, StoredPlan]":
+    """The store with every table, the plan in it and its run; close the store."""
+    stored = await _found(plan, run, db)
+    store = await open_for_writing(store_address(db))
+    try:
+        return store, await store.runs.find(stored.record.run_id), stored
+    except BaseException:
+        await store.close()
+        raise
+
+
+async def _operator(store: "Store", record: "RunRecord", stored: "StoredPlan", by: str) -> "Operator":
+    """Who decides now; a plan of a process expires by its bars."""
+    from services.store.change_plans import Operator
+    from worker.review.plan_clock import last_close
+
+    now = time.time_ns()
+    if stored.folder is not None or record.status != "running":
+        await store.plans.expire(record.run_id, stored.record.plan_id, now)
+        return Operator(by, now, now)
+    return Operator(by, now, await last_close(store, record))
+
+
+def _print_plan(stored: "StoredPlan", *, json: bool, revision: int | None = None) -> None:
+    from worker.review.plan_document import document_of, plan_lines
+
+    document = document_of(stored, revision)
+    if json:
+        print_json(document)
+        return
+    for line in plan_lines(stored, document):
+        print_line(line)
+
+
+def _end(stored: "StoredPlan", *, json: bool) -> None:
+    """What came of a decision; exit 1 where an approved plan did not come about."""
+    _print_plan(stored, json=json)
+    if stored.record.state in UNDONE:
+        raise typer.Exit(1)

@@ -1,0 +1,144 @@
+"""A change plan as plain data, and as lines for a person who has to decide on it."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from schemas.plan import HASH_DIGITS, PlanStep
+from worker.pages.figures import shown_time
+
+if TYPE_CHECKING:
+    from services.store.plan_records import PlanDecision, PlanRecord, StoredPlan
+
+TYPED = {
+    "should_use": True,
+    "confidence": 0.0,
+    "matches": [],
+    "reason": "a typed action that changes structure always takes two phases",
+}
+STATES = {
+    "awaiting_approval": "waits for a decision",
+    "approved": "is approved: the process takes it between two bars",
+    "executing": "is being carried out",
+    "completed": "was carried out",
+    "rolled_back": "was carried out and rolled back",
+}
+
+
+def summary_of(record: "PlanRecord") -> dict[str, Any]:
+    """How a plan stands, times in ns, without its text."""
+    decided = record.decided
+    return {
+        "plan_id": record.plan_id,
+        "run_id": record.run_id,
+        "revision": record.revision,
+        "hash": record.hash,
+        "phase": record.phase,
+        "state": record.state,
+        "trigger": record.trigger,
+        "made_at": record.made_at,
+        "expires_at": record.expires_at,
+        "edited": record.revision > 1,
+        "decided": None if decided is None else _decision(decided),
+        "reasons": list(record.reasons),
+    }
+
+
+def document_of(stored: "StoredPlan", revision: int | None = None) -> dict[str, Any]:
+    """A plan; an earlier revision as it was shown, with how the plan stands now."""
+    record = stored.record
+    plan = stored.plan if revision is None else stored.revisions[revision - 1]
+    states = record.steps if plan is stored.plan else {}
+    payload = plan.payload()
+    return summary_of(record) | {
+        "revision": plan.revision,
+        "hash": plan.content_hash,
+        "two_phase": record.two_phase or TYPED,
+        "understanding": plan.understanding,
+        "approach": plan.approach,
+        "steps": [_step(step, states.get(step.number, "waiting")) for step in plan.steps],
+        "risks": list(plan.risks),
+        "expected_outcome": plan.expected_outcome,
+        "basis": payload["basis"],
+        "refused": payload["refused"],
+        "reasoning": record.reasoning,
+        "elapsed_ms": record.elapsed_ms,
+    }
+
+
+def _step(step: PlanStep, state: str) -> dict[str, Any]:
+    action = {name: value for name, value in step.action.payload().items() if value is not None}
+    return {
+        "number": step.number,
+        "kind": step.action.kind,
+        "action": action,
+        "precondition": step.precondition,
+        "effect": step.effect,
+        "undo": step.undo,
+        "state": state,
+        "changes": [change.payload() for made in step.makes for change in made.changes],
+        "checkpoint": step.checkpoint,
+    }
+
+
+def _decision(decided: "PlanDecision") -> dict[str, Any]:
+    return {"decision": decided.decision, "hash": decided.hash, "by": decided.by, "at": decided.at}
+
+
+def plan_lines(stored: "StoredPlan", document: Mapping[str, Any]) -> Iterator[str]:
+    """Everything that a decision needs: steps, changes, hash, deadline, and the command to type."""
+    record = stored.record
+    yield f"plan {record.plan_id} of run {record.run_id}, revision {document['revision']}: {_state(record)}"
+    yield document["understanding"]
+    yield document["approach"]
+    for step in document["steps"]:
+        yield from _step_lines(step)
+    yield from (f"risk: {risk}" for risk in document["risks"])
+    yield f"expected: {document['expected_outcome']}"
+    for refusal in document["refused"]:
+        yield f"refused {refusal['action']['kind']}: {refusal['code']}, {refusal['reason']}"
+    if record.reasoning is not None:
+        yield f"reasoning: {record.reasoning}"
+    said = document["two_phase"]
+    yield f"two phases: {'yes' if said['should_use'] else 'no'}, {said['reason']}"
+    yield f"hash {document['hash']}"
+    yield f"expires {shown_time(record.expires_at)}"
+    yield from (f"because: {reason}" for reason in record.reasons)
+    yield from next_lines(record)
+
+
+def diff_lines(differences: list[dict[str, Any]]) -> Iterator[str]:
+    """One line for each field that a revision changes."""
+    for change in differences:
+        yield f"  step {change['step']}: {change['field']} {_shown(change['from'])} -> {_shown(change['to'])}"
+
+
+def next_lines(record: "PlanRecord") -> Iterator[str]:
+    """What can be typed now."""
+    if record.state == "awaiting_approval":
+        yield f"Next: thinktwice plans approve {record.plan_id} --hash {record.hash[:HASH_DIGITS]}"
+        yield f"      or plans edit, or thinktwice plans cancel {record.plan_id}"
+    elif record.state == "approved":
+        yield f"Next: thinktwice plans show {record.plan_id}"
+    elif record.state == "completed":
+        yield f"Next: thinktwice plans rollback {record.plan_id} takes it back"
+
+
+def _state(record: "PlanRecord") -> str:
+    said = STATES.get(record.state, record.state)
+    decided = record.decided
+    return said if decided is None else f"{said}; {decided.told}"
+
+
+def _step_lines(step: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{step['number']}. {step['effect']} ({step['state']})"
+    yield f"   because: {step['action']['reason']}"
+    yield f"   before: {step['precondition']}"
+    for change in step["changes"]:
+        yield f"   {change['field']} {_shown(change['from'])} -> {_shown(change['to'])}"
+    yield f"   undo: {step['undo']}"
+    if step["checkpoint"]:
+        yield "   then it asks again"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)

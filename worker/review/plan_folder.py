@@ -1,0 +1,131 @@
+"""A change plan of a run that is over, carried out: its playbooks as files, written whole and once."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schemas.errors import ConfigError
+from schemas.plan import ChangePlan, FolderAction, PlanState
+from schemas.playbook import PlaybookVersion
+from schemas.vocabulary import VersionState
+from services.playbooks.measures import revised
+from services.playbooks.writing import demand_writable, written_manifest
+from worker.review.playbook_files import in_force, write_in_force
+from worker.review.replan_outcome import renewed, version_of
+
+if TYPE_CHECKING:
+    from services.store import Store
+
+KINDS = frozenset({"playbook_version", "measure_renewed"})
+Outcome = tuple[PlanState, tuple[str, ...]]
+
+
+async def versions_at(store: "Store", run_id: str, at: int) -> tuple[PlaybookVersion, ...]:
+    """Every version of a run as it stood at a time, ns."""
+    history: list[PlaybookVersion] = []
+    async for row in store.journal.rows(run_id, kinds=KINDS, until=at):
+        payload = json.loads(row.payload)
+        of_row = renewed(history, payload) if row.kind == "measure_renewed" else version_of(payload)
+        history.append(of_row)
+    return in_force(history)
+
+
+def folder_of(plan: ChangePlan) -> Path:
+    """Where a plan writes."""
+    return next(Path(step.action.folder) for step in plan.steps if isinstance(step.action, FolderAction))
+
+
+def demand_place(plan: ChangePlan) -> None:
+    """Refuse a place that cannot be written, before a plan is approved for it.
+
+    Raises:
+        ConfigError: it is no folder, or it holds something else.
+    """
+    demand_writable(folder_of(plan), "the folder")
+
+
+def carry_out(
+    plan: ChangePlan, versions: Sequence[PlaybookVersion], run_id: str, *, known_at: int | None = None
+) -> Outcome:
+    """Write the playbooks that a plan makes, unless a process that died has written them already.
+
+    Args:
+        plan: as approved.
+        versions: of the run as of the plan's basis.
+        run_id: the run.
+        known_at: ns, where the versions are those that its steps had made by then; None: as of the basis.
+    """
+    if _written(plan) == _mark(plan):
+        return "completed", ()
+    stale = () if known_at is not None else _changed_since(plan, versions)
+    if stale:
+        return "stale", stale
+    at = plan.basis.at if known_at is None else known_at
+    return _write(plan, with_made(plan, versions), (run_id, at), _mark(plan), "completed")
+
+
+def roll_back(plan: ChangePlan, versions: Sequence[PlaybookVersion], run_id: str) -> Outcome:
+    """Write the playbooks of before the plan into its folder."""
+    mark = _mark(plan) | {"rolled_back": True}
+    if _written(plan) == mark:
+        return "rolled_back", ()
+    return _write(plan, versions, (run_id, plan.basis.at), mark, "rolled_back")
+
+
+def with_made(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tuple[PlaybookVersion, ...]:
+    """The versions with those that a plan makes in the place of the active ones."""
+    made = {item.playbook_id: (item.definition, step) for step in plan.steps for item in step.makes}
+    found = []
+    for version in versions:
+        name = version.definition.id
+        if version.state is VersionState.ACTIVE and name in made:
+            definition, step = made[name]
+            if definition.content_hash != version.definition.content_hash:
+                parent = version.definition.content_hash
+                version = revised(
+                    version, definition=definition, parent_hash=parent, reason=step.action.reason,
+                    report_id=plan.report_id, verdict_id=plan.verdict_id, action_id=None, expires_at=None,
+                )  # fmt: skip
+        found.append(version)
+    return tuple(found)
+
+
+def _changed_since(plan: ChangePlan, versions: Sequence[PlaybookVersion]) -> tuple[str, ...]:
+    """Playbooks of the plan that are in force in other versions than those it was made for."""
+    active = {
+        version.definition.id: version.definition
+        for version in versions
+        if version.state is VersionState.ACTIVE
+    }
+    return tuple(
+        f"{name} version {stood.definition.version} was in force when it was made, now another is"
+        for name, stood in plan.basis.versions.items()
+        if name not in active or active[name].content_hash != stood.version_hash
+    )
+
+
+def _write(
+    plan: ChangePlan,
+    versions: Sequence[PlaybookVersion],
+    of: tuple[str, int],
+    mark: dict[str, object],
+    end: PlanState,
+) -> Outcome:
+    """Write versions of a run as of a time."""
+    reason = f"plan {plan.plan_id}, revision {plan.revision}"
+    if plan.report_id is not None:
+        reason = f"replan on report {plan.report_id}"
+    try:
+        write_in_force(folder_of(plan), versions, run_id=of[0], known_at=of[1], reason=reason, plan=mark)
+    except ConfigError as error:
+        return "failed", (str(error),)
+    return end, ()
+
+
+def _mark(plan: ChangePlan) -> dict[str, object]:
+    return {"plan_id": plan.plan_id, "plan_hash": plan.content_hash}
+
+
+def _written(plan: ChangePlan) -> object:
+    return written_manifest(folder_of(plan)).get("plan")
