@@ -144,8 +144,8 @@ async def _document(
     keep_all: bool,
 ) -> dict[str, Any]:
     wiring.ready_engine()
+    from worker.studies.ablation.refused_plans import shadow_ledger
     from worker.studies.ablation.runner import MODE, AblationRunner
-    from worker.studies.ablation.shadow_ledger import shadow_ledger
     from worker.studies.ablation.worth import worth_document
 
     with Interrupts() as interrupts:
@@ -168,8 +168,7 @@ async def _document(
 def _write(folder: Path, document: dict[str, Any]) -> None:
     from schemas.errors import ConfigError
     from worker.cli.out_folder import replace_file
-    from worker.pages.ablation_html import ablation_html
-    from worker.pages.ablation_markdown import ablation_markdown
+    from worker.pages.ablation_pages import ablation_html, ablation_markdown
 
     files = {
         "ablation.json": json_text.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n",

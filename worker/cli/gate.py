@@ -8,7 +8,7 @@ import typer
 
 from schemas.canonical import ns_to_datetime
 from schemas.errors import ConfigError
-from services.high_level.interval_text import interval_text
+from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import counted
 from worker.cli import wiring
 from worker.cli.console import print_json, print_table, stdout_console

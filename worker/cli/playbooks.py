@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schemas.errors import ConfigError, nearest
-from services.high_level.interval_text import interval_text
+from services.high_level.report_lines import interval_text
 from worker.cli.console import complain, print_json, print_line, print_table
 from worker.cli.options import DataOption, DbOption, JsonOption, open_for_run
 from worker.cli.rebuilt import open_to_write, queue_request, rebuilt_run, takes_requests, told_request
