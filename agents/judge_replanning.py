@@ -24,8 +24,7 @@ from services.high_level.recommendations import (
     losing,
 )
 from services.slow_loop.action_contract import ContractState, check_action, lowers_exposure
-from services.statistics.multiplicity import Family, register_family
-from services.statistics.online_levels import online_level
+from services.statistics.multiplicity import Family, online_level, register_family
 
 KINDS = {
     RecommendedAction.RESEARCH_EXPERIMENT: ("open_experiment",),

@@ -21,8 +21,8 @@ from services.statistics.paired import ALPHA
 from services.store import NewRun, open_store
 from trading_core.bars import BarSeries
 from worker.feeds.sample_data.worlds import make_world
+from worker.studies.ablation.refused_plans import shadow_ledger
 from worker.studies.ablation.runner import MODE, AblationRunner
-from worker.studies.ablation.shadow_ledger import shadow_ledger
 from worker.studies.ablation.worth import worth_document
 
 COSTS = {"no costs": ExecutionSettings(fee_bps=0.0, slippage_bps=0.0), "usual costs": ExecutionSettings()}

@@ -16,9 +16,9 @@ from schemas.episode import Episode
 from schemas.settings import MemorySettings
 from schemas.vocabulary import ExitReason
 from services.memory.episode_memory import MemoryView
+from services.memory.reuse import MemoryTelemetry
 from services.memory.scan import FAILURE, LANES, LOSS, SCRATCH, WIN, Cases
 from services.memory.store import ID_BYTES, Population, Populations
-from services.memory.telemetry import MemoryTelemetry
 from services.ports import MemoryQuery
 from tools.docs_pages import table
 from trading_core.clock import SimulatedClock

@@ -4,8 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from schemas.reflection import ClusterFinding, HighLevelReflectionReport
 from schemas.vocabulary import EvidenceGrade
-from services.high_level.interval_text import interval_text
-from services.high_level.report_lines import excluded_line, ledger_line, recommendation_line, trial_line
+from services.high_level.report_lines import (
+    excluded_line,
+    interval_text,
+    ledger_line,
+    recommendation_line,
+    trial_line,
+)
 
 SHOWN = 12
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from schemas.reflection import Finding, PolicyLevelReflectionRequest, Remedy
 from schemas.vocabulary import CheckName, Severity
 from services.playbooks.rendering import KIND_OF_ROLE
+from services.policy_checks.findings import own_rule, own_term
 from services.policy_checks.geometry import (
     LevelCritic,
     entry_is_on_wrong_side,
@@ -20,7 +21,6 @@ from services.policy_checks.geometry import (
 )
 from services.policy_checks.plan_levels import PlanLevels, rule_text
 from services.policy_checks.playbook_rules import differences
-from services.policy_checks.remedies import own_rule, own_term
 from services.policy_checks.stated_stance import terms_stated, words_against
 from services.policy_checks.text_facts import text_cites_the_future, text_claims_unknown_fact
 from trading_core.rules import LintFinding, parse

@@ -19,11 +19,11 @@ from schemas.settings import EnvelopeSettings, ExecutionSettings
 from schemas.state import Stateful, demand_fields, read_as
 from schemas.vocabulary import Direction, Trend, VolatilityBand
 from services.memory.episode_builder import EpisodeContext, build_episode
-from services.memory.regime_reader import BANDS, STRUCTURES, TRENDS, regime_view
 from services.playbooks.registry import render_rules
 from services.policy_loop.compiler import SymbolColumns, compile_orders
 from trading_core.kernel.fresh import parameter_record
 from trading_core.market import Market
+from trading_core.regime import BANDS, STRUCTURES, TRENDS, regime_view
 from trading_core.rules.columns import RuleColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard

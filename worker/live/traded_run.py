@@ -23,8 +23,7 @@ from worker.bootstrap import given_playbooks
 from worker.live.checkpoints import CheckpointSchedule, NoSavepoint, Pace, restored
 from worker.live.commit_loop import CommitLoop
 from worker.live.committer import BarCommitter
-from worker.live.doubts import Doubts
-from worker.live.entry_guard import EntryGuard
+from worker.live.entry_guard import Doubts, EntryGuard
 from worker.live.evaluations import EvaluationQueue
 from worker.live.monitor import Monitor
 from worker.live.operator import OperatorCommands

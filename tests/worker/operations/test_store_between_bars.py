@@ -23,7 +23,7 @@ from tests.worker.operations.receiver import receiving
 from tests.worker.operations.test_paper_is_operated import value
 from tests.worker.operations.test_paper_tells import hourly
 from tests.worker.operations.test_worker_is_operated import Process, stored
-from worker.live.polling import Polling
+from worker.live.process import Polling
 from worker.operations import store_outage
 from worker.operations.metrics import PREFIX
 from worker.operations.store_outage import OncePerOutage, watch_store

@@ -3,9 +3,8 @@
 import asyncio
 
 from schemas.errors import FeedError
-from services.feeds.block_reasons import BlockReason
 from services.feeds.clock_watch import NS, ClockWatch, SourceTime
-from services.feeds.port import FeedAnomaly
+from services.feeds.port import BlockReason, FeedAnomaly
 from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.time import FeedTime
 

@@ -17,8 +17,7 @@ from worker.feeds.ccxt.exchange import PublicExchange
 from worker.feeds.ccxt.history import Patience, pages
 from worker.feeds.ccxt.time import SystemTime
 from worker.feeds.history.fetch_check import MOST_LISTED, NS, SymbolFindings, examine, shown
-from worker.feeds.history.fetch_partial import PartialFile
-from worker.feeds.history.fetch_write import check_target, write_bars
+from worker.feeds.history.fetch_partial import PartialFile, check_target, write_bars
 from worker.feeds.time_range import range_ns
 
 REREAD_PAGES, REREAD_BARS = 3, 50
