@@ -111,7 +111,9 @@ def one_episode() -> Episode:
 
 def memory_table(found: Sequence[Retrievals]) -> str:
     """One line a world."""
-    rows = [(one.world, f"{one.p50:.2f}", f"{one.p95:.2f}", f"{one.slowest:.2f}") for one in found]
+    rows = [
+        (timing.world, f"{timing.p50:.2f}", f"{timing.p95:.2f}", f"{timing.slowest:.2f}") for timing in found
+    ]
     return table(("episodes of one playbook and direction", "p50, CPU ms", "p95, CPU ms", "slowest"), rows)
 
 

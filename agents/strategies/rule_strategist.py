@@ -78,7 +78,7 @@ class RuleStrategist:
             if direction in self._directions and (not self._allowed or playbook.id in self._allowed)
         ]
         return sorted(
-            candidates, key=lambda one: (-one.expectancy_r, one.episodes, one.playbook.id, one.direction)
+            candidates, key=lambda plan: (-plan.expectancy_r, plan.episodes, plan.playbook.id, plan.direction)
         )
 
     def _propose(

@@ -38,7 +38,7 @@ def price_for(settings: LlmSettings, model: str) -> ModelPrice:
     """
     price = settings.price(model)
     if price is None:
-        known = ", ".join(one.model for one in settings.prices) or "none"
+        known = ", ".join(price.model for price in settings.prices) or "none"
         raise ConfigError(f"llm.prices has no price for model {model!r} (it has {known}): add one")
     return price
 
@@ -135,7 +135,7 @@ class ModelAccount(Stateful):
 
     def state(self) -> dict[str, Any]:
         """Every field of the state, and each breaker with its model and prompt."""
-        breakers = [[*key, one.state()] for key, one in self._breakers.items()]
+        breakers = [[*key, breaker.state()] for key, breaker in self._breakers.items()]
         return super().state() | {"_breakers": breakers}
 
     def restore(self, state: Mapping[str, Any]) -> None:

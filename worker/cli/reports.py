@@ -80,7 +80,7 @@ async def _document(store: "Store", record: "RunRecord") -> dict[str, Any]:
     return {
         "run_id": record.run_id,
         "lease": None if lease is None else vars(lease),
-        "slots": sorted([*slots.values(), *asked_for], key=lambda one: (one["slot"], one["by"])),
+        "slots": sorted([*slots.values(), *asked_for], key=lambda slot: (slot["slot"], slot["by"])),
     }
 
 
@@ -196,7 +196,7 @@ async def _stored(run: str, db: str | None) -> tuple[str, list[dict[str, Any]]]:
         found = await _of_slots(store, record.run_id)
         if store.has_operator_tables:
             found += [entry_on_demand(asked) for asked in await store.on_demand.of_run(record.run_id)]
-        return record.run_id, sorted(found, key=lambda one: int(one["report"]["known_at"]))
+        return record.run_id, sorted(found, key=lambda report: int(report["report"]["known_at"]))
 
 
 async def _of_slots(store: "Store", run_id: str) -> list[dict[str, Any]]:

@@ -55,7 +55,10 @@ def shown_clusters(findings: Sequence[Finding]) -> list[Finding]:
         for cluster in findings
         if cluster["timeframe"] is None or frames[cluster["playbook_id"], cluster["regime"]] > 1
     ]
-    return sorted(kept, key=lambda one: (one["playbook_id"], one["regime"] or "", one["timeframe"] or ""))
+    return sorted(
+        kept,
+        key=lambda cluster: (cluster["playbook_id"], cluster["regime"] or "", cluster["timeframe"] or ""),
+    )
 
 
 def _scale(findings: Sequence[Finding]) -> Scale:

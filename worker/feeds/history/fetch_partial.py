@@ -81,8 +81,8 @@ class PartialFile:
         Raises:
             DataError: the disk does not take it.
         """
-        rows = [[one.label, *one.bar] for one in page.bars]
-        future = [one.label for one in page.future]
+        rows = [[candle.label, *candle.bar] for candle in page.bars]
+        future = [candle.label for candle in page.future]
         try:
             self._append({"symbol": symbol, "next": page.next_label, "bars": rows, "future": future})
         except OSError as error:

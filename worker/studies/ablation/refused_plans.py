@@ -20,11 +20,12 @@ from services.policy_loop.compiler import SymbolColumns, compile_orders, rules_o
 from services.slow_loop.shadow_ledger import UNLIMITED_CASH, paper_execution
 from trading_core.bars import BarSeries
 from trading_core.kernel.fresh import parameter_record
+from trading_core.policy_orders import PolicyOrders
 from trading_core.rule_bank import SharedColumns
 from trading_core.rules.columns import RuleColumns
 from trading_core.tick_events import PolicyTag, TickEventDecoder
 from trading_core.tick_guard import TickGuard
-from trading_core.trigger_engine import PolicyOrders, TriggerEngine
+from trading_core.trigger_engine import TriggerEngine
 from worker.runs.sifted_bars import sifted_bars
 from worker.studies.ablation.arms import Arm
 from worker.studies.ablation.runner import Ablation
