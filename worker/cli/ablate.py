@@ -54,6 +54,20 @@ if TYPE_CHECKING:
 MOST_SEEDS = 1_000
 
 
+SeedsOption = Annotated[
+    int, typer.Option(min=0, max=MOST_SEEDS, help="Runs of the random veto, each with its own seed.")
+]
+KeepAllOption = Annotated[
+    bool, typer.Option("--keep-all", help="Store the run of every seed; else only that of seed 0.")
+]
+OutOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR", help="Write ablation.json, ablation.md and ablation.html.", show_default=False
+    ),
+]
+
+
 def ablate(
     context: typer.Context,
     config: ConfigArgument = None,
@@ -63,22 +77,12 @@ def ablate(
     start: FromOption = None,
     end: ToOption = None,
     tz: ZoneOption = None,
-    seeds: Annotated[
-        int, typer.Option(min=0, max=MOST_SEEDS, help="Runs of the random veto, each with its own seed.")
-    ] = 20,
-    keep_all: Annotated[
-        bool,
-        typer.Option("--keep-all", help="Store the run of every seed; else only that of seed 0."),
-    ] = False,
+    seeds: SeedsOption = 20,
+    keep_all: KeepAllOption = False,
     llm: RepliesOption = None,
     cassette: CassetteOption = None,
     db: DbOption = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Write ablation.json, ablation.md and ablation.html.", show_default=False
-        ),
-    ] = None,
+    out: OutOption = None,
     json: JsonOption = False,
 ) -> None:
     """Measure what each tier is worth: the same bars with it and without it, one arm after the other.

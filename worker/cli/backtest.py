@@ -41,6 +41,14 @@ if TYPE_CHECKING:
 SHOWN_FAILURES = 5
 
 
+OutOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR", help="Write summary.json, trades.csv, equity.csv, reports/.", show_default=False
+    ),
+]
+
+
 def backtest(
     context: typer.Context,
     config: ConfigArgument = None,
@@ -57,12 +65,7 @@ def backtest(
     cassette: CassetteOption = None,
     seed: SeedOption = None,
     db: DbOption = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Write summary.json, trades.csv, equity.csv, reports/.", show_default=False
-        ),
-    ] = None,
+    out: OutOption = None,
     fresh_ledger: FreshLedgerOption = False,
     json: JsonOption = False,
 ) -> None:

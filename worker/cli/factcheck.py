@@ -17,14 +17,17 @@ MARKS = {"verified": "ok", "contradicted": "FALSE", "unverifiable": "?"}
 SHOWN_ROWS = 5
 
 
+FileArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.", show_default=False
+    ),
+]
+
+
 def factcheck(
     run: RunArgument,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help="Text in UTF-8, at most 51,200 bytes; - for stdin.", show_default=False
-        ),
-    ],
+    file: FileArgument,
     report: Annotated[
         str | None,
         typer.Option(

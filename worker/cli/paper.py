@@ -42,17 +42,24 @@ if TYPE_CHECKING:
     from worker.operations.monitoring import Prepared
 
 
+FeedOption = Annotated[
+    str, typer.Option(help="replay (recorded bars), csv (a growing file) or ccxt:NAME (an exchange).")
+]
+FeedDataOption = Annotated[
+    str | None, typer.Option(help="Bar file of replay and csv. [embedded daily bars]", show_default=False)
+]
+SpeedOption = Annotated[str, typer.Option(help="Of a replay: seconds of bar time in a second, or max.")]
+NewOption = Annotated[
+    bool, typer.Option("--new", help="Trade a new run, even if one was left that could go on.")
+]
+
+
 def paper(
     context: typer.Context,
     config: ConfigArgument = None,
-    feed: Annotated[
-        str, typer.Option(help="replay (recorded bars), csv (a growing file) or ccxt:NAME (an exchange).")
-    ] = "replay",
-    data: Annotated[
-        str | None,
-        typer.Option(help="Bar file of replay and csv. [embedded daily bars]", show_default=False),
-    ] = None,
-    speed: Annotated[str, typer.Option(help="Of a replay: seconds of bar time in a second, or max.")] = "max",
+    feed: FeedOption = "replay",
+    data: FeedDataOption = None,
+    speed: SpeedOption = "max",
     symbols: SymbolsOption = None,
     timeframe: TimeframeOption = None,
     start: FromOption = None,
@@ -66,9 +73,7 @@ def paper(
     seed: SeedOption = None,
     db: DbOption = None,
     log_format: LogFormatOption = None,
-    new: Annotated[
-        bool, typer.Option("--new", help="Trade a new run, even if one was left that could go on.")
-    ] = False,
+    new: NewOption = False,
     fresh_ledger: FreshLedgerOption = False,
     json: JsonOption = False,
 ) -> None:

@@ -13,7 +13,6 @@ from schemas.vocabulary import TickEventKind
 from services.deliberation.counters import texts_document
 from services.feeds.port import LEAVES_OUT
 from services.policy_loop.invariant_context import cost_bps
-from services.statistics.quantiles import quantiles
 from trading_core.accounting import buy_and_hold_return, exposure_share, max_drawdown, sharpe
 from trading_core.bars import BarSeries
 from trading_core.features.registry import resolve
@@ -77,23 +76,12 @@ class RunResult:
             "contamination": seen,
             "ledger": session.ledger.document(),
             "tick_validation": session.tick_validation().payload(),
-            "strategist": {
-                "name": session.settings.policy_loop.strategist,
-                "answers": dict(sorted(policy.sources.items())),
-                "fallbacks": dict(sorted(policy.fallbacks.items())),
-            },
+            "strategist": {"name": session.settings.policy_loop.strategist, **policy.strategist()},
             "policy_loop": policy.document(),
             "model": session.model_account.document(),
             "memory": session.memory.document(),
             "episodes": len(session.slow_loop.facts.episodes),
-            "high_level": {
-                "runs": slow.runs,
-                "skips": dict(sorted(slow.skips.items())),
-                "reports": slow.reports,
-                "findings": dict(sorted(slow.findings.items())),
-                "recommendations": dict(sorted(slow.recommendations.items())),
-                "latency_ms": quantiles(slow.run_ms),
-            },
+            "high_level": slow.document(),
             "judge": {
                 "boundary": dict(sorted(policy.decisions.items())),
                 "replans": dict(sorted(slow.replans.items())),
