@@ -1,12 +1,10 @@
 """Parameters into rule texts: `{name}` becomes the shortest text of its value.
 
 Pure text work; whether a rendered rule parses is the loader's question.
-
-The columns that rendered rules read are made before the first bar of a run (`load_columns`).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Literal
@@ -14,8 +12,6 @@ from typing import Literal
 from schemas.errors import ConfigError, nearest
 from schemas.playbook import DirectionRules, PlaybookDefinition
 from schemas.vocabulary import Direction
-from trading_core.rules.columns import RuleColumns
-from trading_core.rules.grammar import parse
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 KIND_OF_ROLE: dict[str, Literal["boolean", "number"]] = {
@@ -92,33 +88,3 @@ def render_rules(
 @lru_cache(maxsize=1024)
 def _rendered(texts: tuple[tuple[str, str], ...], values: tuple[tuple[str, float], ...]) -> DirectionRules:
     return DirectionRules(**{role: render_text(text, dict(values)) for role, text in texts})
-
-
-def load_columns(columns: RuleColumns, definitions: Sequence[PlaybookDefinition]) -> tuple[str, ...]:
-    """Make every column that a rule of a playbook for these bars needs; the names of the features read.
-
-    Any other rule is computed where it is needed.
-    """
-    bars = columns.bars
-    names = columns.features.load(feature_names(definitions, bars.timeframe))
-    for text in playbook_rules(definitions, bars.timeframe):
-        for s in range(len(bars.symbols)):
-            columns.place(text, s)
-    return names
-
-
-def feature_names(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
-    """Every feature that some rule of some playbook for this timeframe reads, sorted."""
-    names = {name for text in playbook_rules(definitions, timeframe) for name in parse(text).features}
-    return tuple(sorted(names - {"open", "high", "low", "close", "volume"}))
-
-
-def playbook_rules(definitions: Sequence[PlaybookDefinition], timeframe: str) -> tuple[str, ...]:
-    """Every rule of every playbook for this timeframe, each once, in the order of the files."""
-    texts: dict[str, None] = {}
-    for definition in definitions:
-        if definition.timeframes and timeframe not in definition.timeframes:
-            continue
-        for direction in definition.rules:
-            texts.update(dict.fromkeys(rule_texts(render_rules(definition, direction)).values()))
-    return tuple(texts)

@@ -27,8 +27,7 @@ from worker.live.entry_guard import Doubts, EntryGuard
 from worker.live.evaluations import EvaluationQueue
 from worker.live.monitor import Monitor
 from worker.live.operator import OperatorCommands
-from worker.live.recorded_inputs import Player, read_script
-from worker.live.recovery import RecoveringSink, past_of, recover
+from worker.live.recovery import Player, RecoveringSink, past_of, read_script, recover
 from worker.live.reports import ReportConsumer
 from worker.live.safe_mode import SafeModeReason
 from worker.live.status import TradingStatus
