@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from agents.strategies.plan_bases import ID_DIGITS, FrozenPlan, PlanBase, plan_bases
-from agents.strategies.plan_changes import answer_of
+from agents.strategies.plan_changes import ID_DIGITS, FrozenPlan, PlanBase, answer_of, plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import ReplyFault, TightenReply, read_strategist_reply
 from prompts import PromptTemplate, load_prompt

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Protocol
 from schemas.errors import ConfigError, ModelError
 from schemas.settings.llm import LlmSettings, ModelPrice
 from schemas.state import PART, Stateful, demand_fields, read_as
-from services.model_calls.breaker import UNUSABLE, Breaker, BreakerChange
-from services.model_calls.budget import Ledger, Refusal, used_by
+from services.model_calls.budget import UNUSABLE, Breaker, BreakerChange, Ledger, Refusal, used_by
 from services.model_calls.record import Caller, Question, RecordedCall, question_key
 from services.ports import EventJournal
 from services.statistics.quantiles import quantiles

@@ -21,8 +21,7 @@ from worker.pages.ablation_figures import (
 )
 from worker.pages.markup import Child, written
 from worker.pages.rendering import render
-from worker.pages.scale import spanning
-from worker.pages.shapes import figure, line, marker, picture, text
+from worker.pages.shapes import figure, line, marker, picture, spanning, text
 
 WIDTH, ROW, TOP, BOTTOM = 940.0, 30.0, 26.0, 30.0
 LEFT, RIGHT, FIGURES = 330.0, 740.0, 932.0

@@ -19,7 +19,7 @@ from worker.feeds.ccxt.errors import MOST_TEXT, shortened
 from worker.feeds.ccxt.exchange import PublicExchange, open_driver
 from worker.feeds.ccxt.feed import CcxtFeed
 from worker.feeds.ccxt.history import Patience
-from worker.feeds.ccxt.time import Backoff, SystemTime
+from worker.feeds.ccxt.source_clock import Backoff, SystemTime
 
 
 def leaves(urls: object) -> list[str]:

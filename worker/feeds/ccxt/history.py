@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from schemas.errors import FeedError
 from schemas.vocabulary import TIMEFRAME_SECONDS
 from worker.feeds.ccxt.exchange import Candle, PublicExchange
-from worker.feeds.ccxt.time import Backoff
+from worker.feeds.ccxt.source_clock import Backoff
 
 T = TypeVar("T")
 NS = 1_000_000_000

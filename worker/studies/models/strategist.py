@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from agents.language_models.accounted import ReplySource
 from agents.strategies.configured import model_strategist
 from agents.strategies.model_strategist import NOTHING_TO_CHOOSE
-from agents.strategies.plan_bases import plan_bases
+from agents.strategies.plan_changes import plan_bases
 from agents.strategies.rule_strategist import RuleStrategist
 from agents.strategies.strategist_reply import FORM, FaultKind
 from prompts import PromptTemplate

@@ -12,8 +12,7 @@ from schemas.errors import ConfigError, nearest
 from services.high_level.trade_table import TradeTable
 from services.statistics.blocks import Floats
 from worker.studies.worlds.calendar import YEAR_WEEKS, CellTrades
-from worker.studies.worlds.parameters import Parameters
-from worker.studies.worlds.payoffs import FatWinners, Lognormal, ManyZeros, Payoff
+from worker.studies.worlds.payoffs import FatWinners, Lognormal, ManyZeros, Parameters, Payoff
 from worker.studies.worlds.plain import (
     autocorrelated,
     cost_bracket,
@@ -29,8 +28,16 @@ from worker.studies.worlds.plain import (
     shocked,
     volatile,
 )
-from worker.studies.worlds.shared import common_factor, copies, dominated, same_bar
-from worker.studies.worlds.timed import burst_mean, bursts, sequential, weekends
+from worker.studies.worlds.shared import (
+    burst_mean,
+    bursts,
+    common_factor,
+    copies,
+    dominated,
+    same_bar,
+    sequential,
+    weekends,
+)
 
 Maker = Callable[[np.random.Generator, Floats, Parameters], list[CellTrades]]
 REGIMES = ("sideways/low", "sideways/mid", "up/low", "up/mid")
