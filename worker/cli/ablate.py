@@ -13,7 +13,7 @@ from services.model_calls.quoting import counted
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars
 from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.options import DbOption, JsonOption, open_for_writing
+from worker.cli.options import DbOption, JsonOption, open_for_writing, option
 from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
     CassetteOption,
@@ -61,10 +61,7 @@ KeepAllOption = Annotated[
     bool, typer.Option("--keep-all", help="Store the run of every seed; else only that of seed 0.")
 ]
 OutOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR", help="Write ablation.json, ablation.md and ablation.html.", show_default=False
-    ),
+    str | None, option(metavar="DIR", help="Write ablation.json, ablation.md and ablation.html.")
 ]
 
 

@@ -10,7 +10,7 @@ from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars, tell_of_doubts
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.model_answers import demand_an_answer
-from worker.cli.options import DbOption, JsonOption, open_for_writing
+from worker.cli.options import DbOption, JsonOption, open_for_writing, option
 from worker.cli.out_folder import OutFolder, stored_reports
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import (
@@ -42,10 +42,7 @@ SHOWN_FAILURES = 5
 
 
 OutOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR", help="Write summary.json, trades.csv, equity.csv, reports/.", show_default=False
-    ),
+    str | None, option(metavar="DIR", help="Write summary.json, trades.csv, equity.csv, reports/.")
 ]
 
 

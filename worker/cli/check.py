@@ -16,7 +16,7 @@ from schemas.vocabulary import CheckName, InvocationOutcome, ReflectionStatus
 from services.model_calls.quoting import visible
 from worker.cli import wiring
 from worker.cli.console import complain, print_json, print_page, stdout_console
-from worker.cli.options import JsonOption
+from worker.cli.options import JsonOption, argument, option
 from worker.cli.progress import step
 from worker.cli.run_options import CassetteOption, ConfigArgument, RepliesOption, run_settings
 from worker.cli.wiring import Scenario
@@ -38,27 +38,19 @@ WISHES = {"at_most": "at most", "at_least": "at least", "equals": "exactly"}
 def check(
     context: typer.Context,
     file: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="FILE", help="PolicyLevelReflectionRequest as JSON; - for stdin.", show_default=False
-        ),
+        str | None, argument(metavar="FILE", help="PolicyLevelReflectionRequest as JSON; - for stdin.")
     ] = None,
     config: ConfigArgument = None,
-    reflection: Annotated[
-        str | None, typer.Option(help="deterministic or full. [deterministic]", show_default=False)
-    ] = None,
+    reflection: Annotated[str | None, option(help="deterministic or full. [deterministic]")] = None,
     llm: RepliesOption = None,
     cassette: CassetteOption = None,
     example: Annotated[
         bool, typer.Option("--example", help="Print a request that passes, ready to edit.")
     ] = False,
     playbook: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Playbook of the example. [trend_pullback]", show_default=False),
+        str | None, option(metavar="ID", help="Playbook of the example. [trend_pullback]")
     ] = None,
-    direction: Annotated[
-        str | None, typer.Option(help="Direction of the example: long or short. [long]", show_default=False)
-    ] = None,
+    direction: Annotated[str | None, option(help="Direction of the example: long or short. [long]")] = None,
     json: JsonOption = False,
 ) -> None:
     """Reflect on a plan of your own: exit 0 pass, 3 revise, 4 block, 5 error, 2 bad input."""

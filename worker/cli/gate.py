@@ -12,7 +12,7 @@ from services.high_level.report_lines import interval_text
 from services.model_calls.quoting import counted
 from worker.cli import wiring
 from worker.cli.console import print_json, print_table, stdout_console
-from worker.cli.options import JsonOption
+from worker.cli.options import JsonOption, argument, option
 from worker.cli.progress import progress_bar, step
 from worker.cli.run_options import ConfigArgument
 from worker.pages.figures import shown_time
@@ -33,38 +33,28 @@ SIGNIFICANT_DIGITS = 9
 def gate(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV or Parquet with playbook, regime, timeframe, entry_time, exit_time, r.",
-            show_default=False,
+        argument(
+            metavar="FILE", help="CSV or Parquet with playbook, regime, timeframe, entry_time, exit_time, r."
         ),
     ],
     config: ConfigArgument = None,
     looks: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="daily|weekly|monthly|N",
             help="Grade look by look as the schedule would have, or every N trades. [one look at the end]",
-            show_default=False,
         ),
     ] = None,
-    mode: Annotated[
-        str | None, typer.Option(help="graded, runbook_or or significance_only. [graded]", show_default=False)
-    ] = None,
+    mode: Annotated[str | None, option(help="graded, runbook_or or significance_only. [graded]")] = None,
     reference: Annotated[
-        float | None,
-        typer.Option(metavar="R", help="What trades are held against, in R. [0]", show_default=False),
+        float | None, option(metavar="R", help="What trades are held against, in R. [0]")
     ] = None,
-    tz: Annotated[
-        str | None,
-        typer.Option("--tz", metavar="ZONE", help="Zone of times that carry none.", show_default=False),
-    ] = None,
+    tz: Annotated[str | None, option("--tz", metavar="ZONE", help="Zone of times that carry none.")] = None,
     playbooks: Annotated[
         Path | None,
-        typer.Option(
+        option(
             metavar="FOLDER",
             help="Playbook files whose declared cells join the tested family. [what the table names]",
-            show_default=False,
         ),
     ] = None,
     keep_copies: Annotated[

@@ -13,7 +13,7 @@ from schemas.settings import Settings
 from worker.cli import wiring
 from worker.cli.console import complain, print_json, stdout_console
 from worker.cli.model_answers import demand_an_answer
-from worker.cli.options import DbOption, JsonOption, open_for_writing
+from worker.cli.options import DbOption, JsonOption, open_for_writing, option
 from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
     CassetteOption,
@@ -45,9 +45,7 @@ if TYPE_CHECKING:
 FeedOption = Annotated[
     str, typer.Option(help="replay (recorded bars), csv (a growing file) or ccxt:NAME (an exchange).")
 ]
-FeedDataOption = Annotated[
-    str | None, typer.Option(help="Bar file of replay and csv. [embedded daily bars]", show_default=False)
-]
+FeedDataOption = Annotated[str | None, option(help="Bar file of replay and csv. [embedded daily bars]")]
 SpeedOption = Annotated[str, typer.Option(help="Of a replay: seconds of bar time in a second, or max.")]
 NewOption = Annotated[
     bool, typer.Option("--new", help="Trade a new run, even if one was left that could go on.")

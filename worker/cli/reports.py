@@ -9,7 +9,7 @@ import typer
 from schemas.canonical import canonical_json, ns_to_datetime
 from schemas.errors import ConfigError
 from worker.cli.console import complain, print_json, print_page, print_table, stdout_console
-from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, store_address
+from worker.cli.options import DbOption, JsonOption, RunArgument, open_for_run, option, store_address
 from worker.cli.out_folder import entry_on_demand, replace_file, stored_reports
 from worker.pages.figures import shown_time
 from worker.runs.interrupts import run_async
@@ -166,10 +166,7 @@ def report(
         str,
         typer.Argument(metavar="[REPORT]", help="Report id, a unique prefix of one, or 'latest'."),
     ] = LATEST,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the page with its plots there.", show_default=False),
-    ] = None,
+    html: Annotated[Path | None, option(metavar="FILE", help="Write the page with its plots there.")] = None,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:

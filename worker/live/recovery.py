@@ -135,18 +135,18 @@ class Player:
     async def _inputs(self, stepper: LiveStepper) -> None:
         inputs, now = self._script.inputs, stepper.session.clock.now
         while inputs and (inputs[0].seq, inputs[0].known_at) == (stepper.journal.events, now):
-            one = inputs.popleft()
-            if one.kind == "feed_anomaly":
-                stepper.heard(one.payload)
-            elif one.kind == "answer_arrived":
-                apply_answer(stepper.session, self._script.answers.pop(one.payload["event_id"]))
-            elif one.kind == "report_arrived":
+            recorded = inputs.popleft()
+            if recorded.kind == "feed_anomaly":
+                stepper.heard(recorded.payload)
+            elif recorded.kind == "answer_arrived":
+                apply_answer(stepper.session, self._script.answers.pop(recorded.payload["event_id"]))
+            elif recorded.kind == "report_arrived":
                 apply_report(
                     stepper.session,
-                    await judge(stepper.session, *self._script.reports[one.payload["report_id"]]),
+                    await judge(stepper.session, *self._script.reports[recorded.payload["report_id"]]),
                 )
             else:
-                self._script.outcomes[one.payload["number"]] = await execute(stepper, one.payload)
+                self._script.outcomes[recorded.payload["number"]] = await execute(stepper, recorded.payload)
 
 
 class StoppedEarly(Exception):

@@ -161,8 +161,8 @@ async def banned_trades(rows: AsyncIterator[JournalRow]) -> PaperTrades | None:
     async for row in rows:
         payload = json.loads(row.payload)
         if payload["kind"] == "banned_cell":
-            one = payload["episode"]
-            outcomes.append((one["exit_label"], one["entry_label"], one["r"]))
+            episode = payload["episode"]
+            outcomes.append((episode["exit_label"], episode["entry_label"], episode["r"]))
     return PaperTrades("banned", len(outcomes), 0, tuple(outcomes)) if outcomes else None
 
 

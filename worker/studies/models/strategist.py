@@ -155,9 +155,9 @@ def read_strategist_questions(run_id: str, index: JournalIndex, settings: Settin
                 frozen[event.payload["policy_id"]] = PolicyProposal.model_validate(policy["proposal"])
             elif event.row.kind == "policy_snapshot" and event.payload["event_id"] not in asked:
                 asked.add(event.payload["event_id"])  # one more is of a late answer: no model was asked on it
-                one = _question(event, active, frozen)
-                idle += not _has_choice(one, settings)
-                found += [one] if _has_choice(one, settings) else []
+                question = _question(event, active, frozen)
+                idle += not _has_choice(question, settings)
+                found += [question] if _has_choice(question, settings) else []
             elif event.row.kind == "strategist_background":
                 gathered = DecisionBackground.model_validate(event.payload["background"])
                 if found and found[-1].snapshot.content_hash == gathered.snapshot_hash:
