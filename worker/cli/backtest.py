@@ -8,8 +8,7 @@ import typer
 
 from worker.cli import wiring
 from worker.cli.bars import features_of, load_bars, tell_of_doubts
-from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.model_answers import demand_an_answer
+from worker.cli.console import complain
 from worker.cli.options import DbOption, JsonOption, open_for_writing, option
 from worker.cli.out_folder import OutFolder, stored_reports
 from worker.cli.progress import progress_bar, step
@@ -73,19 +72,9 @@ def backtest(
     document, failures = _run(
         resolved, "embedded" if config is None else config.stem, fresh_ledger=fresh_ledger
     )
-    if json:
-        print_json(document)
-    else:
-        from worker.cli.summary import render
+    from worker.cli.summary import show_run
 
-        render(document, stdout_console(), failures)
-    if document["errors"]:
-        run_id = document["run_id"]
-        complain(
-            f"{document['errors']} errors in run {run_id}: see `thinktwice journal {run_id} --kind error`"
-        )
-        raise typer.Exit(1)
-    demand_an_answer(document)
+    show_run(document, failures, json=json)
 
 
 def _run(

@@ -11,8 +11,7 @@ import typer
 from schemas.errors import ConfigError
 from schemas.settings import Settings
 from worker.cli import wiring
-from worker.cli.console import complain, print_json, stdout_console
-from worker.cli.model_answers import demand_an_answer
+from worker.cli.console import complain
 from worker.cli.options import DbOption, JsonOption, open_for_writing, option
 from worker.cli.progress import progress_bar
 from worker.cli.run_options import (
@@ -188,15 +187,6 @@ def show(outcome: "PaperOutcome", *, json: bool) -> None:
             raise ConfigError("the feed ended before its first bar: nothing was traded")
         complain(f"stopped by {outcome.stopped}: run {run_id} is stored up to here; the same command goes on")
         raise typer.Exit(EXIT_CODES.get(outcome.stopped, 0))
-    if json:
-        print_json(document)
-    else:
-        from worker.cli.summary import render
+    from worker.cli.summary import show_run
 
-        render(document, stdout_console(), [])
-    if document["errors"]:
-        complain(
-            f"{document['errors']} errors in run {run_id}: see `thinktwice journal {run_id} --kind error`"
-        )
-        raise typer.Exit(1)
-    demand_an_answer(document)
+    show_run(document, [], json=json)
